@@ -1,5 +1,5 @@
-"""Declarations of options: values, range, default and help. The files of methods and kernels
-declare their own options.
+"""Declarations of options: values, range, default and help. An option is a field of a method, which
+is a frozen dataclass; kernels list theirs.
 """
 
 import dataclasses
@@ -9,10 +9,13 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self, TypeAlias, dataclass_transform
 
 from rfx import numerals
 from rfx.errors import UsageError, quoted
+
+# A word of an option of numbers, which the choice of options replaces by a number.
+Chosen: TypeAlias = Any
 
 
 class Path:
@@ -87,10 +90,12 @@ class Widths:
 class Option:
     """One option of a method, a map or a kernel.
 
-    kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or the
+    name, kind: of a field, its name and type; kind is int, float, bool, str, Path, LabelWeights or
+    Widths. choices: the values of a str, or the
     alternatives to a number: names, or a dict from each to its meaning ('' if the name is clear),
     or a function that returns either when needed. default: None if there is none, or if it depends
-    on other options. fixed: the default when the bandwidth is a number, if it differs.
+    on other options. fixed: the default when the bandwidth is a number, if it differs. before: for
+    an option newer than the keys of runs, the behaviour without it, which no key contains.
     """
 
     name: str
@@ -102,6 +107,7 @@ class Option:
     open_low: bool = False
     default: object = None
     fixed: object = None
+    before: object = None
 
     @property
     def flag(self) -> str:
@@ -110,6 +116,11 @@ class Option:
     def but(self, **changes) -> "Option":
         """The same option with other default, choices, range or help."""
         return dataclasses.replace(self, **changes)
+
+    def __call__(self, **changes: Any) -> Any:
+        """The option, with these changes, as a field: ``lam: float = LAM(default=0.1)``."""
+        changed = self.but(**changes)
+        return dataclasses.field(default=changed.default, metadata={"option": changed})
 
     def adding(self, *more: dict[str, str]) -> "Option":
         """The same option with additional choices and their meanings."""
@@ -207,6 +218,94 @@ class Option:
 
     def _shown(self, bound) -> str:
         return str(bound) if self.kind is int else f"{bound:g}"
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    of: dict[str, str] | Iterable[str] | Callable = (),
+    least: float = -math.inf,
+    above: float | None = None,
+    most: float = math.inf,
+    kind: type | None = None,
+    before: object = None,
+) -> Any:
+    """A field that is an option: ``rounds: int = option(10, "Rounds of the algorithm.", least=1)``.
+
+    Parameters
+    ----------
+    default : object
+        None if there is none, or if it depends on other options.
+    help : str
+        A sentence or more.
+    of : choices
+        The values of a str, or words that are allowed instead of a number, as in `Option`.
+    least, above, most : float
+        The range of a number; `above` excludes the limit.
+    kind : type, optional
+        By default the first name of the annotation.
+    before : object
+        See `Option`.
+    """
+    low = least if above is None else above
+    declared = Option("", kind or object, help, of, low, most, above is not None, default)
+    return declared(before=before)
+
+
+_KINDS = {kind.__name__: kind for kind in (int, float, bool, str)}
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Declared:
+    """A frozen dataclass whose fields are options; every subclass is one, without a decorator.
+
+    The class argument ``without`` names inherited options that a subclass does not have.
+    """
+
+    options: ClassVar[dict[str, Option]] = {}
+
+    def __init_subclass__(cls, without: Iterable[str] = (), **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for name, annotation in list(cls.__dict__.get("__annotations__", {}).items()):
+            kind = getattr(annotation, "__name__", None) or str(annotation)
+            value = cls.__dict__.get(name)
+            declared = getattr(value, "metadata", {}).get("option")
+            field = declared is None and isinstance(value, dataclasses.Field)
+            if field or "ClassVar" in str(annotation):
+                continue
+            if declared is None:
+                raise TypeError(
+                    f"{cls.__name__}.{name} has an annotation but is no option; write {name}:"
+                    f" {kind} = option(default, help), or ClassVar"
+                )
+            if name not in cls.options and any(name in vars(base) for base in cls.__mro__[1:]):
+                raise TypeError(f"option {name} of {cls.__name__} hides a method; rename it")
+            if declared.kind is object:
+                declared = declared.but(kind=_KINDS[re.split(r"\W", kind)[0]])
+            setattr(cls, name, declared(name=name))
+        for name in without:
+            cls.__annotations__ = cls.__dict__.get("__annotations__", {}) | {name: ClassVar[None]}
+            setattr(cls, name, None)
+        dataclass(frozen=True, kw_only=True)(cls)
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        cls.options = {f.name: f.metadata["option"] for f in fields if "option" in f.metadata}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every option by name."""
+        return {name: getattr(self, name) for name in self.options}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of an option; the default if there is none of that name."""
+        return self.values.get(name, default)
+
+    def updated(self, **changes: Any) -> Self:
+        """The same with other values for some options."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no option {name}")
 
 
 def union(declared: list[tuple[str, Option]]) -> Option:

@@ -53,7 +53,7 @@ def _facts(method, size) -> dict:
         "probabilities": calibration.words(method),
         "metric_shares": None if metric is None else metric.shares().tolist(),
         "importances": _importances(method),
-        "params": dict(method.settings),
+        "params": method.method.values,
         "info": method.info,
     }
 

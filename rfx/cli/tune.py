@@ -369,9 +369,9 @@ def _line(trial) -> str:
     from rfx.runs.tune import SIZES
 
     point = trial.point
-    gamma = f"{point['gamma']:.4g}" if "gamma" in point else "-"
-    size = point.get(SIZES[point.method][0], "-")
+    gamma = f"{point['gamma']:.4g}" if "gamma" in point.options else "-"
+    size = point.options.get(SIZES[point.method][0], "-")
     return (
-        f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point.kernel:<14}"
+        f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point['kernel']:<14}"
         f" {gamma:>9} {size:>6} {trial.lam:>8g} {trial.score:>9.5g} {trial.seconds:>6.1f}"
     )

@@ -47,7 +47,7 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
             np.concatenate(workers.results(workers.each(np.unique, [own for _, own in blocks])))
         )
     sources = [workers.submit(_arrays, own, targets, labels) for own, targets in blocks]
-    found = DistributedRows(workers, sources, trainer.settings.scaling in BY_MOMENTS)
+    found = DistributedRows(workers, sources, trainer.method.scaling in BY_MOMENTS)
     estimator.n_features_in_ = X.shape[1]
     if names is not None:
         estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)

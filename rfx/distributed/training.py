@@ -56,7 +56,7 @@ _WITHOUT = (
 def check_method(trainer) -> None:
     """Raise UsageError for a method or options that need all rows in one process."""
     s, able = (
-        trainer.settings,
+        trainer.method,
         [name for name, own in methods.METHODS.own().items() if own.distributed],
     )
     if not trainer.method.distributed:
@@ -109,17 +109,17 @@ def train(trainer, run: Run, progress=None) -> tuple:
     check(trainer, run)
     assert run.scheduler is not None
     given = named.given(run)
-    if trainer.settings.task is None and given.task is not None:
+    if trainer.method.task is None and given.task is not None:
         trainer = trainer.with_options(task=given.task)
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
         files = _files(given.path, workers)
-        data = _read(files, given, run.parts, workers, trainer.settings)
+        data = _read(files, given, run.parts, workers, trainer.method)
         whole, schema = data.rows, data.schema
         name = given.name or _name(files, given.path)
         split = Split(name, given.split, given.task, None, None, schema=schema)
         split.X_test, split.y_test = _test_rows(run, given, whole.shape[1], schema)
-        if trainer.settings.task is None:
+        if trainer.method.task is None:
             trainer = trainer.with_options(task=schema.task() or data.task or _task(whole.survey))
         trainer = replace(trainer, schema=schema)
         if run.sample_weight is not None:
@@ -136,7 +136,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             here = Split(name, given.split, given.task, None, y, schema=schema)
             without = partial(_without, data)
             split.held_out = held_out.evaluated(run, here, trained, progress, without)
-        elif split.X_test is None and not trainer.settings.get("lam_path"):
+        elif split.X_test is None and not trainer.method.get("lam_path"):
             if rows is not whole:
                 rows.latest = None  # the workers need not store both
             more["train_score"] = _score(trained, whole)
@@ -169,10 +169,10 @@ class _Data:
         if kept is None and self.weights is None:
             return self.rows
         kept = np.arange(self.rows.shape[0]) if kept is None else kept
-        moments = trainer.settings.scaling in BY_MOMENTS
+        moments = trainer.method.scaling in BY_MOMENTS
         found = self.rows.some(kept, moments, self.weights, sources)
         labels, own = self.rows.survey.labels, found.survey.labels
-        if trainer.settings.task != "regression" and labels and own and len(own) < len(labels):
+        if trainer.method.task != "regression" and labels and own and len(own) < len(labels):
             lost = label_text(self.schema, min(labels.keys() - own.keys()))
             raise DataError(
                 f"all rows with the label {lost:.40} have weight 0; with --scheduler each label"
@@ -187,7 +187,7 @@ def _without(data: _Data, trainer, kept, out, progress) -> tuple:
     """
     sources = data.rows.sources
     if data.reading is not None:
-        schema = refilled_by(data.schema, _learner(data, kept, trainer.settings.task))
+        schema = refilled_by(data.schema, _learner(data, kept, trainer.method.task))
         sources = [source.reading_as(schema) for source in sources]
     rows = data.training_rows(trainer, kept, sources)
     trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
@@ -256,22 +256,22 @@ def _name(files, path) -> str:
     )
 
 
-def _read(files, given, parts, workers, settings) -> _Data:
+def _read(files, given, parts, workers, method) -> _Data:
     """The rows of these files."""
     size = sum(file.size for file in files)
     parts = parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = given.reading
-    moments = settings.scaling in BY_MOMENTS
+    moments = method.scaling in BY_MOMENTS
     survey = partial(_surveyed, pieces=pieces, given=given, workers=workers, moments=moments)
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        numbers = given.numbers or settings.task == "regression"
+        numbers = given.numbers or method.task == "regression"
         text = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(numbers))
-        rows, task = _libsvm_rows(text, pieces, workers, settings.task, survey, given.path)
+        rows, task = _libsvm_rows(text, pieces, workers, method.task, survey, given.path)
         form = FileFormat("libsvm", text.zero_based)
         return _Data(rows, Schema(labels=text.labels.names, format=form), task)
-    reader, task, gaps = _table_reader(files, reading, pieces, workers, settings.task)
+    reader, task, gaps = _table_reader(files, reading, pieces, workers, method.task)
     return _Data(survey(reader), reader.schema, task, reading=reading if gaps else None)
 
 

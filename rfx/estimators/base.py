@@ -33,7 +33,7 @@ from rfx.estimators.parameters import CATEGORICAL, RANDOM_STATE, Parameter, deri
 from rfx.estimators.seeds import Seeded
 from rfx.fitting import calibration
 from rfx.fitting.method import Method
-from rfx.fitting.options import BUDGET_SECONDS, COMMON
+from rfx.fitting.options import BUDGET_SECONDS
 from rfx.options import Option
 
 
@@ -146,6 +146,11 @@ class Parametrised(Seeded, BaseEstimator):
                 cls.options = tuple(options)
                 derive(cls, map(Parameter.of, cls.options))
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _asked(self) -> dict[str, Any]:
         """The parameters by name, with the seed of this fit instead of `seed` and
         `random_state`.
@@ -194,17 +199,12 @@ class MethodEstimator(Parametrised):
         ones.
         """
         always = method.defaults()
-        common = {option.name for option in (*COMMON, BUDGET_SECONDS)}
+        common = {*Method.options, BUDGET_SECONDS.name}
         ours = [option for name, option in method.declare().items() if name not in cls.without]
         ours.sort(key=lambda option: option.name in common)
         # options of some kernels only are None by default
         found = [Parameter.of(option, option.name not in always) for option in ours]
         derive(cls, [*found, *([] if CATEGORICAL.name in cls.without else [CATEGORICAL])])
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "method_")

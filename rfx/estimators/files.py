@@ -5,7 +5,6 @@ type of the labels and the class_weight, which only estimators need, are stored 
 header.
 """
 
-import contextlib
 import inspect
 from dataclasses import replace
 
@@ -92,32 +91,30 @@ def restore(estimator_of, path):
 
     Raises DataError if the file is not an rfx model, or is damaged.
     """
-    method = methods.load(path)
+    trained = methods.load(path)
     with model.opened(path) as file:
-        header = file.header
-    known = header.get(ENTRY, {})
-    task = "regression" if method.task == "regression" else "classification"
-    kind = estimator_of(method.name, task)
-    estimator = kind(**_parameters(kind, method))
-    estimator._keep(method)
-    estimator.n_features_in_ = method.info["n_inputs"]
+        known = file.header.get(ENTRY)
+    kind = estimator_of(
+        trained.name, "regression" if trained.task == "regression" else "classification"
+    )
+    estimator = kind(**_parameters(kind, trained))
+    estimator._keep(trained)
+    estimator.n_features_in_ = trained.info["n_inputs"]
+    if known is None and trained.schema is not None and trained.schema.inputs is not None:
+        estimator.table_ = trained.schema
     try:
-        if ENTRY not in header and method.schema is not None and method.schema.inputs is not None:
-            estimator.table_ = method.schema
-        _recall(
-            estimator,
-            method,
-            known if isinstance(known, dict) else _refuse(f"its estimator is {known!s:.40}"),
-        )
-    except DataError as error:
-        raise DataError(f"model {path} can't be used: {error}; train it again") from error
+        _recall(estimator, trained, known or {})
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise DataError(
+            f"model {path} can't be used: its estimator is damaged ({error!s:.80}); train it again"
+        ) from error
     return estimator
 
 
 def _parameters(kind, method) -> dict:
     """The estimator's parameters among the method's options, if they differ from the defaults."""
     # with a numeric bandwidth, other options have other defaults
-    asked = dict(method.settings) | method.info.get("asked", {})
+    asked = method.method.values | method.info.get("asked", {})
     defaults = method.method.defaults({"kernel": asked.get("kernel")})
     defaults |= method.method.defaults({"gamma": asked.get("gamma")})
     known = inspect.signature(kind).parameters
@@ -135,88 +132,32 @@ def _parameters(kind, method) -> dict:
     return found
 
 
-def _recall(estimator, method, known):
-    """Labels, input names and class weights; raises DataError for content that save does not
-    write.
-    """
-    learnt = method.schema
-    if known.get("columns") is not None:
-        _recall_columns(estimator, learnt, known["columns"])
-    elif learnt is not None and learnt.inputs is not None and learnt.named:
-        estimator.feature_names_in_ = np.array(learnt.titles(), dtype=object)
-    if method.classes is not None:
-        estimator.classes_ = _labels(
-            method.classes, None if learnt is None else learnt.labels, known.get("kind")
-        )
-        # pandas reads such a column of a table as Booleans
-        if estimator.table_ is not None and _TRUTHS == [*map(str.lower, learnt.labels or ())]:
-            estimator.classes_ = np.array([False, True])
-    if "categorical_features" in known:
-        estimator.categorical_features = _categorical(known["categorical_features"])
-    if known.get("class_weight") is not None and "class_weight" in estimator.get_params():
-        estimator.class_weight = _class_weight(known["class_weight"])
-
-
-def _recall_columns(estimator, learnt, columns):
-    """The columns, including categorical ones, of the rows used for fitting."""
-    if learnt is None or learnt.inputs is None or type(columns) not in (int, list):
-        _refuse(f"its columns are {columns!s:.40}")
+def _recall(estimator, trained, known):
+    """Set labels, input names and class weights as `save` wrote them."""
+    schema, columns = trained.schema, known.get("columns")
+    if columns is not None:
+        estimator.n_features_in_, estimator.schema_ = schema.size, replace(schema, labels=None)
+    elif schema is not None and schema.inputs is not None and schema.named:
+        columns = schema.titles()
     if isinstance(columns, list):
-        own = {column.name: column.position for column in learnt.inputs}
-        places = {name: place for place, name in enumerate(columns) if isinstance(name, str)}
-        if len(places) < len(columns) or any(places.get(name) != own[name] for name in own):
-            _refuse("its column names do not match its inputs")
         estimator.feature_names_in_ = np.array(columns, dtype=object)
-    if learnt.size != (len(columns) if isinstance(columns, list) else columns):
-        _refuse("its number of columns does not match its rows")
-    estimator.n_features_in_ = learnt.size
-    estimator.schema_ = replace(learnt, labels=None)
-
-
-def _categorical(found):
-    """Read categorical_features from a file."""
-    if found is None or (
-        isinstance(found, list) and all(isinstance(one, (str, int)) for one in found)
-    ):
-        return found
-    return _refuse(f"its categorical_features is {found!s:.40}")
+    if trained.classes is not None:
+        words = None if schema is None else schema.labels
+        estimator.classes_ = _labels(trained.classes, words, known.get("kind"))
+    if "categorical_features" in known:
+        estimator.categorical_features = known["categorical_features"]
+    weights_of_labels = known.get("class_weight")
+    if weights_of_labels is not None and "class_weight" in estimator.get_params():
+        text = isinstance(weights_of_labels, str)
+        estimator.class_weight = weights_of_labels if text else dict(weights_of_labels)
 
 
 def _labels(classes, words, kind):
+    """The labels (n_classes,) in their type, from the classes of the model and their words."""
     if words is not None:
-        places = classes.astype(np.int64)
-        if not (np.array_equal(places, classes) and np.all((places >= 0) & (places < len(words)))):
-            _refuse("its classes are not among its labels")
-        if kind is None:
-            return np.array(words)[places]
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            found = np.array(list(map(int, words)), np.dtype(kind))[places]
-            if list(map(str, found.tolist())) == [words[place] for place in places.tolist()]:
-                return found
-        _refuse(f"the type of its labels is {kind!s:.40}")
-    if kind is None:
-        return classes
-    if isinstance(kind, str) and kind[1:2] in tuple("iufb"):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            found = classes.astype(np.dtype(kind))
-            if np.array_equal(found, classes):
-                return found
-    _refuse(f"the type of its labels is {kind!s:.40}")
-
-
-def _class_weight(pairs):
-    """{label: weight} from the pairs in a file, or a string such as balanced."""
-    if isinstance(pairs, str):
-        with contextlib.suppress(ValueError):
-            return pairs if pairs == LabelWeights.BALANCED or LabelWeights.values(pairs) else None
-    if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        if all(
-            isinstance(label, (str, int, float)) and isinstance(weight, (int, float))
-            for label, weight in pairs
-        ):
-            return dict(pairs)
-    return _refuse(f"its class_weight is {pairs!s:.40}")
-
-
-def _refuse(what: str):
-    raise DataError(what)
+        classes = np.array(words)[classes.astype(np.int64)]
+        return classes if kind is None else np.array(list(map(int, classes.tolist())), kind)
+    found = classes if kind is None else classes.astype(kind)
+    if not np.array_equal(found, classes):
+        raise ValueError(f"its labels are not of type {kind}")
+    return found

@@ -31,7 +31,7 @@ from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATUR
 from rfx.fitting.training import begin
 from rfx.kernels.chisquare import ChiSquare
 from rfx.methods import create
-from rfx.methods.nystrom import LANDMARKS
+from rfx.methods.nystrom import Nystrom
 from rfx.methods.rfm import RFM
 from rfx.methods.sparse_rf import SparseRF
 from rfx.operators.blocks import default_memory_mb
@@ -56,7 +56,7 @@ _OF_BINNING: tuple[Option, ...] = (
 _OF_NYSTROM: tuple[Option, ...] = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
     _GAMMA,
-    LANDMARKS,
+    Nystrom.options["landmarks"],
     N_FEATURES.but(help="Number D of landmarks; linearly dependent ones are dropped."),
     DTYPE.but(default="float64"),
     MAX_MEMORY,
@@ -68,7 +68,19 @@ _OF_METRIC: tuple[Option, ...] = tuple(
 )
 
 
-class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """The properties of all transformers."""
+
+    needs_targets = False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        tags.target_tags.required = self.needs_targets
+        return tags
+
+
+class MapTransformer(Transformer, Parametrised):
     """Maps rows to features whose inner product equals or estimates the kernel; a subclass defines
     `_learn` and `_features`.
 
@@ -84,12 +96,6 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
     vectors = 1
     # the kernel if there is no choice
     only_kernel = ""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
     def fit(self, X, y=None):
         """Learn the scaling, the kernel's parameters and the feature map.
@@ -513,9 +519,7 @@ class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
         return NystromMap(p["kernel"], landmarks, params, p["dtype"])
 
 
-class SparseRandomFeatures(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MethodEstimator, method=SparseRF
-):
+class SparseRandomFeatures(Transformer, MethodEstimator, method=SparseRF):
     """The random features selected by sparse-rf.
 
     Selects unscaled features by the targets, for use before any model. Classes and numbers are
@@ -545,11 +549,7 @@ class SparseRandomFeatures(
 
     without = MethodEstimator.without | {"class_weight", CATEGORICAL.name}
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        tags.target_tags.required = True
-        return tags
+    needs_targets = True
 
     def fit(self, X, y):
         """Train the method and store the features of its model.
@@ -597,9 +597,7 @@ class SparseRandomFeatures(
             return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))
 
 
-class LearnedMetric(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised, options=_OF_METRIC
-):
+class LearnedMetric(Transformer, Parametrised, options=_OF_METRIC):
     """Scales inputs and maps them by a metric learnt from the targets, for any estimator.
 
     A kernel machine is fitted, and the average outer product of its gradients becomes the metric of
@@ -631,12 +629,7 @@ class LearnedMetric(
     0.9...
     """
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+    needs_targets = True
 
     def fit(self, X, y):
         """Learn the scaling and the metric.

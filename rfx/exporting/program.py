@@ -129,9 +129,9 @@ class Program:
 
 def _check(model: Pipeline) -> None:
     """Raise an error for a model whose predictions are more than steps of a row."""
-    if model.settings.get("views"):
+    if model.method.get("views"):
         raise UsageError(
-            f"the model predicts by the mean over {model.settings.views} transformed copies of a"
+            f"the model predicts by the mean over {model.method.views} transformed copies of a"
             " row (--views), which can't be exported; train it without"
         )
     if model.letters is not None:
@@ -179,8 +179,8 @@ def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
         "scaling": scaler.kind,
         "metric": "none" if scaler.metric is None else scaler.metric.form,
     }
-    if model.settings.get("kernel"):
-        found["kernel"] = str(model.settings.kernel)
+    if model.method.get("kernel"):
+        found["kernel"] = str(model.method.kernel)
     if model.target_scaler is not None:
         found["target_scaling"] = model.target_scaler.kind
     words = calibration.words(model)

@@ -17,8 +17,7 @@ from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
-from rfx.fitting.search import Grid, Measure, Round, search
-from rfx.fitting.settings import Settings
+from rfx.fitting.search import Grid, Measure, Point, Round, search
 from rfx.fitting.validation import GAMMA_FACTORS, drawn, error, fewer
 from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
@@ -113,14 +112,14 @@ def loo(
     best = tried.best
     if slack:
         far = {value: abs(np.log(factor)) for value, factor in zip(found, LOO_FACTORS)}
-        best = min(tried.within(slack), key=lambda one: (far[one.point.gamma], one.score))
+        best = min(tried.within(slack), key=lambda one: (far[one.point["gamma"]], one.score))
     # this lambda is for so many rows, and not used further
-    return best.point.gamma, [tried.step(lam=True, held_out=len(rows), best=best)]
+    return best.point["gamma"], [tried.step(lam=True, held_out=len(rows), best=best)]
 
 
 def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> Grid:
     """The bandwidths times the lambdas, for models of so many rows."""
-    points = [Settings(by, {"gamma": value}) for value in gammas]
+    points = [Point(by, {"gamma": value}) for value in gammas]
     return Grid(points, {by: lams}, [Round(n_rows)])
 
 
@@ -199,12 +198,12 @@ def tuned(
         train, test = fewer(apart.held_out(0.5, seed), size, size, seed)
     params = resolve(kernel, found[0], X, seed, **options)
     errors = lambda point, round, lams: _errors(
-        kernel, params | {"gamma": point.gamma}, X, Y, train, test, lams, seed, row_weights
+        kernel, params | {"gamma": point["gamma"]}, X, Y, train, test, lams, seed, row_weights
     )
     grid = _grid("ridge on random features", found, lams, len(train))
     tried = search(errors, grid, Measure("mean squared error"))
     # this lambda is for the sample, and not used further
-    return tried.best.point.gamma, [tried.step(lam=len(lams) > 1, held_out=len(test))]
+    return tried.best.point["gamma"], [tried.step(lam=len(lams) > 1, held_out=len(test))]
 
 
 def _errors(

@@ -16,19 +16,14 @@ from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.features.widths import WIDTHS
 from rfx.fitting.callbacks import StepCallback, evaluating
-from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
+from rfx.fitting.method import Fitted, Method, TunedMethod, budget, each_output, kernel_params
 from rfx.fitting.options import (
-    CHOSEN_GAMMA,
-    CHOSEN_INPUTS,
     KERNEL,
-    LOSS,
-    MAX_ITER,
     MAX_MEMORY,
     MOST,
     TOL,
 )
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.settings import Settings
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
@@ -42,15 +37,6 @@ N_GRIDS = Option(
     low=1,
     high=MOST,
     default=256,
-)
-OPTIONS = (
-    *CHOSEN_INPUTS,
-    KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
-    CHOSEN_GAMMA,
-    LOSS,
-    TOL,
-    MAX_ITER,
-    MAX_MEMORY.but(help="Memory limit for features, in MiB."),
 )
 
 
@@ -116,11 +102,15 @@ class BinnedModel:
         }
 
 
-class BinnedMethod(Method):
+class BinnedMethod(TunedMethod):
     """A method whose model is a `BinnedModel`.
 
     default_loss: the loss if none is given, None for that of the task.
     """
+
+    kernel: str = KERNEL(choices=tuple(WIDTHS), default="laplacian")
+    tol: float | None = TOL()
+    max_memory: float | None = MAX_MEMORY(help="Memory limit for features, in MiB.")
 
     default_loss: ClassVar[str | None] = None
     evaluates_steps = True
@@ -134,36 +124,36 @@ class BinnedMethod(Method):
         "starts": Array("i", "grids+1", cuts="bins"),
     }
 
-    def loss(self, settings: Settings, task: str) -> losses.Loss:
-        if settings.loss is None and self.default_loss is not None:
+    def loss_for(self, task: str) -> losses.Loss:
+        if self.loss is None and self.default_loss is not None:
             return losses.get_loss(self.default_loss)
-        return super().loss(settings, task)
+        return super().loss_for(task)
 
-    def prepare(self, problem: Problem, settings: Settings) -> None:
-        self.memory_left(problem.X, settings)
+    def prepare(self, problem: Problem) -> None:
+        self.memory_left(problem.X)
 
-    def count(self, X: Any, settings: Settings) -> int:
+    def count(self, X: Any) -> int:
         """The number of grids for the rows X."""
-        found: int = settings.n_grids
+        found: int = self.n_grids
         return found
 
-    def entry_bytes(self, settings: Settings, number: int) -> int:
+    def entry_bytes(self, number: int) -> int:
         """Bytes of training per row and grid, for bin numbers of `number` bytes."""
         return number
 
-    def vectors(self, settings: Settings, X: Any) -> int:
+    def vectors(self, X: Any) -> int:
         # up to three numbers per width, and the offset
-        return BinMap.width * self.count(X, settings)
+        return BinMap.width * self.count(X)
 
-    def memory_left(self, X: Any, settings: Settings) -> float:
+    def memory_left(self, X: Any) -> float:
         """MiB left for the bin numbers; UsageError, before any computation, if they do not fit."""
         n_rows, available = X.share if isinstance(X, Rows) else (X.shape[0], None)
-        size = self.entry_bytes(settings, 2 if n_rows < 2**16 else 4)
-        limit = settings.max_memory or available or env.available_memory_mb()
-        number = self.count(X, settings)
+        size = self.entry_bytes(2 if n_rows < 2**16 else 4)
+        limit = self.max_memory or available or env.available_memory_mb()
+        number = self.count(X)
         needed = size * number * n_rows / 2**20
         if needed > limit:
-            allowed = "--max-memory is" if settings.max_memory else "there are only"
+            allowed = "--max-memory is" if self.max_memory else "there are only"
             fitting = int(limit * 2**20 / (size * n_rows))
             advice = f"at most {fitting:,} grids fit" if fitting else "not even one grid fits"
             raise UsageError(
@@ -172,16 +162,14 @@ class BinnedMethod(Method):
             )
         return limit - needed
 
-    def grids(self, problem: Problem, settings: Settings) -> BinningMap:
+    def grids(self, problem: Problem) -> BinningMap:
         """All grids, after checking that their bin numbers fit into memory."""
-        self.memory_left(problem.X, settings)
-        gamma = kernel_params(problem, settings)["gamma"]
-        count = self.count(problem.X, settings)
-        return sample_grids(settings.kernel, problem.n_inputs, count, settings.seed, gamma=gamma)
+        self.memory_left(problem.X)
+        gamma = kernel_params(problem, self)["gamma"]
+        count = self.count(problem.X)
+        return sample_grids(self.kernel, problem.n_inputs, count, self.seed, gamma=gamma)
 
-    def restore(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
-    ) -> BinnedModel:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinnedModel:
         if not np.all(arrays["widths"] > 0):
             raise DataError("array widths has values that are not above 0")
         kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
@@ -203,14 +191,14 @@ def step_callback(problem: Problem, grids: BinningMap, bins: Bins) -> StepCallba
 
 
 def solve_liblinear_each(
-    Z: Any, problem: Problem, settings: Settings, penalty: str, callback: Any = None
+    Z: Any, problem: Problem, method: Method, penalty: str, callback: Any = None
 ) -> Solution:
     """LIBLINEAR's solution for each output over the bins Z; penalty: l1 or l2."""
-    limits = budget(problem, settings)
+    limits = budget(problem, method)
 
     def solve(y: np.ndarray, tell: StepCallback | None) -> Solution:
-        own: dict[str, Any] = {"penalty": penalty, "seed": settings.seed}
-        return solve_liblinear(Z, y, settings.lam, problem.loss, limits, callback=tell, **own)
+        own: dict[str, Any] = {"penalty": penalty, "seed": method.seed}
+        return solve_liblinear(Z, y, method.lam, problem.loss, limits, callback=tell, **own)
 
     return each_output(problem.Y, solve, callback)
 

@@ -57,7 +57,7 @@ class Keeper:
         header = known.header() | {
             "kind": KIND,
             "method": session.method.name,
-            "params": dict(session.trainer.settings),
+            "params": session.trainer.method.values,
             "task": known.task,
             "loss": known.loss.name,
             "scaling": scaler["kind"],
@@ -132,7 +132,7 @@ class Keeper:
             raise UsageError(
                 f"checkpoint {self.path} is of method {header['method']}, not {session.method.name}"
             )
-        for name, value in session.trainer.settings.items():
+        for name, value in session.trainer.method.values.items():
             then = header["params"].get(name)
             if name not in CHANGEABLE and then != value:
                 flag = name.replace("_", "-")
@@ -284,7 +284,7 @@ class State:
 
 def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Learned:
     """The values learnt from the first rows."""
-    task, settings = header["task"], session.settings
+    task, method = header["task"], session.method
     if task not in ("binary", "multiclass", "regression"):
         raise DataError(f"its task is {task!r:.40}")
     names = ("n_inputs", "n_prepared", "n_rows", "n_targets")
@@ -293,7 +293,7 @@ def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndar
         _number(header["weight_sum"], "weight_sum", 0)
     known = {name: arrays[name] for name in _ARRAYS if name in arrays}
     _check_arrays(known, task, {"inputs": inputs, "prepared": prepared}, rows)
-    _kernel(settings.get("kernel"), _table(header["kernel_params"], "kernel_params"), prepared)
+    _kernel(method.get("kernel"), _table(header["kernel_params"], "kernel_params"), prepared)
     validation = _listed(header["validation"], "validation")
     if not all(type(step) is dict for step in validation):
         raise DataError("validation is not a list of steps")
@@ -301,7 +301,7 @@ def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndar
         task,
         known.get("classes"),
         _target(header["target_scaler"], task, n_targets),
-        losses.get_loss(header["loss"], settings.get("epsilon")),
+        losses.get_loss(header["loss"], method.get("epsilon")),
         _inputs(header, known),
         header["kernel_params"],
         rows,
@@ -318,13 +318,13 @@ def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndar
 
 def _chosen(session: Session, found: Any) -> dict[str, float]:
     """The numbers chosen for options given as words."""
-    settings = session.trainer.settings
+    method = session.trainer.method
     for name, value in _table(found, "chosen").items():
         known = name == "gamma" or name in session.method.searched
-        if not known or type(settings.get(name)) in (int, float):
+        if not known or type(method.get(name)) in (int, float):
             raise DataError(f"{name!r:.40} was chosen, but is not an option with a choice")
         _number(value, name, 0)
-    if isinstance(settings.get("nu"), str) and "nu" not in found:
+    if isinstance(method.get("nu"), str) and "nu" not in found:
         raise DataError("no nu was chosen")
     return dict(found)
 

@@ -16,32 +16,8 @@ from rfx.fitting import virtual_examples
 from rfx.fitting.learned import Learned
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import BATCH
 from rfx.fitting.streaming import Learner, StreamMethod
-from rfx.options import Option
-
-GAP = Option(
-    "gap",
-    bool,
-    "Compute the duality gap at the end, with one more pass over the rows.",
-    default=False,
-)
-
-
-SWEEPS = Option(
-    "sweeps",
-    int,
-    "Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables"
-    " converge.",
-    low=1,
-    high=MOST,
-    default=200,
-)
-
-DUAL = (GAP, SWEEPS)
-# With more rows per step, few sweeps come closer to the optimum of all rows.
-DUAL_OF_FEATURES = (BATCH.but(default=4096), *DUAL)
+from rfx.options import option
 
 
 class DualLearner(Learner):
@@ -58,54 +34,62 @@ class DualMethod(StreamMethod):
     With --gap the results row has the un-normalised objective P and the gap P - D at the end.
     """
 
+    gap: bool = option(
+        False, "Compute the duality gap at the end, with one more pass over the rows."
+    )
+    sweeps: int = option(
+        200,
+        "Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables"
+        " converge.",
+        least=1,
+        most=MOST,
+        before=1,
+    )
     incremental = False
     without = ("softmax",)
     default_losses = StreamMethod.default_losses | {"multiclass": "squared_hinge"}
 
-    def check(self, settings: Settings, given: dict[str, Any]) -> None:
-        super().check(settings, given)
-        if virtual_examples.endless(settings):
+    def check(self, given: dict[str, Any]) -> None:
+        super().check(given)
+        if virtual_examples.endless(self):
             raise UsageError(
                 f"--virtual is endless, but method {self.name} stores a number per row; set"
                 " --virtual-copies"
             )
-        if settings["replace"]:
+        if self.replace:
             raise UsageError(
                 f"--replace may draw a row twice in one step, which method {self.name} does not"
                 " support; omit it"
             )
 
-    def check_stream(self, settings: Settings, source: Source) -> None:
+    def check_stream(self, source: Source) -> None:
         if not source.rewindable:
             raise UsageError(
                 f"method {self.name} needs the number of rows beforehand, but {source.name} can be"
                 " read only once; use a file"
             )
-        if settings["head"] is not None:
+        if self.head is not None:
             raise UsageError(
-                f"--head is {settings['head']}, but method {self.name} has to count all rows; omit"
-                " it"
+                f"--head is {self.head}, but method {self.name} has to count all rows; omit it"
             )
-        if settings.get("class_weight") is not None:
+        if self.get("class_weight") is not None:
             raise UsageError(
                 f"method {self.name} needs the weights of all rows beforehand; --class-weight does"
                 " not support --stream"
             )
-        super().check_stream(settings, source)
+        super().check_stream(source)
 
-    def check_further(self, settings: Settings) -> None:
+    def check_further(self) -> None:
         raise UsageError(
             f"method {self.name} stores a number for each row of a data set; use fit, or another"
             " method"
         )
 
-    def finished(
-        self, learned: Learned, settings: Settings, learner: Learner, source: Source | None
-    ) -> dict[str, Any]:
-        if not settings.gap or source is None:
+    def finished(self, learned: Learned, learner: Learner, source: Source | None) -> dict[str, Any]:
+        if not self.gap or source is None:
             return {}
         source.rewind()
-        dtype = input_dtype(settings)
+        dtype = input_dtype(self)
 
         def batches() -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
             for X, y, index in Stream(source, 4096):

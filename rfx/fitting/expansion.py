@@ -13,16 +13,11 @@ from rfx import kernels
 from rfx import steps as told
 from rfx.errors import DataError
 from rfx.fitting import memory
-from rfx.fitting.method import Method, scalars
+from rfx.fitting.method import Method, TunedMethod, scalars
 from rfx.fitting.options import (
-    CHOSEN_GAMMA,
-    CHOSEN_INPUTS,
     DTYPE,
-    MAX_ITER,
-    MAX_MEMORY,
     chosen_kernel,
 )
-from rfx.fitting.settings import Settings
 from rfx.model import Array
 
 # For a model of pairs of classes.
@@ -32,18 +27,6 @@ PAIRS_COEF, PAIRS_INTERCEPT = Array("f", "vectors pairs"), Array("f", "pairs")
 SPARSE_ROWS = 128
 
 TRIED_KERNELS = ("laplacian-l2", "laplacian")
-OPTIONS = (
-    *CHOSEN_INPUTS,
-    chosen_kernel(
-        lambda: [name for name, own in kernels.KERNELS.items() if own.metric],
-        TRIED_KERNELS,
-        "gaussian",
-    ),
-    CHOSEN_GAMMA,
-    MAX_ITER,
-    DTYPE,
-    MAX_MEMORY,
-)
 
 
 @dataclass(frozen=True)
@@ -146,11 +129,11 @@ class ExpansionModel:
         cls,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
+        method: Method,
         dtype: Any = None,
     ) -> ExpansionModel:
         """The model of a file's header and arrays."""
-        kernel = kernels.get_kernel(settings.kernel)
+        kernel = kernels.get_kernel(method.kernel)
         missing = {key for key in kernel.optional if f"kernel_{key}" not in arrays}
         values = {key: arrays[f"kernel_{key}"] for key in kernel.parameters if key not in missing}
         params = {key: float(v) if v.ndim == 0 else v for key, v in values.items()}
@@ -165,7 +148,7 @@ class ExpansionModel:
             raise DataError(
                 f"its {len(arrays['intercept'])} machines do not match the pairs of classes"
             )
-        return cls(settings.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
+        return cls(method.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -181,8 +164,15 @@ def of_pairs(n_classes: int) -> np.ndarray:
     return found / (n_classes - 1)
 
 
-class ExpansionMethod(Method):
+class ExpansionMethod(TunedMethod):
     """A method whose model is an `ExpansionModel`."""
+
+    kernel: str = chosen_kernel(
+        lambda: [name for name, own in kernels.KERNELS.items() if own.metric],
+        TRIED_KERNELS,
+        "gaussian",
+    )()
+    dtype: str = DTYPE()
 
     tried_kernels: ClassVar[tuple[str, ...]] = TRIED_KERNELS
     arrays: ClassVar[dict[str, Array]] = {
@@ -195,9 +185,9 @@ class ExpansionMethod(Method):
         "support_indptr": Array("i", "vectors+1", cuts="entries"),
     }
 
-    def vectors(self, settings: Settings, X: Any) -> int:
+    def vectors(self, X: Any) -> int:
         # kernels make sparse rows dense a few at a time
-        sparse = memory.stays_sparse(X, settings.scaling)
+        sparse = memory.stays_sparse(X, self.scaling)
         count: int = min(X.shape[0], SPARSE_ROWS) if sparse else X.shape[0]
         return count
 
@@ -210,7 +200,5 @@ class ExpansionMethod(Method):
             found |= {"coef": PAIRS_COEF, "intercept": PAIRS_INTERCEPT}
         return found
 
-    def restore(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
-    ) -> ExpansionModel:
-        return ExpansionModel.restored(header, arrays, settings)
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ExpansionModel:
+        return ExpansionModel.restored(header, arrays, self)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from rfx import steps as told
 from rfx.features import MAPS, FeatureMap, form_of, sample
 from rfx.features.nystrom import NystromMap
 from rfx.fitting.learned import Learned
+from rfx.fitting.method import Method
 from rfx.fitting.options import MOST, N_FEATURES
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import FEATURES
 from rfx.fitting.streaming import Learner, Restored, StreamMethod, n_bytes
 from rfx.fitting.support_rows import SUPPORT, kernel_option, restored, support_steps
 from rfx.model import Array
-from rfx.options import Option
+from rfx.options import option
 from rfx.solvers.stochastic.support import Support
 
 COUNT = 1000
@@ -30,11 +30,8 @@ COUNT = 1000
 class RandomFeatures(StreamMethod):
     """w.z(x) with z the D random features of a map, divided by the square root of D."""
 
-    options: ClassVar[tuple[Option, ...]] = (
-        *StreamMethod.options,
-        N_FEATURES,
-        FEATURES,
-    )
+    n_features: int = N_FEATURES()
+    features: str = FEATURES()
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
@@ -46,20 +43,20 @@ class RandomFeatures(StreamMethod):
         }
         return self.arrays | own
 
-    def check(self, settings: Settings, given: dict[str, Any]) -> None:
-        super().check(settings, given)
-        kernel, count = settings.kernel, settings.n_features
-        MAPS[kernel].check_variant(kernel, count, settings.features)
+    def check(self, given: dict[str, Any]) -> None:
+        super().check(given)
+        kernel, count = self.kernel, self.n_features
+        MAPS[kernel].check_variant(kernel, count, self.features)
 
-    def features(self, learned: Learned, settings: Settings) -> FeatureMap:
+    def feature_map(self, learned: Learned) -> FeatureMap:
         """The map for the prepared rows."""
         return sample(
-            settings.kernel,
+            self.kernel,
             learned.n_prepared,
-            settings.n_features,
-            settings.seed,
-            dtype=input_dtype(settings),
-            variant=settings.features,
+            self.n_features,
+            self.seed,
+            dtype=input_dtype(self),
+            variant=self.features,
             **learned.kernel_params,
         )
 
@@ -67,7 +64,6 @@ class RandomFeatures(StreamMethod):
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         return partial(_weighted, Scaled(_map(header, arrays)), arrays["coef"])
@@ -76,7 +72,6 @@ class RandomFeatures(StreamMethod):
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> told.Steps:
         found = _map(header, arrays)
@@ -96,48 +91,42 @@ class NystromFeatures(StreamMethod):
     The results row reports the seconds for computing them separately.
     """
 
-    options: ClassVar[tuple[Option, ...]] = (
-        *StreamMethod.options,
-        kernel_option(),
-        Option("n_features", int, "Number D of landmarks.", low=1, high=MOST, default=COUNT),
-    )
+    kernel: str = kernel_option()()
+    n_features: int = option(COUNT, "Number D of landmarks.", least=1, most=MOST)
     arrays = StreamMethod.arrays | SUPPORT
 
-    def n_landmarks(self, settings: Settings) -> int:
-        count: int = settings.n_features
-        return count
+    def n_landmarks(self) -> int:
+        return self.n_features
 
-    def features(self, learned: Learned, settings: Settings) -> tuple[NystromMap, float]:
+    def feature_map(self, learned: Learned) -> tuple[NystromMap, float]:
         """The map of the landmarks, and the seconds for computing it."""
         start = time.perf_counter()
         # the sample of the survey is in random order
-        landmarks = np.asarray(learned.sample[: settings.n_features], np.float64)
-        params, dtype = learned.kernel_params, input_dtype(settings)
-        feature_map = NystromMap(settings.kernel, landmarks, params, dtype)
+        landmarks = np.asarray(learned.sample[: self.n_features], np.float64)
+        params, dtype = learned.kernel_params, input_dtype(self)
+        feature_map = NystromMap(self.kernel, landmarks, params, dtype)
         return feature_map, time.perf_counter() - start
 
     def predictor(
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> Callable[[Any], np.ndarray]:
-        return _support(settings, known.kernel_params, arrays["support"], arrays["coef"]).values
+        return _support(self, known.kernel_params, arrays["support"], arrays["coef"]).values
 
     def steps(
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> told.Steps:
-        return support_steps(arrays, settings, known)
+        return support_steps(arrays, self, known)
 
 
-def _support(settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray) -> Support:
+def _support(method: Method, params: dict[str, Any], rows: Any, coef: np.ndarray) -> Support:
     # coefficients of nearly dependent landmarks cancel: use float64
-    return restored(settings, params, rows, coef, np.float64)
+    return restored(method, params, rows, coef, np.float64)
 
 
 class Scaled:
@@ -188,10 +177,10 @@ class NystromLearner(Learner):
     """
 
     def __init__(
-        self, solver: Any, feature_map: NystromMap, settings: Settings, seconds: float
+        self, solver: Any, feature_map: NystromMap, method: Method, seconds: float
     ) -> None:
         super().__init__(solver)
-        self.map, self.settings, self.seconds = feature_map, settings, seconds
+        self.map, self.method, self.seconds = feature_map, method, seconds
 
     def parameters(self) -> dict[str, np.ndarray]:
         return {"support": self.map.landmarks, "coef": self.map.fold(self.solver.w)}
@@ -202,12 +191,12 @@ class NystromLearner(Learner):
 
     def predict(self, X: Any) -> np.ndarray:
         coef = self.map.fold(self.solver.w)
-        return _support(self.settings, self.map.params, self.map.landmarks, coef).values(X)
+        return _support(self.method, self.map.params, self.map.landmarks, coef).values(X)
 
     def describe(self) -> dict[str, Any]:
         rank = self.map.n_features
         return {
-            "n_features": self.settings.n_features,
+            "n_features": self.method.n_features,
             "model_size": rank,
             "rank": rank,
             "seconds_nystrom": self.seconds,

@@ -25,8 +25,7 @@ from rfx.fitting.metric import Sample
 from rfx.fitting.options import AUTO
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem, Progress
-from rfx.fitting.search import Budget, Found, Grid, Measure, Round, Tally, search
-from rfx.fitting.settings import Settings
+from rfx.fitting.search import Budget, Found, Grid, Measure, Point, Round, Tally, search
 from rfx.fitting.validation import drawn, evenly
 from rfx.kernels import get_kernel
 
@@ -158,7 +157,7 @@ def choose(
     folds = _folds(len(some), seed, effort, sides)
     of_forms = {kernel: metric.allowed(forms, X, kernel) or ["none"] for kernel in kernels}
     points = [
-        Settings("inputs", {"scaling": scaling, "kernel": kernel, "metric": form})
+        Point("inputs", {"scaling": scaling, "kernel": kernel, "metric": form})
         for kernel in kernels
         for scaling in scalings
         for form in of_forms[kernel]
@@ -184,7 +183,7 @@ def choose(
 
 def _step(found: Found, chosen: list[Any], folds: list[Part]) -> dict[str, Any]:
     tried = [
-        [*trial.point.values(), count, trial.round.number + 1, value]
+        [*trial.point.options.values(), count, trial.round.number + 1, value]
         for trial in found.trials
         for count, value in trial.path
         if math.isfinite(value)
@@ -200,8 +199,8 @@ def _step(found: Found, chosen: list[Any], folds: list[Part]) -> dict[str, Any]:
     }
 
 
-def _name(point: Settings) -> tuple[Any, ...]:
-    return tuple(point.values())
+def _name(point: Point) -> tuple[Any, ...]:
+    return tuple(point.options.values())
 
 
 def _folds(n: int, seed: int, effort: Effort, apart: Apart | None = None) -> list[Part]:
@@ -239,23 +238,23 @@ class _Trials:
         screened, evaluated = self.effort.screened, self.effort.evaluated
         return np.sort(rng.permutation(kept)[:screened]), np.sort(rng.permutation(out)[:evaluated])
 
-    def errors(self, point: Settings, round: Round, counts: Sequence[int]) -> list[float]:
+    def errors(self, point: Point, round: Round, counts: Sequence[int]) -> list[float]:
         """The error for each number of iterations; infinite if it is not tried."""
         found = self._screened(point, counts) if round.kept else self._confirmed(point, counts)
         self.tally.add([min(found)], 1)
         return found
 
-    def _sample(self, point: Settings, kept: np.ndarray, out: np.ndarray) -> Sample:
+    def _sample(self, point: Point, kept: np.ndarray, out: np.ndarray) -> Sample:
         return Sample.of(self.rows[point["scaling"]], self.Y, self.task, self.weights, kept, out)
 
     def _error(self, one: metric.Machine) -> float:
         return one.error if self.task == "regression" else one.wrong + TIE * one.error
 
-    def _machines(self, point: Settings, sample: Sample, steps: int) -> list[metric.Machine]:
+    def _machines(self, point: Point, sample: Sample, steps: int) -> list[metric.Machine]:
         most = 0 if point["metric"] == "none" else steps
         return list(metric.machines(sample, point["kernel"], point["metric"], most, self.seed))
 
-    def _screened(self, point: Settings, counts: Sequence[int]) -> list[float]:
+    def _screened(self, point: Point, counts: Sequence[int]) -> list[float]:
         name, kernel, sample = _name(point), point["kernel"], self._sample(point, *self.first)
         found = self._machines(point, sample, counts[-1])
         values = [self._error(one) for one in found]
@@ -275,7 +274,7 @@ class _Trials:
         """Multiples of the median bandwidth tried in addition to `metric.WIDTH`."""
         return WIDTHS.get(kernel, (metric.WIDTH,))
 
-    def _confirmed(self, point: Settings, counts: Sequence[int]) -> list[float]:
+    def _confirmed(self, point: Point, counts: Sequence[int]) -> list[float]:
         """First every number of iterations with the first round's lambda, then the best of them
         with other bandwidths and lambdas.
         """
@@ -336,29 +335,27 @@ class Resolved:
     steps: list[dict[str, Any]]
     choice: Choice | None = None
 
-    def numbers(self, method: Method, problem: Problem, settings: Settings) -> dict[str, Any]:
+    def numbers(self, method: Method, problem: Problem) -> dict[str, Any]:
         """Bandwidth and lambda from a thorough choice if they are ``auto``; without one, or with
         another loss, the words by which other methods choose them.
         """
         if not method.thorough:
             return {}
         found = self.choice if problem.loss.name == "squared" else None
-        if found is not None and settings.get("kernel") not in (AUTO, found.kernel):
+        if found is not None and method.get("kernel") not in (AUTO, found.kernel):
             found = None
         known: dict[str, Any] = {}
-        if settings.get("gamma") == AUTO:
+        if method.get("gamma") == AUTO:
             known["gamma"] = "loo"
             if found is not None:
-                own = metric.bandwidth(found.kernel, problem.X, settings.seed, found.width)
+                own = metric.bandwidth(found.kernel, problem.X, method.seed, found.width)
                 known["gamma"] = own["gamma"]
-        if settings.get("lam") == AUTO:
+        if method.get("lam") == AUTO:
             known["lam"] = "validation" if found is None else found.lam * problem.mean_weight
         return known
 
 
-def resolved(
-    method: Method, settings: Settings, X: Any, scaler: Scaler, problem: Problem
-) -> Resolved:
+def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolved:
     """Resolve the options scaling, kernel and metric: chosen on held-out rows, or learnt.
 
     Parameters
@@ -371,14 +368,14 @@ def resolved(
         The rows scaled by this scaler.
 
     """
-    asked, kernel, seconds = settings.metric, settings.get("kernel"), settings.get("budget_seconds")
+    asked, kernel, seconds = method.metric, method.get("kernel"), method.get("budget_seconds")
     forms = _forms(asked)
-    if AUTO not in (settings.scaling, kernel):
+    if AUTO not in (method.scaling, kernel):
         if not forms:
             return Resolved(scaler, {}, [])
         own = (problem.X, problem.Y, problem.task, problem.weights, problem.apart)
-        return with_metric(scaler, settings, *own)
-    scalings = _scalings(X, kernel) if settings.scaling == AUTO else (settings.scaling,)
+        return with_metric(scaler, method, *own)
+    scalings = _scalings(X, kernel) if method.scaling == AUTO else (method.scaling,)
     tried = method.tried_kernels if kernel == AUTO else (metric.learner(kernel),)
     choice = choose(
         X,
@@ -387,15 +384,15 @@ def resolved(
         scalings=scalings,
         kernels=tried,
         forms=forms,
-        steps=settings.metric_steps or metric.STEPS,
+        steps=method.metric_steps or metric.STEPS,
         effort=THOROUGH if method.thorough else QUICK,
         weights=problem.weights,
         apart=problem.apart,
-        seed=settings.seed,
+        seed=method.seed,
         budget=Budget.of(seconds, METRIC_WORK, problem.deadline),
         progress=problem.progress,
     )
-    options = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
+    options: dict[str, Any] = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
     options |= {"kernel": tried[0]} if kernel == AUTO else {}
     if choice is None:
         return Resolved(Scaler.fit(X, scalings[0], problem.weights), options, [])
@@ -404,8 +401,8 @@ def resolved(
     scaler = Scaler.fit(X, choice.scaling, problem.weights)
     if choice.steps:
         options["metric_steps"] = choice.steps
-        rows = scaler.transform(X, dtype=input_dtype(settings))
-        chosen = settings.updated(**options | {"kernel": choice.kernel})
+        rows = scaler.transform(X, dtype=input_dtype(method))
+        chosen = method.updated(**options | {"kernel": choice.kernel})
         own = (rows, problem.Y, problem.task, problem.weights, problem.apart)
         problem.doing("learning the chosen metric")
         scaler = with_metric(scaler, chosen, *own).scaler
@@ -428,7 +425,7 @@ def _forms(asked: str) -> Sequence[str]:
 
 def with_metric(
     scaler: Scaler,
-    settings: Settings,
+    method: Method,
     X: Any,
     Y: Any,
     task: str,
@@ -446,17 +443,17 @@ def with_metric(
     weights : array, (n,), or None
     apart : Apart or None
     """
-    forms = _forms(settings.metric)
-    fixed = settings.metric_steps if len(forms) == 1 else None
+    forms = _forms(method.metric)
+    fixed = method.metric_steps if len(forms) == 1 else None
     found = metric.learn(
         X,
         Y,
-        kernel=metric.learner(settings.get("kernel")),
+        kernel=metric.learner(method.get("kernel")),
         forms=forms,
         steps=fixed,
         task=task,
         weights=weights,
-        seed=settings.seed,
+        seed=method.seed,
         apart=apart,
     )
     options = {"metric": found.form, "metric_steps": found.steps or None}

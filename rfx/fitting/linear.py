@@ -13,23 +13,17 @@ from rfx.features import MAPS, FeatureMap, form_of, leverage, sample
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache, Same
 from rfx.fitting.callbacks import StepCallback, evaluating
-from rfx.fitting.method import Method, kernel_params, scalars
+from rfx.fitting.method import Method, TunedMethod, kernel_params, scalars
 from rfx.fitting.options import (
-    CHOSEN_GAMMA,
-    CHOSEN_INPUTS,
     DTYPE,
-    LOSS,
-    MAX_ITER,
-    MAX_MEMORY,
     MOST,
     N_FEATURES,
     chosen_kernel,
 )
 from rfx.fitting.problem import Problem
-from rfx.fitting.settings import Settings
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix, feature_matrix
-from rfx.options import Option
+from rfx.options import Chosen, Option
 
 PREDICTION_BYTES = 4 * 2**20
 # Pool size per selected feature, unless --pool is set.
@@ -73,17 +67,6 @@ OFFSET = Option(
     default="none",
 )
 TRIED_KERNELS = ("laplacian-l2", "laplacian", "gaussian")
-OPTIONS = (
-    *CHOSEN_INPUTS,
-    chosen_kernel(lambda: list(MAPS), TRIED_KERNELS, "gaussian"),
-    CHOSEN_GAMMA,
-    FEATURES,
-    N_FEATURES,
-    LOSS,
-    MAX_ITER,
-    DTYPE,
-    MAX_MEMORY,
-)
 
 
 @dataclass(frozen=True)
@@ -147,84 +130,81 @@ class LinearModel:
         return {"model_size": self.map.n_features, "kernel_params": scalars(self.map.params)}
 
 
-class LinearMethod(Method):
-    """A method whose model is a `LinearModel`. `offsets`: which settings need a stored offset."""
+class LinearMethod(TunedMethod):
+    """A method whose model is a `LinearModel`."""
+
+    kernel: str = chosen_kernel(lambda: list(MAPS), TRIED_KERNELS, "gaussian")()
+    features: str = FEATURES()
+    n_features: int | Chosen = N_FEATURES()
+    dtype: str = DTYPE()
 
     arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
     tried_kernels = TRIED_KERNELS
 
-    def check(self, settings: Settings, given: dict[str, Any]) -> None:
-        super().check(settings, given)
-        pool = settings.get("pool")
-        for kernel in self.kernels_of(settings):
-            MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
-        if "choose" in settings and pool and not settings.choose:
+    def check(self, given: dict[str, Any]) -> None:
+        super().check(given)
+        pool = self.get("pool")
+        for kernel in self.kernels_of():
+            MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
+        if "choose" in self.options and pool and not self.choose:
             raise UsageError(f"--pool is {pool}, which has no effect without --choose")
-        if settings.get("choose") and self.n_drawn(settings) < settings.n_features:
+        if self.get("choose") and self.n_drawn() < self.n_features:
             raise UsageError(
-                f"--pool is {pool}, which is smaller than --n-features {settings.n_features}"
+                f"--pool is {pool}, which is smaller than --n-features {self.n_features}"
             )
 
-    def n_drawn(self, settings: Settings) -> int:
+    def n_drawn(self) -> int:
         """Number of features to draw: the pool, if there is one."""
-        if settings.get("choose"):
-            pool: int = settings.pool or POOL_SHARE * settings.n_features
-            return pool
-        count: int = settings.n_features
-        return count
+        if self.get("choose"):
+            return self.pool or POOL_SHARE * self.n_features
+        return self.n_features
 
-    def vectors(self, settings: Settings, X: Any) -> int:
-        width: int = max(MAPS[kernel].width for kernel in self.kernels_of(settings))
-        return self.n_drawn(settings) * width
+    def vectors(self, X: Any) -> int:
+        width: int = max(MAPS[kernel].width for kernel in self.kernels_of())
+        return self.n_drawn() * width
 
-    def offsets(self, settings: dict[str, Any] | Settings) -> bool:
-        """Whether models with these settings have an offset."""
-        return settings.get("offset") == "mean"
+    def offsets(self) -> bool:
+        """Whether its models have an offset."""
+        return bool(self.get("offset") == "mean")
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its map has another number of inputs")
-        own = {"offset": Array("f", "outputs")} if self.offsets(header["params"]) else {}
+        own = {"offset": Array("f", "outputs")} if self.offsets() else {}
         parts = form_of(header["map"]).saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
 
-    def restore(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
-    ) -> LinearModel:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> LinearModel:
         parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
-        offset = arrays["offset"] if self.offsets(settings) else None
+        offset = arrays["offset"] if self.offsets() else None
         return LinearModel(FeatureMap.from_header(header["map"], parts), arrays["coef"], offset)
 
 
 # ---------------------------------------------------------------------- drawing features
 
 
-def sampled(
-    method: LinearMethod, problem: Problem, settings: Settings, lam: float, cache: Cache
-) -> FeatureMap:
-    """The map of the settings' kernel, variant and seed, with features selected if requested.
+def sampled(method: LinearMethod, problem: Problem, lam: float, cache: Cache) -> FeatureMap:
+    """The map of the method's kernel, variant and seed, with features selected if requested.
 
     lam is the ridge parameter of --choose leverage.
     """
-    count = method.n_drawn(settings)
-    pool = drawn(problem.X, settings, count, kernel_params(problem, settings), cache)
-    if settings.get("choose") is None:
+    count = method.n_drawn()
+    pool = drawn(problem.X, method, count, kernel_params(problem, method), cache)
+    if method.get("choose") is None:
         return pool
     curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
     chosen: FeatureMap = leverage.draw(
-        pool, problem.X, settings.n_features, lam / curved, settings.seed
+        pool, problem.X, method.n_features, lam / curved, method.seed
     )
     return chosen
 
 
-def drawn(
-    X: Any, settings: Settings, count: int, params: dict[str, Any], cache: Cache
-) -> FeatureMap:
+def drawn(X: Any, method: Method, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:
     """`count` features with these kernel parameters, adapted to X if the variant requires it.
 
     Trials, and the final fit, reuse the last features if they would be the same.
     """
-    kernel, seed, variant, dtype = settings.kernel, settings.seed, settings.features, settings.dtype
+    kernel, seed, variant, dtype = method.kernel, method.seed, method.features, method.dtype
     key = (kernel, X.shape[1], count, seed, dtype, variant, repr(sorted(params.items())))
     found = cache.get(
         "map",
@@ -236,9 +216,9 @@ def drawn(
     return found.fit(X, variant)
 
 
-def target_offset(problem: Problem, settings: Settings) -> np.ndarray:
+def target_offset(problem: Problem, method: Method) -> np.ndarray:
     """(k,) the --offset to subtract from the targets; UsageError if the loss does not allow it."""
-    if settings.offset != "mean":
+    if method.offset != "mean":
         return np.zeros(problem.n_outputs)
     if problem.loss.name != "squared":
         raise UsageError(
@@ -247,23 +227,23 @@ def target_offset(problem: Problem, settings: Settings) -> np.ndarray:
     return weights.mean(problem.Y, problem.weights)
 
 
-def check_path(settings: Settings) -> None:
+def check_path(method: Method) -> None:
     """Raise an error for --lam-path with a solver without warm starts."""
-    if settings.solver != "rfx":
+    if method.solver != "rfx":
         raise UsageError(
-            f"--lam-path needs --solver rfx; {settings.solver} starts every lambda from zero"
+            f"--lam-path needs --solver rfx; {method.solver} starts every lambda from zero"
         )
 
 
 def step_callback(
     problem: Problem,
     feature_map: FeatureMap,
-    settings: Settings,
+    method: Method,
     scale: float = 1.0,
     offset: Any = 0.0,
 ) -> StepCallback | None:
     """A solver callback for weights over scale * feature_map; see `callbacks.evaluating`."""
-    limit = settings.max_memory
+    limit = method.max_memory
     matvec = lambda X: feature_matrix(feature_map, X, scale, limit).matvec
     return evaluating(problem, matvec, offset)
 
@@ -300,9 +280,9 @@ class ValidationRows:
         self._features: Any = None
 
     @classmethod
-    def of(cls, X: Any, settings: Settings, cache: Cache) -> ValidationRows:
+    def of(cls, X: Any, method: Method, cache: Cache) -> ValidationRows:
         """The features of the rows X, cached."""
-        return cache.get("validation rows", Same(X), lambda: cls(X, settings.max_memory))
+        return cache.get("validation rows", Same(X), lambda: cls(X, method.max_memory))
 
     def decision(self, model: LinearModel) -> np.ndarray:
         """(m, k) values of a model."""

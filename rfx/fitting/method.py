@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache as kept
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from rfx import kernels, losses
 from rfx import steps as told
+from rfx.data.transforms.scaling import TARGET_KINDS
 from rfx.errors import UsageError, or_near
 from rfx.features import MAPS
-from rfx.fitting import bandwidth, weights
+from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
-from rfx.fitting.options import AUTO, COMMON
+from rfx.fitting.options import (
+    AUTO,
+    BUDGET_SECONDS,
+    CHOSEN_GAMMA,
+    CHOSEN_SCALING,
+    LOSS,
+    MAX_ITER,
+    MAX_MEMORY,
+    METRIC,
+    SCALING,
+    SEED,
+    TIMEOUT,
+)
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import (
     FEW_LAM,
     FEWEST_EVALUATED,
@@ -29,7 +41,7 @@ from rfx.fitting.validation import (
     error,
 )
 from rfx.model import Array
-from rfx.options import Option
+from rfx.options import Chosen, Declared, Option, option
 from rfx.solvers.base import Budget, Solution, for_output, stack
 
 
@@ -86,18 +98,19 @@ class Fitted:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-class Method:
-    """A learning method. A subclass declares its properties and has no state.
+class Method(Declared):
+    """A learning method with its options, which are the fields of this frozen dataclass.
 
-    A subclass defines `fit` and `restore`, and `vectors` for the memory check. Everything else has
-    a default.
+    Words such as ``validation`` remain words until `rfx.fitting.selection.choose` returns a method
+    with numbers. A subclass adds its options, properties, `fit` and `restore`, and `vectors` for
+    the memory check. Everything else has a default.
 
     Attributes
     ----------
     name, summary : str
         The name on the command line, and a one-line description.
-    options : tuple of Option
-        Options in addition to those of every method.
+    kernel_options : dict
+        The values of the kernel's own options, which are attributes of the method, too.
     arrays : dict
         The arrays of its model file, with their required forms.
     searched : dict
@@ -123,14 +136,15 @@ class Method:
     simplest : bool
         Whether to take, among error rates within a standard error of the lowest, that of the first
         values.
-    weighted, incremental, several_targets, distributed : bool
-        Whether it supports sample weights, batch learning, several targets per row, and rows on the
-        workers of a cluster.
+    weighted : bool
+        Whether it supports sample weights: whether it has the option class_weight.
+    incremental, several_targets, distributed : bool
+        Whether it supports batch learning, several targets per row, and rows on the workers of a
+        cluster.
     """
 
     name: ClassVar[str] = ""
     summary: ClassVar[str] = ""
-    options: ClassVar[tuple[Option, ...]] = ()
     arrays: ClassVar[dict[str, Array]] = {}
     searched: ClassVar[dict[str, tuple[float, ...]]] = {}
     stages: ClassVar[tuple[tuple[str, ...], ...]] = (("gamma", "lam"),)
@@ -151,6 +165,28 @@ class Method:
     # its trainer; None for `rfx.fitting.training.Trainer`
     trainer_class: ClassVar[Any] = None
 
+    # Options of every method.
+    task: str | None = option(
+        None,
+        "The task; by default inferred from the targets.",
+        of=("regression", "binary", "multiclass"),
+    )
+    scaling: str = CHOSEN_SCALING()
+    metric: str = METRIC()
+    metric_steps: int | None = option(
+        None, "Iterations of --metric; by default chosen on held-out rows.", least=1, most=20
+    )
+    target_scaling: str | None = option(
+        None, "Scaling of a regression target, by default mean.", of=TARGET_KINDS
+    )
+    seed: int = SEED()
+    timeout: float | None = TIMEOUT()
+    kernel_options: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.weighted = "class_weight" in cls.options
+
     # ------------------------------------------------------------------ options
 
     @classmethod
@@ -162,18 +198,12 @@ class Method:
     @classmethod
     def declare(cls) -> dict[str, Option]:
         """`declared` with the kernels that `rfx.plugins` has at present."""
-        found = {option.name: option for option in (*COMMON, *cls.all_options())}
+        found = dict(cls.options)
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
-            if kernel == AUTO:
-                continue
-            for option in kernels.get_kernel(kernel).options:
-                found.setdefault(option.name, option)
+            if kernel != AUTO:
+                for option in kernels.get_kernel(kernel).options:
+                    found.setdefault(option.name, option)
         return found
-
-    @classmethod
-    def all_options(cls) -> tuple[Option, ...]:
-        """Its own options, with class_weight if it supports sample weights."""
-        return (*cls.options, weights.CLASS_WEIGHT) if cls.weighted else cls.options
 
     @classmethod
     def defaults(cls, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -181,8 +211,8 @@ class Method:
         given = given or {}
         fixed = _fixes_inputs(given)
         found = {
-            option.name: option.default if option.fixed is None or not fixed else option.fixed
-            for option in (*COMMON, *cls.all_options())
+            name: option.default if option.fixed is None or not fixed else option.fixed
+            for name, option in cls.options.items()
         }
         kernel = given.get("kernel") or found.get("kernel", AUTO)
         if kernel == AUTO:
@@ -218,11 +248,40 @@ class Method:
                     raise UsageError(f"{error} (method {cls.name})") from None
         return found
 
-    def kernels_of(self, settings: Settings) -> tuple[str, ...]:
-        """The settings' kernel, or the candidates for it."""
-        return self.tried_kernels if settings.kernel == AUTO else (settings.kernel,)
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The method with the given options, texts or numbers, and the defaults of the others; None
+        means the default.
 
-    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        Raises
+        ------
+        UsageError
+            For an unknown option or an invalid value.
+        """
+        converted = cls.converted(given)
+        return cls().updated(**cls.defaults(converted) | converted)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every option by name, with those of the kernel."""
+        return super().values | self.kernel_options
+
+    def updated(self, **changes: Any) -> Self:
+        """The same method with other values for some options."""
+        own = {name: value for name, value in changes.items() if name in self.options}
+        kernel_options = self.kernel_options | {k: changes[k] for k in changes.keys() - own.keys()}
+        return super().updated(**own, kernel_options=kernel_options)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self.__dict__.get("kernel_options", ()):
+            return self.kernel_options[name]
+        return super().__getattr__(name)
+
+    def kernels_of(self) -> tuple[str, ...]:
+        """Its kernel, or the candidates for it."""
+        return self.tried_kernels if self.kernel == AUTO else (self.kernel,)
+
+    def check(self, given: dict[str, Any]) -> None:
         """Raise an error for given options that have no effect with other options.
 
         Raises
@@ -232,13 +291,13 @@ class Method:
         for name in given.keys() - self.defaults(given).keys():
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(
-                f"{flag} is {given[name]}, which does not apply to kernel {settings.kernel}"
+                f"{flag} is {given[name]}, which does not apply to kernel {self.kernel}"
             )
-        kernel = settings.get("kernel") or AUTO
+        kernel = self.get("kernel") or AUTO
         suited = () if kernel == AUTO else kernels.get_kernel(kernel).scalings
-        if suited and settings.metric != "none":
+        if suited and self.metric != "none":
             raise UsageError(
-                f"--metric is {settings.metric}, but kernel {kernel} is for inputs without one; use"
+                f"--metric is {self.metric}, but kernel {kernel} is for inputs without one; use"
                 " --metric none"
             )
         for other in ("lam", "rounds"):
@@ -247,27 +306,27 @@ class Method:
                     f"--{other} is {given[other]}, which has no effect with --lam-path; use only"
                     " one of them"
                 )
-        if "metric_steps" in given and settings.metric == "none":
+        if "metric_steps" in given and self.metric == "none":
             raise UsageError(
                 f"--metric-steps is {given['metric_steps']}, which has no effect without --metric;"
                 " set --metric diagonal or full"
             )
-        if "epsilon" in given and settings.get("loss") != losses.EpsilonInsensitive.name:
+        if "epsilon" in given and self.get("loss") != losses.EpsilonInsensitive.name:
             raise UsageError(
                 f"--epsilon is {given['epsilon']}, which has no effect without --loss"
                 " epsilon_insensitive; use both or neither"
             )
-        if "lam_path" in given and settings.get("gamma") == "validation":
+        if "lam_path" in given and self.get("gamma") == "validation":
             raise UsageError(
                 "--gamma is validation, which needs a single lambda, but --lam-path has several;"
                 " use tuned or a number"
             )
 
-    def loss(self, settings: Settings, task: str) -> losses.Loss:
+    def loss_for(self, task: str) -> losses.Loss:
         """The loss of the options, by default that of the task; UsageError if it does not match the
         task.
         """
-        name = settings.get("loss") or ("squared" if task == "regression" else "squared_hinge")
+        name = self.get("loss") or ("squared" if task == "regression" else "squared_hinge")
         # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
         if task == "regression" and name not in losses.OF_NUMBERS:
             known = self.declared()["loss"].meanings()
@@ -280,10 +339,10 @@ class Method:
                 f"--loss is {name}, which is for regression, but the task is {task}; use another"
                 " loss, or set --task"
             )
-        return losses.get_loss(name, settings.get("epsilon"))
+        return losses.get_loss(name, self.get("epsilon"))
 
     @classmethod
-    def is_random(cls, settings: Mapping[str, Any]) -> bool:
+    def is_random(cls, options: Mapping[str, Any]) -> bool:
         """Whether a fit with these options depends on the seed.
 
         A plan runs once, not once per seed, if neither this nor the choice of rows depends on the
@@ -293,8 +352,8 @@ class Method:
 
     # ------------------------------------------------------------------ training
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        """Learn from the problem with purely numeric settings.
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        """Learn from the problem; its options are numbers.
 
         Raises
         ------
@@ -303,45 +362,43 @@ class Method:
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
 
-    def fit_path(
-        self, problem: Problem, settings: Settings, lams: list[float], cache: Cache
-    ) -> list[Fitted]:
+    def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
         """One fit for each lambda of --lam-path, in decreasing order."""
         raise UsageError(f"method {self.name} has no --lam-path")
 
-    def vectors(self, settings: Settings, X: Any) -> int:
+    def vectors(self, X: Any) -> int:
         """Approximate number of float64 vectors of the length of a row of X in training."""
         raise TypeError(f"{type(self).__name__} does not define vectors")
 
-    def prepare(self, problem: Problem, settings: Settings) -> None:
+    def prepare(self, problem: Problem) -> None:
         """Raise an error for an unsuitable problem before any option is chosen."""
 
     # ------------------------------------------------------------------ choice of options
 
-    def trial(self, settings: Settings) -> Settings:
-        """Cheaper settings for models that are only evaluated."""
-        own = settings.get("solver") in (None, "rfx")
-        if own and "tol" in settings and settings.tol is None:
-            return settings.updated(tol=TOL)
-        return settings
+    def trial(self) -> Self:
+        """A cheaper method for models that are only evaluated."""
+        own = self.get("solver") in (None, "rfx")
+        if own and "tol" in self.options and self.tol is None:
+            return self.updated(tol=TOL)
+        return self
 
-    def evaluation(self, settings: Settings) -> Settings:
-        """Settings for the choice of options: rfx's solver instead of LIBLINEAR processes."""
-        found = self.trial(settings)
-        if settings.get("solver") == "liblinear":
+    def evaluation(self) -> Self:
+        """Method for the choice of options: rfx's solver instead of LIBLINEAR processes."""
+        found = self.trial()
+        if self.get("solver") == "liblinear":
             return found.updated(solver="rfx", tol=TOL)
         return found
 
-    def with_choice(self, settings: Settings, chosen: dict[str, Any]) -> Settings:
-        """The settings with the chosen values of some options."""
-        return settings.updated(**chosen)
+    def with_choice(self, chosen: dict[str, Any]) -> Self:
+        """The method with the chosen values of some options."""
+        return self.updated(**chosen)
 
-    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+    def candidates(self, name: str, problem: Problem) -> list[float]:
         """The candidate values of an option other than gamma."""
         values = list(self.searched[name])
         if name != "lam":
             return values
-        if self.searched[name] == LAMS and settings.get("gamma") == "loo":
+        if self.searched[name] == LAMS and self.get("gamma") == "loo":
             values = self.ridge_lams(problem)
         return [lam * problem.mean_weight / problem.unit for lam in values]
 
@@ -349,13 +406,13 @@ class Method:
         """The lambdas of --gamma loo, and those tried after it, for mean weight 1."""
         return [*LAMS, *(SMALLER if problem.task == "regression" else ())]
 
-    def tuning_lams(self, problem: Problem, settings: Settings) -> list[float]:
+    def tuning_lams(self, problem: Problem) -> list[float]:
         """The ridge parameters of --gamma tuned, of which it uses the best."""
-        words = isinstance(settings.lam, str)
-        return [lam * problem.mean_weight for lam in LAMS] if words else [settings.lam]
+        words = isinstance(self.lam, str)
+        return [lam * problem.mean_weight for lam in LAMS] if words else [self.lam]
 
     def target_error(
-        self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache
+        self, problem: Problem, out: Problem, share: float, cache: Cache
     ) -> float | None:
         """The held-out error to approximate; None minimises the error.
 
@@ -364,17 +421,16 @@ class Method:
         return None
 
     def decisions_along(
-        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
     ) -> Iterator[np.ndarray]:
         """(m, k) decision values of the rows X_out for each lambda, from models of the problem."""
         for lam in lams:
-            yield self.fit(problem, settings.updated(lam=lam), cache).model.decision(X_out)
+            yield self.updated(lam=lam).fit(problem, cache).model.decision(X_out)
 
     def errors_along(
         self,
         problem: Problem,
         out: Problem,
-        settings: Settings,
         lams: list[float],
         stop: Callable[[list[float]], bool],
         cache: Cache,
@@ -383,7 +439,7 @@ class Method:
         `stop`.
         """
         errors: list[float] = []
-        for values in self.decisions_along(problem, settings, lams, out.X, cache):
+        for values in self.decisions_along(problem, lams, out.X, cache):
             errors.append(error(problem.task, values, out.Y, out.weights))
             if stop(errors):
                 break
@@ -391,7 +447,7 @@ class Method:
 
     # ------------------------------------------------------------------ prediction
 
-    def views(self, settings: Settings, X: Any) -> Iterable[Any]:
+    def views_of(self, X: Any) -> Iterable[Any]:
         """The raw rows whose decision values are averaged; by default X itself."""
         return (X,)
 
@@ -405,11 +461,32 @@ class Method:
         """The required forms of the arrays of a model file with that header, by name."""
         return self.arrays
 
-    def restore(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
-    ) -> Model:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         """The model from a file's header and arrays, which have the declared forms."""
         raise TypeError(f"{type(self).__name__} does not define restore")
+
+
+class TunedMethod(Method):
+    """A method that chooses scaling, kernel, metric and bandwidth on held-out rows.
+
+    A bandwidth has a meaning for one scaling only: if it is given, nothing is chosen.
+    """
+
+    scaling: str = CHOSEN_SCALING(
+        help=f"{SCALING.help} {SCALING.default} by default if --gamma is a number.",
+        default=AUTO,
+        fixed=SCALING.default,
+    )
+    metric: str = METRIC(
+        help=f"{METRIC.help} {METRIC.default} by default if --gamma is a number.",
+        default=AUTO,
+        fixed=METRIC.default,
+    )
+    budget_seconds: float | None = BUDGET_SECONDS()
+    loss: str | None = LOSS()
+    gamma: float | Chosen = CHOSEN_GAMMA()
+    max_iter: int | None = MAX_ITER()
+    max_memory: float | None = MAX_MEMORY()
 
 
 def _fixes_inputs(given: Mapping[str, Any]) -> bool:
@@ -426,23 +503,17 @@ def _fixes_inputs(given: Mapping[str, Any]) -> bool:
 # ---------------------------------------------------------------------- for the files of methods
 
 
-def budget(problem: Problem, settings: Settings, **defaults: Any) -> Budget:
+def budget(problem: Problem, method: Method, **defaults: Any) -> Budget:
     """The limits for a solver from the options and the deadline; defaults for unset options."""
-    given = {name: settings.get(name) for name in ("tol", "max_iter")}
-    found = Budget(**given, memory_mb=settings.get("max_memory"), deadline=problem.deadline)
+    given = {name: method.get(name) for name in ("tol", "max_iter")}
+    found = Budget(**given, memory_mb=method.get("max_memory"), deadline=problem.deadline)
     return found.filled(**defaults)
 
 
-def kernel_params(problem: Problem, settings: Settings) -> dict[str, Any]:
+def kernel_params(problem: Problem, method: Method) -> dict[str, Any]:
     """The parameters of the options' kernel, learnt from the problem's rows if requested."""
-    own = kernel_options(settings)
-    return bandwidth.resolve(settings.kernel, settings.gamma, problem.X, settings.seed, **own)
-
-
-def kernel_options(settings: Settings) -> dict[str, Any]:
-    """The values of the kernel's own options."""
-    options = kernels.get_kernel(settings.kernel).options
-    return {option.name: settings[option.name] for option in options}
+    own = method.kernel_options
+    return bandwidth.resolve(method.kernel, method.gamma, problem.X, method.seed, **own)
 
 
 def scalars(params: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,6 @@ from rfx.options import Option, Path
 AUTO = "auto"
 MOST = 10**9  # limit of a size or count; excludes absurd numbers
 
-# Options of every method.
-TASK = Option(
-    "task",
-    str,
-    "The task; by default inferred from the targets.",
-    ("regression", "binary", "multiclass"),
-)
 SCALING = Option(
     "scaling",
     str,
@@ -37,19 +30,7 @@ METRIC = Option(
         AUTO: "the best of these on held-out rows",
     },
     default="none",
-)
-METRIC_STEPS = Option(
-    "metric_steps",
-    int,
-    "Iterations of --metric; by default chosen on held-out rows.",
-    low=1,
-    high=20,
-)
-TARGET_SCALING = Option(
-    "target_scaling",
-    str,
-    "Scaling of a regression target, by default mean.",
-    scaling.TARGET_KINDS,
+    before="none",
 )
 SEED = Option(
     "seed",
@@ -71,24 +52,8 @@ BUDGET_SECONDS = Option(
     high=2e6,
     open_low=True,
 )
-COMMON = (TASK, CHOSEN_SCALING, METRIC, METRIC_STEPS, TARGET_SCALING, SEED, TIMEOUT)
 
 KERNEL = Option("kernel", str, "The kernel, exact or approximated.", default="gaussian")
-# For methods that choose scaling and metric. A bandwidth has a meaning for one scaling only: if it
-# is given, nothing is chosen.
-CHOSEN_INPUTS = (
-    CHOSEN_SCALING.but(
-        help=f"{SCALING.help} {SCALING.default} by default if --gamma is a number.",
-        default=AUTO,
-        fixed=SCALING.default,
-    ),
-    METRIC.but(
-        help=f"{METRIC.help} {METRIC.default} by default if --gamma is a number.",
-        default=AUTO,
-        fixed=METRIC.default,
-    ),
-    BUDGET_SECONDS,
-)
 GAMMA = Option(
     "gamma",
     float,

@@ -17,7 +17,6 @@ from rfx.errors import DataError
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
-from rfx.fitting.settings import Settings
 
 ARRAYS = scaling.ARRAYS | {"classes": model_file.Array("f", "classes")}
 
@@ -29,9 +28,8 @@ class Pipeline:
     Parameters
     ----------
     method : Method
-        The method that trained it.
-    settings : Settings
-        The options as requested: words such as ``validation`` are still words.
+        The method that trained it, with the options as requested: words such as ``validation``
+        are still words.
     preprocessing : Preprocessing
     model : Model or None
         None for a pipeline that only labels and scores decision values.
@@ -47,7 +45,6 @@ class Pipeline:
     """
 
     method: Method
-    settings: Settings
     preprocessing: Preprocessing
     model: Any
     loss: losses.Loss
@@ -142,7 +139,7 @@ class Pipeline:
         DataError
             For a wrong number of inputs, and, with the row, if a value is not finite.
         """
-        views = [self._decision(rows) for rows in self.method.views(self.settings, X)]
+        views = [self._decision(rows) for rows in self.method.views_of(X)]
         return sum(views[1:], views[0]) / len(views) if len(views) > 1 else views[0]
 
     def _decision(self, X: Any) -> np.ndarray:
@@ -213,12 +210,12 @@ class Pipeline:
         header = self.model.header() | more
         header |= {
             "method": self.name,
-            "params": dict(self.settings),
+            "params": self.method.values,
             "task": self.task,
             "loss": self.loss.name,
             "info": self.info,
             "target_scaler": None if target is None else target.to_dict(),
-            "scaling": self.settings.scaling,
+            "scaling": self.method.scaling,
             "scaler": plain,
             "plugins": self._plugins(),
             "schema": None if self.schema is None else self.schema.to_dict(),
@@ -231,7 +228,7 @@ class Pipeline:
 
     def _plugins(self) -> list[dict[str, Any]]:
         """The plug-ins used: kind, name, package."""
-        kernel = self.settings.get("kernel")
+        kernel = self.method.get("kernel")
         known = [
             ("method", plugins.entries("rfx.methods"), self.name, type(self.method).__module__)
         ]
@@ -245,7 +242,7 @@ class Pipeline:
         ]
 
     @classmethod
-    def read(cls, method: Method, file: model_file.File) -> Pipeline:
+    def read(cls, kind: type[Method], file: model_file.File) -> Pipeline:
         """The pipeline of an open model file of that method.
 
         Only the declared arrays are read, after their shapes are checked.
@@ -255,7 +252,7 @@ class Pipeline:
         DataError, KeyError
             If the file is damaged or incomplete.
         """
-        header = file.header
+        header, method = file.header, kind.of(file.header["params"])
         forms, declared = file.forms(), ARRAYS | method.saved_arrays(header)
         model_file.check_forms(forms, declared, sizes(method, header, forms))
         return cls.of_state(method, header, file.arrays(declared))
@@ -265,14 +262,13 @@ class Pipeline:
         """The pipeline from a model file's header and arrays; raises like `read`."""
         known = sizes(method, header, arrays)
         model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
-        settings = Settings.resolve(type(method), header["params"])
         task = header["task"]
         own = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
         regression = task == "regression"
         preprocessing = Preprocessing(
             task,
             Scaler.from_dict(header["scaler"] | own),
-            input_dtype(settings),
+            input_dtype(method),
             None if regression else arrays["classes"],
             TargetScaler.from_dict(header["target_scaler"], known["outputs"])
             if regression
@@ -282,10 +278,9 @@ class Pipeline:
         calibration = header.get("calibration")
         return cls(
             method,
-            settings,
             preprocessing,
-            method.restore(header, arrays, settings),
-            losses.get_loss(header["loss"], settings.get("epsilon")),
+            method.restore(header, arrays),
+            losses.get_loss(header["loss"], method.get("epsilon")),
             header["info"],
             calibration=None
             if calibration is None

@@ -48,7 +48,7 @@ class Preprocessing:
         scaler: Scaler,
         y: Any,
         task: str,
-        settings: Any,
+        method: Any,
         *,
         weights: Any = None,
         classes: np.ndarray | None = None,
@@ -64,9 +64,9 @@ class Preprocessing:
         DataError
             For more than two labels in a binary task, and targets that can't be scaled.
         """
-        dtype = input_dtype(settings)
+        dtype = input_dtype(method)
         if task == "regression":
-            scaled = TargetScaler.fit(y, settings.target_scaling, weights)
+            scaled = TargetScaler.fit(y, method.target_scaling, weights)
             return cls(task, scaler, dtype, target_scaler=scaled, schema=schema)
         classes = np.unique(y) if classes is None else classes
         if task == "binary" and len(classes) > 2:
@@ -155,9 +155,9 @@ class Preprocessing:
         return found if self.task == "regression" else 1.0 - found
 
 
-def input_dtype(settings: Any) -> np.dtype:
+def input_dtype(method: Any) -> np.dtype:
     """The type of the scaled inputs."""
-    return np.dtype(settings.get("dtype") or "float64")
+    return np.dtype(method.get("dtype") or "float64")
 
 
 def listed(labels: Any, schema: Schema | None = None) -> str:

@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 
 from rfx import parallel
 from rfx.errors import RfxError, UsageError
-from rfx.fitting.settings import Settings
 
 # Consecutive lambdas above the lowest error after which smaller ones are not tried.
 WAIT = 2
@@ -121,12 +120,35 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Point:
+    """A candidate: a method, or another model, with some of its options.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    options : dict
+        Option name to value.
+    """
+
+    method: str
+    options: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.options[name]
+
+    def updated(self, **changes: Any) -> Point:
+        """The same point with other values for some options."""
+        return Point(self.method, self.options | changes)
+
+
+@dataclass(frozen=True)
 class Grid:
     """The candidates.
 
     Parameters
     ----------
-    points : sequence of Settings
+    points : sequence of Point
         Each is a method, or another model, with its options except lambda, in the order of trials.
     lams : dict
         Lambdas of each method, largest first.
@@ -142,7 +164,7 @@ class Grid:
         Skip points that can't be fitted, except the first of a single method.
     """
 
-    points: Sequence[Settings]
+    points: Sequence[Point]
     lams: Mapping[str, Sequence[Any]]
     rounds: Sequence[Round]
     sizes: Mapping[str, Size] = field(default_factory=dict)
@@ -150,16 +172,16 @@ class Grid:
     above: int | None = None
     lenient: bool = False
 
-    def size(self, point: Settings) -> int:
+    def size(self, point: Point) -> int:
         """The point's size; 1 if its method has none."""
         return point[self.sizes[point.method].option] if point.method in self.sizes else 1
 
-    def work(self, point: Settings, round: Round) -> float:
+    def work(self, point: Point, round: Round) -> float:
         """Rows times size, for each fold; rows squared for a method without a size."""
         size = self.size(point) if point.method in self.sizes else round.rows
         return round.parts * (FOLD + round.rows * size)
 
-    def at(self, point: Settings, number: int) -> Settings:
+    def at(self, point: Point, number: int) -> Point:
         """The point with its size in a round."""
         size = self.sizes.get(point.method)
         return point if size is None else point.updated(**{size.option: size.values[number]})
@@ -203,7 +225,7 @@ class Trial:
 
     Parameters
     ----------
-    point : Settings
+    point : Point
     round : Round
     path : tuple of (lambda, value)
         The values of the lambdas tried.
@@ -212,16 +234,19 @@ class Trial:
     seconds : float
     """
 
-    point: Settings
+    point: Point
     round: Round
     path: tuple[tuple[Any, float], ...]
     lam: Any
     score: float
     seconds: float
 
-    def like(self, point: Settings) -> bool:
+    def like(self, point: Point) -> bool:
         """Whether it has the same method and kernel as another point."""
-        return (self.point.method, self.point.get("kernel")) == (point.method, point.get("kernel"))
+        return (self.point.method, self.point.options.get("kernel")) == (
+            point.method,
+            point.options.get("kernel"),
+        )
 
 
 @dataclass(frozen=True)
@@ -262,11 +287,11 @@ class Found:
         best = best or self.best
 
         def row(trial: Trial, *lams: Any) -> list[Any]:
-            return [*trial.point.values(), *(lams if lam else ())]
+            return [*trial.point.options.values(), *(lams if lam else ())]
 
         return {
             "by": best.point.method,
-            "options": [*best.point, *(["lam"] if lam else [])],
+            "options": [*best.point.options, *(["lam"] if lam else [])],
             "fitted": best.round.rows,
             "held_out": held_out,
             "error": self.measure.name,
@@ -308,8 +333,8 @@ class Tally:
 
 
 # The arguments of callbacks of `search`.
-Fit: TypeAlias = Callable[[Settings, Round, Sequence[Any]], list[float]]
-Known: TypeAlias = Callable[[Settings, Round], Trial | None]
+Fit: TypeAlias = Callable[[Point, Round, Sequence[Any]], list[float]]
+Known: TypeAlias = Callable[[Point, Round], Trial | None]
 Tell: TypeAlias = Callable[[Trial, bool], None]
 
 
@@ -393,7 +418,7 @@ class _Search:
     def _refined(self, best: Trial) -> Trial:
         """Try half and twice the bandwidth as long as one of them is better."""
         option = self.grid.halved
-        while option is not None and option in best.point:
+        while option is not None and option in best.point.options:
             value = best.point[option]
             around = [best.point.updated(**{option: value * factor}) for factor in (0.5, 2.0)]
             last = self.grid.rounds[-1]
@@ -416,7 +441,7 @@ class _Search:
             best = larger[0]
         return self._best()
 
-    def _each(self, points: Sequence[Settings], round: Round) -> list[Trial]:
+    def _each(self, points: Sequence[Point], round: Round) -> list[Trial]:
         """A trial of each point that can be fitted within the budget."""
         found = []
         ready = self._fitted_together(points, round) if self.together else {}
@@ -431,7 +456,7 @@ class _Search:
                 self.tell(trial, there)
         return found
 
-    def _fitted_together(self, points: Sequence[Settings], round: Round) -> dict[int, Trial | None]:
+    def _fitted_together(self, points: Sequence[Point], round: Round) -> dict[int, Trial | None]:
         """Trials by the number of their points, run by all threads; every trial started before the
         deadline is completed.
         """
@@ -453,7 +478,7 @@ class _Search:
         self.cut.update(work=len(points) - count, time=len(late))
         return made
 
-    def _trial(self, point: Settings, round: Round) -> Trial | None:
+    def _trial(self, point: Point, round: Round) -> Trial | None:
         start, lams = time.monotonic(), self.grid.lams[point.method]
         loss, some = self.measure.loss, self._last_lams(point)
         try:
@@ -470,7 +495,7 @@ class _Search:
         lam, score = min(path, key=lambda one: loss(one[1]))
         return Trial(point, round, path, lam, score, time.monotonic() - start)
 
-    def _last_lams(self, point: Settings) -> Sequence[Any]:
+    def _last_lams(self, point: Point) -> Sequence[Any]:
         """The lambdas from slightly above the best so far."""
         lams = self.grid.lams[point.method]
         before = [trial for trial in self.trials if trial.like(point)]
@@ -484,7 +509,7 @@ class _Search:
     def _work(self) -> float:
         return sum(self.grid.work(trial.point, trial.round) for trial in self.trials)
 
-    def _spent(self, point: Settings, round: Round) -> bool:
+    def _spent(self, point: Point, round: Round) -> bool:
         """Whether the budget leaves this trial out."""
         budget, limit = self.budget, ""
         if budget.trials is not None and len(self.trials) >= budget.trials:
@@ -496,7 +521,7 @@ class _Search:
         self.cut.update([limit] if limit else [])
         return bool(limit)
 
-    def _expected(self, point: Settings, round: Round) -> float:
+    def _expected(self, point: Point, round: Round) -> float:
         """Estimated seconds of a trial, from that of its method and kernel with the most work."""
         work, alike = self.grid.work, [trial for trial in self.trials if trial.like(point)]
         if not alike:

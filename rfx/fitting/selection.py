@@ -20,11 +20,10 @@ from rfx.data.rows import Rows
 from rfx.data.tabular.apart import Part
 from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
-from rfx.fitting.method import Method, kernel_options
+from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Tally, Trial, search
-from rfx.fitting.settings import Settings
+from rfx.fitting.search import Found, Grid, Measure, Point, Round, Stop, Tally, Trial, search
 from rfx.fitting.validation import SAMPLE, evenly, parts
 
 log = logging.getLogger(__name__)
@@ -38,11 +37,11 @@ FEWEST = 5
 
 @dataclass(frozen=True)
 class Choice:
-    """Purely numeric settings, and the evidence for them.
+    """A method whose options are numbers, and the evidence for them.
 
     Parameters
     ----------
-    settings : Settings
+    method : Method
     chosen : dict
         The options that were chosen, and their values.
     steps : list of dict
@@ -50,14 +49,14 @@ class Choice:
     seconds : float
     """
 
-    settings: Settings
+    method: Method
     chosen: dict[str, Any]
     steps: list[dict[str, Any]]
     seconds: float
 
 
-def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -> Choice:
-    """Replace every word among the settings by the number that it selects.
+def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
+    """Replace every word among the options of the method by the number that it selects.
 
     Raises
     ------
@@ -67,9 +66,9 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
     start = time.perf_counter()
     chosen: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
-    asked = [name for name in method.searched if isinstance(settings.get(name), str)]
-    grid = {name: method.candidates(name, problem, settings) for name in asked if name != "gamma"}
-    if settings.get("lam_path"):
+    asked = [name for name in method.searched if isinstance(method.get(name), str)]
+    grid = {name: method.candidates(name, problem) for name in asked if name != "gamma"}
+    if method.get("lam_path"):
         grid.pop("lam", None)
     elif problem.n_rows < FEWEST or problem.undivided:
         few = problem.apart.by if problem.apart is not None and problem.undivided else "rows"
@@ -78,26 +77,26 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
             value = method.few_rows[name] * (problem.mean_weight if name == "lam" else 1.0)
             chosen[name] = value
             log.warning(_TOO_FEW, few, _CALLED.get(name, name), value, name.replace("_", "-"))
-    if "gamma" in settings and bandwidth.has_gamma(settings.kernel):
-        known, tried, wanted = _gamma(method, problem, settings, bool(grid))
+    if "gamma" in method.options and bandwidth.has_gamma(method.kernel):
+        known, tried, wanted = _gamma(method, problem, bool(grid))
         chosen |= known
         steps += tried
         grid = wanted | grid
     if grid:
-        so_far = method.with_choice(settings, chosen)
-        found, tried = _validated(method, grid, problem, so_far, settings, cache)
+        so_far = method.with_choice(chosen)
+        found, tried = _validated(so_far, grid, problem, method, cache)
         chosen |= found
         steps += tried
-    settings = method.with_choice(settings, chosen)
-    return Choice(settings, chosen, steps, time.perf_counter() - start)
+    method = method.with_choice(chosen)
+    return Choice(method, chosen, steps, time.perf_counter() - start)
 
 
 def _gamma(
-    method: Method, problem: Problem, settings: Settings, others: bool
+    method: Method, problem: Problem, others: bool
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[float]]]:
     """(gamma if it is known now, its trials, its candidate values for validation)."""
-    kernel, word, seed = settings.kernel, settings.gamma, settings.seed
-    X, Y, options = problem.X, problem.Y, kernel_options(settings)
+    kernel, word, seed = method.kernel, method.gamma, method.seed
+    X, Y, options = problem.X, problem.Y, method.kernel_options
     if word == "loo":
         lams = [lam * problem.mean_weight for lam in method.ridge_lams(problem)]
         own: Any = (problem.weights, method.loo_slack, problem.apart)
@@ -107,7 +106,7 @@ def _gamma(
             return {"gamma": value}, steps, {}
         return {}, steps, {"gamma": [value * factor for factor in method.loo_multiples]}
     if word == "tuned":
-        lams = method.tuning_lams(problem, settings)
+        lams = method.tuning_lams(problem)
         own = (problem.weights, problem.apart)
         value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, *own, **options)
         return {"gamma": value}, steps, {}
@@ -124,8 +123,7 @@ def _validated(
     method: Method,
     grid: dict[str, list[float]],
     problem: Problem,
-    settings: Settings,
-    asked: Settings,
+    asked: Method,
     cache: Cache,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The values of the grid's options with the lowest error on held-out rows, and the trials.
@@ -133,18 +131,18 @@ def _validated(
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
     until then. For equal errors the first is used.
     """
-    given = " and ".join(f"--{name.replace('_', '-')} is {asked[name]!r}" for name in grid)
+    given = " and ".join(f"--{name.replace('_', '-')} is {asked.get(name)!r}" for name in grid)
     share, fewest = method.held_out_share, method.fewest_evaluated
     most, total = method.held_out_rows, problem.n_rows
-    if AUTO in (asked[name] for name in grid):
+    if AUTO in (asked.get(name) for name in grid):
         most = min(most or SAMPLE, SAMPLE)
     if isinstance(problem.X, Rows):
         problem = problem.rows(evenly(total, SAMPLE + SAMPLE // 4))
     folds = [
         (kept[evenly(len(kept), most)], out[evenly(len(out), most)])
-        for kept, out in parts(problem.n_rows, share, fewest, settings.seed, given, problem.apart)
+        for kept, out in parts(problem.n_rows, share, fewest, method.seed, given, problem.apart)
     ]
-    own = _HeldOut(method, problem, total, method.evaluation(settings), folds, Stop(), cache)
+    own = _HeldOut(method.evaluation(), problem, total, folds, Stop(), cache)
     target = own.target()
     if target is not None:
         # with several folds, the mean error is the one to approximate
@@ -172,7 +170,6 @@ class _HeldOut:
     method: Method
     problem: Problem
     total: int
-    settings: Settings
     folds: list[Part]
     stop: Stop
     cache: Cache
@@ -183,7 +180,7 @@ class _HeldOut:
         for kept, out in self.folds:
             some, others = self.problem.rows(kept), self.problem.rows(out)
             share = len(kept) / self.total
-            found.append(self.method.target_error(some, others, self.settings, share, self.cache))
+            found.append(self.method.target_error(some, others, share, self.cache))
         known = [value for value in found if value is not None]
         return float(np.mean(known)) if known else None
 
@@ -193,17 +190,17 @@ class _HeldOut:
         """The trials and choice of the grid's options; the others as in `best`."""
         method, progress = self.method, self.problem.progress
         others = {option: values for option, values in grid.items() if option != "lam"}
-        lams = grid.get("lam", [best.get("lam", self.settings.get("lam"))])
+        lams = grid.get("lam", [best.get("lam", self.method.get("lam"))])
         points = [
-            Settings(method.name, dict(zip(others, values)))
+            Point(method.name, dict(zip(others, values)))
             for values in itertools.product(*others.values())
         ]
         tally = Tally(progress, list(grid), len(points) * len(lams))
         tally.report()
 
-        def fit(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
-            settings = method.with_choice(self.settings, best | dict(point))
-            errors = self._errors(settings, lams, tally)
+        def fit(point: Point, round: Round, lams: Sequence[float]) -> list[float]:
+            chosen = method.with_choice(best | point.options)
+            errors = self._errors(chosen, lams, tally)
             tally.add(errors, len(lams))
             return errors
 
@@ -221,7 +218,7 @@ class _HeldOut:
         most = least + SURE * math.sqrt(least * (1 - least) / count_out)
         return next(trial for trial in found.trials if trial.score <= most)
 
-    def _errors(self, settings: Settings, lams: Sequence[float], tally: Tally) -> list[float]:
+    def _errors(self, method: Method, lams: Sequence[float], tally: Tally) -> list[float]:
         """The mean error over all held-out rows for each lambda."""
         problem = self.problem
         rows: list[list[float]] = []
@@ -234,7 +231,7 @@ class _HeldOut:
             share = len(kept) / self.total
             own = [lam if lam is None else lam * share for lam in lams]
             some, others = problem.rows(kept), problem.rows(out)
-            rows.append(self.method.errors_along(some, others, settings, own, stop, self.cache))
+            rows.append(method.errors_along(some, others, own, stop, self.cache))
         # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, rows))
         rows = [own + own[-1:] * (most - len(own)) for own in rows]

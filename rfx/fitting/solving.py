@@ -11,9 +11,8 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.fitting import weights
-from rfx.fitting.method import budget, each_output
+from rfx.fitting.method import Method, budget, each_output
 from rfx.fitting.problem import Problem
-from rfx.fitting.settings import Settings
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.normal import MOST, ridge_path
@@ -21,7 +20,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 
-def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) -> Solution:
+def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Solution:
     """The weights (D, k) over features Z (n, D): lam/2 ||w||^2 + sum L(w.z, y) for each output.
 
     Parameters
@@ -29,7 +28,7 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
     Z : Matrix, (n, D)
     problem : Problem
         Targets, loss and sample weights.
-    settings : Settings
+    method : Method
         With lam, solver, tol, max_iter and max_memory.
     callback : callable or None
         Receives every step.
@@ -39,7 +38,7 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
     UsageError
         For a solver that does not support the loss.
     """
-    solver, lam, limits = settings.solver, settings.lam, budget(problem, settings)
+    solver, lam, limits = method.solver, method.lam, budget(problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if not Z.shape[1]:
         # without features, every prediction is zero, and that is the minimum
@@ -57,7 +56,7 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
         return each_output(
             Y,
             lambda y, tell: solve_liblinear(
-                Z, y, lam, problem.loss, limits, callback=tell, seed=settings.seed
+                Z, y, lam, problem.loss, limits, callback=tell, seed=method.seed
             ),
             callback,
         )
@@ -69,13 +68,13 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
 
 
 def coefficients_along(
-    Z: Any, problem: Problem, settings: Settings, lams: list[float]
+    Z: Any, problem: Problem, method: Method, lams: list[float]
 ) -> Iterator[np.ndarray]:
     """Weights (D, k) for each lambda, of models that are only evaluated.
 
-    They are exact for squared loss, else to the settings' --tol.
+    They are exact for squared loss, else to --tol.
     """
-    limits = budget(problem, settings)
+    limits = budget(problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared" and Z.shape[1] <= min(MOST, 2 * Z.shape[0]):
         yield from ridge_path(Z, Y, lams)
@@ -91,13 +90,13 @@ def coefficients_along(
             yield np.stack(coef, axis=1)
 
 
-def solve_path(Z: Any, problem: Problem, settings: Settings, lams: list[float]) -> list[Solution]:
+def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> list[Solution]:
     """A solution for each lambda by rfx's own solvers.
 
     Squared loss uses one Gram matrix for all of them; other losses start each at the previous
     solution.
     """
-    limits = budget(problem, settings)
+    limits = budget(problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
         return solve_ridge_grid(Z, Y, lams, loss, limits)

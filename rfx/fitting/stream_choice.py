@@ -23,9 +23,8 @@ from rfx.data.transforms.scaling import Scaler
 from rfx.fitting import bandwidth, selection
 from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
-from rfx.fitting.method import kernel_options
+from rfx.fitting.method import Method
 from rfx.fitting.problem import Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import THETAS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.validation import LAMS
@@ -37,60 +36,56 @@ if TYPE_CHECKING:
 ROWS = 6144
 
 
-def choose(
-    method: StreamMethod, problem: Problem, settings: Settings, n_rows: int | None
-) -> selection.Choice:
-    """Replace every word among the settings by the number that it selects.
+def choose(method: StreamMethod, problem: Problem, n_rows: int | None) -> selection.Choice:
+    """Replace every word among the options of the method by the number that it selects.
 
     Parameters
     ----------
     method : StreamMethod
     problem : Problem
         Prepared rows of the sample in random order, and their encoded targets.
-    settings : Settings
     n_rows : int or None
         Of the whole set; None if unknown.
     """
-    if settings.get("gamma") == "tuned" and bandwidth.has_gamma(settings.kernel):
+    if method.get("gamma") == "tuned" and bandwidth.has_gamma(method.kernel):
         known, first = n_rows or problem.n_rows, problem.rows(np.arange(problem.n_rows)[:SAMPLE])
-        lams = list(LAMS) if isinstance(settings.nu, str) else [settings.nu * known]
-        known_rows = (first.X, first.Y, lams, settings.seed, first.weights, first.apart)
-        gamma, steps = bandwidth.tuned(settings.kernel, *known_rows, **kernel_options(settings))
-        choice = choose(method, problem, settings.updated(gamma=gamma), n_rows)
+        lams = list(LAMS) if isinstance(method.nu, str) else [method.nu * known]
+        known_rows = (first.X, first.Y, lams, method.seed, first.weights, first.apart)
+        gamma, steps = bandwidth.tuned(method.kernel, *known_rows, **method.kernel_options)
+        choice = choose(method.updated(gamma=gamma), problem, n_rows)
         found = {"gamma": gamma} | choice.chosen
-        return selection.Choice(choice.settings, found, steps + choice.steps, choice.seconds)
-    trial = settings.updated(epochs=_trial_passes(method, settings, n_rows))
-    if settings.get("step") == "root" and settings.theta is None:
+        return selection.Choice(choice.method, found, steps + choice.steps, choice.seconds)
+    trial = method.updated(epochs=_trial_passes(method, n_rows))
+    if method.get("step") == "root" and method.theta is None:
         trial = trial.updated(theta="validation")
-    choice = selection.choose(method, problem, trial, Cache())
+    choice = selection.choose(trial, problem, Cache())
     return selection.Choice(
-        method.with_choice(settings, choice.chosen), choice.chosen, choice.steps, choice.seconds
+        method.with_choice(choice.chosen), choice.chosen, choice.steps, choice.seconds
     )
 
 
-def _trial_passes(method: StreamMethod, settings: Settings, n_rows: int | None) -> int:
+def _trial_passes(method: StreamMethod, n_rows: int | None) -> int:
     """Epochs over the sample: the method's default, whatever the training uses.
 
     So a training resumed with more epochs has the same options as one that requested as many from
     the beginning.
     """
-    count: int = method.passes(settings.updated(epochs=None), n_rows)
-    return count
+    return method.updated(epochs=None).passes(n_rows)
 
 
-def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learner:
+def trained(method: StreamMethod, problem: Problem) -> Learner:
     """A learner of prepared rows in memory, with a random order in each epoch."""
     weights = BatchWeights(problem.weights)
-    n_inputs, seed = problem.n_inputs, settings.seed
+    n_inputs, seed = problem.n_inputs, method.seed
     order = np.random.default_rng(seed).permutation(problem.n_rows)
-    sample = problem.X[order[: max(1, method.n_landmarks(settings))]]
+    sample = problem.X[order[: max(1, method.n_landmarks())]]
     known = Learned(
         problem.task,
         None,
         None,
         problem.loss,
         Inputs(Scaler("none", np.zeros(n_inputs), np.ones(n_inputs))),
-        method.kernel_params(settings, problem.X),
+        method.kernel_params(problem.X),
         problem.n_rows,
         n_inputs,
         problem.n_outputs,
@@ -98,16 +93,16 @@ def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learn
         sample if isinstance(sample, np.ndarray) else sample.toarray(),
         [],
     )
-    learner = method.learner(known, settings, weights, True)
+    learner = method.learner(known, weights, True)
     numbers = np.arange(problem.n_rows, dtype=np.float64)
-    stream = Stream(ArraySource(problem.X, numbers, seed), settings.batch, 0, seed, settings.epochs)
+    stream = Stream(ArraySource(problem.X, numbers, seed), method.batch, 0, seed, method.epochs)
     for X, y, index in stream:
         learner.step(X, problem.Y[index], index, weights.of(y, index))
     return learner
 
 
-def thetas(problem: Problem, settings: Settings) -> list[float]:
+def thetas(problem: Problem, method: Method) -> list[float]:
     """The candidate lengths of the first step, in the unit of the targets if the loss requires
     it."""
-    tried = THETAS[:1] if settings.precondition else THETAS
+    tried = THETAS[:1] if method.precondition else THETAS
     return [value * problem.unit for value in tried]

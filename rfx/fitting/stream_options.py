@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from rfx.features import MAPS
-from rfx.fitting import virtual_examples as examples
 from rfx.fitting.options import (
-    CHOSEN_GAMMA,
-    DTYPE,
-    EPSILON,
-    GAMMA,
-    KERNEL,
-    LOSS,
     MOST,
 )
-from rfx.fitting.settings import Settings
-from rfx.kernels import KERNELS
 from rfx.options import Option
 
 # Number of first rows for learning preprocessing, if the input can be read only once.
@@ -36,21 +26,6 @@ NU = Option(
     default="validation",
 )
 BATCH = Option("batch", int, "Rows per step (batch size).", low=1, high=MOST, default=1024)
-EPOCHS = Option(
-    "epochs",
-    int,
-    f"Passes over the rows; by default {PASSES} over fewer than {MANY_ROWS:,}, else 1.",
-    low=1,
-    high=MOST,
-)
-BUFFER = Option(
-    "buffer",
-    int,
-    "Size of the shuffle buffer, in rows, for files and standard input; 0: no shuffling.",
-    low=0,
-    high=MOST,
-    default=16384,
-)
 FEATURES = Option(
     "features",
     str,
@@ -60,30 +35,6 @@ FEATURES = Option(
     " default), or products of random signs (signs).",
     lambda: ("offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch", "signs"),
     default="offset",
-)
-REPLACE = Option(
-    "replace",
-    bool,
-    "Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.",
-    default=False,
-)
-HEAD_ROWS = Option(
-    "head",
-    int,
-    "Number of first rows that scaling, labels, components and gamma are learnt from; by default"
-    f" all rows, for standard input {HEAD:,}.",
-    low=1,
-    high=MOST,
-)
-UNIT = Option("unit", bool, "Normalise scaled rows to unit length.", default=False)
-PCA_TO = Option(
-    "pca", int, "Number of principal components of the scaled rows to keep.", low=1, high=MOST
-)
-CENTRED = Option(
-    "pca_centred",
-    bool,
-    "Centre the rows for the principal components.",
-    default=True,
 )
 SECONDS = Option(
     "budget_seconds",
@@ -124,56 +75,6 @@ PROJECT = Option(
     default=False,
 )
 # Newton steps on features cost as much for more rows.
-PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
 
-OPTIONS = (
-    KERNEL.but(choices=lambda: [name for name in MAPS if not KERNELS[name].needs_rows]),
-    GAMMA.adding(
-        {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
-        {
-            "loo": (
-                f"{CHOSEN_GAMMA.meanings()['loo']}; then the best on held-out rows of a sample"
-                " among that value and 4 and 16 times as much, which need fewer epochs"
-            )
-        },
-    ).but(default="loo"),
-    LOSS.but(
-        help=(
-            "The loss; by default squared for regression, squared_hinge for two classes, softmax"
-            " for more if the method supports it."
-        ),
-        choices=(
-            "hinge",
-            "squared_hinge",
-            "logistic",
-            "squared",
-            "absolute",
-            "epsilon_insensitive",
-            "softmax",
-        ),
-    ),
-    EPSILON,
-    NU,
-    BATCH,
-    EPOCHS,
-    REPLACE,
-    BUFFER,
-    HEAD_ROWS,
-    UNIT,
-    PCA_TO,
-    CENTRED,
-    *examples.OPTIONS,
-    SECONDS,
-    SAMPLES,
-    DTYPE,
-)
 # Options that may change when a training is resumed.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
-
-
-def passes(settings: Settings, n_rows: int | None) -> int:
-    """Number of epochs; n_rows: of a set, None if unknown."""
-    given: int | None = settings.epochs
-    if given is not None:
-        return given
-    return PASSES if n_rows is not None and n_rows < MANY_ROWS else 1

@@ -13,7 +13,6 @@ from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.errors import UsageError
 from rfx.fitting import weights
-from rfx.fitting.settings import Settings
 
 if TYPE_CHECKING:
     from rfx.fitting.method import Method
@@ -91,7 +90,6 @@ class BatchWeights:
 
 def counted(
     method: Method,
-    settings: Settings,
     schema: Schema | None,
     X: Any,
     y: np.ndarray,
@@ -105,12 +103,12 @@ def counted(
 
     Raises the same exceptions, and UsageError for virtual examples.
     """
-    if sample_weight is None and settings.get("class_weight") is None:
+    if sample_weight is None and method.get("class_weight") is None:
         return X, y, None, apart, None
-    if settings.virtual != "none":
+    if method.virtual != "none":
         raise UsageError(
-            f"--virtual is {settings.virtual}, whose generated rows have no sample weights; omit"
+            f"--virtual is {method.virtual}, whose generated rows have no sample weights; omit"
             " the weights"
         )
-    task = settings.task or ("regression" if y.ndim == 2 else guess_task(y))
-    return *weights.counted(method, settings, task, schema, X, y, sample_weight, apart), task
+    task = method.task or ("regression" if y.ndim == 2 else guess_task(y))
+    return *weights.counted(method, task, schema, X, y, sample_weight, apart), task

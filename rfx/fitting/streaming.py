@@ -23,6 +23,7 @@ from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.tabular.apart import Apart
 from rfx.data.transforms.pca import PCA
 from rfx.errors import DataError, RfxError, UsageError
+from rfx.features import MAPS
 from rfx.fitting import (
     bandwidth,
     checkpoints,
@@ -35,18 +36,29 @@ from rfx.fitting import (
 )
 from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
-from rfx.fitting.method import Method, kernel_options, scalars
-from rfx.fitting.options import AUTO
+from rfx.fitting.method import Method, scalars
+from rfx.fitting.options import AUTO, CHOSEN_GAMMA, DTYPE, EPSILON, GAMMA, KERNEL, LOSS, MOST
 from rfx.fitting.pipeline import Pipeline, n_targets, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Problem, Progress
 from rfx.fitting.selection import Choice
-from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import FEW_ROWS, HEAD, NUS, OPTIONS, passes
+from rfx.fitting.stream_options import (
+    BATCH,
+    FEW_ROWS,
+    HEAD,
+    MANY_ROWS,
+    NU,
+    NUS,
+    PASSES,
+    SAMPLES,
+    SECONDS,
+)
 from rfx.fitting.training import Trainer
 from rfx.fitting.validation import error
+from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.kernels import KERNELS
 from rfx.model import Array
-from rfx.options import Option
+from rfx.options import Chosen, option
 
 # Returns an iterator of (X, y) over all rows each time it is called.
 Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
@@ -193,16 +205,101 @@ class StreamMethod(Method):
         By task.
     without : tuple
         Losses that it does not support.
-    passes : callable
-        (settings, rows of a set or None) -> epochs.
     resumable : bool
         Whether it can write checkpoints.
     counts_rows : bool
         Whether it needs the number of rows beforehand, like dual coordinate ascent.
     """
 
-    options: ClassVar[tuple[Option, ...]] = OPTIONS
-    incremental = several_targets = weighted = True
+    kernel: str = KERNEL(choices=lambda: [name for name in MAPS if not KERNELS[name].needs_rows])
+    gamma: float | Chosen = GAMMA.adding(
+        {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
+        {
+            "loo": (
+                f"{CHOSEN_GAMMA.meanings()['loo']}; then the best on held-out rows of a sample"
+                " among that value and 4 and 16 times as much, which need fewer epochs"
+            )
+        },
+    )(default="loo")
+    loss: str | None = LOSS(
+        help=(
+            "The loss; by default squared for regression, squared_hinge for two classes, softmax"
+            " for more if the method supports it."
+        ),
+        choices=(
+            "hinge",
+            "squared_hinge",
+            "logistic",
+            "squared",
+            "absolute",
+            "epsilon_insensitive",
+            "softmax",
+        ),
+    )
+    epsilon: float = EPSILON()
+    nu: float | Chosen = NU()
+    batch: int = BATCH()
+    epochs: int | None = option(
+        None,
+        f"Passes over the rows; by default {PASSES} over fewer than {MANY_ROWS:,}, else 1.",
+        least=1,
+        most=MOST,
+    )
+    replace: bool = option(
+        False,
+        "Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.",
+    )
+    buffer: int = option(
+        16384,
+        "Size of the shuffle buffer, in rows, for files and standard input; 0: no shuffling.",
+        least=0,
+        most=MOST,
+    )
+    head: int | None = option(
+        None,
+        "Number of first rows that scaling, labels, components and gamma are learnt from; by"
+        f" default all rows, for standard input {HEAD:,}.",
+        least=1,
+        most=MOST,
+    )
+    unit: bool = option(False, "Normalise scaled rows to unit length.")
+    pca: int | None = option(
+        None, "Number of principal components of the scaled rows to keep.", least=1, most=MOST
+    )
+    pca_centred: bool = option(True, "Centre the rows for the principal components.")
+    virtual: str = option(
+        "none",
+        "Train on an endless stream of transformed copies of the rows (virtual examples).",
+        of={
+            "none": "",
+            "digits": "square images are rotated, scaled, shifted and distorted",
+            "images": (
+                "square images, grey or of three colour planes, are shifted by up to an eighth of"
+                " their side and mirrored"
+            ),
+            "molecules": "atoms of Coulomb matrices (upper triangles) are permuted",
+            "molecules-sorted": "in the order of noisy row norms",
+        },
+    )
+    virtual_copies: int | None = option(
+        None,
+        "Number of virtual examples to generate once from each row; they form the training set. By"
+        " default new examples are generated without end.",
+        least=1,
+        most=MOST,
+    )
+    views: int | None = option(
+        None,
+        "Predict by the mean of f over this many virtual examples of a row, the same"
+        " transformations for all rows; by default on the row itself.",
+        least=1,
+        most=1000,
+    )
+    budget_seconds: float | None = SECONDS()
+    budget_samples: int | None = SAMPLES()
+    dtype: str = DTYPE()
+    incremental = several_targets = True
+    class_weight: str | None = CLASS_WEIGHT()
     searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS}
     stages = (("nu", "theta"), ("gamma",))
     simplest = True
@@ -216,44 +313,43 @@ class StreamMethod(Method):
         "multiclass": "softmax",
     }
     without: ClassVar[tuple[str, ...]] = ()
-    passes = staticmethod(passes)
     resumable: ClassVar[bool] = True
     arrays: ClassVar[dict[str, Array]] = {
         "pca_mean": Array("f", "inputs"),
         "pca_components": Array("f", "inputs components"),
     }
 
-    def check(self, settings: Settings, given: dict[str, Any]) -> None:
-        super().check(settings, given)
-        virtual_examples.check(settings)
-        if settings.scaling == AUTO:
+    def check(self, given: dict[str, Any]) -> None:
+        super().check(given)
+        virtual_examples.check(self)
+        if self.scaling == AUTO:
             raise UsageError(
                 f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
                 " specify a scaling"
             )
-        if settings.metric != "none" and (settings.unit or settings.pca):
+        if self.metric != "none" and (self.unit or self.pca):
             raise UsageError(
-                f"--metric is {settings.metric}, which is learnt for scaled rows, but --unit and"
+                f"--metric is {self.metric}, which is learnt for scaled rows, but --unit and"
                 " --pca change them; use only one of them"
             )
 
-    def check_source(self, settings: Settings, source: Source) -> None:
+    def check_source(self, source: Source) -> None:
         """Raise UsageError for a source that the method can't learn from."""
 
-    def check_stream(self, settings: Settings, source: Source) -> None:
+    def check_stream(self, source: Source) -> None:
         """Raise UsageError for options that need the rows in memory."""
         for name, given in (
-            ("virtual", settings.virtual != "none"),
-            ("replace", settings["replace"]),
+            ("virtual", self.virtual != "none"),
+            ("replace", self.replace),
         ):
             if given:
                 raise UsageError(f"--{name} needs the rows in memory; omit --stream")
 
-    def check_further(self, settings: Settings) -> None:
-        """Raise UsageError for settings that partial_fit does not support."""
+    def check_further(self) -> None:
+        """Raise UsageError for options that partial_fit does not support."""
 
-    def loss(self, settings: Settings, task: str) -> losses.Loss:
-        name = settings.loss or self.default_losses[task]
+    def loss_for(self, task: str) -> losses.Loss:
+        name = self.loss or self.default_losses[task]
         if name in self.without:
             raise UsageError(f"--loss is {name}, which method {self.name} does not support")
         if task == "regression" and name not in losses.OF_NUMBERS:
@@ -263,41 +359,46 @@ class StreamMethod(Method):
             )
         if name == "softmax" and task != "multiclass":
             raise UsageError(f"--loss is softmax, but the task is {task}; choose logistic")
-        return losses.get_loss(name, settings.get("epsilon"))
+        return losses.get_loss(name, self.get("epsilon"))
 
-    def vectors(self, settings: Settings, X: Any) -> int:
+    def vectors(self, X: Any) -> int:
         return 0
 
-    def n_landmarks(self, settings: Settings) -> int:
+    def passes(self, n_rows: int | None) -> int:
+        """Number of epochs; n_rows: of a set, None if unknown."""
+        if self.epochs is not None:
+            return self.epochs
+        return PASSES if n_rows is not None and n_rows < MANY_ROWS else 1
+
+    def n_landmarks(self) -> int:
         """Required rows of the survey's sample, if more than its default."""
         return 0
 
-    def kernel_params(self, settings: Settings, X: Any) -> dict[str, Any]:
+    def kernel_params(self, X: Any) -> dict[str, Any]:
         """The kernel's parameters, from some of the prepared rows."""
-        own = kernel_options(settings)
-        return bandwidth.resolve(settings.kernel, settings.gamma, X, settings.seed, **own)
+        own = self.kernel_options
+        return bandwidth.resolve(self.kernel, self.gamma, X, self.seed, **own)
 
     # ------------------------------------------------------------------ choice of options
 
-    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+    def candidates(self, name: str, problem: Problem) -> list[float]:
         if name == "theta":
-            return stream_choice.thetas(problem, settings)
+            return stream_choice.thetas(problem, self)
         # derivatives between -1 and 1 make f as large as targets in any unit, if nu is small
-        return [value / problem.unit for value in super().candidates(name, problem, settings)]
+        return [value / problem.unit for value in super().candidates(name, problem)]
 
     def errors_along(
         self,
         problem: Problem,
         out: Problem,
-        settings: Settings,
         lams: list[float],
         stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
         """The error on the held-out rows, infinite if training fails; lams are not used, because nu
-        is one of the settings."""
+        is one of the options."""
         try:
-            decision = stream_choice.trained(self, problem, settings).predict(out.X)
+            decision = stream_choice.trained(self, problem).predict(out.X)
         except RfxError:
             decision = np.full(out.Y.shape, np.inf)
         finite = bool(np.isfinite(decision).all())
@@ -310,16 +411,13 @@ class StreamMethod(Method):
     def learner(
         self,
         learned: Learned,
-        settings: Settings,
         own: stream_weights.BatchWeights,
         rewindable: bool,
     ) -> Learner:
         """The solver at the start; rewindable: whether rows can be read again."""
         raise TypeError(f"{type(self).__name__} does not define learner")
 
-    def finished(
-        self, learned: Learned, settings: Settings, learner: Learner, source: Source | None
-    ) -> dict[str, Any]:
+    def finished(self, learned: Learned, learner: Learner, source: Source | None) -> dict[str, Any]:
         """Further entries of the results row, after training; may read the source again."""
         return {}
 
@@ -327,7 +425,6 @@ class StreamMethod(Method):
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         """f of prepared rows from a model file."""
@@ -337,14 +434,13 @@ class StreamMethod(Method):
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> told.Steps:
         """The computation steps of `predictor` for dense prepared rows."""
         raise UsageError(f"models of {self.name} can't be exported: there are no steps for them")
 
-    def views(self, settings: Settings, X: Any) -> Iterable[Any]:
-        return virtual_examples.views(settings, X)
+    def views_of(self, X: Any) -> Iterable[Any]:
+        return virtual_examples.views(self, X)
 
     def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
         if preprocessing.task == "regression":
@@ -354,9 +450,7 @@ class StreamMethod(Method):
             found["mae"] = float(np.mean(np.abs(preprocessing.labels(decision) - y)))
         return found
 
-    def restore(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
-    ) -> StreamModel:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StreamModel:
         pca = None
         if "pca_components" in arrays:
             mean, components = arrays["pca_mean"], arrays["pca_components"]
@@ -367,7 +461,7 @@ class StreamMethod(Method):
         inputs = Inputs(None, header["unit"], pca)  # type: ignore[arg-type]
         classes = arrays.get("classes")
         outputs = n_targets(header) if classes is None else 1 if len(classes) <= 2 else len(classes)
-        loss = losses.get_loss(header["loss"], settings.get("epsilon"))
+        loss = losses.get_loss(header["loss"], self.get("epsilon"))
         known = Restored(inputs, header["kernel_params"], header["n_prepared"], outputs, loss)
         names = Learned.__dataclass_fields__.keys() & header.keys()
         about = {
@@ -379,18 +473,18 @@ class StreamMethod(Method):
         return StreamModel(
             inputs,
             outputs,
-            self.predictor(header, arrays, settings, known),
+            self.predictor(header, arrays, known),
             partial(dict, own),
             about,
             {},
-            input_dtype(settings),
-            partial(self.steps, header, arrays, settings, known),
+            input_dtype(self),
+            partial(self.steps, header, arrays, known),
         )
 
 
 def _with_metric(
     found: Survey,
-    settings: Settings,
+    method: Method,
     Y: np.ndarray,
     own: np.ndarray | None,
     task: str,
@@ -401,10 +495,10 @@ def _with_metric(
 
     Y, own, apart: encoded targets and weights of these first rows, and their groups or times.
     """
-    if settings.metric == "none":
+    if method.metric == "none":
         return []
     rows = found.X[: len(Y)]
-    learnt = inputs.with_metric(found.inputs.scaler, settings, rows, Y, task, own, apart)
+    learnt = inputs.with_metric(found.inputs.scaler, method, rows, Y, task, own, apart)
     found.inputs.scaler = learnt.scaler
     if learnt.scaler.metric is not None:
         found.X = learnt.scaler.metric.transform(found.X)
@@ -413,7 +507,7 @@ def _with_metric(
 
 @dataclass(frozen=True)
 class StreamTrainer(Trainer):
-    """A streaming method with its settings.
+    """A streaming method, ready to learn.
 
     Parameters
     ----------
@@ -487,14 +581,14 @@ class StreamTrainer(Trainer):
         apart : Apart or None
             Groups or times for held-out splits.
         """
-        start, s = time.perf_counter(), self.settings
+        start, s = time.perf_counter(), self.method
         every = targets.checked(X, y)
         if apart is not None and s.get("virtual", "none") != "none":
             raise UsageError(
                 f"--virtual is {s.virtual}, which generates new rows; omit it or --{apart.by}"
             )
         X, y, own, apart, task = stream_weights.counted(
-            self.method, s, self.schema, X, every, sample_weight, apart
+            s, self.schema, X, every, sample_weight, apart
         )
         # a class whose rows all have weight zero remains a class
         classes = np.unique(every) if len(y) < len(every) and task != "regression" else None
@@ -510,9 +604,9 @@ class StreamTrainer(Trainer):
                 )
             source = virtual_examples.source(s.virtual, X, y, s.seed)
         else:
-            if s.virtual != "none":
+            if s.virtual_copies is not None:
                 X, y = virtual_examples.fixed(s.virtual, X, y, s.seed, s.virtual_copies)
-            source = ArraySource(X, y, s.seed, s["replace"], own)
+            source = ArraySource(X, y, s.seed, s.replace, own)
         session = Session(self, batch_weights, total, held_out, squared, progress)
         session.apart = apart
         return session, session.run(source, lambda: iter([(X, y)]), 0, start, classes)
@@ -527,10 +621,10 @@ class StreamTrainer(Trainer):
         progress: Progress | None = None,
     ) -> Pipeline:
         """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
-        start, s = time.perf_counter(), self.settings
-        self.method.check_stream(s, source)
+        start, s = time.perf_counter(), self.method
+        s.check_stream(source)
         batch_weights = stream_weights.BatchWeights.of_stream(s.get("class_weight"), self.schema)
-        head = s["head"] or (None if source.rewindable else HEAD)
+        head = s.head or (None if source.rewindable else HEAD)
 
         def chunks() -> Iterator[tuple[Any, np.ndarray]]:
             if head is not None:
@@ -542,12 +636,12 @@ class StreamTrainer(Trainer):
             source.rewind()
 
         session = Session(self, batch_weights, None, held_out, squared, progress)
-        return session.run(source, chunks, s["buffer"], start)
+        return session.run(source, chunks, s.buffer, start)
 
     def session(self) -> Session:
         """A training for `Session.further`, batch by batch."""
-        self.method.check_further(self.settings)
-        own = stream_weights.BatchWeights.of_stream(self.settings.get("class_weight"), self.schema)
+        self.method.check_further()
+        own = stream_weights.BatchWeights.of_stream(self.method.get("class_weight"), self.schema)
         return Session(self, own)
 
 
@@ -567,7 +661,7 @@ class Session:
         squared: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        self.trainer, self.method, self.settings = trainer, trainer.method, trainer.settings
+        self.trainer, self.method = trainer, trainer.method
         self.batch_weights, self.weight_sum = batch_weights, weight_sum
         self.held_out, self.squared, self.progress = held_out, squared, progress
         if held_out is not None:
@@ -595,7 +689,7 @@ class Session:
     @learned.setter
     def learned(self, found: Learned) -> None:
         self._learned = found
-        self.settings = self.method.with_choice(self.trainer.settings, found.chosen)
+        self.method = self.trainer.method.with_choice(found.chosen)
 
     @property
     def learner(self) -> Learner:
@@ -617,16 +711,16 @@ class Session:
 
         chunks() returns (X, y) for the survey of the rows; classes are labels known beforehand.
         """
-        s, keeper = self.settings, self.trainer.keeper
-        self.method.check_source(s, source)
+        s, keeper = self.method, self.trainer.keeper
+        s.check_source(source)
         deadline = None if s.timeout is None else time.monotonic() + s.timeout
         endless = s.budget_samples is not None or virtual_examples.endless(s)
-        counted = source.rewindable and not s["head"]
+        counted = source.rewindable and not s.head
         saved = keeper.load(self) if keeper else None
         if saved is None:
             self.learn(chunks, classes, source.name, counted)
         n_rows = (self.learned if saved is None else saved.learned).n_rows if counted else None
-        self.epochs = self.method.passes(s, n_rows)
+        self.epochs = s.passes(n_rows)
         epochs = None if endless and source.rewindable else self.epochs
         stream = Stream(source, s.batch, buffer, s.seed, epochs)
         if keeper is None or saved is None:
@@ -640,7 +734,7 @@ class Session:
         if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
             self._point(last=True)
         seconds = time.perf_counter() - start - self._evaluating - self.seconds_choice
-        more = self.method.finished(self.learned, s, self.learner, source)
+        more = s.finished(self.learned, self.learner, source)
         return self.pipeline(seconds, status, more)
 
     @parallel.one_blas_thread()
@@ -650,17 +744,17 @@ class Session:
         The first call also learns scaling, gamma and, unless `classes` is given, the labels. The
         loss of each row is multiplied by its weight divided by the mean weight so far.
         """
-        self.method.check_further(self.settings)
+        self.method.check_further()
         y = targets.checked(X, y, None if self._learned is None else self.learned.n_targets)
         given = weights.of_rows(y, sample_weight)
-        by_label = self.settings.get("class_weight")
+        by_label = self.method.get("class_weight")
         self.batch_weights.by_label = stream_weights.BatchWeights.of_stream(
             by_label, self.trainer.schema
         ).by_label
         if self._learned is None:
             self.learn(lambda: iter([(X, y)]), classes, sample_weight=given)
             self.start(True)
-        for X_part, y_part, index in Stream(ArraySource(X, y), self.settings.batch):
+        for X_part, y_part, index in Stream(ArraySource(X, y), self.method.batch):
             own = self.batch_weights.further(y_part, weights.part(given, index))
             self.advance(X_part, y_part, None, own)
         return self.pipeline(self.seconds)
@@ -680,8 +774,8 @@ class Session:
         name: of the rows, for messages; counted: whether they are all rows; sample_weight: (n,) if
         the session does not know it yet.
         """
-        s, method = self.settings, self.method
-        n_kept = max(SAMPLE, method.n_landmarks(s))
+        s = self.method
+        n_kept = max(SAMPLE, s.n_landmarks())
         found = Survey(
             chunks,
             scaling=s.scaling,
@@ -699,7 +793,7 @@ class Session:
             targets.check_size(scaler.in_units(scaler.transform(found.y)))
         schema = self.trainer.schema
         self.batch_weights.check(task, labels, s.get("class_weight"), schema)
-        loss = method.loss(s, task)
+        loss = s.loss_for(task)
         softmax = loss.name == "softmax"
         # first the metric, which changes distances, then the options that depend on them
         Y = targets.encode(found.y, labels, scaler, softmax, schema)
@@ -709,7 +803,7 @@ class Session:
         steps = _with_metric(found, s, Y[:n_kept], weights.part(own, slice(n_kept)), task, first)
         problem = Problem(found.X, Y, loss, task, own, apart=apart)
         choice = self._chosen(problem, found.n_rows if counted else None)
-        params = method.kernel_params(choice.settings, found.X[:SAMPLE])
+        params = choice.method.kernel_params(found.X[:SAMPLE])
         kept = found.X[:n_kept]
         sample = np.asarray(kept.toarray() if sp.issparse(kept) else kept)
         self.learned = Learned(
@@ -739,15 +833,13 @@ class Session:
         rows = np.arange(problem.n_rows) if own is None else np.flatnonzero(own)
         tried = replace(problem.rows(rows[: stream_choice.ROWS]), progress=self.progress)
         with silent():
-            choice = stream_choice.choose(self.method, tried, self.settings, n_rows)
+            choice = stream_choice.choose(self.method, tried, n_rows)
         self.seconds_choice = time.perf_counter() - start
         return choice
 
     def start(self, rewindable: bool, state: dict[str, np.ndarray] | None = None) -> None:
         """Create the solver; state: its arrays in a checkpoint."""
-        self._learner = self.method.learner(
-            self.learned, self.settings, self.batch_weights, rewindable
-        )
+        self._learner = self.method.learner(self.learned, self.batch_weights, rewindable)
         if state is not None:
             checkpoints.check_solver(state, self.learner.solver.state(), self.learned.n_prepared)
             self.learner.solver.restore(state)
@@ -757,7 +849,7 @@ class Session:
         """A function without arguments: decision values of the held-out rows."""
         if self.held_out is None:
             return None
-        s, follow = self.settings, self.learner.follow
+        s, follow = self.method, self.learner.follow
         views = virtual_examples.views(s, self.held_out[0])
         dtype, inputs = input_dtype(s), self.learned.inputs
         followed = [follow(inputs.transform(view, dtype)) for view in views]
@@ -765,7 +857,7 @@ class Session:
 
     def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
         """One step over a batch of raw rows."""
-        rows = self.learned.inputs.transform(X, input_dtype(self.settings))
+        rows = self.learned.inputs.transform(X, input_dtype(self.method))
         loss = self.learner.step(rows, self.learned.encode(y), index, own)
         self.samples += len(y)
         # the mean loss of the last tenth of the rows
@@ -780,7 +872,7 @@ class Session:
         return self.loss_sum / max(self.loss_rows, 1e-300)
 
     def _consume(self, stream: Stream, deadline: float | None) -> str:
-        s, keeper = self.settings, self.trainer.keeper
+        s, keeper = self.method, self.trainer.keeper
         started, before = time.perf_counter(), self.seconds
         self._evaluating, told = 0.0, started
         for X, y, index in stream:
@@ -810,7 +902,7 @@ class Session:
 
     def _share(self) -> float | None:
         """The fraction of the training that is done, if its end is known."""
-        s = self.settings
+        s = self.method
         ends = [self.samples / s.budget_samples] if s.budget_samples else []
         ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
         if not s.budget_samples and not virtual_examples.endless(s):
@@ -847,7 +939,7 @@ class Session:
 
     def preprocessing(self) -> Preprocessing:
         known = self.learned
-        dtype, scaler = input_dtype(self.settings), known.inputs.scaler
+        dtype, scaler = input_dtype(self.method), known.inputs.scaler
         schema, target = self.trainer.schema, known.target_scaler
         return Preprocessing(known.task, scaler, dtype, known.classes, target, schema)
 
@@ -855,7 +947,7 @@ class Session:
         self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None
     ) -> Pipeline:
         """The pipeline of the training so far."""
-        s, known, learner = self.settings, self.learned, self.learner
+        s, known, learner = self.method, self.learned, self.learner
         self._check_finite()
         about = known.header() | learner.header()
         description = learner.describe()
@@ -894,8 +986,7 @@ class Session:
         if self.curve:
             info["curve"] = self.curve
         return Pipeline(
-            self.method,
-            self.trainer.settings,
+            self.trainer.method,
             self.preprocessing(),
             model,
             known.loss,

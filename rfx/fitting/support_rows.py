@@ -5,15 +5,15 @@ model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from rfx import kernels
 from rfx import steps as told
+from rfx.fitting.method import Method
 from rfx.fitting.options import KERNEL
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.settings import Settings
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
 from rfx.options import Option
@@ -31,17 +31,17 @@ def kernel_option() -> Option:
 
 
 def restored(
-    settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray, dtype: Any
+    method: Method, params: dict[str, Any], rows: Any, coef: np.ndarray, dtype: Any
 ) -> Support:
     """f = sum_i coef_i k(x_i, .) of a model file."""
-    support = Support(settings.kernel, params, coef.shape[1], dtype)
+    support = Support(method.kernel, params, coef.shape[1], dtype)
     support.append(rows, coef)
     return support
 
 
-def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Restored) -> told.Steps:
+def support_steps(arrays: dict[str, np.ndarray], method: Method, known: Restored) -> told.Steps:
     """The computation steps of `restored` for a dense row."""
-    kernel = kernels.get_kernel(settings.kernel)
+    kernel = kernels.get_kernel(method.kernel)
     if not len(arrays["coef"]):
         return told.constant(known.n_prepared, np.zeros(known.n_outputs))
     return *kernel.steps(arrays["support"], known.kernel_params), told.linear(arrays["coef"])
@@ -50,27 +50,25 @@ def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Rest
 class SupportMethod(StreamMethod):
     """A streaming method whose model consists of rows and their coefficients."""
 
-    options: ClassVar[tuple[Option, ...]] = (*StreamMethod.options, kernel_option())
+    kernel: str = kernel_option()()
     arrays = StreamMethod.arrays | SUPPORT
 
     def predictor(
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> Callable[[Any], np.ndarray]:
-        dtype, params = input_dtype(settings), known.kernel_params
-        return restored(settings, params, arrays["support"], arrays["coef"], dtype).values
+        dtype, params = input_dtype(self), known.kernel_params
+        return restored(self, params, arrays["support"], arrays["coef"], dtype).values
 
     def steps(
         self,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        settings: Settings,
         known: Restored,
     ) -> told.Steps:
-        return support_steps(arrays, settings, known)
+        return support_steps(arrays, self, known)
 
 
 class SupportLearner(Learner):

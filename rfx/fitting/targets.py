@@ -11,8 +11,8 @@ from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.transforms.scaling import TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.preprocessing import listed
-from rfx.fitting.settings import Settings
 from rfx.losses import EpsilonInsensitive
+from rfx.options import Declared
 
 
 def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
@@ -64,11 +64,11 @@ def count(y: np.ndarray) -> int:
     return y.shape[1] if y.ndim == 2 else 1
 
 
-def scaling(settings: Settings, task: str) -> str:
+def scaling(method: Declared, task: str) -> str:
     """How targets are scaled: as given, by default `mean` for regression; UsageError for scaled
     classes.
     """
-    given: str | None = settings.target_scaling
+    given: str | None = method.target_scaling
     if task == "regression":
         return given or "mean"
     if given not in (None, "none"):
@@ -78,30 +78,30 @@ def scaling(settings: Settings, task: str) -> str:
     return "none"
 
 
-def tube(settings: Settings, Y: Any) -> dict[str, float]:
+def tube(method: Declared, Y: Any) -> dict[str, float]:
     """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
     width.
     """
-    if settings.get("loss") != EpsilonInsensitive.name or settings.epsilon is not None:
+    if method.get("loss") != EpsilonInsensitive.name or method.epsilon is not None:
         return {}
     return {"epsilon": EpsilonInsensitive.epsilon * float(np.sqrt(np.var(Y, axis=0).mean()))}
 
 
 def learn(
-    settings: Settings, found: Any, classes: Any = None
+    method: Declared, found: Any, classes: Any = None
 ) -> tuple[str, Any, TargetScaler | None]:
     """(task, labels or None, target scaler or None) from a Survey and known labels."""
     labels = found.labels
     if classes is not None:
         labels = np.unique(np.asarray(classes, np.float64))
-    if settings.task or labels is None:
-        task = settings.task or "regression"
+    if method.task or labels is None:
+        task = method.task or "regression"
     elif classes is not None:
         task = "binary" if len(labels) <= 2 else "multiclass"
     else:
         task = guess_task(found.y)
     if task == "regression":
-        return task, None, found.target_scaler(scaling(settings, task))
+        return task, None, found.target_scaler(scaling(method, task))
     if found.n_targets > 1:
         raise UsageError(
             f"the task is {task}, but the rows have {found.n_targets} targets each, which requires"
@@ -115,7 +115,7 @@ def learn(
         raise DataError(
             f"the task is binary, but the targets have {len(labels)} values; set --task multiclass"
         )
-    scaling(settings, task)
+    scaling(method, task)
     return task, labels, None
 
 

@@ -23,7 +23,6 @@ from rfx.fitting.pipeline import Pipeline, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Curve, Problem, Progress
 from rfx.fitting.selection import Choice, choose
-from rfx.fitting.settings import Settings
 from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.
@@ -33,12 +32,11 @@ CHOSEN = (*INPUTS, "gamma", "lam")
 
 @dataclass(frozen=True)
 class Trainer:
-    """A method with its settings, ready to learn. `rfx.methods.create` makes one.
+    """A method, ready to learn from raw rows. `rfx.methods.create` makes one.
 
     Parameters
     ----------
     method : Method
-    settings : Settings
     schema : Schema or None
         How the rows were read from a table, and the spelling of labels; stored in the pipeline.
     classes : array, (n_classes,), or None
@@ -46,22 +44,21 @@ class Trainer:
     """
 
     method: Method
-    settings: Settings
     schema: Schema | None = None
     classes: np.ndarray | None = None
 
     @classmethod
-    def of(cls, method: Method, given: dict[str, Any]) -> Trainer:
-        """With the given options; None means a default.
+    def of(cls, kind: type[Method], given: dict[str, Any]) -> Trainer:
+        """The trainer of a method with the given options; None means a default.
 
         Raises
         ------
         UsageError
             For an unknown option, a value out of range, or an option without effect.
         """
-        settings = Settings.resolve(type(method), given)
-        method.check(settings, method.converted(given))
-        return cls(method, settings)
+        method = kind.of(given)
+        method.check(method.converted(given))
+        return cls(method)
 
     @property
     def name(self) -> str:
@@ -70,7 +67,7 @@ class Trainer:
 
     def with_options(self, **changes: Any) -> Trainer:
         """The same method with other values for some options."""
-        return replace(self, settings=self.settings.updated(**changes))
+        return replace(self, method=self.method.updated(**changes))
 
     @parallel.one_blas_thread()
     def fit(
@@ -110,8 +107,8 @@ class Trainer:
         DataError
             For unusable rows or targets, and if a number is not finite.
         """
-        method, settings = self.method, self.settings
-        if held_out is not None and (not method.evaluates_steps or settings.get("lam_path")):
+        method = self.method
+        if held_out is not None and (not method.evaluates_steps or method.get("lam_path")):
             what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
             raise UsageError(f"curves are not supported for {what}; omit --curve")
         start = time.perf_counter()
@@ -128,41 +125,40 @@ class Trainer:
         """Choose the remaining options and fit; start: from `time.perf_counter`, the rest as in
         `fit`.
         """
-        method = self.method
-        problem, preprocessing, settings = begun.problem, begun.preprocessing, begun.settings
+        problem, preprocessing, method = begun.problem, begun.preprocessing, begun.method
         if held_out is not None:
             rows, y_out = held_out[0], np.asarray(held_out[1], np.float64)
             error = lambda decision: preprocessing.error(decision, y_out)
             problem = replace(problem, curve=Curve(preprocessing.rows(rows), error))
         problem, cache = replace(problem, progress=progress), Cache()
         with silent():
-            choice = choose(method, problem, settings, cache)
+            choice = choose(method, problem, cache)
             cache.keep_only("map")
             if begun.steps or choice.steps:
                 problem.doing("fitting the chosen model")
-            if settings.get("lam_path"):
-                lams = Path.values(settings.lam_path)
-                fits = method.fit_path(problem, choice.settings, lams, cache)
+            if method.get("lam_path"):
+                lams = Path.values(method.lam_path)
+                fits = choice.method.fit_path(problem, lams, cache)
             else:
-                lams = [choice.settings["lam"]] if "lam" in choice.settings else [0.0]
-                fits = [method.fit(problem, choice.settings, cache)]
+                lams = [choice.method.get("lam", 0.0)]
+                fits = [choice.method.fit(problem, cache)]
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
         choice = replace(
             choice, steps=begun.steps + choice.steps, seconds=begun.seconds + choice.seconds
         )
         seconds = time.perf_counter() - start - choice.seconds
-        trainer = replace(self, settings=begun.asked)
+        trainer = replace(self, method=begun.asked)
         made = [
             trainer._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
             for lam, fitted in zip(lams, fits)
         ]
-        numbers = {name: choice.settings[name] for name in CHOSEN if name in choice.settings}
-        words = [name for name in INPUTS if self.settings.get(name) != numbers.get(name)]
+        numbers = {k: value for k, value in choice.method.values.items() if k in CHOSEN}
+        words = [name for name in INPUTS if self.method.get(name) != numbers.get(name)]
         if words:
-            asked = {name: self.settings.get(name) for name in words}
+            asked = {name: self.method.get(name) for name in words}
             made = [point.with_info(explicit=numbers, asked=asked) for point in made]
-        return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
+        return made[-1].replace(path=tuple(made)) if method.get("lam_path") else made[-1]
 
     def _pipeline(
         self,
@@ -173,15 +169,15 @@ class Trainer:
         fitted: Fitted,
         seconds: float,
     ) -> Pipeline:
-        method, settings, solution = self.method, self.settings, fitted.solution
+        method, solution = self.method, fitted.solution
         features = fitted.seconds.get("features", 0.0)
         info = {
             "task": problem.task,
             "n_train": problem.n_rows,
             "n_inputs": problem.n_inputs,
             "method": method.name,
-            "kernel": settings.get("kernel"),
-            "solver": settings.get("solver"),
+            "kernel": method.get("kernel"),
+            "solver": method.get("solver"),
             "loss": problem.loss.name,
             "objective": solution.objective,
             "gap": solution.gap,
@@ -197,11 +193,9 @@ class Trainer:
             info |= {"validation": choice.steps, "seconds_validation": choice.seconds}
         if problem.weights is not None:
             info["weight_sum"] = float(problem.weights.sum())
-        if settings.get("lam_path"):
-            settings = settings.updated(lam=lam)
-        return Pipeline(
-            method, settings, preprocessing, fitted.model, problem.loss, info, solution.trace
-        )
+        if method.get("lam_path"):
+            method = method.updated(lam=lam)
+        return Pipeline(method, preprocessing, fitted.model, problem.loss, info, solution.trace)
 
     def along(
         self,
@@ -225,11 +219,11 @@ class Trainer:
         method, cache = self.method, Cache()
         begun = begin(self, X, y, sample_weight, apart=apart)
         problem, preprocessing = begun.problem, begun.preprocessing
-        settings = choose(method, problem, method.trial(begun.settings), cache).settings
+        method = choose(begun.method.trial(), problem, cache).method
         rows = preprocessing.rows(X_out)
-        for values in method.decisions_along(problem, settings, lams, rows, cache):
+        for values in method.decisions_along(problem, lams, rows, cache):
             decision = values[:, 0] if values.shape[1] == 1 else values
-            yield Pipeline(method, begun.asked, preprocessing, None, problem.loss, {}), decision
+            yield Pipeline(begun.asked, preprocessing, None, problem.loss, {}), decision
 
 
 @dataclass(frozen=True)
@@ -240,9 +234,9 @@ class Begun:
     ----------
     problem : Problem
     preprocessing : Preprocessing
-    settings : Settings
+    method : Method
         With the chosen scaling, kernel and metric.
-    asked : Settings
+    asked : Method
         The same, with all other options unchanged.
     steps : list of dict
         The trials.
@@ -252,8 +246,8 @@ class Begun:
 
     problem: Problem
     preprocessing: Preprocessing
-    settings: Settings
-    asked: Settings
+    method: Method
+    asked: Method
     steps: list[dict[str, Any]]
     seconds: float
 
@@ -267,7 +261,7 @@ def begin(
     apart: Apart | None = None,
 ) -> Begun:
     """The problem of raw rows and targets, and the learnt values; raises like `Trainer.fit`."""
-    method, settings, schema = trainer.method, trainer.settings, trainer.schema
+    method, schema = trainer.method, trainer.schema
     y = as_floats(y)
     if X.shape[0] == 0 or X.shape[0] != len(y):
         raise DataError(
@@ -280,41 +274,41 @@ def begin(
             f"the targets have shape {y.shape}, but method {method.name} supports one target per"
             " row; use doubly-sgd for several"
         )
-    task = settings.task or guess_task(y)
+    task = method.task or guess_task(y)
     every = y
-    X, y, own, apart = weights.counted(method, settings, task, schema, X, y, sample_weight, apart)
-    settings = settings.updated(target_scaling=targets.scaling(settings, task))
-    method.loss(settings, task)  # for its errors, before anything takes time
-    itemsize = input_dtype(settings).itemsize
-    memory.check(X, settings.scaling, method.vectors(settings, X), itemsize)
-    deadline = None if settings.timeout is None else time.monotonic() + settings.timeout
-    known = "none" if settings.scaling == AUTO else settings.scaling
+    X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
+    method = method.updated(target_scaling=targets.scaling(method, task))
+    method.loss_for(task)  # for its errors, before anything takes time
+    itemsize = input_dtype(method).itemsize
+    memory.check(X, method.scaling, method.vectors(X), itemsize)
+    deadline = None if method.timeout is None else time.monotonic() + method.timeout
+    known = "none" if method.scaling == AUTO else method.scaling
     scaler = Scaler.fit(X, known, own)
     # rows on Dask workers get their targets only after scaling
-    rows = scaler.transform(X, dtype=input_dtype(settings))
+    rows = scaler.transform(X, dtype=input_dtype(method))
     # a class whose rows all have weight zero remains a class
     classes = trainer.classes if task != "regression" else None
     if classes is None and own is not None and task != "regression":
         classes = np.unique(every)
     preprocessing = Preprocessing.learn(
-        scaler, y, task, settings, weights=own, classes=classes, schema=schema
+        scaler, y, task, method, weights=own, classes=classes, schema=schema
     )
     Y = preprocessing.targets(y)
     if preprocessing.target_scaler is not None and isinstance(Y, np.ndarray):
         targets.check_size(preprocessing.target_scaler.in_units(Y))
-    settings = settings.updated(**targets.tube(settings, Y))
-    loss = method.loss(settings, task)
+    method = method.updated(**targets.tube(method, Y))
+    loss = method.loss_for(task)
     problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart)
-    method.prepare(problem, settings)
+    method.prepare(problem)
     start = time.perf_counter()
-    chosen = inputs.resolved(method, settings, X, scaler, problem)
+    chosen = inputs.resolved(method, X, scaler, problem)
     if chosen.scaler is not scaler:
         preprocessing = replace(preprocessing, scaler=chosen.scaler)
         problem = replace(problem, X=preprocessing.rows(X))
-    own_settings = settings.updated(**chosen.options, **chosen.numbers(method, problem, settings))
-    asked = settings.updated(**chosen.options)
+    chosen_method = method.updated(**chosen.options, **chosen.numbers(method, problem))
+    asked = method.updated(**chosen.options)
     seconds = time.perf_counter() - start
-    return Begun(problem, preprocessing, own_settings, asked, chosen.steps, seconds)
+    return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds)
 
 
 def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:

@@ -14,7 +14,7 @@ from rfx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rfx.fitting.problem import Problem
-    from rfx.fitting.settings import Settings
+    from rfx.options import Declared
 
 # Candidates: multiples of the median bandwidth; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
@@ -156,13 +156,13 @@ def evenly(count: int, most: int | None) -> np.ndarray:
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
 
 
-def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list[float]:
+def l1_lams(lams: Iterable[float], problem: Problem, method: Declared) -> list[float]:
     """The candidate lambdas of L1 regularisation.
 
     A regression uses L1_SHARES of the targets' range, unless they are scaled to [0, 1].
     """
     unit = problem.mean_weight
-    if problem.task == "regression" and settings.target_scaling != "minmax01":
+    if problem.task == "regression" and method.target_scaling != "minmax01":
         lams, unit = L1_SHARES, unit * (float(np.ptp(problem.Y)) or 1.0)
     return [lam * unit for lam in lams]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,60 +12,25 @@ import scipy.sparse as sp
 from rfx.data.stream import GeneratedSource, shuffled
 from rfx.data.transforms import virtual
 from rfx.errors import UsageError
-from rfx.fitting.options import MOST
-from rfx.options import Option
+from rfx.options import Declared
 
 # Rows that are dense at a time.
 ROWS = 8192
 # Maps example numbers, or the number of one transformation of all rows, to the transformed rows.
 Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
 
-VIRTUAL = Option(
-    "virtual",
-    str,
-    "Train on an endless stream of transformed copies of the rows (virtual examples).",
-    {
-        "none": "",
-        "digits": "square images are rotated, scaled, shifted and distorted",
-        "images": (
-            "square images, grey or of three colour planes, are shifted by up to an eighth of their"
-            " side and mirrored"
-        ),
-        "molecules": "atoms of Coulomb matrices (upper triangles) are permuted",
-        "molecules-sorted": "in the order of noisy row norms",
-    },
-    default="none",
-)
-COPIES = Option(
-    "virtual_copies",
-    int,
-    "Number of virtual examples to generate once from each row; they form the training set. By"
-    " default new examples are generated without end.",
-    low=1,
-    high=MOST,
-)
-VIEWS = Option(
-    "views",
-    int,
-    "Predict by the mean of f over this many virtual examples of a row, the same transformations"
-    " for all rows; by default on the row itself.",
-    low=1,
-    high=1000,
-)
-OPTIONS = (VIRTUAL, COPIES, VIEWS)
 
-
-def check(params: Mapping[str, Any]) -> None:
+def check(method: Declared) -> None:
     """Raise UsageError for copies and views without a transformation."""
     for option in ("virtual_copies", "views"):
-        if params[option] is not None and params["virtual"] == "none":
-            given = f"--{option.replace('_', '-')} is {params[option]}"
+        if method.get(option) is not None and method.virtual == "none":
+            given = f"--{option.replace('_', '-')} is {method.get(option)}"
             raise UsageError(f"{given}, which has no effect without --virtual; add it")
 
 
-def endless(params: Mapping[str, Any]) -> bool:
+def endless(method: Declared) -> bool:
     """Whether the options request endless virtual examples."""
-    return params["virtual"] != "none" and params["virtual_copies"] is None
+    return method.virtual != "none" and method.virtual_copies is None
 
 
 def fixed(
@@ -99,21 +64,21 @@ def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
     return GeneratedSource(make, X.shape[1])
 
 
-def views(params: Mapping[str, Any], X: Any) -> Iterator[Any]:
+def views(method: Declared, X: Any) -> Iterator[Any]:
     """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, … in
     turn.
     """
-    if params["views"] is None:
+    if method.views is None:
         yield X
         return
-    change = _change(params["virtual"], X, np.arange(X.shape[0]), params["seed"])
-    for number in range(params["views"]):
+    change = _change(method.virtual, X, np.arange(X.shape[0]), method.seed)
+    for number in range(method.views):
         yield change(number)
 
 
-def mean_over_views(params: Mapping[str, Any], X: Any, function: Callable[[Any], Any]) -> Any:
+def mean_over_views(method: Declared, X: Any, function: Callable[[Any], Any]) -> Any:
     """The mean of function(rows) over the views of the rows X (n, d)."""
-    return sum(map(function, views(params, X))) / (params["views"] or 1)
+    return sum(map(function, views(method, X))) / (method.views or 1)
 
 
 def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:

@@ -23,7 +23,6 @@ from rfx.options import LabelWeights, Option
 
 if TYPE_CHECKING:
     from rfx.fitting.method import Method
-    from rfx.fitting.settings import Settings
 
 CLASS_WEIGHT = Option(
     "class_weight",
@@ -41,7 +40,6 @@ WITHOUT = ("liblinear", "libsvm", "prcd")
 
 def counted(
     method: Method,
-    settings: Settings,
     task: str,
     schema: Schema | None,
     X: Any,
@@ -53,7 +51,7 @@ def counted(
 
     Raises UsageError if the method, its solver or its task does not support weights.
     """
-    class_weight = settings.get("class_weight")
+    class_weight = method.get("class_weight")
     if class_weight is not None and task == "regression":
         raise not_for_regression(class_weight)
     if sample_weight is not None:
@@ -61,10 +59,9 @@ def counted(
     weights = of_rows(y, sample_weight, by_code(class_weight, schema))
     if weights is None:
         return X, y, None, apart
-    if settings.get("solver") in WITHOUT:
+    if method.get("solver") in WITHOUT:
         raise UsageError(
-            f"--solver is {settings.solver}, which does not support sample weights; use --solver"
-            " rfx"
+            f"--solver is {method.solver}, which does not support sample weights; use --solver rfx"
         )
     if np.all(weights > 0):
         return X, y, weights, apart

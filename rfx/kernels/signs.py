@@ -35,6 +35,7 @@ class Perceptron(Kernel):
                 "unit": "1 - (c_d/R) ||x - y||, features +-1",
             },
             default="kernel",
+            before="kernel",
         ),
     )
 

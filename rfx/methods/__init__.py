@@ -92,7 +92,7 @@ def create(name: str, **options):
     """
     from rfx.fitting.training import Trainer
 
-    method = get(name)()
+    method = get(name)
     return (method.trainer_class or Trainer).of(method, options)
 
 
@@ -130,7 +130,7 @@ def load(path):
     with model.opened(path) as file:
         _check_plugins(path, file.header)
         try:
-            return Pipeline.read(get(file.header["method"])(), file)
+            return Pipeline.read(get(file.header["method"]), file)
         except RfxError as error:
             raise DataError(f"model {path} can't be used: {error}; train it again") from error
         except (

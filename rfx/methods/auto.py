@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,10 @@ from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, METRIC
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Progress
-from rfx.fitting.search import Budget, Grid, Measure, Round, Stop, Tally, search
-from rfx.fitting.settings import Settings
+from rfx.fitting.search import Budget, Grid, Measure, Point, Round, Stop, Tally, search
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
 from rfx.fitting.validation import LAMS, drawn, fewer, parts
-from rfx.options import Option
+from rfx.fitting.weights import CLASS_WEIGHT
 
 log = logging.getLogger(__name__)
 # Maximum rows for exact machines fitted to all of them.
@@ -83,8 +82,8 @@ class _Candidate:
     lams: Sequence[float]
 
     @property
-    def point(self) -> Settings:
-        return Settings(self.name, {name: self.options.get(name) for name in _COMPARED})
+    def point(self) -> Point:
+        return Point(self.name, {name: self.options.get(name) for name in _COMPARED})
 
 
 class AutoTrainer(Trainer):
@@ -106,13 +105,13 @@ class AutoTrainer(Trainer):
                 "curves are not supported for method auto; choose a method, such as --method rf"
             )
         start = time.perf_counter()
-        passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
-        budget, limit = Budget(), self.settings.get("budget_seconds")
+        passed = {name: self.method.get(name) for name in _PASSED}
+        budget, limit = Budget(), self.method.budget_seconds
         if limit is not None:
             passed["budget_seconds"] = OF_INPUTS * limit
             budget = Budget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
         exact = replace(methods.create("rfm", **passed), schema=self.schema, classes=self.classes)
-        n, seed = X.shape[0], self.settings.seed
+        n, seed = X.shape[0], self.method.seed
         alone = apart is not None and apart.one
         held_out_parts = _parts(n, seed, apart)
         if n > EXACT:
@@ -122,7 +121,7 @@ class AutoTrainer(Trainer):
             begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress, some)
         else:
             begun = begin(exact, X, y, sample_weight, progress, apart)
-        weighted = sample_weight is not None or self.settings.get("class_weight") is not None
+        weighted = sample_weight is not None or self.method.get("class_weight") is not None
         candidates, given = _candidates(n, begun, weighted, self._free), self._given(begun)
         chosen, steps, compared = candidates[0], [], time.perf_counter()
         if len(candidates) > 1 and n >= FEWEST and not alone:
@@ -134,17 +133,17 @@ class AutoTrainer(Trainer):
             steps = [step]
         seconds = time.perf_counter() - compared
         if chosen.name == exact.name:
-            settings = begun.settings
+            method = begun.method
             fitted = exact.finish(begun, start + seconds, progress=progress)
             steps = fitted.info.get("validation", []) + steps
         else:
             trainer = methods.create(chosen.name, **given | chosen.options)
-            settings, seconds = trainer.settings, time.perf_counter() - start
+            method, seconds = trainer.method, time.perf_counter() - start
             trainer = replace(trainer, schema=self.schema, classes=self.classes)
             begun.problem.doing("fitting the chosen model")
             fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
             steps = begun.steps + steps + fitted.info.get("validation", [])
-        explicit = {name: settings.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
+        explicit = {name: method.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
         evidence = {
             "explicit": {name: value for name, value in explicit.items() if value is not None},
             "validation": steps,
@@ -155,12 +154,12 @@ class AutoTrainer(Trainer):
     @property
     def _free(self) -> bool:
         """Whether scaling and metric are left to the method."""
-        return all(self.settings.get(name) == AUTO for name in ("scaling", "metric"))
+        return all(self.method.get(name) == AUTO for name in ("scaling", "metric"))
 
     def _given(self, begun: Begun) -> dict[str, Any]:
         """The common options of all candidates."""
         given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
-        more = {name: self.settings.get(name) for name in _PASSED if name not in INPUTS}
+        more = {name: self.method.get(name) for name in _PASSED if name not in INPUTS}
         found = given | more | {"task": begun.problem.task}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -195,9 +194,9 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
             for name, options in LARGE
             if methods.get(name).weighted or not weighted
         ]
-    settings = begun.settings
-    inputs = {"kernel": settings.kernel, "gamma": settings.gamma}
-    lam = settings.lam
+    method = begun.method
+    inputs = {"kernel": method.kernel, "gamma": method.gamma}
+    lam = method.lam
     found = [
         _Candidate("rfm", inputs | {"lam": lam}, lams if isinstance(lam, str) else (lam,)),
     ]
@@ -232,7 +231,7 @@ def _compared(
     points = [one.point for one in candidates]
     classes = None if apart is None or given["task"] == "regression" else np.unique(y)
 
-    def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
+    def errors(point: Point, round: Round, lams: Sequence[float]) -> list[float]:
         chosen = candidates[points.index(point)]
         trainer = replace(
             methods.create(chosen.name, **given | chosen.options | {"lam": 1.0}), classes=classes
@@ -265,7 +264,7 @@ def _compared(
         log.warning("the comparison of methods: %s", words)
     own = candidates[points.index(found.best.point)]
     tried = [
-        [trial.point.method, *trial.point.values(), lam, value]
+        [trial.point.method, *trial.point.options.values(), lam, value]
         for trial in found.trials
         for lam, value in trial.path
     ]
@@ -276,7 +275,7 @@ def _compared(
         "held_out": held_out,
         "error": what,
         "tried": tried,
-        "chosen": [own.name, *own.point.values(), found.best.lam],
+        "chosen": [own.name, *own.point.options.values(), found.best.lam],
     }
     return replace(own, options=own.options | {"lam": found.best.lam}), step
 
@@ -286,10 +285,8 @@ class Auto(Method):
 
     name = "auto"
     summary = "the method, scaling, kernel and metric with the lowest error on held-out rows"
-    weighted = True
     trainer_class = AutoTrainer
-    options: ClassVar[tuple[Option, ...]] = (
-        CHOSEN_SCALING.but(default=AUTO),
-        METRIC.but(default=AUTO),
-        BUDGET_SECONDS,
-    )
+    scaling: str = CHOSEN_SCALING(default=AUTO)
+    metric: str = METRIC(default=AUTO)
+    budget_seconds: float | None = BUDGET_SECONDS()
+    class_weight: str | None = CLASS_WEIGHT()

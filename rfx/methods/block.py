@@ -14,7 +14,7 @@ Duchi and Wainwright 2015), with N kernel values.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,17 +25,17 @@ from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache
-from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel
-from rfx.fitting.method import Fitted, budget, each_output, kernel_params
-from rfx.fitting.options import CHOSEN_LAM, DTYPE, LIBLINEAR, LOSS, MOST, SOLVER, TOL
+from rfx.fitting.expansion import ExpansionMethod, ExpansionModel
+from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
+from rfx.fitting.options import CHOSEN_LAM, DTYPE, LIBLINEAR, MOST, SOLVER, TOL
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
+from rfx.fitting.weights import CLASS_WEIGHT
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.mapped import dense
 from rfx.operators.sparse import SparseMatrix
-from rfx.options import Option
+from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.published.liblinear import solve_liblinear
@@ -49,31 +49,22 @@ class Block(ExpansionMethod):
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
-    weighted = True
-    options: ClassVar[tuple[Option, ...]] = (
-        *OPTIONS,
-        DTYPE.but(default="float64"),
-        Option(
-            "partition",
-            str,
-            "How rows are assigned to blocks.",
-            {
-                "hyperplanes": (
-                    "blocks cut by random hyperplanes; the block that contains a row predicts it"
-                ),
-                "uniform": "rows assigned uniformly at random; the mean of all blocks predicts a"
-                " row",
-            },
-            default="hyperplanes",
-        ),
-        Option(
-            "block_size", int, "Maximum number R of rows per block.", low=1, high=MOST, default=1000
-        ),
-        CHOSEN_LAM,
-        LOSS,
-        SOLVER.adding(LIBLINEAR).but(default=None),
-        TOL,
+    dtype: str = DTYPE(default="float64")
+    partition: str = option(
+        "hyperplanes",
+        "How rows are assigned to blocks.",
+        of={
+            "hyperplanes": (
+                "blocks cut by random hyperplanes; the block that contains a row predicts it"
+            ),
+            "uniform": "rows assigned uniformly at random; the mean of all blocks predicts a row",
+        },
     )
+    block_size: int = option(1000, "Maximum number R of rows per block.", least=1, most=MOST)
+    lam: float | Chosen = CHOSEN_LAM()
+    solver: str | None = SOLVER.adding(LIBLINEAR)(default=None)
+    tol: float | None = TOL()
+    class_weight: str | None = CLASS_WEIGHT()
     arrays = ExpansionMethod.arrays | {
         "starts": Array("i", "blocks+1", cuts="vectors"),
         "partition_directions": Array("f", "cuts inputs"),
@@ -81,34 +72,34 @@ class Block(ExpansionMethod):
         "partition_children": Array("i", "cuts 2"),
     }
 
-    def vectors(self, settings: Settings, X: Any) -> int:
-        blocks = -(-X.shape[0] // settings.block_size)
-        cuts = blocks - 1 if settings.partition == "hyperplanes" else 0
-        return super().vectors(settings, X) + cuts
+    def vectors(self, X: Any) -> int:
+        blocks = -(-X.shape[0] // self.block_size)
+        cuts = blocks - 1 if self.partition == "hyperplanes" else 0
+        return super().vectors(X) + cuts
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        _check_memory(problem.n_rows, settings)
-        clock, params = Clock(), kernel_params(problem, settings)
-        partition, blocks = clock.timed("features", _cut, problem.X, settings)
-        if settings.solver == "liblinear":
-            solutions = [_published(problem, params, blocks, settings)]
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        _check_memory(problem.n_rows, self)
+        clock, params = Clock(), kernel_params(problem, self)
+        partition, blocks = clock.timed("features", _cut, problem.X, self)
+        if self.solver == "liblinear":
+            solutions = [_published(problem, params, blocks, self)]
         else:
-            solutions = _solved(problem, params, blocks, settings)
+            solutions = _solved(problem, params, blocks, self)
         coef = np.concatenate([s.coef for s in solutions])
         if partition is None:
             coef = coef / len(blocks)
         ends = np.concatenate([[0], np.cumsum([len(rows) for rows in blocks])])
         used = np.concatenate([[0], np.cumsum(np.any(coef != 0, axis=1))])
         rows, intercept = problem.X[np.concatenate(blocks)], np.zeros(problem.n_outputs)
-        own = ExpansionModel.of(settings.kernel, params, rows, coef, intercept)
+        own = ExpansionModel.of(self.kernel, params, rows, coef, intercept)
         model = BlockModel(**vars(own), starts=used[ends], partition=partition)
         whole = stack(solutions, model.coef, of="block")
         return Fitted(model, whole, {"n_blocks": len(blocks)}, clock.seconds)
 
-    def restore(self, header, arrays, settings) -> "BlockModel":
-        own = ExpansionModel.restored(header, arrays, settings)
+    def restore(self, header, arrays) -> "BlockModel":
+        own = ExpansionModel.restored(header, arrays, self)
         partition, starts = None, arrays["starts"]
-        if settings.partition == "hyperplanes":
+        if self.partition == "hyperplanes":
             partition = Partition(*(arrays[f"partition_{name}"] for name in PARTITION))
             cuts, children = len(partition.thresholds), partition.children
             if len(starts) != cuts + 2:
@@ -167,12 +158,12 @@ class BlockModel(ExpansionModel):
         return found | {f"partition_{name}": getattr(self.partition, name) for name in PARTITION}
 
 
-def _check_memory(n_rows: int, settings: Settings) -> None:
+def _check_memory(n_rows: int, method: Method) -> None:
     """Raise an error for blocks whose kernel values do not fit into memory."""
-    need, limit = _block_mb(min(settings.block_size, n_rows)), _limit(settings)
+    need, limit = _block_mb(min(method.block_size, n_rows)), _limit(method)
     if need > limit:
         raise UsageError(
-            f"--block-size is {settings.block_size}, which needs {need:.0f} MiB per block, more"
+            f"--block-size is {method.block_size}, which needs {need:.0f} MiB per block, more"
             f" than --max-memory of {limit:.0f} MiB; use smaller blocks, or method kernel"
         )
 
@@ -182,22 +173,22 @@ def _block_mb(rows: int) -> float:
     return 2 * 8 * rows**2 / 2**20
 
 
-def _limit(settings: Settings) -> float:
-    return settings.max_memory or default_memory_mb()
+def _limit(method: Method) -> float:
+    return method.max_memory or default_memory_mb()
 
 
-def _cut(X: Any, settings: Settings) -> tuple[Partition | None, list[np.ndarray]]:
+def _cut(X: Any, method: Method) -> tuple[Partition | None, list[np.ndarray]]:
     """The partition, None for a uniform one, and the row numbers of each block."""
-    if settings.partition == "uniform":
-        return None, uniform_blocks(X.shape[0], settings.block_size, settings.seed)
-    return Partition.fit(dense(X), settings.block_size, settings.seed)
+    if method.partition == "uniform":
+        return None, uniform_blocks(X.shape[0], method.block_size, method.seed)
+    return Partition.fit(dense(X), method.block_size, method.seed)
 
 
 def _solved(
-    problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings
+    problem: Problem, params: dict, blocks: list[np.ndarray], method: Method
 ) -> list[Solution]:
     """A Solution for each block; blocks not started at the deadline keep f = 0."""
-    kernel, limits = settings.kernel, budget(problem, settings)
+    kernel, limits = method.kernel, budget(problem, method)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     solutions: list[Any] = [None] * len(blocks)
 
@@ -217,12 +208,12 @@ def _solved(
                 factors = np.sqrt(own_weights)[:, None]
                 K *= factors
                 K *= factors.T
-            solutions[b] = solve_kernel_dense(K, Y, settings.lam, loss, limits)
+            solutions[b] = solve_kernel_dense(K, Y, method.lam, loss, limits)
             if factors is not None:
                 solutions[b].coef = factors * solutions[b].coef
 
     largest = max(len(block) for block in blocks)
-    if len(blocks) == 1 or env.threads() * _block_mb(largest) > _limit(settings):
+    if len(blocks) == 1 or env.threads() * _block_mb(largest) > _limit(method):
         part(0, len(blocks))
         return solutions
     with parallel.one_blas_thread():
@@ -231,7 +222,7 @@ def _solved(
 
 
 def _published(
-    problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings
+    problem: Problem, params: dict, blocks: list[np.ndarray], method: Method
 ) -> Solution:
     """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block by block.
 
@@ -245,7 +236,7 @@ def _published(
             f"--solver is liblinear, for which the kernel values of all blocks need {need:,.0f}"
             " MiB; use smaller blocks or --solver rfx"
         )
-    kernel, limits = settings.kernel, budget(problem, settings)
+    kernel, limits = method.kernel, budget(problem, method)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     roots, inverses = [], []
     for block in blocks:
@@ -258,7 +249,7 @@ def _published(
 
     def solve(y, tell):
         return solve_liblinear(
-            Z, y, settings.lam, problem.loss, limits, callback=tell, seed=settings.seed
+            Z, y, method.lam, problem.loss, limits, callback=tell, seed=method.seed
         )
 
     solution = each_output(problem.Y[np.concatenate(blocks)], solve)

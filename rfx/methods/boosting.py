@@ -6,7 +6,7 @@ random features are drawn, in the same scale, so that the objective is that of s
 classes are learnt one against the rest, each with its own features.
 """
 
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,22 +19,23 @@ from rfx.fitting.learners import Learner, Perceptrons, Stumps
 from rfx.fitting.linear import LinearMethod, LinearModel
 from rfx.fitting.method import Fitted, Method, budget
 from rfx.fitting.options import (
+    CHOSEN_SCALING,
     DTYPE,
     KERNEL,
     LAM_L1,
-    LOSS,
     MAX_ITER,
     MAX_MEMORY,
+    METRIC,
     MOST,
     N_FEATURES,
     TOL,
 )
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import L1_HELP, l1_lams
+from rfx.fitting.weights import CLASS_WEIGHT
 from rfx.methods.sparse_rf import LAMBDAS
 from rfx.operators.signs import SignColumns
-from rfx.options import Option
+from rfx.options import Chosen, option
 from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.boosting import TOL as STEP_TOL
 from rfx.solvers.boosting import solve_boosting
@@ -47,7 +48,7 @@ BASES = {
 }
 
 
-class Boosting(LinearMethod):
+class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
     """Features found greedily, one per step, with L1 regularisation."""
 
     name = "boosting"
@@ -55,101 +56,97 @@ class Boosting(LinearMethod):
         "features found greedily, one per step, with L1 regularisation; every step fits all weights"
         " again"
     )
-    evaluates_steps = weighted = True
+    evaluates_steps = True
     searched = {"lam": LAMBDAS}
     # a model of all rows costs far more than one used to choose lambda
     held_out_rows = 4000
-    options: ClassVar[tuple[Option, ...]] = (
-        KERNEL.but(
-            help="The kernel whose features are found.", choices=BASES, default="perceptron"
-        ),
-        N_FEATURES.but(help="Maximum number D of features, per class if there are several."),
-        Option("per_step", int, "Number of features found per step.", low=1, high=MOST, default=20),
-        Option(
-            "surrogate",
-            str,
-            "The loss of the linear classifier that approximates the best perceptron, fitted to"
-            " weighted pseudo-labels.",
-            ("logistic", "squared", "squared_hinge"),
-            default="logistic",
-        ),
-        Option(
-            "threshold",
-            str,
-            "The threshold of a perceptron.",
-            {
-                "surrogate": "that of the classifier",
-                "exact": "the best one for the classifier's direction",
-            },
-            default="exact",
-        ),
-        LAM_L1.but(
-            choices={"validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}"},
-            default="validation",
-        ),
-        LOSS,
-        TOL.but(
-            help=(
-                "Relative duality gap of the weights at every step, over the features found so far;"
-                f" by default {SEVERAL_TOL:g}, with one feature per step {STEP_TOL:g}."
-            )
-        ),
-        MAX_ITER.but(help="Maximum iterations of rfx's solver per step."),
-        DTYPE,
-        MAX_MEMORY,
+    scaling: str = CHOSEN_SCALING()
+    metric: str = METRIC()
+    kernel: str = KERNEL(
+        help="The kernel whose features are found.", choices=BASES, default="perceptron"
     )
+    n_features: int = N_FEATURES(
+        help="Maximum number D of features, per class if there are several."
+    )
+    per_step: int = option(20, "Number of features found per step.", least=1, most=MOST)
+    surrogate: str = option(
+        "logistic",
+        "The loss of the linear classifier that approximates the best perceptron, fitted to"
+        " weighted pseudo-labels.",
+        of=("logistic", "squared", "squared_hinge"),
+    )
+    threshold: str = option(
+        "exact",
+        "The threshold of a perceptron.",
+        of={
+            "surrogate": "that of the classifier",
+            "exact": "the best one for the classifier's direction",
+        },
+    )
+    lam: float | Chosen = LAM_L1(
+        choices={"validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}"},
+        default="validation",
+    )
+    tol: float | None = TOL(
+        help=(
+            "Relative duality gap of the weights at every step, over the features found so far;"
+            f" by default {SEVERAL_TOL:g}, with one feature per step {STEP_TOL:g}."
+        )
+    )
+    max_iter: int | None = MAX_ITER(help="Maximum iterations of rfx's solver per step.")
+    dtype: str = DTYPE()
+    max_memory: float | None = MAX_MEMORY()
+    class_weight: str | None = CLASS_WEIGHT()
 
-    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
-        return l1_lams(LAMBDAS, problem, settings)
+    def candidates(self, name: str, problem: Problem) -> list[float]:
+        return l1_lams(LAMBDAS, problem, self)
 
-    def check(self, settings: Settings, given: dict[str, Any]) -> None:
-        Method.check(self, settings, given)
+    def check(self, given: dict[str, Any]) -> None:
+        Method.check(self, given)
         for name in ("surrogate", "threshold"):
-            if name in given and settings.kernel == "stump":
+            if name in given and self.kernel == "stump":
                 raise UsageError(
                     f"--{name} is {given[name]}, which is for kernel perceptron; stumps are found"
                     " exactly"
                 )
 
-    def vectors(self, settings: Settings, X: Any) -> int:
+    def vectors(self, X: Any) -> int:
         # sparse rows are made dense
-        sparse = memory.stays_sparse(X, settings.scaling)
-        return settings.n_features + (X.shape[0] if sparse else 0)
+        sparse = memory.stays_sparse(X, self.scaling)
+        return self.n_features + (X.shape[0] if sparse else 0)
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        clock, kernel = Clock(), kernels.get_kernel(settings.kernel)
-        X = _dense(problem.X, settings.dtype)
-        params = kernels.parameters(
-            settings.kernel, X, **settings.of([o.name for o in kernel.options])
-        )
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        clock, kernel = Clock(), kernels.get_kernel(self.kernel)
+        X = _dense(problem.X, self.dtype)
+        params = kernels.parameters(self.kernel, X, **self.kernel_options)
         # +-scale are the kernel's features; +-1 with a smaller lambda are the same problem
         scale = float(np.sqrt(kernel.diagonal(params, X.shape[1], None))) or 1.0
-        learners = [clock.timed("features", _learner, X, params, settings) for _ in problem.Y.T]
+        learners = [clock.timed("features", _learner, X, params, self) for _ in problem.Y.T]
         listen, solutions = _listeners(problem, learners), []
         Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
-        more: dict[str, Any] = {"n_features": settings.n_features}
+        more: dict[str, Any] = {"n_features": self.n_features}
         if problem.weights is not None and loss.name == "squared":
             more["factors"] = np.sqrt(problem.weights)
-        tol = STEP_TOL if settings.per_step == 1 else SEVERAL_TOL
-        lam, limits = settings.lam / scale, budget(problem, settings, tol=tol)
+        tol = STEP_TOL if self.per_step == 1 else SEVERAL_TOL
+        lam, limits = self.lam / scale, budget(problem, self, tol=tol)
         for k, learner in enumerate(learners):
             tell = for_output(listen(k), k)
             solutions.append(solve_boosting(learner, Y[:, k], lam, loss, limits, tell, **more))
-        return _joined(learners, solutions, scale, settings, clock)
+        return _joined(learners, solutions, scale, self, clock)
 
 
 def _dense(X: Any, dtype: Any) -> np.ndarray:
     return np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=dtype)
 
 
-def _learner(X: np.ndarray, params: dict, settings: Settings) -> Learner:
-    if settings.kernel == "stump":
-        return Stumps(X, params, settings.per_step)
+def _learner(X: np.ndarray, params: dict, method: Method) -> Learner:
+    if method.kernel == "stump":
+        return Stumps(X, params, method.per_step)
     surrogate, exact = (
-        cast(losses.SmoothLoss, losses.get_loss(settings.surrogate)),
-        settings.threshold == "exact",
+        cast(losses.SmoothLoss, losses.get_loss(method.surrogate)),
+        method.threshold == "exact",
     )
-    return Perceptrons(X, params, surrogate, exact, settings.per_step, settings.seed)
+    return Perceptrons(X, params, surrogate, exact, method.per_step, method.seed)
 
 
 def _listeners(problem: Problem, learners: list[Learner]):
@@ -170,7 +167,7 @@ def _joined(
     learners: list[Learner],
     solutions: list[Solution],
     scale: float,
-    settings: Settings,
+    method: Method,
     clock: Clock,
 ) -> Fitted:
     """The model of all outputs with the features of nonzero weight, and their combined solution."""
@@ -182,8 +179,8 @@ def _joined(
     for k, solution in enumerate(solutions):
         coef[start : start + len(solution.coef), k] = solution.coef / scale
         start += len(solution.coef)
-    details: dict[str, Any] = {"n_features": settings.n_features, "n_found": len(coef)}
-    if settings.kernel == "stump":
+    details: dict[str, Any] = {"n_features": method.n_features, "n_found": len(coef)}
+    if method.kernel == "stump":
         # the gap covers all stumps, while --tol refers to those found
         details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
     first = learners[0].found

@@ -13,7 +13,7 @@ the paper used, always has one.
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from rfx.errors import UsageError
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating, telling
-from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel, pairs
-from rfx.fitting.method import Fitted, budget, kernel_params
+from rfx.fitting.expansion import ExpansionMethod, ExpansionModel, pairs
+from rfx.fitting.method import Fitted, Method, budget, kernel_params
 from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, EPSILON, LOSS, SOLVER, TOL
 from rfx.fitting.problem import Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
+from rfx.fitting.weights import CLASS_WEIGHT
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
-from rfx.options import Option
+from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution, for_output, stack
 from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
@@ -54,47 +54,44 @@ class Kernel(ExpansionMethod):
 
     name = "kernel"
     summary = "the exact kernel machine: ridge regression or a support vector machine"
-    evaluates_steps = weighted = True
+    evaluates_steps = True
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     held_out_rows = ROWS
-    options: ClassVar[tuple[Option, ...]] = (
-        *OPTIONS,
-        DTYPE.but(default="float64"),
-        CHOSEN_LAM.but(
-            help=f"{CHOSEN_LAM.help} Validation of lambda or gamma uses at most {ROWS:,} rows."
-        ),
-        LOSS.but(
-            choices=("squared", "squared_hinge", "hinge", "logistic", *REGRESSION),
-            help=(
-                f"{LOSS.help} With 3 to {PAIRED} classes, the hinge losses train one machine per"
-                " pair of classes; the other losses train one per class. With absolute or"
-                " epsilon_insensitive loss, regression uses a support vector machine."
-            ),
-        ),
-        EPSILON.but(
-            default=None, help=f"{EPSILON.help} By default 0.1 standard deviations of the targets."
-        ),
-        Option(
-            "bias",
-            bool,
-            "Unpenalised bias b of a support vector machine, as in LIBSVM, true by default; the"
-            " paper's objective has none.",
-        ),
-        SOLVER.adding({"libsvm": "LIBSVM, in a child process"}),
-        TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
+    dtype: str = DTYPE(default="float64")
+    lam: float | Chosen = CHOSEN_LAM(
+        help=f"{CHOSEN_LAM.help} Validation of lambda or gamma uses at most {ROWS:,} rows."
     )
+    loss: str | None = LOSS(
+        choices=("squared", "squared_hinge", "hinge", "logistic", *REGRESSION),
+        help=(
+            f"{LOSS.help} With 3 to {PAIRED} classes, the hinge losses train one machine per"
+            " pair of classes; the other losses train one per class. With absolute or"
+            " epsilon_insensitive loss, regression uses a support vector machine."
+        ),
+    )
+    epsilon: float | None = EPSILON(
+        default=None, help=f"{EPSILON.help} By default 0.1 standard deviations of the targets."
+    )
+    bias: bool | None = option(
+        None,
+        "Unpenalised bias b of a support vector machine, as in LIBSVM, true by default; the"
+        " paper's objective has none.",
+    )
+    solver: str = SOLVER.adding({"libsvm": "LIBSVM, in a child process"})()
+    tol: float | None = TOL(help=f"{TOL.help} The `-e` of LIBSVM.")
+    class_weight: str | None = CLASS_WEIGHT()
 
     @classmethod
-    def is_random(cls, settings: Mapping[str, Any]) -> bool:
+    def is_random(cls, options: Mapping[str, Any]) -> bool:
         """Deterministic, unless validation or medians of samples choose options."""
-        kernel = kernels.KERNELS.get(settings.get("kernel"))
-        if kernel is None or settings.get("solver") != "rfx" or settings.get("metric") != "none":
+        kernel = kernels.KERNELS.get(options.get("kernel"))
+        if kernel is None or options.get("solver") != "rfx" or options.get("metric") != "none":
             return True
         chosen = ("lam", "gamma") if "gamma" in kernel.parameters else ("lam",)
-        words = any(isinstance(settings.get(name), str) for name in chosen)
-        return words or settings.get("scaling") == AUTO
+        words = any(isinstance(options.get(name), str) for name in chosen)
+        return words or options.get("scaling") == AUTO
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
         if problem.n_rows >= MANY:
             log.warning(
                 "the exact kernel machine of %s rows has %.2g kernel values and may take hours;"
@@ -102,72 +99,72 @@ class Kernel(ExpansionMethod):
                 f"{problem.n_rows:,}",
                 float(problem.n_rows) ** 2,
             )
-        params = kernel_params(problem, settings)
+        params = kernel_params(problem, self)
         n_classes = 0
         if problem.loss.name in (*CLASSIFICATION, *REGRESSION):
             if problem.loss.name in CLASSIFICATION and 2 < problem.n_outputs <= PAIRED:
                 n_classes = problem.n_outputs
-            solution, intercept, norm = _machines(params, problem, settings, n_classes)
+            solution, intercept, norm = _machines(params, problem, self, n_classes)
             coef = np.asarray(solution.coef).reshape(problem.n_rows, -1)
         else:
             Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
-            K, solution, coef = _without_bias(params, Y, loss, problem, settings)
+            K, solution, coef = _without_bias(params, Y, loss, problem, self)
             intercept = np.zeros(problem.n_outputs)
-            norm = _norm(solution, K, Y, loss, settings.lam)
+            norm = _norm(solution, K, Y, loss, self.lam)
         model = ExpansionModel.of(
-            settings.kernel, params, problem.X, coef, intercept, n_classes=n_classes
+            self.kernel, params, problem.X, coef, intercept, n_classes=n_classes
         )
         # ||f||, which also determines the sum of losses from the objective (Yen et al. 2014, Figure
         # 1)
         return Fitted(model, solution, {} if norm is None else {"norm": norm})
 
 
-def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: Settings):
+def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, method: Method):
     """(K, solution, coefficients (n, k)) of ridge or logistic regression."""
     what = "kernel ridge" if problem.loss.name == "squared" else "kernel logistic regression"
-    if settings.bias:
+    if method.bias:
         raise UsageError(
             f"--bias is for support vector machines; {what} has none (Yen et al. 2014, eq. 1)"
         )
-    if settings.solver != "rfx":
+    if method.solver != "rfx":
         raise UsageError(
-            f"--solver is {settings.solver}, which does not support {what} here; use --solver rfx"
+            f"--solver is {method.solver}, which does not support {what} here; use --solver rfx"
         )
     X, factors = problem.X, 1.0
-    K = KernelMatrix(settings.kernel, X, params)
+    K = KernelMatrix(method.kernel, X, params)
     if loss.name == "squared" and problem.weights is not None:
         factors = np.sqrt(problem.weights)
-        K = ScaledKernel(settings.kernel, X, params, factors)
+        K = ScaledKernel(method.kernel, X, params, factors)
 
     def decide(rows):
-        return lambda coef: kernels.decision(settings.kernel, params, X, (coef.T * factors).T, rows)
+        return lambda coef: kernels.decision(method.kernel, params, X, (coef.T * factors).T, rows)
 
     solve = solve_kernel_ridge if loss.name == "squared" else solve_kernel_newton
     callback = evaluating(problem, decide)
-    solution = solve(K, Y, settings.lam, loss, budget(problem, settings), callback=callback)
+    solution = solve(K, Y, method.lam, loss, budget(problem, method), callback=callback)
     coef = (np.asarray(solution.coef).reshape(problem.n_rows, -1).T * factors).T
     return K, solution, coef
 
 
-def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int):
+def _machines(params: dict, problem: Problem, method: Method, n_classes: int):
     """(solution, intercept (m,), norm) of the support vector machines: one for each pair of
     classes, fitted to their rows, or one for each output if n_classes is 0.
     """
-    bias = True if settings.bias is None else settings.bias
+    bias = True if method.bias is None else method.bias
     if problem.curve is not None:
         raise UsageError(
             "curves are not supported for a support vector machine, whose bias is known only at the"
             " end; omit --curve"
         )
-    if settings.solver == "libsvm" and not bias:
+    if method.solver == "libsvm" and not bias:
         raise UsageError(
             "--solver libsvm always has a bias; set --bias true or choose --solver rfx"
         )
-    limits, tell = budget(problem, settings), telling(problem, len(pairs(n_classes)) or None)
+    limits, tell = budget(problem, method), telling(problem, len(pairs(n_classes)) or None)
     solutions: list[Solution] = []
     norms: list[float | None] = []
     intercepts: list[float] = []
-    K = KernelMatrix(settings.kernel, problem.X, params)
+    K = KernelMatrix(method.kernel, problem.X, params)
 
     def solve(place: int, rows: np.ndarray | slice, y: np.ndarray) -> None:
         kept = K.part(rows) if isinstance(rows, np.ndarray) else K
@@ -175,20 +172,20 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
         if loss.name in CLASSIFICATION:
             # the labels carry the weights
             (Y, loss), own = weights.targets(Y, loss, own), None
-        if settings.solver == "libsvm":
-            found = solve_libsvm(kept, Y[:, 0], settings.lam, loss, limits, seed=settings.seed)
+        if method.solver == "libsvm":
+            found = solve_libsvm(kept, Y[:, 0], method.lam, loss, limits, seed=method.seed)
         else:
             found = solve_kernel_svm(
                 kept,
                 Y[:, 0],
-                settings.lam,
+                method.lam,
                 loss,
                 limits,
                 callback=for_output(tell, place),
                 bias=bias,
                 weights=own,
             )
-        norms.append(_norm(found, kept, Y, loss, settings.lam))
+        norms.append(_norm(found, kept, Y, loss, method.lam))
         intercepts.append(found.intercept)
         coef = np.zeros(problem.n_rows)
         coef[rows] = found.coef

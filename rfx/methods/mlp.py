@@ -14,32 +14,14 @@ from rfx import losses
 from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.fitting.learned import Learned
-from rfx.fitting.options import DTYPE, SCALING
-from rfx.fitting.settings import Settings
+from rfx.fitting.method import Method
+from rfx.fitting.options import DTYPE, LOSS, SCALING
 from rfx.fitting.stream_options import BATCH, NU
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
-from rfx.options import Option, Widths
+from rfx.options import Widths, option
 from rfx.solvers.stochastic.network import Network, forward
-
-LAYERS = Option(
-    "layers", Widths, "Widths of the hidden layers, starting at the inputs.", default="100"
-)
-RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=3e-3)
-# In float32 the squares of small gradients are denormal numbers, which make a step ten times
-# slower.
-_DTYPE = DTYPE.but(default="float64")
-_LEFT_OUT = (
-    "kernel",
-    "gamma",
-    "epsilon",
-    "loss",
-    "nu",
-    "batch",
-    "dtype",
-    "scaling",
-)
 
 
 class MlpLearner(Learner):
@@ -64,7 +46,7 @@ class MlpLearner(Learner):
         return {"n_features": None, "model_size": size}
 
 
-class Mlp(StreamMethod):
+class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
     """A network of dense layers."""
 
     name = "mlp"
@@ -72,57 +54,54 @@ class Mlp(StreamMethod):
         "scikit-learn's network of dense layers, trained by Adam on the same batches: the baseline"
         " for doubly-sgd"
     )
-    options: ClassVar[tuple[Option, ...]] = (
-        *(option for option in StreamMethod.options if option.name not in _LEFT_OUT),
-        next(option for option in StreamMethod.options if option.name == "loss").but(
-            help=(
-                "The loss; by default squared for regression, logistic for two classes, softmax for"
-                " more."
-            ),
-            choices=("squared", "logistic", "softmax"),
+    loss: str | None = LOSS(
+        help=(
+            "The loss; by default squared for regression, logistic for two classes, softmax for"
+            " more."
         ),
-        NU.but(choices=(), default=1e-6),
-        BATCH.but(default=64),
-        SCALING.but(default="standard"),
-        LAYERS,
-        RATE,
-        _DTYPE,
+        choices=("squared", "logistic", "softmax"),
     )
+    nu: float = NU(choices=(), default=1e-6)
+    batch: int = BATCH(default=64)
+    scaling: str = SCALING(default="standard")
+    layers: str = option("100", "Widths of the hidden layers, starting at the inputs.", kind=Widths)
+    rate: float = option(3e-3, "Adam's step.", above=0)
+    # In float32 the squares of small gradients are denormal numbers, which make a step ten times
+    # slower.
+    dtype: str = DTYPE(default="float64")
     arrays = StreamMethod.arrays | {"parameters": Array("f", "parameters")}
     default_losses = StreamMethod.default_losses | {"binary": "logistic"}
     searched: ClassVar[dict[str, tuple[float, ...]]] = {}
-    incremental = several_targets = weighted = resumable = False
+    incremental = several_targets = resumable = False
 
-    def kernel_params(self, settings: Settings, X: Any) -> dict[str, Any]:
+    def kernel_params(self, X: Any) -> dict[str, Any]:
         return {}
 
-    def loss(self, settings: Settings, task: str) -> losses.Loss:
-        loss = super().loss(settings, task)
+    def loss_for(self, task: str) -> losses.Loss:
+        loss = super().loss_for(task)
         if task == "multiclass" and loss.name == "logistic":
             raise UsageError("--loss is logistic, but there are several classes; choose softmax")
         return loss
 
-    def learner(
-        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
-    ) -> Learner:
-        widths, outputs = Widths.values(settings.layers), learned.n_outputs
+    def learner(self, learned: Learned, own: BatchWeights, rewindable: bool) -> Learner:
+        widths, outputs = Widths.values(self.layers), learned.n_outputs
         scaler = learned.target_scaler
         solver = Network(
             widths,
             outputs,
             learned.loss,
-            settings.nu,
-            settings.rate,
-            settings.seed,
+            self.nu,
+            self.rate,
+            self.seed,
             unit_deviation=scaler is not None and scaler.kind == "mean",
         )
-        return MlpLearner(solver, _shapes(learned.n_prepared, settings, outputs))
+        return MlpLearner(solver, _shapes(learned.n_prepared, self, outputs))
 
-    def predictor(self, header, arrays, settings: Settings, known: Restored):
-        return partial(forward, _layers(arrays["parameters"], settings, known))
+    def predictor(self, header, arrays, known: Restored):
+        return partial(forward, _layers(arrays["parameters"], self, known))
 
-    def steps(self, header, arrays, settings: Settings, known: Restored) -> told.Steps:
-        (weights, intercepts), *others = _layers(arrays["parameters"], settings, known)
+    def steps(self, header, arrays, known: Restored) -> told.Steps:
+        (weights, intercepts), *others = _layers(arrays["parameters"], self, known)
         found: told.Steps = (told.linear(weights, intercepts),)
         for layer in others:
             found += (told.Function("ramp"), told.linear(*layer))
@@ -130,15 +109,15 @@ class Mlp(StreamMethod):
 
 
 def _layers(
-    parameters: np.ndarray, settings: Settings, known: Restored
+    parameters: np.ndarray, method: Method, known: Restored
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """(weights, intercepts) of each layer; DataError if the number of parameters is wrong."""
     layers, start = [], 0
-    shapes = _shapes(known.n_prepared, settings, known.n_outputs)
+    shapes = _shapes(known.n_prepared, method, known.n_outputs)
     wanted = sum((inputs + 1) * width for inputs, width in shapes)
     if len(parameters) != wanted:
         raise DataError(
-            f"its {len(parameters)} parameters are not the {wanted} of layers {settings.layers}"
+            f"its {len(parameters)} parameters are not the {wanted} of layers {method.layers}"
         )
     for shape in shapes:
         end = start + math.prod(shape)
@@ -148,7 +127,7 @@ def _layers(
     return layers
 
 
-def _shapes(n_inputs: int, settings: Settings, n_outputs: int) -> list[tuple[int, int]]:
+def _shapes(n_inputs: int, method: Method, n_outputs: int) -> list[tuple[int, int]]:
     """(inputs, outputs) of every layer."""
-    sizes = [n_inputs, *Widths.values(settings.layers), n_outputs]
+    sizes = [n_inputs, *Widths.values(method.layers), n_outputs]
     return list(zip(sizes, sizes[1:]))

@@ -3,15 +3,11 @@
 Steps 1 / (nu t) for nu/2 ||w||^2 + E L(w.z, y); a baseline of Dai et al. (2014).
 """
 
-from typing import ClassVar
-
 from rfx.fitting.explicit_features import NystromFeatures, NystromLearner
 from rfx.fitting.learned import Learned
-from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import PEGASOS
+from rfx.fitting.stream_options import AVERAGING, BATCH, PRECONDITION, PROJECT
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
-from rfx.options import Option
 from rfx.solvers.stochastic.pegasos import Pegasos
 
 
@@ -20,20 +16,21 @@ class NPegasos(NystromFeatures):
 
     name = "n-pegasos"
     summary = "Pegasos on Nystrom features"
-    options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, *PEGASOS)
+    batch: int = BATCH(default=4096)
+    project: bool = PROJECT()
+    precondition: bool = PRECONDITION(before=False)
+    averaging: str = AVERAGING(before="none")
 
-    def learner(
-        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
-    ) -> Learner:
-        feature_map, seconds = self.features(learned, settings)
+    def learner(self, learned: Learned, own: BatchWeights, rewindable: bool) -> Learner:
+        feature_map, seconds = self.feature_map(learned)
         solver = Pegasos(
             feature_map.transform,
             feature_map.n_features,
             learned.n_outputs,
             learned.loss,
-            settings.nu,
-            settings.project,
-            precondition=settings.precondition,
-            averaging=settings.averaging,
+            self.nu,
+            self.project,
+            precondition=self.precondition,
+            averaging=self.averaging,
         )
-        return NystromLearner(solver, feature_map, settings, seconds)
+        return NystromLearner(solver, feature_map, self, seconds)

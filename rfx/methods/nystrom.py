@@ -7,7 +7,7 @@ section 5.2), who draw the landmarks at random.
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +15,16 @@ from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.fitting import solving
 from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating
-from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel
-from rfx.fitting.method import Fitted, kernel_params
-from rfx.fitting.options import CG, CHOSEN_LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
+from rfx.fitting.expansion import ExpansionMethod, ExpansionModel
+from rfx.fitting.method import Fitted, Method, kernel_params
+from rfx.fitting.options import CG, CHOSEN_LAM, LIBLINEAR, N_FEATURES, SOLVER, TOL
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
+from rfx.fitting.weights import CLASS_WEIGHT
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.mapped import feature_matrix
-from rfx.options import Option
+from rfx.options import Chosen, option
 
-LANDMARKS = Option(
-    "landmarks",
-    str,
-    "How landmarks are chosen.",
-    {
-        "uniform": "rows drawn uniformly",
-        "kmeans": "centres of k-means",
-        "rpcholesky": "pivots of randomly pivoted Cholesky",
-    },
-    default="uniform",
-)
 # The coefficients of nearly dependent landmarks cancel.
 DECISION_DTYPE = np.float64
 
@@ -45,61 +34,66 @@ class Nystrom(ExpansionMethod):
 
     name = "nystrom"
     summary = "Nystrom approximation of the kernel machine from landmarks"
-    evaluates_steps = weighted = True
+    evaluates_steps = True
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
-    options: ClassVar[tuple[Option, ...]] = (
-        *OPTIONS,
-        LANDMARKS,
-        N_FEATURES.but(help="Number D of landmarks."),
-        CHOSEN_LAM,
-        LOSS,
-        SOLVER.adding(CG, LIBLINEAR),
-        TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
+    landmarks: str = option(
+        "uniform",
+        "How landmarks are chosen.",
+        of={
+            "uniform": "rows drawn uniformly",
+            "kmeans": "centres of k-means",
+            "rpcholesky": "pivots of randomly pivoted Cholesky",
+        },
     )
+    n_features: int = N_FEATURES(help="Number D of landmarks.")
+    lam: float | Chosen = CHOSEN_LAM()
+    solver: str = SOLVER.adding(CG, LIBLINEAR)()
+    tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
+    class_weight: str | None = CLASS_WEIGHT()
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        clock, limit = Clock(), settings.max_memory
-        feature_map, Z = clock.timed("features", _features, problem, settings)
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        clock, limit = Clock(), self.max_memory
+        feature_map, Z = clock.timed("features", _features, problem, self)
         decide = lambda rows: feature_matrix(feature_map, rows, 1.0, limit).matvec
-        solution = solving.solve(Z, problem, settings, evaluating(problem, decide))
-        model = _model(feature_map, np.asarray(solution.coef), settings)
-        details = {"n_features": settings.n_features, "rank": feature_map.n_features}
+        solution = solving.solve(Z, problem, self, evaluating(problem, decide))
+        model = _model(feature_map, np.asarray(solution.coef), self)
+        details = {"n_features": self.n_features, "rank": feature_map.n_features}
         return Fitted(model, solution, details, clock.seconds)
 
     def decisions_along(
-        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
     ) -> Iterator[np.ndarray]:
-        if settings.solver != "rfx":
-            yield from super().decisions_along(problem, settings, lams, X_out, cache)
+        if self.solver != "rfx":
+            yield from super().decisions_along(problem, lams, X_out, cache)
             return
-        feature_map, Z = _features(problem, settings)
-        for coef in solving.coefficients_along(Z, problem, settings, lams):
-            yield _model(feature_map, coef, settings).decision(X_out)
+        feature_map, Z = _features(problem, self)
+        for coef in solving.coefficients_along(Z, problem, self, lams):
+            yield _model(feature_map, coef, self).decision(X_out)
 
-    def restore(self, header, arrays, settings) -> ExpansionModel:
-        return ExpansionModel.restored(header, arrays, settings, DECISION_DTYPE)
+    def restore(self, header, arrays) -> ExpansionModel:
+        return ExpansionModel.restored(header, arrays, self, DECISION_DTYPE)
 
 
-def _features(problem: Problem, settings: Settings) -> tuple[NystromMap, Any]:
+def _features(problem: Problem, method: Method) -> tuple[NystromMap, Any]:
     """The map of the landmarks, and its features Z (n, D) of the rows."""
-    params = kernel_params(problem, settings)
-    limit = default_memory_mb() if settings.max_memory is None else settings.max_memory
+    params = kernel_params(problem, method)
+    limit = default_memory_mb() if method.max_memory is None else method.max_memory
     landmarks = choose_landmarks(
-        settings.landmarks,
-        settings.kernel,
+        method.landmarks,
+        method.kernel,
         problem.X,
         params,
-        settings.n_features,
-        settings.seed,
+        method.n_features,
+        method.seed,
         limit,
     )
-    feature_map = NystromMap(settings.kernel, landmarks, params, settings.dtype)
+    feature_map = NystromMap(method.kernel, landmarks, params, method.dtype)
     return feature_map, feature_matrix(feature_map, problem.X, 1.0, limit)
 
 
-def _model(feature_map: NystromMap, coef: np.ndarray, settings: Settings) -> ExpansionModel:
+def _model(feature_map: NystromMap, coef: np.ndarray, method: Method) -> ExpansionModel:
     return ExpansionModel.of(
-        settings.kernel,
+        method.kernel,
         feature_map.params,
         feature_map.landmarks,
         feature_map.fold(coef),

@@ -9,7 +9,7 @@ all rows, and `growth` has the error of every R tried.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from rfx.features.binning import BinningMap, Bins
 from rfx.fitting import weights
 from rfx.fitting.binned import (
     N_GRIDS,
-    OPTIONS,
     BinnedMethod,
     BinnedModel,
     fitted,
@@ -26,13 +25,13 @@ from rfx.fitting.binned import (
     step_callback,
 )
 from rfx.fitting.cache import Cache
-from rfx.fitting.method import Fitted, budget
+from rfx.fitting.method import Fitted, Method, budget
 from rfx.fitting.options import CHOSEN_LAM, LIBLINEAR, SOLVER
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS, error, held_out
+from rfx.fitting.weights import CLASS_WEIGHT
 from rfx.operators.binned import BinnedMatrix
-from rfx.options import Option
+from rfx.options import Chosen, option
 from rfx.solvers.base import Budget, for_output, stack
 from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 
@@ -46,15 +45,6 @@ TRIED = 128
 # Grids if --n-grids is not given: MANY; for more rows, PAIRS pairs of a row and a grid, but at
 # least FEW.
 MANY, FEW, PAIRS = 1024, 256, 2**24
-GROW = Option(
-    "grow",
-    float,
-    "Fraction of the training rows to hold out. R doubles from 16 up to --n-grids as long as that"
-    " reduces their error by at least 1 %; the model is then fitted to all rows.",
-    low=0,
-    high=0.5,
-    open_low=True,
-)
 
 
 class RB(BinnedMethod):
@@ -66,55 +56,58 @@ class RB(BinnedMethod):
     )
     default_loss = "squared"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
-    weighted = distributed = True
-    options: ClassVar[tuple[Option, ...]] = (
-        *OPTIONS,
-        N_GRIDS.but(
-            default=None,
-            help=(
-                f"{N_GRIDS.help} By default {MANY}; fewer above {PAIRS // MANY} rows, and {FEW}"
-                f" from {PAIRS // FEW} rows."
-            ),
+    distributed = True
+    n_grids: int | None = N_GRIDS(
+        default=None,
+        help=(
+            f"{N_GRIDS.help} By default {MANY}; fewer above {PAIRS // MANY} rows, and {FEW}"
+            f" from {PAIRS // FEW} rows."
         ),
-        CHOSEN_LAM,
-        GROW,
-        # without a default: a new default would change the keys of earlier runs
-        SOLVER.adding(LIBLINEAR).but(default=None),
     )
+    lam: float | Chosen = CHOSEN_LAM()
+    grow: float | None = option(
+        None,
+        "Fraction of the training rows to hold out. R doubles from 16 up to --n-grids as long as"
+        " that reduces their error by at least 1 %; the model is then fitted to all rows.",
+        above=0,
+        most=0.5,
+    )
+    solver: str | None = SOLVER.adding(LIBLINEAR)(default=None)
+    class_weight: str | None = CLASS_WEIGHT()
 
-    def count(self, X: Any, settings: Settings) -> int:
-        return settings.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
+    def count(self, X: Any) -> int:
+        return self.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
 
-    def entry_bytes(self, settings: Settings, number: int) -> int:
+    def entry_bytes(self, number: int) -> int:
         # while R grows there is a copy of the training part, and one of the numbers
-        return 3 * number if settings.grow else number
+        return 3 * number if self.grow else number
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        clock, grids = Clock(), self.grids(problem, settings)
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        clock, grids = Clock(), self.grids(problem)
         start, details = None, {}
-        if settings.grow is None:
+        if self.grow is None:
             bins, Z = clock.timed("features", numbered, grids, problem.X)
         else:
-            bins, Z, start, growth = _grown(grids, problem, settings, clock)
+            bins, Z, start, growth = _grown(grids, problem, self, clock)
             details = {"growth": growth}
         callback = step_callback(problem, grids.select(slice(0, Z.n_grids)), bins)
-        if settings.solver == "liblinear":
-            solution = solve_liblinear_each(Z, problem, settings, "l2", callback)
+        if self.solver == "liblinear":
+            solution = solve_liblinear_each(Z, problem, self, "l2", callback)
         else:
-            limits = budget(problem, settings)
-            solution = _solved(Z, problem, settings.lam, start, limits, callback)
+            limits = budget(problem, self)
+            solution = _solved(Z, problem, self.lam, start, limits, callback)
         return fitted(grids, bins, Z, solution, clock, details)
 
-    def trial(self, settings: Settings) -> Settings:
+    def trial(self) -> Self:
         # more grids estimate the same kernel better, at the same cost per grid
-        grids = min(settings.n_grids or TRIED, TRIED)
-        return super().trial(settings).updated(grow=None, n_grids=grids)
+        grids = min(self.n_grids or TRIED, TRIED)
+        return super().trial().updated(grow=None, n_grids=grids)
 
     def decisions_along(
-        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
     ) -> Iterator[np.ndarray]:
         # all lambdas over the same grids, each started at the previous solution
-        grids, limits = self.grids(problem, settings), budget(problem, settings)
+        grids, limits = self.grids(problem), budget(problem, self)
         bins, Z = numbered(grids, problem.X)
         dual = None
         for lam in lams:
@@ -140,7 +133,7 @@ def _solved(
 
 
 def _grown(
-    grids: BinningMap, problem: Problem, settings: Settings, clock: Clock
+    grids: BinningMap, problem: Problem, method: Method, clock: Clock
 ) -> tuple[Bins, BinnedMatrix, np.ndarray, list]:
     """(bins, features, initial dual, error by R) with the number of grids determined by held-out
     rows.
@@ -148,12 +141,12 @@ def _grown(
     Every Z Z' estimates the same kernel, so the dual of R grids is a starting point for 2R, and
     zero is one for the held-out rows.
     """
-    given = f"--grow is {settings.grow:g}"
-    kept, out = held_out(problem.n_rows, settings.grow, settings.seed, given, problem.apart)
+    given = f"--grow is {method.grow:g}"
+    kept, out = held_out(problem.n_rows, method.grow, method.seed, given, problem.apart)
     some, others = replace(problem, X=None, Y=problem.Y[kept]), problem.Y[out]
     some = replace(some, weights=weights.part(problem.weights, kept))
     own = weights.part(problem.weights, out)
-    lam, limits = settings.lam * len(kept) / problem.n_rows, budget(problem, settings)
+    lam, limits = method.lam * len(kept) / problem.n_rows, budget(problem, method)
     limits = replace(limits, tol=max(GROW_TOL, limits.tol or 0.0))
     ids = np.empty((0, problem.n_rows), np.uint16)
     bins, dual = Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None

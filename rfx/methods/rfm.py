@@ -6,20 +6,19 @@ M = A A' is the average outer product of the gradients of the previous machine
 """
 
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import cast
 
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache
 from rfx.fitting.expansion import ExpansionModel
 from rfx.fitting.inputs import KERNELS
 from rfx.fitting.method import Fitted
-from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC, chosen_kernel
+from rfx.fitting.options import AUTO, CHOSEN_GAMMA, CHOSEN_SCALING, METRIC, chosen_kernel
 from rfx.fitting.problem import Problem
-from rfx.fitting.settings import Settings
 from rfx.kernels import KERNELS as ALL
 from rfx.losses import Loss, get_loss
 from rfx.methods.kernel import Kernel
-from rfx.options import Option
+from rfx.options import Chosen
 
 OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 
@@ -36,30 +35,23 @@ class RFM(Kernel):
     summary = "recursive feature machine: kernel ridge regression with a learnt metric"
     tried_kernels = KERNELS
     thorough = True
-    options: ClassVar[tuple[Option, ...]] = (
-        *(
-            option.adding({AUTO: OF_THE_CHOICE}).but(default=AUTO)
-            if option.name in ("gamma", "lam")
-            else option
-            for option in Kernel.options
-            if option.name not in ("scaling", "metric", "kernel")
-        ),
-        CHOSEN_SCALING.but(default=AUTO),
-        METRIC.but(default=AUTO),
-        chosen_kernel(_with_metric, KERNELS),
-    )
+    scaling: str = CHOSEN_SCALING(default=AUTO)
+    metric: str = METRIC(default=AUTO)
+    kernel: str = chosen_kernel(_with_metric, KERNELS)()
+    gamma: float | Chosen = CHOSEN_GAMMA.adding({AUTO: OF_THE_CHOICE})(default=AUTO)
+    lam: float | Chosen = Kernel.options["lam"].adding({AUTO: OF_THE_CHOICE})(default=AUTO)
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
         """The machine of the centred targets; their mean is the intercept."""
         if problem.loss.name != "squared":
-            return super().fit(problem, settings, cache)
+            return super().fit(problem, cache)
         offset = weights.mean(problem.Y, problem.weights)
-        fitted = super().fit(problem.less(offset), settings, cache)
+        fitted = super().fit(problem.less(offset), cache)
         model = cast(ExpansionModel, fitted.model)
         return replace(fitted, model=replace(model, intercept=offset))
 
-    def loss(self, settings: Settings, task: str) -> Loss:
+    def loss_for(self, task: str) -> Loss:
         """Squared by default: classes are fitted as targets +-1."""
-        if settings.get("loss") is None:
+        if self.get("loss") is None:
             return get_loss("squared")
-        return super().loss(settings, task)
+        return super().loss_for(task)

@@ -6,14 +6,12 @@ bins.
 """
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
 from rfx.fitting import weights
 from rfx.fitting.binned import (
     N_GRIDS,
-    OPTIONS,
     BinnedMethod,
     fitted,
     numbered,
@@ -24,9 +22,9 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.method import Fitted, budget, each_output
 from rfx.fitting.options import AUTO, LAM_L1, LIBLINEAR, ON_SAMPLE, PRCD, SOLVER
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, L1_HELP, l1_lams
-from rfx.options import Option
+from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.options import Chosen
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import solve_prcd
 
@@ -43,41 +41,38 @@ class SparseRB(BinnedMethod):
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
-    weighted = True
-    options: ClassVar[tuple[Option, ...]] = (
-        *OPTIONS,
-        N_GRIDS,
-        LAM_L1.but(
-            choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}
-            | ON_SAMPLE,
-            default=AUTO,
-        ),
-        SOLVER.adding(PRCD, LIBLINEAR),
+    n_grids: int = N_GRIDS()
+    lam: float | Chosen = LAM_L1(
+        choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}
+        | ON_SAMPLE,
+        default=AUTO,
     )
+    solver: str = SOLVER.adding(PRCD, LIBLINEAR)()
+    class_weight: str | None = CLASS_WEIGHT()
 
-    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+    def candidates(self, name: str, problem: Problem) -> list[float]:
         if name == "lam":
-            return l1_lams(LAMBDAS, problem, settings)
-        return super().candidates(name, problem, settings)
+            return l1_lams(LAMBDAS, problem, self)
+        return super().candidates(name, problem)
 
-    def entry_bytes(self, settings: Settings, number: int) -> int:
+    def entry_bytes(self, number: int) -> int:
         # prcd also stores the rows of every bin
-        return number + 4 if settings.solver == "prcd" else number
+        return number + 4 if self.solver == "prcd" else number
 
-    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        clock, lam, seed = Clock(), settings.lam, settings.seed
-        left, grids = self.memory_left(problem.X, settings), self.grids(problem, settings)
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        clock, lam, seed = Clock(), self.lam, self.seed
+        left, grids = self.memory_left(problem.X), self.grids(problem)
         bins, Z = clock.timed("features", numbered, grids, problem.X)
-        callback, limits = step_callback(problem, grids, bins), budget(problem, settings)
-        if settings.solver == "prcd":
+        callback, limits = step_callback(problem, grids, bins), budget(problem, self)
+        if self.solver == "prcd":
             Z = clock.timed("features", Z.by_columns, np.inf)
 
             def descend(y, tell):
                 return solve_prcd(Z, y, lam, problem.loss, limits, callback=tell, seed=seed)
 
             solution = each_output(problem.Y, descend, callback)
-        elif settings.solver == "liblinear":
-            solution = solve_liblinear_each(Z, problem, settings, "l1", callback)
+        elif self.solver == "liblinear":
+            solution = solve_liblinear_each(Z, problem, self, "l1", callback)
         else:
             room = replace(limits, memory_mb=min(MOST, max(LEAST, left)))
             own, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)

@@ -25,12 +25,6 @@ _NOT_IN_KEY = frozenset(
 )
 # Defaults of fields.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
-# Options newer than the schema, with the earlier behaviour: only other values enter the key, so
-# that the rows in docs/rows remain valid.
-_YOUNGER = {"perceptron_scale": "kernel", "metric": "none", "sweeps": 1}
-_YOUNGER_OF = dict.fromkeys(
-    ("norma", "r-pegasos", "n-pegasos"), {"precondition": False, "averaging": "none"}
-)
 # Files identified by their content.
 FILES = ("dataset", "test", "sample_weight")
 # The default bandwidth of a kernel that has none, for the key.
@@ -49,12 +43,13 @@ def key(run: Run, **more: Any) -> str:
     wherever it is, so an edited file makes another run.
     """
     known = _FIELDS | run.as_dict() | more
-    before = _YOUNGER | _YOUNGER_OF.get(run.method, {})
+    declared = methods.get(run.method).declared() if run.method in methods.METHODS else {}
     options = resolved(run)
+    # so that the rows in docs/rows remain valid
     known["options"] = {
         name: value
         for name, value in (options | _unscaled(run, options)).items()
-        if before.get(name) != value
+        if name not in declared or declared[name].before != value
     }
     for name in FILES:
         if _digest(known.get(name)):

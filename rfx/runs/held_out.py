@@ -95,9 +95,9 @@ def trained(
     no score.
     """
     start, y = time.perf_counter(), np.asarray(split.y_train)
-    task = trainer.settings.task or guess_task(y)
+    task = trainer.method.task or guess_task(y)
     # inferred once, and said once
-    trainer = replace(trainer, settings=trainer.settings.updated(task=task))
+    trainer = trainer.with_options(task=task)
     parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
     without = partial(_without, split)
     if 0 < len(parts) <= FEW_FOLDS:

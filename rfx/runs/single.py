@@ -87,9 +87,9 @@ def train(
     made = {
         "dataset": split.name,
         "split": split.split,
-        "seed": trained.settings.seed,
+        "seed": trained.method.seed,
         "threads": env.threads(),
-        "dtype": str(trained.settings.get("dtype", "float64")),
+        "dtype": str(trained.method.get("dtype", "float64")),
         "peak_rss_mb": env.peak_rss_mb(),
         "label": run.label,
         "key": keys.key(run),
@@ -354,7 +354,7 @@ def result(method, model_bytes: int, evaluation: dict) -> Result:
     info = method.info
     params = {
         name: value
-        for name, value in method.settings.items()
+        for name, value in method.method.values.items()
         if value is not None and name not in IN_COLUMNS
     }
     params |= {

@@ -68,7 +68,7 @@ def _exact(trainer, split):
     """The test rows' values of the exact kernel ridge solution of the training rows, with the
     method's nu.
     """
-    p = trainer.settings
+    p = trainer.method
     same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
     exact = methods.create(
         "kernel",
@@ -95,19 +95,19 @@ def train(trainer, run: Run, progress=None) -> tuple:
             raise UsageError(
                 f"--n-inputs is {n_inputs}, which is for LIBSVM text; omit it for a CSV file"
             )
-        table = CsvSource(path, reading, task=trainer.settings.task)
+        table = CsvSource(path, reading, task=trainer.method.task)
         source, schema, task = table, table.schema, table.task
     else:
         tables.check_reading("libsvm", str(path), reading)
         text = LibsvmSource(
             path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding
         )
-        source, task = text, text.learn(trainer.settings.task)
+        source, task = text, text.learn(trainer.method.task)
         form = FileFormat(
             "libsvm", text.zero_based, encoding=encodings.remembered(reading.encoding)
         )
         schema = Schema(labels=text.labels.names, format=form)
-    if trainer.settings.task is None:
+    if trainer.method.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if run.test is not None:

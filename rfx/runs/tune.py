@@ -32,13 +32,13 @@ from rfx.fitting.search import (
     Found,
     Grid,
     Measure,
+    Point,
     Round,
     Size,
     Stop,
     Trial,
     search,
 )
-from rfx.fitting.settings import Settings
 from rfx.fitting.training import begin
 from rfx.records import keys, results
 from rfx.records.result import Result
@@ -165,11 +165,11 @@ class Tuning:
         calls = self._known, self._keep
         return search(self._scores, self._grid(), self.measure, self.budget, *calls)
 
-    def options(self, point: Settings) -> dict[str, Any]:
+    def options(self, point: Point) -> dict[str, Any]:
         """The options of a point, and the given options of its method."""
         declared = methods.get(point.method).declared()
         fixed = {name: value for name, value in self.given.items() if name in declared}
-        return fixed | dict(point)
+        return fixed | point.options
 
     def edges(self, found: Found) -> list[str]:
         """The options whose best value is the first or the last tried, in words."""
@@ -179,8 +179,8 @@ class Tuning:
             end = "largest" if best.lam == lams[0] else "smallest"
             said.append(f"lambda {best.lam:g} is the {end} value tried")
         alike = [one.point for one in found.trials if one.like(best.point)]
-        gammas = sorted({point.gamma for point in alike if "gamma" in point})
-        if len(gammas) > 1 and (gamma := best.point.gamma) in (gammas[0], gammas[-1]):
+        gammas = sorted({point["gamma"] for point in alike if "gamma" in point.options})
+        if len(gammas) > 1 and (gamma := best.point["gamma"]) in (gammas[0], gammas[-1]):
             end = "smallest" if gamma == gammas[0] else "largest"
             said.append(f"gamma {gamma:.4g} is the {end} value tried")
         return said
@@ -205,7 +205,7 @@ class Tuning:
         kept, out = self.parts[0]
         X, _ = self.split.part(kept, out)
         begun = begin(trainer, X, self.y[kept], apart=self._apart(kept))
-        found = {name: begun.asked[name] for name in ("scaling", "metric", "metric_steps")}
+        found = {name: begun.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
         self.given |= {name: value for name, value in found.items() if value is not None}
         self.kernel = begun.asked.kernel
         return np.asarray(metric.dense(begun.problem.X), np.float32)
@@ -216,7 +216,7 @@ class Tuning:
         used = {name: self._kernels(name) for name in names}
         gammas = {kernel: self._gammas(kernel) for kernel in {*itertools.chain(*used.values())}}
         points = [
-            Settings(name, {"kernel": kernel} | gamma)
+            Point(name, {"kernel": kernel} | gamma)
             for name, kernels_used in used.items()
             for kernel in kernels_used
             for gamma in gammas[kernel]
@@ -269,7 +269,7 @@ class Tuning:
 
     # ------------------------------------------------------------------ one trial
 
-    def _scores(self, point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
+    def _scores(self, point: Point, round: Round, lams: Sequence[float]) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
         found, stop, seed = [], Stop(), self.asked.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
@@ -314,7 +314,7 @@ class Tuning:
 
     # ------------------------------------------------------------------ rows
 
-    def _known(self, point: Settings, round: Round) -> Trial | None:
+    def _known(self, point: Point, round: Round) -> Trial | None:
         """The trial in the results file."""
         row = self.known.get(self._key(point, round.number))
         if row is None:
@@ -330,7 +330,7 @@ class Tuning:
         if self.tell is not None:
             self.tell(trial, known)
 
-    def _run(self, point: Settings, number: int) -> Run:
+    def _run(self, point: Point, number: int) -> Run:
         way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
         way += "" if self.split.apart is None else f" by {self.split.apart.by}"
         label = f"tune {number} {self.measure.name} {way}"
@@ -339,7 +339,7 @@ class Tuning:
             self.source, method=point.method, seed=self.asked.seed, label=label, options=options
         )
 
-    def _key(self, point: Settings, number: int) -> str:
+    def _key(self, point: Point, number: int) -> str:
         return keys.key(self._run(point, number), lams=self._lams(point.method))
 
     def _result(self, trial: Trial) -> Result:
@@ -367,9 +367,9 @@ class Tuning:
             n_test=len(self.parts[0][1]),
             n_inputs=self.X.shape[1],
             method=point.method,
-            kernel=point.kernel,
+            kernel=point["kernel"],
             lam=trial.lam,
-            n_features=point.get("n_features"),
+            n_features=point.options.get("n_features"),
             params=params,
             seed=self.asked.seed,
             metric=self.measure.name,

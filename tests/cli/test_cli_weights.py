@@ -102,7 +102,7 @@ def test_class_weight_and_scores_without_test_rows(folder, capfd):
     assert code == 0, err
     assert results.read(folder / "r.csv")[0]["params"]["class_weight"] == "1:5"
     by_label = methods.load(folder / "m.npz")
-    assert by_label.settings.class_weight == "1:5"
+    assert by_label.method.class_weight == "1:5"
     (folder / "weights").write_text("".join("5\n" if label > 0 else "1.0\n" for label in LABELS))
     code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--cv", 3)
     assert code == 0 and json.loads(out)["score"] == results.read(folder / "r.csv")[0]["score"]

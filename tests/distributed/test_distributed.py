@@ -79,7 +79,7 @@ def rows_of(workers, path, parts=3, **more):
 
 def trained(workers, path, name, parts=3, **options):
     method = methods.create(name, **options)
-    moments = method.settings.scaling in BY_MOMENTS
+    moments = method.method.scaling in BY_MOMENTS
     rows = rows_of(workers, path, parts, moments=moments)
     return method.fit(rows, rows.y)
 

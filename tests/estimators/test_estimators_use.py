@@ -151,7 +151,7 @@ def test_the_examples_run(name):
 def test_defaults_are_those_of_the_method(estimator):
     made = type(estimator)()
     task = "binary" if hasattr(made, "decision_function") else "regression"
-    assert made._create(task).settings == methods.create(made.method_name, task=task).settings
+    assert made._create(task).method == methods.create(made.method_name, task=task).method
 
 
 def test_names():
@@ -543,10 +543,10 @@ def _with_entry(path, **entries):
     np.savez(path, **arrays)
 
 
-def test_a_strangers_labels_are_a_sentence(tmp_path):
+def test_damaged_labels_are_a_sentence(tmp_path):
     estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
     for labels, says in (
-        (["a", "b"], "its classes are not among its labels"),
+        (["a", "b"], "its estimator is damaged"),
         (["a", "a", "b"], "its schema is damaged"),
     ):
         saved = {
@@ -602,25 +602,14 @@ def test_the_command_line_predicts_words_by_the_names_of_columns(tmp_path, capfd
 
 
 @pytest.mark.parametrize(
-    "entry, says",
-    [
-        ([1], "its estimator is"),
-        ("os.system", "its estimator is"),
-        ({"kind": "|O"}, "the type of its labels is"),
-        ({"kind": "<f99"}, "the type of its labels is"),
-        ({"kind": "|b1"}, "the type of its labels is"),
-        ({"kind": ["<i8"]}, "the type of its labels is"),
-        ({"class_weight": "balance"}, "its class_weight is balance"),
-        ({"class_weight": [["a", {}]]}, "its class_weight is"),
-        ({"class_weight": [[["a"], 1]]}, "its class_weight is"),
-    ],
+    "entry", [[1], "os.system", {"kind": "<f99"}, {"kind": "|b1"}, {"kind": ["<i8"]}]
 )
-def test_a_strangers_file_is_a_sentence(entry, says, tmp_path):
+def test_a_damaged_entry_is_a_sentence(entry, tmp_path):
     estimators.RFClassifier(n_features=20).fit(X, np.digitize(RADIUS, [2.2, 3.2])).save(
         tmp_path / "m.npz"
     )
     _with_entry(tmp_path / "m.npz", estimator=entry)
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match="its estimator is damaged"):
         rfx.load(tmp_path / "m.npz")
     (tmp_path / "m.npz").write_bytes(b"PK nothing")
     with pytest.raises(DataError, match=re.escape("is not a model file of rfx")):

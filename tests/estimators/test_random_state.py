@@ -38,17 +38,17 @@ def test_a_number_is_a_seed():
     np.testing.assert_array_equal(values(random_state=np.int64(3)), values(seed=3))
     assert not np.array_equal(values(random_state=3), values())
     model = estimators.RFClassifier(random_state=3, **GIVEN).fit(X, Y)
-    assert model.method_.settings.seed == 3 and model.get_params()["seed"] == 0
+    assert model.method_.method.seed == 3 and model.get_params()["seed"] == 0
     assert "random_state=3" in repr(model)
 
 
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_a_generator_draws_the_seed_of_each_fit(make):
     model = estimators.RFClassifier(random_state=make(0), **GIVEN)
-    first, second = (model.fit(X, Y).method_.settings.seed for _ in range(2))
+    first, second = (model.fit(X, Y).method_.method.seed for _ in range(2))
     assert first != second
     again = estimators.RFClassifier(random_state=make(0), **GIVEN).fit(X, Y)
-    assert again.method_.settings.seed == first
+    assert again.method_.method.seed == first
     np.testing.assert_array_equal(again.decision_function(X), values(seed=first))
     features = [estimators.FourierFeatures(random_state=make(0)).fit_transform(X) for _ in "ab"]
     np.testing.assert_array_equal(*features)
@@ -61,7 +61,7 @@ def test_all_that_is_random_in_a_fit_has_one_seed():
     frame_rows = np.column_stack([RNG.integers(0, 60, 80), X]).astype(object)
     make = lambda **seeds: estimators.RFClassifier(categorical_features=[0], **GIVEN, **seeds)
     model = make(random_state=np.random.RandomState(1)).fit(frame_rows, Y)
-    want = make(seed=model.method_.settings.seed).fit(frame_rows, Y)
+    want = make(seed=model.method_.method.seed).fit(frame_rows, Y)
     np.testing.assert_array_equal(
         model.decision_function(frame_rows), want.decision_function(frame_rows)
     )
@@ -70,7 +70,7 @@ def test_all_that_is_random_in_a_fit_has_one_seed():
 def test_batches_go_on_with_the_seed_of_the_first():
     make = lambda **seeds: estimators.DoublySGDRegressor(gamma=0.5, **seeds)
     found = make(random_state=np.random.RandomState(1)).partial_fit(X, X[:, 0])
-    seed = found.method_.settings.seed
+    seed = found.method_.method.seed
     want = make(seed=seed).partial_fit(X, X[:, 0]).partial_fit(X, X[:, 1])
     np.testing.assert_array_equal(found.partial_fit(X, X[:, 1]).predict(X), want.predict(X))
 
@@ -92,7 +92,7 @@ def test_the_members_of_an_ensemble_differ():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RfxWarning)
         bag.fit(X, Y)
-    assert len({member.method_.settings.seed for member in bag.estimators_}) == 3
+    assert len({member.method_.method.seed for member in bag.estimators_}) == 3
 
 
 @pytest.mark.parametrize("wrong", ["x", -1, 0.5, True, np.random])

@@ -130,7 +130,7 @@ def rows_and_targets(n, task, seed):
 def new_rows(n, model):
     """Rows for a model, in the domain of its kernel."""
     X, _ = rows_and_targets(n, model.task, 1)
-    return suited(model.settings.get("kernel") or "gaussian", X)
+    return suited(model.method.get("kernel") or "gaussian", X)
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +373,7 @@ def test_float32_kernel_sums_agree_to_their_coefficients(name, tmp_path):
     options = {"gamma": 0.01, "scaling": "standard", "batch": 64, "epochs": 3}
     methods.create(name, task="binary", **options).fit(X, y).save(tmp_path / "m.npz")
     model = methods.load(tmp_path / "m.npz")
-    assert model.settings.dtype == "float32"
+    assert model.method.dtype == "float32"
     size = np.abs(np.load(tmp_path / "m.npz")["coef"]).sum()
     np.testing.assert_allclose(by_json(Program.of(model), X), expected(model, X), atol=1e-6 * size)
 
@@ -680,7 +680,7 @@ def test_features_of_hamming_are_refused_as_the_document_says(tmp_path):
 
 def test_views_and_models_without_steps_are_refused(trained):
     model = trained("fourier")
-    viewed = model.replace(settings=trained("doubly-sgd").settings.updated(views=3))
+    viewed = model.replace(method=trained("doubly-sgd").method.updated(views=3))
     with pytest.raises(UsageError, match="mean over 3 transformed copies"):
         Program.of(viewed)
     with pytest.raises(UsageError, match="models of rf can't be exported"):

@@ -63,10 +63,10 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
             name, task=task, gamma="validation", lam="validation", **FIXED, **OWN[name]
         ).fit(X, TARGETS[task])
         (step,) = method.info["validation"]
-        kernel = method.settings.kernel
+        kernel = method.method.kernel
         gammas = [factor * parameters(kernel, X, "median")["gamma"] for factor in GAMMA_FACTORS]
         problem = Problem(X, TARGETS[task][:, None], method.loss, task)
-        lams = method.method.candidates("lam", problem, method.settings)
+        lams = method.method.candidates("lam", problem)
         assert (step["by"], step["options"], step["fitted"], step["held_out"]) == (
             name,
             ["gamma", "lam"],

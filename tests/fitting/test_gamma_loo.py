@@ -60,7 +60,7 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
     }.items():
         method = methods.create(name, lam=1.0, **FIXED, **own).fit(X, y)
         assert (
-            method.settings.gamma == "loo"
+            method.method.gamma == "loo"
             and method.info["validation"][0]["by"] == "kernel ridge regression"
         )
         chosen[name] = method.info["kernel_params"]["gamma"]

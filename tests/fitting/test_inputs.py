@@ -5,7 +5,6 @@ import pytest
 
 from rfx import methods
 from rfx.fitting import inputs, validation
-from rfx.fitting.settings import Settings
 
 NAMED = ("kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "block", "lkrf")
 SMALL = {"rf": {"n_features": 200}, "sparse-rf": {"n_features": 200}, "lkrf": {"pool": 500}}
@@ -21,7 +20,7 @@ def planted(n, d, seed=0):
 
 
 def settings(name, **given):
-    return Settings.resolve(methods.get(name), given)
+    return methods.get(name).of(given)
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -139,7 +139,7 @@ def test_too_few_rows_are_not_chosen_by():
     X, Y = planted(inputs.FEWEST - 1, 3)
     assert inputs.choose(X, Y, "regression") is None
     trained = methods.create("rfm", task="regression").fit(X, Y[:, 0])
-    assert trained.settings.scaling == "standard" and trained.settings.metric == "none"
+    assert trained.method.scaling == "standard" and trained.method.metric == "none"
 
 
 def test_the_choice_is_of_the_least_error_that_was_tried():
@@ -180,7 +180,7 @@ def test_every_method_gains_by_the_metric_of_a_planted_signal(name):
     for kind in ("none", "auto"):
         trained = methods.create(name, metric=kind, **options).fit(X[kept], Y[kept, 0])
         errors.append(np.mean((trained.predict(X[out]) - Y[out, 0]) ** 2))
-    assert trained.settings.metric in ("diagonal", "full")
+    assert trained.method.metric in ("diagonal", "full")
     assert errors[1] < 0.8 * errors[0]
 
 
@@ -219,7 +219,7 @@ def test_kernels_without_a_bandwidth_take_a_metric(kernel):
     X, Y = planted(100, 3)
     trained = methods.create("rfm", task="regression", kernel=kernel, scaling="auto")
     trained = trained.fit(X, Y[:, 0])
-    assert trained.settings.kernel == kernel and trained.settings.scaling != "auto"
+    assert trained.method.kernel == kernel and trained.method.scaling != "auto"
     again = methods.create("rfm", task="regression", **trained.info["explicit"]).fit(X, Y[:, 0])
     np.testing.assert_allclose(again.predict(X), trained.predict(X), rtol=1e-9)
 

@@ -8,14 +8,13 @@ import time
 import pytest
 
 from rfx.errors import DataError, UsageError
-from rfx.fitting.search import Budget, Grid, Measure, Round, Size, Trial, search
-from rfx.fitting.settings import Settings
+from rfx.fitting.search import Budget, Grid, Measure, Point, Round, Size, Trial, search
 
 ERROR = Measure("error")
 
 
 def points(*values, method="m"):
-    return [Settings(method, {"gamma": value}) for value in values]
+    return [Point(method, {"gamma": value}) for value in values]
 
 
 def grid(found, lams=(1.0,), rounds=(Round(100),), **more):
@@ -38,9 +37,9 @@ def bowl(centre):
 def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure, expected):
     values = {1: [0.9, 0.6], 2: [0.9, 0.1], 3: [math.nan, 0.1], 4: [math.inf, -math.inf]}
     found = search(
-        lambda point, round, lams: values[point.gamma], grid(points(1, 2, 3, 4), "ab"), measure
+        lambda point, round, lams: values[point["gamma"]], grid(points(1, 2, 3, 4), "ab"), measure
     )
-    assert (found.best.point.gamma, found.best.lam) == expected and len(found.trials) == 4
+    assert (found.best.point["gamma"], found.best.lam) == expected and len(found.trials) == 4
     step = found.step(True, 50)
     assert step["chosen"] == list(expected) and step["options"] == ["gamma", "lam"]
     assert step["tried"][:3] == [[1, "a", 0.9], [1, "b", 0.6], [2, "a", 0.9]]
@@ -54,7 +53,7 @@ def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure
 
 def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_best():
     def fit(point, round, lams):
-        return [bowl(6.0)(point, round, lams)[0] + 1 / point.size]
+        return [bowl(6.0)(point, round, lams)[0] + 1 / point["size"]]
 
     rounds = [Round(10, 1, 0, 2), Round(100, 3, 1)]
     asked = grid(
@@ -65,7 +64,7 @@ def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_be
         halved="gamma",
     )
     found = search(fit, asked, ERROR)
-    tried = [(one.round.number, one.point.gamma, one.point["size"]) for one in found.trials]
+    tried = [(one.round.number, one.point["gamma"], one.point["size"]) for one in found.trials]
     assert tried[:5] == [(0, 1.0, 1), (0, 4.0, 1), (0, 16.0, 1), (1, 4.0, 2), (1, 16.0, 2)]
     # half and twice, then the size up to its bound, then around the best at that size
     assert tried[5:] == [
@@ -77,7 +76,7 @@ def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_be
         (1, 4.0, 16),
         (1, 16.0, 16),
     ]
-    assert found.best.point == Settings("m", {"gamma": 8.0, "size": 16})
+    assert found.best.point == Point("m", {"gamma": 8.0, "size": 16})
 
 
 def test_a_path_starts_a_little_above_the_best_and_is_made_whole_where_that_is_at_its_end():
@@ -86,7 +85,7 @@ def test_a_path_starts_a_little_above_the_best_and_is_made_whole_where_that_is_a
 
     def fit(point, round, own):
         asked.append(tuple(own))
-        return [abs(lam - best[point.gamma]) for lam in own]
+        return [abs(lam - best[point["gamma"]]) for lam in own]
 
     found = search(fit, grid(points(1, 2, 3), lams, above=2), ERROR)
     assert asked == [lams, lams[2:], lams[1:], lams]
@@ -105,7 +104,7 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
         known,
         lambda *one: told.append(one),
     )
-    assert [one.point.gamma for one in found.trials] == [1, 2] and found.best is there
+    assert [one.point["gamma"] for one in found.trials] == [1, 2] and found.best is there
     assert [seen for _, seen in told] == [False, True]
     # the first is tried whatever it costs
     assert (
@@ -115,7 +114,8 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
     # estimated from a trial of 7 seconds with the same rows
     late = Budget(time.monotonic() + 6)
     assert [
-        one.point.gamma for one in search(bowl(1.0), grid(points(2, 3)), ERROR, late, known).trials
+        one.point["gamma"]
+        for one in search(bowl(1.0), grid(points(2, 3)), ERROR, late, known).trials
     ] == [2]
     with pytest.raises(UsageError, match="no combination"):
         search(bowl(1.0), grid(points(1)), ERROR, Budget(trials=0))
@@ -123,7 +123,7 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
 
 def test_a_point_that_can_t_be_fitted_is_an_error_or_left_out():
     def fit(point, round, lams):
-        if point.gamma == 2:
+        if point["gamma"] == 2:
             raise DataError("two")
         return [1.0]
 
@@ -144,7 +144,7 @@ def test_a_budget_of_work_does_not_depend_on_time_and_says_what_it_left_out():
     work = 2.5 * asked.work(asked.points[0], Round(100))
     for seconds in (0.0, 0.05):
         found = search(slow(seconds), asked, ERROR, Budget(work=work))
-        assert [one.point.gamma for one in found.trials] == [1, 2]
+        assert [one.point["gamma"] for one in found.trials] == [1, 2]
         assert found.cut == {"work": 2}
         assert "2 trials" in found.limits[0]
 

@@ -44,9 +44,9 @@ class Seen:
     def __init__(self, monkeypatch):
         self.problems, choose = [], stream_choice.choose
 
-        def noted(method, problem, settings, n_rows):
+        def noted(method, problem, n_rows):
             self.problems.append(problem)
-            return choose(method, problem, settings, n_rows)
+            return choose(method, problem, n_rows)
 
         monkeypatch.setattr(stream_choice, "choose", noted)
 

@@ -79,7 +79,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     np.testing.assert_allclose(
         again.decision_function(X[800:]), method.decision_function(X[800:]), atol=2e-4
     )
-    assert again.settings == method.settings
+    assert again.method == method.method
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -265,7 +265,7 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     }
     method = made("doubly-sgd", views=3, **options)
     method = method.fit(rows[:80], targets[:80], held_out=(rows[80:], targets[80:]))
-    seen = list(examples.views(method.settings, rows[80:]))
+    seen = list(examples.views(method.method, rows[80:]))
     assert len(seen) == 3 and not np.array_equal(seen[1], seen[2])
     method.save(tmp_path / "model")
     plain = made("doubly-sgd", **options).fit(rows[:80], targets[:80])
@@ -560,7 +560,7 @@ def test_held_features_change_the_cost_alone(more, tmp_path):
     sessions, models = zip(
         *(made("doubly-sgd", max_memory=memory, **options).train(rows, y) for memory in (1, 256))
     )
-    assert [held_mb(one.learned, one.settings, True) > 0 for one in sessions] == [False, True]
+    assert [held_mb(one.learned, one.method, True) > 0 for one in sessions] == [False, True]
     assert sessions[1].learner.solver.held is None, "what training alone needs is not kept"
     for _ in range(2):
         plain, held = (arrays_of(method, tmp_path) for method in models)
@@ -574,7 +574,7 @@ def test_held_features_change_the_cost_alone(more, tmp_path):
     ):
         rest = options | {"virtual": "none", "virtual_copies": None} | other
         session, _ = made("doubly-sgd", **rest).train(rows, y)
-        assert not held_mb(session.learned, session.settings, True)
+        assert not held_mb(session.learned, session.method, True)
 
 
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():

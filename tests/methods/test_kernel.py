@@ -193,13 +193,13 @@ def test_a_saved_regression_keeps_its_tube(numbers, tmp_path):
     model.save(tmp_path / "model.npz")
     again = methods.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.loss.epsilon == 0.7 and again.settings == model.settings
+    assert again.loss.epsilon == 0.7 and again.method == model.method
 
 
 def test_gamma_and_lambda_of_a_regression_are_chosen(numbers):
     X, y = numbers
     model = regression(X, y, epsilon=1.0, lam="validation", gamma="validation", tol=1e-4)
-    assert model.settings.lam == "validation" and model.info["lam"] < 100
+    assert model.method.lam == "validation" and model.info["lam"] < 100
     assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 2
 
 

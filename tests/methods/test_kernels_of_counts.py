@@ -37,9 +37,9 @@ def test_learns_counts_and_loads(name, kernel, tmp_path):
 @pytest.mark.parametrize("kernel", COUNTS)
 def test_counts_and_codes_are_not_scaled_by_default(kernel):
     for name in ("rf", "kernel", "doubly-sgd"):
-        settings = create(name, kernel).settings
+        settings = create(name, kernel).method
         assert (settings.scaling, settings.metric) == ("none", "none")
-        assert create(name, kernel, scaling="minmax01").settings.scaling == "minmax01"
+        assert create(name, kernel, scaling="minmax01").method.scaling == "minmax01"
         with pytest.raises(UsageError, match=f"--metric is diagonal, but kernel {kernel} is for"):
             create(name, kernel, metric="diagonal")
     chosen = create("rf", kernel, scaling="auto").fit(X, Y)
@@ -89,8 +89,8 @@ def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
 def test_the_sketch_is_the_default_of_polynomial_kernels(tmp_path):
     for name in ("rf", "sparse-rf", "lkrf", "r-sdca", "doubly-sgd"):
         for kernel, variant in (("polynomial-2", "sketch"), ("exponential", "signs")):
-            assert methods.create(name, kernel=kernel).settings.features == variant
-        assert methods.create(name, kernel="gaussian").settings.features == "offset"
+            assert methods.create(name, kernel=kernel).method.features == variant
+        assert methods.create(name, kernel="gaussian").method.features == "offset"
     given = {"gamma": 0.1, "lam": 1.0, "scaling": "standard"}
     default, sketch, signs = (
         create("rf", "polynomial-2", **given, **more).fit(X, Y).decision_function(X)

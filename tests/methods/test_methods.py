@@ -70,7 +70,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     assert method.save(path) == path.stat().st_size
     again = methods.load(path)
     np.testing.assert_array_equal(again.predict(X[300:]), method.predict(X[300:]))
-    assert again.settings == method.settings
+    assert again.method == method.method
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -329,9 +329,9 @@ def test_match_rf_is_the_rf_of_the_same_scale(monkeypatch):
     monkeypatch.setattr(Method, "fewest_evaluated", 0)
     seen, fit = [], methods.get("rf").fit
 
-    def noting(self, problem, settings, cache):
-        seen.append(settings.perceptron_scale)
-        return fit(self, problem, settings, cache)
+    def noting(self, problem, cache):
+        seen.append(self.perceptron_scale)
+        return fit(self, problem, cache)
 
     monkeypatch.setattr("rfx.methods.sparse_rf.RF.fit", noting)
     for scale in ("kernel", "unit"):

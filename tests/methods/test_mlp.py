@@ -115,5 +115,4 @@ def test_what_is_refused_of_rows(tmp_path):
         method.method.restore(
             method.model.header() | {"loss": "logistic"},
             {"parameters": np.zeros(3), "classes": method.classes},
-            method.settings,
         )

@@ -9,7 +9,6 @@ from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.features.widths import WIDTHS
 from rfx.fitting.validation import held_out
-from rfx.methods.rb import RB
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
@@ -483,8 +482,8 @@ def test_bins_as_a_sparse_matrix():
 )
 def test_few_rows_get_more_grids_where_none_are_asked_for(rows, count):
     X = np.zeros((rows, 1))
-    assert RB().count(X, methods.create("rb").settings) == count
-    assert RB().count(X, methods.create("rb", n_grids=7).settings) == 7
+    assert methods.create("rb").method.count(X) == count
+    assert methods.create("rb", n_grids=7).method.count(X) == 7
 
 
 def test_info_tells_the_grids_that_the_rows_got():

@@ -5,13 +5,13 @@
 import numpy as np
 
 from rfx.features.fourier import FourierMap
-from rfx.fitting.linear import OPTIONS, LinearMethod, LinearModel, sampled
+from rfx.fitting.linear import LinearMethod, LinearModel, sampled
 from rfx.fitting.method import Fitted
 from rfx.fitting.options import LOSS
 from rfx.fitting.problem import Clock
 from rfx.kernels import GammaKernel
 from rfx.operators.mapped import feature_matrix
-from rfx.options import Option
+from rfx.options import option
 from rfx.solvers.base import Solution
 
 
@@ -46,28 +46,25 @@ class InverseQuadraticMap(FourierMap):
         return np.sqrt(2 * gamma * e) * draws.normals()
 
 
-class Landweber(LinearMethod):
+class Landweber(LinearMethod, without=("max_iter",)):
     """Minimise 1/2 ||Z w - y||^2 by a few steps of gradient descent; early stopping regularises."""
 
     name = "landweber"
     summary = "random features, least squares by gradient descent stopped early"
-    options = (
-        *(option for option in OPTIONS if option.name != "max_iter"),
-        LOSS.but(choices=("squared",), default="squared"),
-        Option("steps", int, "Steps of gradient descent.", low=1, high=10**6, default=100),
-    )
+    loss: str = LOSS(choices=("squared",), default="squared")
+    steps: int = option(100, "Steps of gradient descent.", least=1, most=10**6)
 
-    def fit(self, problem, settings, cache):
+    def fit(self, problem, cache):
         clock, Y = Clock(), problem.Y
-        feature_map = clock.timed("features", sampled, self, problem, settings, 1.0, cache)
+        feature_map = clock.timed("features", sampled, self, problem, 1.0, cache)
         scale = feature_map.n_features**-0.5
-        Z = feature_matrix(feature_map, problem.X, scale, settings.max_memory)
+        Z = feature_matrix(feature_map, problem.X, scale, self.max_memory)
         W, v = np.zeros((Z.shape[1], Y.shape[1])), np.ones(Z.shape[1])
         for _ in range(10):  # the largest eigenvalue of Z'Z
             v = Z.normal(v / np.linalg.norm(v))
-        for _ in range(settings.steps):
+        for _ in range(self.steps):
             W -= Z.rmatvec(Z.matvec(W) - Y) / (1.2 * np.linalg.norm(v))
         objective = 0.5 * float(np.sum((Z.matvec(W) - Y) ** 2))
-        solution = Solution(W, objective, None, settings.steps, "converged")
-        details = {"n_features": settings.n_features}
+        solution = Solution(W, objective, None, self.steps, "converged")
+        details = {"n_features": self.n_features}
         return Fitted(LinearModel.of(feature_map, scale * W), solution, details, clock.seconds)

@@ -26,7 +26,7 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         SPEC | {"test": None, "zero_based": False, "train_score": False},
         SPEC | {"options": {"lam": 1.0, "kernel": "auto", "tol": None, "timeout": 9}},
         SPEC | {"options": {"lam": 1, "scaling": "auto", "metric": "auto"}},
-        SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").settings.n_features}},
+        SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").method.n_features}},
         SPEC | {"options": {"lam": 1, "gamma": "loo"}},
         {name: value for name, value in SPEC.items() if name != "seed"},
         dict(reversed(SPEC.items())),

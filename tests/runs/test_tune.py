@@ -106,7 +106,7 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
     words = row["command"].split()[1:]
     alone = CliRunner().invoke(cli, [*words, "--json"], standalone_mode=False)
     assert json.loads(alone.stdout)["objective"] == row["objective"]
-    assert methods.load(tmp_path / "m.npz").settings.lam == row["lam"]
+    assert methods.load(tmp_path / "m.npz").method.lam == row["lam"]
 
 
 def test_every_trial_is_kept_and_none_is_made_again(labels):
@@ -245,7 +245,7 @@ def test_without_a_file_and_with_another_seed():
     split = data.load("ripple:n=300,n_test=50")
     given = {"task": "regression", "scaling": "none", "n_features": 30, "gamma": 2.0}
     ended = [Tuning(split, ["rf"], given, Asked(seed=seed)).run().best for seed in (0, 1, 1)]
-    assert ended[1].path == ended[2].path != ended[0].path and ended[1].point.gamma == 2.0
+    assert ended[1].path == ended[2].path != ended[0].path and ended[1].point["gamma"] == 2.0
 
 
 def test_the_edge_is_said(numbers):

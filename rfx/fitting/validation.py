@@ -104,10 +104,10 @@ def folds(
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
             label = label_text(schema, labels[np.argmin(counts)])
-            raise DataError(
-                f"{option} needs at least two rows of each class, but only 1 row has the label"
-                f" {label:.40}; remove that row"
-            )
+            only = f"only 1 row has the label {label:.40}; remove that row"
+            if counts.max() < 2:
+                only = "every label has 1 row; is --target the column of the labels?"
+            raise DataError(f"{option} needs at least two rows of each class, but {only}")
         order = order[np.argsort(y[order], kind="stable")]
     places = np.arange(len(y))
     if cv:

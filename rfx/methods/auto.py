@@ -83,7 +83,8 @@ class _Candidate:
 
     @property
     def point(self) -> Point:
-        return Point(self.name, {name: self.options.get(name) for name in _COMPARED})
+        compared = {name: self.options.get(name) for name in _COMPARED}
+        return Point(self.name, {"method": self.name} | compared)
 
 
 class AutoTrainer(Trainer):
@@ -121,8 +122,9 @@ class AutoTrainer(Trainer):
             begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress, some)
         else:
             begun = begin(exact, X, y, sample_weight, progress, apart)
+        free = all(self.method.get(name) == AUTO for name in ("scaling", "metric"))
         weighted = sample_weight is not None or self.method.get("class_weight") is not None
-        candidates, given = _candidates(n, begun, weighted, self._free), self._given(begun)
+        candidates, given = _candidates(n, begun, weighted, free), self._given(begun)
         chosen, steps, compared = candidates[0], [], time.perf_counter()
         if len(candidates) > 1 and n >= FEWEST and not alone:
             rows = np.asarray(y, np.float64)
@@ -150,11 +152,6 @@ class AutoTrainer(Trainer):
             "seconds_validation": seconds + fitted.info.get("seconds_validation", 0.0),
         }
         return fitted.with_info(**evidence)
-
-    @property
-    def _free(self) -> bool:
-        """Whether scaling and metric are left to the method."""
-        return all(self.method.get(name) == AUTO for name in ("scaling", "metric"))
 
     def _given(self, begun: Begun) -> dict[str, Any]:
         """The common options of all candidates."""
@@ -256,27 +253,13 @@ def _compared(
     tally = Tally(progress, ["method"], sum(len(one.lams) for one in candidates))
     tally.report()
     lams = {one.name: one.lams for one in candidates}
-    fitted_rows, held_out = len(held_out_parts[0][0]), sum(len(out) for _, out in held_out_parts)
     what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
-    grid = Grid(points, lams, [Round(fitted_rows)], lenient=True)
+    grid = Grid(points, lams, [Round(len(held_out_parts[0][0]))], lenient=True)
     found = search(errors, grid, Measure(what), budget)
     for words in found.limits:
         log.warning("the comparison of methods: %s", words)
     own = candidates[points.index(found.best.point)]
-    tried = [
-        [trial.point.method, *trial.point.options.values(), lam, value]
-        for trial in found.trials
-        for lam, value in trial.path
-    ]
-    step = {
-        "by": "auto",
-        "options": ["method", *_COMPARED, "lam"],
-        "fitted": fitted_rows,
-        "held_out": held_out,
-        "error": what,
-        "tried": tried,
-        "chosen": [own.name, *own.point.options.values(), found.best.lam],
-    }
+    step = found.step(True, sum(len(out) for _, out in held_out_parts)) | {"by": "auto"}
     return replace(own, options=own.options | {"lam": found.best.lam}), step
 
 

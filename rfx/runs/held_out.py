@@ -161,9 +161,8 @@ def _models(run: Run, split, task: str, parts: list[Part], without: Callable, pr
     for number, (kept, out) in enumerate(parts):
         trainer = methods.create(run.method, seed=run.seed, **run.given() | {"task": task})
         trainer = replace(trainer, schema=split.schema, classes=classes)
-        tell = None
-        if progress is not None:
-            tell = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
+        part = {"part": (number + 1, len(parts))}
+        tell = None if progress is None else lambda entry, part=part: progress(entry | part)
         found.append(without(trainer, kept, out, tell))
     return found
 
@@ -211,9 +210,8 @@ def fit(trainer, split, **listening):
 
 
 def _fit(trainer, X, y, weights, apart, **listening):
-    if apart is not None:
-        listening["apart"] = apart
-    return trainer.fit(X, y, weights, **listening)
+    # remote rows and plug-ins need not know of groups
+    return trainer.fit(X, y, weights, **listening, **({} if apart is None else {"apart": apart}))
 
 
 def _in_units(final, point, decision):

@@ -239,16 +239,18 @@ def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
 
 def _chosen(point, metric: str) -> Score | None:
     """The score of the method's last choice of lambda on held-out rows."""
+    scores = {
+        "share of wrong labels": lambda error: 1 - error,
+        "mean squared error": lambda error: float(
+            np.mean(point.target_scaler.in_units(error**0.5))
+        ),
+        "RMSE": lambda error: error,
+    }
     for step in reversed(point.info.get("validation") or []):
         if step["by"] in (point.method.name, "auto") and "lam" in step["options"]:
             error = next(value for *own, value in step["tried"] if own == list(step["chosen"]))
-            if step["error"] == "share of wrong labels":
-                error = 1 - error
-            elif step["error"] == "mean squared error" and metric == "rmse":
-                error = float(point.target_scaler.in_units(error**0.5))
-            elif step["error"] != "RMSE":
-                return None
-            return Score(metric, error, "held-out training rows", step["held_out"])
+            score = scores[step["error"]](error)
+            return Score(metric, score, "held-out training rows", step["held_out"])
     return None
 
 

@@ -73,8 +73,10 @@ WORKING, SEARCHING = 0.5, 0.8
 CHOOSING = 0.4
 # The size is doubled up to this multiple of the rows.
 LARGEST = 4
-METRICS = {name: Measure(name, larger=True) for name in ("accuracy", "balanced_accuracy", "auc")}
-METRICS |= {name: Measure(name) for name in ("log_loss", "rmse")}
+METRICS = {
+    name: Measure(name, larger=name not in ("log_loss", "rmse"))
+    for name in ("accuracy", "balanced_accuracy", "auc", "log_loss", "rmse")
+}
 
 
 @dataclass(frozen=True, kw_only=True)

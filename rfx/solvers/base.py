@@ -5,7 +5,6 @@ A solver is a function (matrix, targets, lam, loss, budget, warm, callback) -> S
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -251,7 +250,7 @@ class Recorder:
         self.trace: list[dict[str, Any]] = []
 
     # the last reading of both clocks
-    _read: ClassVar[tuple[float, float]] = (-math.inf, 0.0)
+    _read: ClassVar[tuple[float, float]] = (-READING, 0.0)
 
     @staticmethod
     def _now() -> tuple[float, float]:

@@ -104,13 +104,18 @@ def solve_l2(
                 levels = _levels(source, y, lam, loss)
                 # small ones of rows on workers are fetched before these store theirs, and solved
                 # meanwhile
-                parts = {n: _subset(source, y, n) for n, _ in levels if n < len(y)}
+                parts = {n: source.subset(n) for n, _ in levels if n < len(y)}
                 for count, level_lam in levels:
-                    part, targets = parts.get(count, (whole.held, y))
+                    part, chosen = parts.get(count, (whole.held, None))
                     # rows of in-memory matrices need no copy
                     if count < len(y) and part.cost > READ:
                         part = part.hold(budget.memory_mb / 2)
-                    w = newton.run(newton.problem(part, targets, level_lam, _LEVEL_TOLERANCE), w)
+                    w = newton.run(
+                        newton.problem(
+                            part, y if chosen is None else y[chosen], level_lam, _LEVEL_TOLERANCE
+                        ),
+                        w,
+                    )
             newton.run(whole, w, final=True)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
     except Late:
@@ -329,12 +334,6 @@ class _Problem:
             self.lam * float(p @ p),
         )
         return self.at(start.w + t * p, start.f + t * change)
-
-
-def _subset(Z: Matrix, y: np.ndarray, count: int) -> tuple[Matrix, np.ndarray]:
-    """`count` rows and their targets."""
-    part, chosen = Z.subset(count)
-    return part, y[chosen]
 
 
 def _levels(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss) -> list[tuple[int, float]]:

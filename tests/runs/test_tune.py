@@ -299,3 +299,20 @@ def test_refusals(numbers):
     ):
         with pytest.raises(RfxError, match=text):
             raise tune("--data", numbers, *words).exception
+
+
+@pytest.mark.parametrize("parts", [(), ("--cv", "3")])
+def test_single_rows_of_all_labels_are_named(tmp_path, monkeypatch, parts):
+    monkeypatch.chdir(tmp_path)
+    words = ("--method", "rf", "--data", file(tmp_path / "t.libsvm", np.arange(500)))
+    done = tune(*words, *parts, "--task", "multiclass", "--budget-seconds", "1")
+    assert "every label has 1 row" in str(done.exception)
+
+
+def test_the_data_is_read_once(labels, monkeypatch):
+    loads, load = [], data.load
+    monkeypatch.setattr(
+        data, "load", lambda *given, **more: loads.append(1) or load(*given, **more)
+    )
+    found("--method", "rf", "--data", labels, "--gamma", "4", "--trials", "1", *PLAIN)
+    assert len(loads) == 1

@@ -27,7 +27,6 @@ def command():
     ($RFX_CACHE).
     """
     from rfx.data.libsvm import svmtext
-    from rfx.operators import integer_gram
 
     np = lazy.numpy
     random = np.random.default_rng(0)
@@ -38,11 +37,6 @@ def command():
     )
     begun = time.perf_counter()
     svmtext.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
-    if integer_gram.available():
-        # code used for large problems only
-        integer_gram.integer_gram(
-            np.ones((2, 2), np.int8), np.arange(2), np.ones(2), np.arange(1), np.arange(1, 2)
-        )
     for name in methods.names():
         options = {key: _SMALL[key] for key in methods.get(name).declared() if key in _SMALL}
         for task, y in (("binary", labels), ("regression", values)):

@@ -14,17 +14,14 @@ import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators import integer_gram
 from rfx.operators.blocks import block_size, ranges
 from rfx.operators.matrix import READ, DenseMatrix, Matrix, add_rows
-from rfx.operators.products import SMALL, weighted_gram
 from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from rfx.losses import Loss
-    from rfx.operators.blocks import GramOrPair
     from rfx.types import Index
 
 # the type of codes
@@ -37,9 +34,6 @@ _TOGETHER = 512
 _SAMPLE = 64
 # Entries that are compared with as many others at a time.
 _LANES = 64
-# The code of a row's largest entry if more columns follow: with 16 bits, these may be larger by a
-# few hundredths.
-_FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
 
 
@@ -54,105 +48,48 @@ def code_type(Z: Matrix, error: float) -> Kind | None:
     largest = np.abs(Z.subset(_SAMPLE)[0].to_array()).max(initial=0.0)
     for kind in (np.int8, np.int16):
         # errors are uniform within half a unit
-        if Z.shape[1] * (float(largest) / _FIRST[kind]) ** 2 / 12 <= error:
+        if Z.shape[1] * (float(largest) / np.iinfo(kind).max) ** 2 / 12 <= error:
             return kind
     return None
 
 
-def coded(Z: Matrix, kind: DTypeLike, room: int = 0) -> CodedMatrix:
-    """All rows of Z as codes of that type, in memory, with space for that many columns, for
-    `recoded`.
-    """
-    store, numbers = Codes.empty(*Z.shape, kind, Z.dtype, room), np.arange(Z.shape[0])
+def coded(Z: Matrix, kind: DTypeLike) -> CodedMatrix:
+    """All rows of Z as codes of that type, in memory."""
+    store, numbers = Codes.empty(*Z.shape, kind, Z.dtype), np.arange(Z.shape[0])
 
     def part(first: int, last: int) -> None:
-        own = numbers[first:last]
+        places = numbers[first:last]
         for rows, block in Z.cached_blocks(first, last):
-            store.put(own[rows], block)
+            store.put(places[rows], block)
 
     parallel.for_ranges(part, len(numbers), smallest=256)
     return store.at(numbers)
 
 
-def recoded(before: CodedMatrix, kept: np.ndarray, new: Matrix) -> CodedMatrix | None:
-    """The columns `kept` (k,), ascending, of `before`, whose store has all rows, followed by those
-    of `new` as codes of the same units.
-
-    It replaces `before`. None if there is no space, or a new feature is too large for its row's
-    unit.
-    """
-    store, numbers = before.store, np.arange(before.shape[0])
-    if not store.keep(kept, len(kept) + new.shape[1]):
-        return None
-    for rows, block in new.row_blocks():
-        if not store.put_beside(numbers[rows], block, len(kept)):
-            return None
-    return store.at(numbers)
-
-
 class Codes:
-    """codes (n, at least D), int8 or int16, of n rows with D = `width` features of type `dtype`,
-    each with its unit (n,).
+    """codes (n, D), int8 or int16, of n rows of features of type `dtype`, each with its unit
+    (n,).
     """
 
-    def __init__(
-        self, codes: np.ndarray, units: np.ndarray, dtype: DTypeLike, width: int | None = None
-    ) -> None:
-        self.codes, self.units, self.dtype, self.width = (
-            codes,
-            units,
-            np.dtype(dtype),
-            codes.shape[1] if width is None else width,
-        )
+    def __init__(self, codes: np.ndarray, units: np.ndarray, dtype: DTypeLike) -> None:
+        self.codes, self.units, self.dtype = codes, units, np.dtype(dtype)
 
     @classmethod
-    def empty(
-        cls, count: int, width: int, kind: DTypeLike, dtype: DTypeLike, room: int = 0
-    ) -> Codes:
-        """Space for `count` rows of `width` features, or `room` if that is more; kind: int8 or
-        int16.
-        """
-        return cls(
-            np.empty((count, max(width, room)), kind), np.zeros(count, np.float32), dtype, width
-        )
+    def empty(cls, count: int, width: int, kind: DTypeLike, dtype: DTypeLike) -> Codes:
+        """Space for `count` rows of `width` features; kind: int8 or int16."""
+        return cls(np.empty((count, width), kind), np.zeros(count, np.float32), dtype)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def put(self, places: np.ndarray, Z: np.ndarray) -> None:
-        """Store the rows of Z (k, width), C-contiguous, at these positions (k,)."""
-        kind = self.codes.dtype.type
-        largest = _FIRST[kind] if self.width < self.codes.shape[1] else np.iinfo(kind).max
+        """Store the rows of Z (k, D), C-contiguous, at these positions (k,)."""
+        largest = np.iinfo(self.codes.dtype).max
         parallel.for_ranges(
             lambda a, b: _encode(Z[a:b], places[a:b], largest, self.codes, self.units),
             len(Z),
             smallest=16,
         )
-
-    def put_beside(self, places: np.ndarray, Z: np.ndarray, start: int) -> bool:
-        """Store the rows of Z (k, columns), C-contiguous, at these positions from column `start`
-        on, with the existing units; return whether these suffice.
-        """
-        limit = np.iinfo(self.codes.dtype).max
-        own = parallel.for_ranges(
-            lambda a, b: _encode_beside(Z[a:b], places[a:b], start, limit, self.codes, self.units),
-            len(Z),
-            16,
-        )
-        return all(own)
-
-    def keep(self, kept: np.ndarray, width: int) -> bool:
-        """Change to `width` columns, the first of which are `kept` (k,), ascending; return whether
-        there is space for them.
-        """
-        fits = width <= self.codes.shape[1]
-        if fits:
-            parallel.for_ranges(
-                lambda a, b: _pick_columns(self.codes[a:b], kept), len(self), smallest=256
-            )
-            self.width = width
-        found: bool = fits
-        return found
 
     def at(self, places: np.ndarray) -> CodedMatrix:
         """The rows at these positions (k,)."""
@@ -166,7 +103,7 @@ class CodedMatrix(WalkedMatrix):
 
     def __init__(self, store: Codes, index: np.ndarray) -> None:
         self.store, self.index, self.dtype = store, index, store.dtype
-        self.shape = (len(index), store.width)
+        self.shape = (len(index), store.codes.shape[1])
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
@@ -185,7 +122,7 @@ class CodedMatrix(WalkedMatrix):
         return self._copy(np.ascontiguousarray(self.store.codes[self.index[:, None], index]))
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
-        return self._copy(self.store.codes[self.index, : self.shape[1]])
+        return self._copy(self.store.codes[self.index])
 
     def _copy(self, codes: np.ndarray) -> Matrix:
         return Codes(codes, self.store.units[self.index], self.dtype).at(np.arange(self.shape[0]))
@@ -198,36 +135,6 @@ class CodedMatrix(WalkedMatrix):
             smallest=16,
         )
         return out
-
-    def gram(
-        self,
-        left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
-        """As usual, but without a dtype, row factors (weight and unit) that differ by at most a
-        hundredth may be treated as equal.
-        """
-        used = slice(None) if weights is None else np.flatnonzero(weights)
-        rows = self.index[used]
-        factors = self.store.units[rows].astype(np.float64) ** 2 * (
-            1.0 if weights is None else weights[used]
-        )
-        size = len(rows) * len(left) * (len(left) if right is None else len(left) + len(right))
-        if (
-            dtype is None
-            and size > SMALL
-            and self.store.codes.dtype == np.int8
-            and integer_gram.available()
-        ):
-            factor = integer_gram.one_factor(factors)
-            if factor is not None:
-                found = integer_gram.integer_gram(self.store.codes, rows, factors, left, right)
-                for part in [found] if right is None else found:
-                    part *= factor
-                return found
-        return weighted_gram(self.store.codes, rows, factors, left, right, dtype or self.dtype)
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
         if W.ndim > 1:
@@ -317,35 +224,6 @@ def _encode(
         factor = _float(limit) / largest if largest > 0 else _float(0)
         for j in range(len(z)):
             own[j] = np.int32(np.floor(_float(z[j] * factor) + half))
-
-
-@njit(cache=True, nogil=True)
-def _encode_beside(
-    Z: np.ndarray, places: np.ndarray, start: int, limit: int, codes: np.ndarray, units: np.ndarray
-) -> bool:
-    """Whether all of these are within half a unit of a code."""
-    half, least, most, room = (
-        _float(0.5),
-        _float(-limit),
-        _float(limit),
-        np.empty(_LANES, np.float32),
-    )
-    fits = True
-    for i in range(len(Z)):
-        z, own, unit = Z[i], codes[places[i]], units[places[i]]
-        factor = _float(1) / unit if unit > 0 else _float(0)
-        for j in range(len(z)):
-            own[start + j] = np.int32(min(most, max(least, np.floor(_float(z[j] * factor) + half))))
-        fits &= _largest(z, room) <= unit * (most + half)
-    return fits
-
-
-@njit(cache=True, nogil=True)
-def _pick_columns(codes: np.ndarray, kept: np.ndarray) -> None:
-    for i in range(len(codes)):
-        own = codes[i]
-        for k in range(len(kept)):
-            own[k] = own[kept[k]]
 
 
 @njit(cache=True, nogil=True)

@@ -51,10 +51,9 @@ def l1_line_search(
     x: np.ndarray,
     p: np.ndarray,
     lam: float,
-    linear: float = 0.0,
 ) -> float:
-    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear; 1 if that is
-    nearly as good.
+    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y); 1 if that is nearly as
+    good.
 
     x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 if the
     direction does not descend.
@@ -63,14 +62,10 @@ def l1_line_search(
     def slope(t: float, side: float = 1.0) -> float:
         moved = x + t * p
         sign = np.where(moved != 0, np.sign(moved), side * np.sign(p))
-        found: float = lam * (sign @ p) + along @ loss.derivative(f + t * along, y) + linear
-        return found
+        return float(lam * (sign @ p) + along @ loss.derivative(f + t * along, y))
 
     def value(t: float) -> float:
-        found: float = (
-            lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum() + t * linear
-        )
-        return found
+        return float(lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum())
 
     first = slope(0.0)
     if not first < 0:

@@ -15,7 +15,7 @@ from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import Late
 from rfx.solvers.base import Budget
-from rfx.solvers.l1 import algorithm1, round_features
+from rfx.solvers.l1 import algorithm1
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.newton import solve_l1
@@ -149,83 +149,45 @@ def test_the_method_says_both_gaps():
     )
 
 
-@pytest.mark.parametrize("codes", ["enough", "coarse", "some rows", "useless"])
-@pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
-def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch):
+def little_memory(monkeypatch):
+    """(computed features, targets, kinds of matrix that the rounds used)."""
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
-    A, lam, held, slopes = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 2.0, [], []
-    split = []
-    monkeypatch.setattr(
-        round_features,
-        "coded",
-        lambda Z, kind, *room, make=round_features.coded: held.append(kind) or make(Z, kind, *room),
-    )
+    kinds = []
 
-    def watched(part, *given, slope=None, **more):
-        slopes.append(slope)
-        split.append(isinstance(part, SplitRows))
-        return solve_l1(part, *given, slope=slope, **more)
+    def watched(part, *args, **options):
+        kinds.append(type(part))
+        return solve_l1(part, *args, **options)
 
     monkeypatch.setattr(algorithm1, "solve_l1", watched)
-    monkeypatch.setattr(
-        round_features.RoundFeatures,
-        "_left",
-        lambda self, n_columns: n_columns * (1500 if codes == "some rows" else 4000),
-    )
-    monkeypatch.setattr(round_features, "_GRADIENT", 1e-2 if codes == "enough" else 1e9)
-    if codes == "useless":  # no correction gains as much
-        monkeypatch.setattr(algorithm1, "_HALF", 0.0)
+    return MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), y, kinds
+
+
+@pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
+def test_rounds_with_some_of_their_rows_in_memory(loss, monkeypatch):
+    (A, y, kinds), lam = little_memory(monkeypatch), 2.0
     solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3)
     exact = A.to_array().astype(np.float64)
     f = exact @ solution.coef
-    objective = lam * np.abs(solution.coef).sum() + loss.value(f, y).sum()
-    assert held and set(held) == {np.int16 if codes == "enough" else np.int8} and solution.converged
-    assert (
-        solution.objective == pytest.approx(objective, rel=1e-6) == solution.trace[-1]["objective"]
-    )
     derivative = loss.derivative(f, y)
-    assert solution.gap == pytest.approx(
-        objective - best_dual(loss, derivative, y, lam, exact.T @ derivative)[0], rel=1e-3
-    )
-    assert solution.trace[-1]["gap"] <= 1e-4 * objective
-    assert codes == "useless" or any(split) == (codes == "some rows")
-    rounds, after = slopes[:3], [slope is not None for slope in slopes[3:]]
-    assert rounds == [None] * 3 and (
-        after == [False] if codes == "useless" else after and all(after)
-    )
+    objective = lam * np.abs(solution.coef).sum() + loss.value(f, y).sum()
+    bound = best_dual(loss, derivative, y, lam, exact.T @ derivative)[0]
+    assert SplitRows in kinds
+    assert solution.converged
+    assert solution.objective == pytest.approx(objective, rel=1e-6)
+    assert solution.gap == pytest.approx(objective - bound, rel=1e-3)
     plenty = solve_rounds(A, y, lam, loss, rounds=3)
     assert solution.objective == pytest.approx(plenty.objective, rel=1e-2)
 
 
-def test_time_that_runs_out_while_a_round_is_set_right_leaves_the_weights_that_the_objective_is_of(
-    monkeypatch,
-):
-    rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
-    y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
-    A, starts, looks = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), [], []
+def test_time_that_runs_out_before_the_gap_over_all_features_is_known(monkeypatch):
+    A, y, _ = little_memory(monkeypatch)
 
-    def watched(part, y, lam, loss, budget, warm, **more):
-        starts.append(warm)
-        return solve_l1(part, y, lam, loss, budget, warm, **more)
+    def late(*args):
+        raise Late
 
-    class Interrupted(algorithm1._At):
-        def __init__(self, *given):
-            looks.append(1)
-            if len(looks) == 2:
-                raise Late
-            super().__init__(*given)
-
-    monkeypatch.setattr(algorithm1, "solve_l1", watched)
-    monkeypatch.setattr(algorithm1, "_At", Interrupted)
-    monkeypatch.setattr(round_features, "_GRADIENT", 1e9)
-    monkeypatch.setattr(
-        round_features.RoundFeatures, "_left", lambda self, n_columns: n_columns * 4000
-    )
-    solution = solve_rounds(A, y, 2.0, SquaredHinge, Budget(memory_mb=1.25), rounds=3)
-    assert len(looks) == 2 and len(starts) == 4 and solution.status == "timeout"
-    # where the correction began, before it moved
-    np.testing.assert_array_equal(
-        np.sort(solution.coef[solution.coef != 0]), np.sort(starts[3][starts[3] != 0])
-    )
+    monkeypatch.setattr(algorithm1, "l1_certificate", late)
+    solution = solve_rounds(A, y, 2.0, SquaredHinge, rounds=3)
+    assert solution.status == "timeout"
+    assert solution.coef.any()
     assert solution.objective == solution.trace[-1]["objective"] == solution.gap

@@ -65,7 +65,6 @@ def solve_l1(
     callback: Callback | None = None,
     *,
     gram: GramCache | None = None,
-    slope: np.ndarray | None = None,
 ) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most the
     budget's.
@@ -75,9 +74,7 @@ def solve_l1(
     Newton steps (200; n_iter counts them), memory_mb is working memory (a third of the free
     memory), half for the Gram matrix and its factors, half for the relevant columns if the features
     are recomputed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse
-    between calls on the same rows. slope: (D,) a linear term, slope.(w - warm): the gradient error
-    at warm if Z approximates the features, with their decision values there stored in `gram`;
-    objective and gap are then those of the features up to second-order terms.
+    between calls on the same rows.
 
     The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`,
     `objective`, `gap`, `nnz`, `working`. Raises UsageError like `check_problem`, DataError if a
@@ -87,7 +84,6 @@ def solve_l1(
     coef = start(warm, Z.shape[1:])
     descent = Descent(Z, y, lam, loss, filled(budget), coef, Recorder(callback))
     descent.gram = descent.gram if gram is None else gram
-    descent.slope = descent.slope if slope is None else slope
     return descent.solve()
 
 
@@ -148,7 +144,6 @@ class Descent:
     dual: float = -np.inf
     at_most: int | None = None
     gram: GramCache = field(default_factory=GramCache, init=False)
-    slope: np.ndarray = field(init=False)
     objective: float = np.inf
     converged: bool = False
     curvature: np.ndarray | None = None
@@ -158,7 +153,7 @@ class Descent:
     begun: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.lam, self.slope = float(self.lam), np.zeros(len(self.coef))
+        self.lam = float(self.lam)
 
     def solve(self) -> Solution:
         """The solution, or the state when the budget ends."""
@@ -177,7 +172,6 @@ class Descent:
         )
 
     def run(self) -> None:
-        self.origin = self.coef.copy()
         self.progress = Progress(STALL, MOVED * self.budget.tol)
         try:
             with until(self.budget.deadline):
@@ -257,7 +251,7 @@ class Descent:
         when all columns are seen.
         """
         derivative = self.loss.derivative(self.decision, self.y)
-        gradient = Z.rmatvec(derivative) + self.slope
+        gradient = Z.rmatvec(derivative)
         self.objective = self._value(self.lam)
         value = best_dual(self.loss, derivative, self.y, self.lam, gradient)[0]
         if self.dual_point is not None:
@@ -316,7 +310,6 @@ class Descent:
                 coef[columns],
                 direction[columns],
                 lam,
-                self.slope @ direction,
             )
             if t > 0.0:
                 break
@@ -333,7 +326,7 @@ class Descent:
             if t > 0.5
             else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
         )
-        possible = self.loss.name == "squared_hinge" and self.Z.rows_here and not self.slope.any()
+        possible = self.loss.name == "squared_hinge" and self.Z.rows_here
         self.interior = possible and (self.interior or t <= VERY_SHORT)
         coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
         self.decision += t * along
@@ -353,7 +346,6 @@ class Descent:
         no Newton step descends.
         """
         used = np.flatnonzero(self.coef)
-        linear = -(self.slope @ self.coef)
         t = min(
             1.0,
             l1_line_search(
@@ -364,7 +356,6 @@ class Descent:
                 self.coef[used],
                 -self.coef[used],
                 lam,
-                linear,
             ),
         )
         if t < SHRINK:
@@ -410,10 +401,7 @@ class Descent:
         return True
 
     def _value(self, lam: float) -> float:
-        linear = self.slope @ (self.coef - self.origin)
-        return float(
-            lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum() + linear
-        )
+        return float(lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum())
 
     def _working(self, gradient: np.ndarray, lam: float, limit: int, size: int) -> np.ndarray:
         """At most `limit` columns to work on: those with nonzero weight and the largest violations,

@@ -12,7 +12,6 @@ from rfx import env, kernels
 from rfx.errors import DataError, UsageError
 from rfx.methods import create
 from rfx.operators import kernel as kernel_operator
-from rfx.operators import landmarks
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor
 from rfx.solvers.base import Budget
@@ -215,28 +214,6 @@ def test_bad_data_is_refused():
         solve("laplacian", X, {"gamma": 1.0}, Y, 1.0)
 
 
-@pytest.mark.parametrize("count", [40, 300], ids=["low rank", "every row"])
-def test_landmark_factor_is_the_inverse_of_what_it_says(count, monkeypatch):
-    monkeypatch.setattr(landmarks, "_ROWS", 64)
-    X, Y = problem(200, n_outputs=2)
-    K, lam = KernelMatrix("gaussian", X, {"gamma": 2.0}), 0.5
-    factor = landmarks.LandmarkFactor(K, count, lam, seed=0)
-    exact = K.to_array(np.float64)
-    chosen = [
-        int(
-            np.argmin(
-                np.abs(X - (row + K.prepared().centre * np.sqrt(2.0)) / np.sqrt(2.0)).sum(axis=1)
-            )
-        )
-        for row in factor.landmarks.dense().astype(np.float64)
-    ]
-    assert len(set(chosen)) == len(chosen) <= min(count, 200)
-    C, inner = exact[:, chosen], exact[np.ix_(chosen, chosen)] + 1e-5 * np.eye(len(chosen))
-    want = np.linalg.solve(lam * np.eye(200) + C @ np.linalg.solve(inner, C.T), Y)
-    np.testing.assert_allclose(factor(Y), want, atol=1e-8 * np.abs(want).max())
-    np.testing.assert_allclose(factor(Y[:, 0]), want[:, 0], atol=1e-8 * np.abs(want).max())
-
-
 @pytest.mark.parametrize("n_outputs", [None, 2])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_pivoted_factor_is_an_inverse_where_the_largest_eigenvalue_is_a_million_lambdas(
@@ -263,22 +240,6 @@ def test_conjugate_gradients_take_few_steps_with_a_kernel_far_from_zero():
     solution = solve_kernel_ridge(K, Y, 0.1, budget=Budget(tol=1e-4, memory_mb=8.0))
     assert solution.converged and solution.trace[-1]["path"] == "conjugate-gradients"
     assert solution.n_iter <= 18
-
-
-def test_landmarks_where_few_columns_fit_save_passes(monkeypatch):
-    X, Y = problem(3000)
-    K, limits = KernelMatrix("gaussian", X, {"gamma": 8.0}), {"tol": 1e-10, "memory_mb": 2.0}
-    plain = solve_kernel_ridge(K, Y, 0.1, budget=Budget(**limits))
-    monkeypatch.setattr(kernel_ridge, "_PER_LANDMARK", 1)
-    monkeypatch.setattr(kernel_ridge, "_LANDMARKS", 500)
-    monkeypatch.setattr(kernel_ridge, "_LEAST", 16)
-    more = solve_kernel_ridge(K, Y, 0.1, budget=Budget(**limits | {"memory_mb": 20.0}))
-    assert (
-        plain.converged
-        and more.converged
-        and more.trace[-1]["path"] == plain.trace[-1]["path"] == "conjugate-gradients"
-    )
-    assert more.objective == pytest.approx(plain.objective, rel=1e-9) and more.n_iter < plain.n_iter
 
 
 @pytest.mark.parametrize(

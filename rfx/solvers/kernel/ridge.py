@@ -21,7 +21,6 @@ from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.cholesky import factor_in_place, solve
 from rfx.operators.kernel import KernelMatrix
-from rfx.operators.landmarks import LandmarkFactor
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 # The maximum and minimum rank of a preconditioner.
 _MOST, _LEAST = 2000, 128
-# The maximum number of landmarks, and the rows for each of them.
-_LANDMARKS, _PER_LANDMARK = 8000, 32
 # The remaining diagonal, relative to the largest entry, that is below float32 rounding.
 _FLOOR = 1e-5
 
@@ -101,7 +98,8 @@ class _System:
             # a condition number of about their ratio.
             solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
         if solve is None:
-            solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
+            solve = PivotedFactor(pivots(K, budget.memory_mb, seed), lam, K.factors)
+            self.path = "conjugate-gradients"
         self.solve = solve
 
     def times(self, V: np.ndarray, dtype: DTypeLike) -> np.ndarray:
@@ -179,33 +177,13 @@ class _System:
         )[0]
 
 
-def _low_rank(
-    K: KernelMatrix, lam: float, limit_mb: float, seed: int
-) -> Callable[[np.ndarray], np.ndarray]:
-    """A preconditioner from stored columns of K, or from more recomputed ones if too few fit."""
-    n_rows = len(K.diagonal)
-    # computing so many values twice costs an eighth of a product with K, of which half is computed;
-    # their system takes half of the limit
-    if K.factors is not None:
-        return PivotedFactor(pivots(K, limit_mb, seed), lam, K.factors)
-    landmarks = int(min(n_rows / _PER_LANDMARK, _LANDMARKS, np.sqrt(limit_mb * 2**20 / 2 / 32)))
-    kept = _rank(n_rows, limit_mb, _MOST)
-    if landmarks > 2 * kept:
-        return LandmarkFactor(K, landmarks, lam, seed)
-    return PivotedFactor(pivots(K, limit_mb, seed), lam)
-
-
-def _rank(n_rows: int, limit_mb: float, most: int) -> int:
-    return int(min(n_rows, most, max(_LEAST, limit_mb * 2**20 / 2 / (4 * n_rows))))
-
-
 def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np.ndarray:
     """F (N, r) in float32, in half of limit_mb and r at most `most`, with F F' close to K."""
     n_rows = K.shape[0]
     rng = np.random.default_rng(seed)
     return pivoted_cholesky(
         K.prepared(np.float32),
-        _rank(n_rows, limit_mb, most),
+        int(min(n_rows, most, max(_LEAST, limit_mb * 2**20 / 2 / (4 * n_rows)))),
         lambda start, stop: rng.random((stop - start, 2)),
         np.float32,
         _FLOOR,

@@ -16,7 +16,6 @@ from rfx.operators.bits import packed
 from rfx.operators.blocks import block_size, default_memory_mb, ranges
 from rfx.operators.coded import WORTH_MB
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
-from rfx.operators.products import GIVEN, GramSum
 from rfx.operators.sparse import SparseMatrix
 from rfx.operators.walked import WalkedMatrix
 
@@ -24,15 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from rfx.losses import Loss
-    from rfx.operators.blocks import GramOrPair
     from rfx.types import Index, Inputs
 
 _DENSE_BYTES = 64 * 2**20
 # Features computed by a thread at a time if possible, so that they are read from its own cache, and
 # its minimum number of rows.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
-# Maximum size of the features of rows added to a Gram matrix at a time.
-_GRAM_BYTES = 256 * 2**20
 
 
 class Features(Protocol):
@@ -85,69 +81,6 @@ class MapMatrix(WalkedMatrix):
 
     def columns(self, index: Index) -> Matrix:
         return MapMatrix(self.map.select(index), self.X, self.scale)
-
-    def gram(
-        self,
-        left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
-        (found,) = self._grams([(left, right, weights)], dtype)
-        return found
-
-    def gram_update(
-        self,
-        old: np.ndarray,
-        change: np.ndarray,
-        new: np.ndarray,
-        weights: np.ndarray,
-        dtype: DTypeLike | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        first, second = self._grams([(old, None, change), (new, old, weights)], dtype)
-        return first, *second
-
-    def _grams(
-        self,
-        wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]],
-        dtype: DTypeLike | None,
-    ) -> list[GramOrPair]:
-        """Gram matrices for each (left, right, weights), from features computed once, for enough
-        rows to occupy all threads.
-        """
-        given = [
-            (left, right, np.ones(self.shape[0]) if weights is None else weights)
-            for left, right, weights in wanted
-        ]
-        columns = np.unique(
-            np.concatenate(
-                [side for left, right, _ in given for side in (left, right) if side is not None]
-            )
-        )
-        used = np.flatnonzero(np.any([weights != 0 for _, _, weights in given], axis=0))
-        own, sums = MapMatrix(self.map.select(columns), self.X, self.scale), []
-        for left, right, weights in given:
-            right_at = None if right is None else np.searchsorted(columns, right)
-            count, peak = int(np.count_nonzero(weights)), np.abs(weights).max(initial=0.0)
-            sums.append(
-                GramSum(
-                    np.searchsorted(columns, left),
-                    right_at,
-                    count,
-                    dtype or self.dtype,
-                    peak,
-                    len(columns),
-                )
-            )
-        most = GIVEN // (2 if sums[0].large else 1)
-        most = max(own.block, min(most, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))
-        buffer = np.empty((min(most, len(used)), own.shape[1]), own.dtype)
-        for part in ranges(len(used), most):
-            rows = used[part]
-            block = own._features(rows, buffer[: len(rows)])
-            for total, (*_, weights) in zip(sums, given):
-                total.add(block, np.arange(len(block)), weights[rows])
-        return [total.total() for total in sums]
 
     @property
     def heights(self) -> np.ndarray | None:  # type: ignore[override]  # it is looked at, never set

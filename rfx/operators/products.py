@@ -29,9 +29,6 @@ SMALL = 2**28
 _TOP = 256
 # Maximum columns on all sides of a sum for a separate sum per thread, and those of a tile beyond.
 _ONE_TILE, _TILE = 2**11, 512
-# Rows added to sums at a time, in chunks per thread, if they are computed; half as many for a sum
-# shared by all threads.
-GIVEN = 4 * CHUNK
 
 
 class Picked(Protocol):
@@ -47,20 +44,6 @@ class Picked(Protocol):
         unit: np.ndarray,
         out: np.ndarray,
     ) -> None: ...
-
-
-def working_bytes(n_rows: int, columns: int, itemsize: int) -> int:
-    """Bytes, in addition to itself, that the Gram matrix of so many columns needs while GramSum
-    computes it from computed rows.
-    """
-    large, itemsize = columns > _ONE_TILE, 8 if n_rows * columns**2 <= SMALL else itemsize
-    sums, rows = (1, GIVEN // 2) if large else (env.threads(), GIVEN)
-    entry = 8 if large else 8 + itemsize
-    # chunks have at most two kinds of columns
-    return (
-        sums * entry * columns**2
-        + (min(n_rows, rows) + 2 * sums * min(n_rows, CHUNK)) * columns * itemsize
-    )
 
 
 def weighted_gram(
@@ -83,7 +66,7 @@ def weighted_gram(
 
 
 class GramSum:
-    """The result of `weighted_gram` for rows added in parts.
+    """The sum of `weighted_gram`.
 
     GEMM and SYRK use the requested precision, float64 up to SMALL products, with columns and
     weights relative to their largest: signs and 0/1 weights are then summed without rounding, whose
@@ -101,12 +84,9 @@ class GramSum:
         n_rows: int,
         dtype: DTypeLike,
         peak: float,
-        beside: int = 0,
     ) -> None:
-        """left, right: integer arrays of columns, right may be None; n_rows: in total; peak: the
-        largest weight in magnitude.
-
-        beside: columns of all sums computed at the same time, if there are more.
+        """left, right: integer arrays of columns, right may be None; n_rows: the number to add;
+        peak: the largest weight in magnitude.
         """
         self.sides = (left,) if right is None else (left, right)
         width, threads = sum(map(len, self.sides)), env.threads()
@@ -114,9 +94,8 @@ class GramSum:
             np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype),
             peak or 1.0,
         )
-        self.tops: list[np.ndarray] | None = None
         # large: one sum for all threads
-        self.large, self.n_rows = max(width, beside) > _ONE_TILE, n_rows
+        self.large, self.n_rows = width > _ONE_TILE, n_rows
         self.parts: list[_Room | None] = [None] * (
             1 if self.large else max(1, min(threads, -(-n_rows // CHUNK)))
         )
@@ -128,9 +107,8 @@ class GramSum:
         ]
 
     def add(self, Z: np.ndarray | Picked, rows: np.ndarray, weights: np.ndarray) -> None:
-        """Add these rows of Z, an integer array, with their weights."""
-        if self.tops is None:
-            self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
+        """Add the rows of Z, an integer array, with their weights."""
+        self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
         # the weights of each chunk have one sign
         chunks = [
             (sign, own[start : start + CHUNK])
@@ -154,13 +132,11 @@ class GramSum:
         rows: np.ndarray,
         weights: np.ndarray,
     ) -> None:
-        held = self.parts[number]
-        if held is None:
-            held = self.parts[number] = self._room()
+        room = self.parts[number] = self._room()
         for sign, chosen in chunks:
             check_time()
             self._add_chunk(
-                sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *held
+                sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *room
             )
 
     def _add_chunk(
@@ -176,10 +152,10 @@ class GramSum:
         """Add rows times their square roots; within a part, where each thread has one, the work is
         not split further.
         """
-        tops, gathered = self.tops or [], [own[: len(rows)] for own in room]
+        gathered = [own[: len(rows)] for own in room]
 
         def gather(first: int, last: int) -> None:
-            for columns, top, own in zip(self.sides, tops, gathered):
+            for columns, top, own in zip(self.sides, self.tops, gathered):
                 _gather(Z, rows[first:last], columns, roots[first:last], top, own[first:last])
 
         def multiply(first: int, last: int) -> None:
@@ -213,20 +189,13 @@ class GramSum:
         )
 
     def total(self) -> GramOrPair:
-        """The sum, or the pair of them; no more rows can be added."""
-        found = [totals for totals, *_ in filter(None, self.parts)]
+        """The sum, or the pair of them."""
+        totals, *others = [totals for totals, *_ in filter(None, self.parts)]
         del self.parts
-        if not found:
-            found = [[np.zeros((len(self.sides[0]), len(columns))) for columns in self.sides]]
-        totals, *others = found
         for other in others:
             for total, more in zip(totals, other):
                 total += more
-        tops = (
-            [np.ones(len(columns)) for columns in self.sides]
-            if self.tops is None
-            else [top.astype(np.float64) for top in self.tops]
-        )
+        tops = [top.astype(np.float64) for top in self.tops]
         _finish(totals[0], self.peak, tops[0])
         for total, top in zip(totals[1:], tops[1:]):
             total *= self.peak * tops[0][:, None]
@@ -298,6 +267,4 @@ def _pick(
     for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):
-            # first converted to the type of the product: codes are integers
-            out[i, k] = Z[row, columns[k]]
-            out[i, k] = out[i, k] / unit[k] * factor
+            out[i, k] = Z[row, columns[k]] / unit[k] * factor

@@ -9,15 +9,20 @@ rows and of features, and writes STEM.csv as it goes and STEM.png.
 """
 
 import argparse
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from chi2_bisection import chi2_by_bisection
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import data, env
 from rfx.data.transforms.scaling import Scaler
 from rfx.features import alignment, sample
-from rfx.features.divergence import chi2_by_bisection, maximise
+from rfx.features.divergence import maximise
 
 
 def plain_scores(W, b, X, y):

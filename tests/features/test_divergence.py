@@ -4,18 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from chi2_bisection import chi2_by_bisection, simplex_projection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rfx.errors import DataError, UsageError
-from rfx.features.divergence import (
-    DIVERGENCES,
-    chi2_by_bisection,
-    distance,
-    maximise,
-    simplex_projection,
-)
+from rfx.features.divergence import DIVERGENCES, distance, maximise
 
 RHO = {"chi2": 3.0, "kl": 0.5, "tv": 0.4, "reverse-kl": 0.7}
 

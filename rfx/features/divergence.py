@@ -174,10 +174,10 @@ def _tv(below, rho):
     """
     count = below.size
     values, where, sizes = np.unique(below, return_inverse=True, return_counts=True)
-    held = sizes / count
+    weights = sizes / count
     # the total available from worse groups
-    behind = np.concatenate([np.cumsum(held[::-1])[::-1][1:], [0.0]])
-    given = np.clip(rho - behind, 0.0, held)
-    left = held - given
-    left[0] = held[0] + rho
+    behind = np.concatenate([np.cumsum(weights[::-1])[::-1][1:], [0.0]])
+    moved = np.clip(rho - behind, 0.0, weights)
+    left = weights - moved
+    left[0] = weights[0] + rho
     return (left / sizes)[where]

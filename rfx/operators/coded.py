@@ -172,8 +172,8 @@ class CodedMatrix(WalkedMatrix):
         factors = (factors if weights is None else factors * weights).astype(np.float32)
         p = P.astype(np.float32)
         return self._summed(
-            lambda some, own, room: add_normal(
-                self.store.codes, self.index[some], factors[some], p, own
+            lambda some, sums, room: add_normal(
+                self.store.codes, self.index[some], factors[some], p, sums
             ),
             _TOGETHER,
             np.float32,
@@ -182,13 +182,13 @@ class CodedMatrix(WalkedMatrix):
     def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes, units, F = self.store.codes, self.store.units, np.empty(self.shape[0])
 
-        def add(some: slice, own: np.ndarray, room: Any) -> None:
+        def add(some: slice, sums: np.ndarray, room: Any) -> None:
             rows = self.index[some]
             dot_rows(codes, rows, units, w, F[some])
             u = loss.derivative(F[some], y[some])
             used = np.flatnonzero(u)
             rows = rows[used]
-            _add(codes, rows, u[used].astype(np.float32) * units[rows], own)
+            _add(codes, rows, u[used].astype(np.float32) * units[rows], sums)
 
         return F, self._summed(add, _TOGETHER)
 
@@ -218,20 +218,20 @@ def _encode(
 ) -> None:
     half, room = _float(0.5), np.empty(_LANES, np.float32)
     for i in range(len(Z)):
-        z, own = Z[i], codes[places[i]]
+        z, row = Z[i], codes[places[i]]
         largest = _largest(z, room)
         units[places[i]] = largest / _float(limit)
         factor = _float(limit) / largest if largest > 0 else _float(0)
         for j in range(len(z)):
-            own[j] = np.int32(np.floor(_float(z[j] * factor) + half))
+            row[j] = np.int32(np.floor(_float(z[j] * factor) + half))
 
 
 @njit(cache=True, nogil=True)
 def _decode(codes: np.ndarray, rows: np.ndarray, units: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(rows)):
-        own, unit, z = codes[rows[i]], units[rows[i]], out[i]
+        row, unit, z = codes[rows[i]], units[rows[i]], out[i]
         for j in range(len(z)):
-            z[j] = unit * _float(own[j])
+            z[j] = unit * _float(row[j])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

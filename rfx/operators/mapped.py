@@ -109,8 +109,8 @@ class MapMatrix(WalkedMatrix):
         out = np.empty(self.shape[0])
 
         def part(first: int, last: int) -> None:
-            for own, block in self.cached_blocks(first, last):
-                out[first:last][own] = DenseMatrix(block).matvec(W)
+            for part_rows, block in self.cached_blocks(first, last):
+                out[first:last][part_rows] = DenseMatrix(block).matvec(W)
 
         with parallel.one_blas_thread():
             parallel.for_ranges(part, len(out), 64, work=out.size * len(W))
@@ -133,16 +133,16 @@ class MapMatrix(WalkedMatrix):
         F = np.empty(self.shape[0])
 
         def product(Z: Matrix, rows: slice) -> np.ndarray:
-            F[rows], own = Z._scores_and_gradient(w, loss, y[rows])
-            return own
+            F[rows], gradient = Z._scores_and_gradient(w, loss, y[rows])
+            return gradient
 
         return F, self._walked(product)
 
     def _walked(self, product: Callable[[Matrix, Any], np.ndarray]) -> np.ndarray:
         """(D,) the sum of product(features of some rows, these rows)."""
 
-        def add(rows: slice, own: np.ndarray, buffer: np.ndarray) -> None:
-            own += product(
+        def add(rows: slice, sums: np.ndarray, buffer: np.ndarray) -> None:
+            sums += product(
                 DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start])), rows
             )
 
@@ -164,11 +164,11 @@ class MapMatrix(WalkedMatrix):
     def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
         size = self._cached_rows
         buffer = np.empty((size, self.shape[1]), self.dtype)
-        for own in ranges(last - first, size):
+        for part in ranges(last - first, size):
             yield (
-                own,
+                part,
                 self._features(
-                    slice(first + own.start, first + own.stop), buffer[: own.stop - own.start]
+                    slice(first + part.start, first + part.stop), buffer[: part.stop - part.start]
                 ),
             )
 
@@ -194,10 +194,10 @@ def feature_matrix(
     worth_mb: the maximum worth storing, if a solver stores part of it in its own way.
     """
     if isinstance(X, Rows):
-        found: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(
+        stored: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(
             worth_mb
         )
-        return found
+        return stored
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)

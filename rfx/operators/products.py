@@ -111,10 +111,10 @@ class GramSum:
         self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
         # the weights of each chunk have one sign
         chunks = [
-            (sign, own[start : start + CHUNK])
+            (sign, some[start : start + CHUNK])
             for sign in (1, -1)
-            for own in [np.flatnonzero(sign * weights > 0)]
-            for start in range(0, len(own), CHUNK)
+            for some in [np.flatnonzero(sign * weights > 0)]
+            for start in range(0, len(some), CHUNK)
         ]
 
         def part(first: int, last: int) -> None:
@@ -152,19 +152,19 @@ class GramSum:
         """Add rows times their square roots; within a part, where each thread has one, the work is
         not split further.
         """
-        gathered = [own[: len(rows)] for own in room]
+        gathered = [block[: len(rows)] for block in room]
 
         def gather(first: int, last: int) -> None:
-            for columns, top, own in zip(self.sides, self.tops, gathered):
-                _gather(Z, rows[first:last], columns, roots[first:last], top, own[first:last])
+            for columns, top, block in zip(self.sides, self.tops, gathered):
+                _gather(Z, rows[first:last], columns, roots[first:last], top, block[first:last])
 
         def multiply(first: int, last: int) -> None:
             for thread in range(first, last):
-                for side, own, other in self.tiles[thread :: len(products)]:
-                    total = totals[side][own, other]
+                for side, left, right in self.tiles[thread :: len(products)]:
+                    total = totals[side][left, right]
                     product = products[thread][: total.size].reshape(total.shape)
                     # half the work for the product of a matrix with itself
-                    np.matmul(gathered[0][:, own].T, gathered[side][:, other], out=product)
+                    np.matmul(gathered[0][:, left].T, gathered[side][:, right], out=product)
                     (np.add if sign > 0 else np.subtract)(total, product, out=total)
 
         widths = [len(columns) for columns in self.sides]
@@ -177,7 +177,10 @@ class GramSum:
         """
         left, rows = len(self.sides[0]), min(CHUNK, self.n_rows)
         largest = max(
-            [(own.stop - own.start) * (other.stop - other.start) for _, own, other in self.tiles],
+            [
+                (left.stop - left.start) * (right.stop - right.start)
+                for _, left, right in self.tiles
+            ],
             default=0,
         )
         threads = min(env.threads() if len(self.parts) == 1 else 1, max(1, len(self.tiles)))
@@ -209,7 +212,9 @@ def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice,
     """
     rows, columns = (list(ranges(size, max(1, side))) for size in (height, width))
     return [
-        (own, other) for i, own in enumerate(rows) for other in (columns[i:] if upper else columns)
+        (left, right)
+        for i, left in enumerate(rows)
+        for right in (columns[i:] if upper else columns)
     ]
 
 

@@ -7,8 +7,8 @@ the rows and a dozen products are often cheaper than the whole Gram matrix. Othe
 Z'Z and Z Z' is summed into one array and factored in place, and only the rounding of the factor's
 type remains to be corrected. A grid of lambdas shares the Gram matrix and factors it for each.
 (An eigendecomposition would work for all lambdas, but costs as much as about twenty-five
-factorisations. The Krylov space of one factor's inverse would too, in 1.0 to 1.3 times the time of a
-factor for each of eleven lambdas.)
+factorisations. The Krylov space of one factor's inverse would too, but takes as long as factors for
+eleven lambdas, or 1.3 times as long.)
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def solve_ridge_cg(
     W, w, n_iter = np.zeros_like(right), start(warm, Z.shape[1:]), 0
 
     def image(p: np.ndarray) -> np.ndarray:
-        found: np.ndarray = lam * p + Z.normal(p)
-        return found
+        product: np.ndarray = lam * p + Z.normal(p)
+        return product
 
     for k, norm in enumerate(norms):
         residual, bound = right[:, k] - image(w) if w.any() else right[:, k], budget.tol * norm

@@ -188,8 +188,8 @@ class Descent:
         self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
         self.held_limit = columns_held(self.Z, self.budget.memory_mb)
         self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
-        known = self.gram.recall(self.coef)
-        self.decision, self.begun = self.Z.matvec(self.coef) if known is None else known, True
+        decision = self.gram.recall(self.coef)
+        self.decision, self.begun = self.Z.matvec(self.coef) if decision is None else decision, True
         if self.Z.computed:
             self._minimise_held()
         else:
@@ -199,7 +199,7 @@ class Descent:
         """Minimise over columns in memory, check all columns, load others, until none is
         missing.
         """
-        held, size = None, 0
+        stored, size = None, 0
         while True:
             _, gradient = self._evaluate(self.Z)
             gap = self.objective - self.dual
@@ -209,13 +209,13 @@ class Descent:
                 return
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
-                held = CachedColumns(
+                stored = CachedColumns(
                     self.Z,
                     self._working(gradient, self.lam, self.held_limit, self.held_limit),
-                    held,
+                    stored,
                 )
-                self.gram.restrict(held.held)
-                self._minimise(held, 0.05 * gap)
+                self.gram.restrict(stored.held)
+                self._minimise(stored, 0.05 * gap)
                 size = 0
             if self.n_iter == before:
                 # Too many columns for the memory, or no progress among those in memory: one step

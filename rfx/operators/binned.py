@@ -86,12 +86,6 @@ class BinnedMatrix(Matrix):
             (np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape
         )
 
-    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        out = np.empty(self.shape) if out is None else out
-        for rows, Z in self.row_blocks():
-            out[rows] = Z
-        return out
-
     def by_columns(self, max_mb: float) -> BinnedMatrix:
         """Include the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
         if self._lists is not None:

@@ -4,17 +4,16 @@ the memory of float32.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.blocks import block_size, ranges
-from rfx.operators.matrix import READ, DenseMatrix, Matrix, add_rows
+from rfx.operators.matrix import READ, Matrix, add_rows, dot_rows
 from rfx.operators.products import weighted_gram
-from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
+from rfx.operators.walked import WalkedMatrix, add_normal
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -72,10 +71,6 @@ class BitMatrix(WalkedMatrix):
         )
         self.shape = (len(index), len(self.heights))
 
-    def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
-            yield rows, DenseMatrix(self.rows(rows).to_array())
-
     def rows(self, index: Index) -> Matrix:
         return BitMatrix(self.bits, self.heights, self.dtype, self.index[index])
 
@@ -126,9 +121,7 @@ class BitMatrix(WalkedMatrix):
         if W.ndim > 1:
             return super().matvec(W)
         w, out = self.heights * W, np.empty(self.shape[0])
-        self._by_signs(
-            lambda some, signs, numbers, ones, own: dot_rows(signs, numbers, ones, w, out[some])
-        )
+        self._by_signs(lambda some, signs, numbers, own: dot_rows(signs, numbers, w, out[some]))
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -138,9 +131,7 @@ class BitMatrix(WalkedMatrix):
         if len(used) < len(U):
             return self.rows(used).rmatvec(u[used]) if len(used) else np.zeros(self.shape[1])
         found: np.ndarray = self.heights * self._by_signs(
-            lambda some, signs, numbers, ones, own: add_rows(
-                signs, numbers, u[some], own, 0, len(own)
-            )
+            lambda some, signs, numbers, own: add_rows(signs, numbers, u[some], own, 0, len(own))
         )
         return found
 
@@ -153,34 +144,30 @@ class BitMatrix(WalkedMatrix):
         )
         factors = factors.astype(np.float32)
         found: np.ndarray = self.heights * self._by_signs(
-            lambda some, signs, numbers, ones, own: add_normal(
-                signs, numbers, factors[some], p, own
-            )
+            lambda some, signs, numbers, own: add_normal(signs, numbers, factors[some], p, own)
         )
         return found
 
     def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w, F = self.heights * w, np.empty(self.shape[0])
 
-        def add(
-            some: slice, signs: np.ndarray, numbers: np.ndarray, ones: np.ndarray, own: np.ndarray
-        ) -> None:
-            dot_rows(signs, numbers, ones, w, F[some])
+        def add(some: slice, signs: np.ndarray, numbers: np.ndarray, own: np.ndarray) -> None:
+            dot_rows(signs, numbers, w, F[some])
             add_rows(signs, numbers, loss.derivative(F[some], y[some]), own, 0, len(own))
 
         return F, self.heights * self._by_signs(add)
 
     def _by_signs(
-        self, add: Callable[[slice, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
+        self, add: Callable[[slice, np.ndarray, np.ndarray, np.ndarray], Any]
     ) -> np.ndarray:
-        """`_summed` of add(slice of rows, their signs, the numbers of these, ones, sums)."""
+        """`_summed` of add(slice of rows, their signs, the numbers of these, sums)."""
         together = max(16, _UNPACKED // max(8, 8 * self.bits.shape[1]))
-        numbers, ones = np.arange(together), np.ones(together, np.float32)
+        numbers = np.arange(together)
 
         def unpacked(some: slice, own: np.ndarray, room: np.ndarray) -> None:
             count = some.stop - some.start
             _unpack(self.bits, self.index[some], _SIGNS, room)
-            add(some, room.view(np.int8)[:, : self.shape[1]], numbers[:count], ones[:count], own)
+            add(some, room.view(np.int8)[:, : self.shape[1]], numbers[:count], own)
 
         return self._summed(
             unpacked, together, room=lambda: np.empty((together, self.bits.shape[1]), np.int64)

@@ -7,16 +7,14 @@ solution is found with codes; its quality is measured with the features themselv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.blocks import block_size, ranges
-from rfx.operators.matrix import READ, DenseMatrix, Matrix, add_rows
-from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
+from rfx.operators.matrix import READ, Matrix, add_rows, dot_rows
+from rfx.operators.walked import WalkedMatrix, add_normal
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -105,10 +103,6 @@ class CodedMatrix(WalkedMatrix):
         self.store, self.index, self.dtype = store, index, store.dtype
         self.shape = (len(index), store.codes.shape[1])
 
-    def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
-            yield rows, DenseMatrix(self.rows(rows).to_array())
-
     def rows(self, index: Index) -> Matrix:
         return CodedMatrix(self.store, self.index[index])
 
@@ -145,10 +139,11 @@ class CodedMatrix(WalkedMatrix):
             self.store,
         )
         parallel.for_ranges(
-            lambda a, b: dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]),
+            lambda a, b: dot_rows(store.codes, self.index[a:b], w, out[a:b]),
             len(out),
             smallest=16,
         )
+        out *= store.units[self.index]
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -184,7 +179,8 @@ class CodedMatrix(WalkedMatrix):
 
         def add(some: slice, sums: np.ndarray, room: Any) -> None:
             rows = self.index[some]
-            dot_rows(codes, rows, units, w, F[some])
+            dot_rows(codes, rows, w, F[some])
+            F[some] *= units[rows]
             u = loss.derivative(F[some], y[some])
             used = np.flatnonzero(u)
             rows = rows[used]

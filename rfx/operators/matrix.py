@@ -142,8 +142,8 @@ class Matrix(ABC):
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         """All entries, in `out` if given; the matrix's own array, read-only, if it has one."""
         out = np.empty(self.shape, self.dtype) if out is None else out
-        for rows, part in self.parts():
-            out[rows] = part.to_array()
+        for rows, Z in self.row_blocks():
+            out[rows] = Z
         return out
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
@@ -515,7 +515,7 @@ class DenseMatrix(Matrix):
 def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out <- Z[rows] w for Z in C order."""
     parallel.for_ranges(
-        lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]),
+        lambda start, stop: dot_rows(Z, rows[start:stop], w, out[start:stop]),
         len(rows),
         16,
         work=len(rows) * len(w),
@@ -533,7 +533,7 @@ def _combine(Z: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarra
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
+def dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; for an
     odd number, the last is paired with itself.
 

@@ -49,12 +49,6 @@ class SparseMatrix(Matrix):
         """The matrix itself, in float64."""
         return self.Z
 
-    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        out = np.empty(self.shape, self.dtype) if out is None else out
-        for rows, Z in self.row_blocks():
-            out[rows] = Z
-        return out
-
     def by_columns(self, max_mb: float) -> Matrix:
         return self
 

@@ -5,19 +5,21 @@ pass.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.matrix import Matrix
+from rfx.operators.blocks import block_size, ranges
+from rfx.operators.matrix import DenseMatrix, Matrix
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from rfx.losses import Loss
+    from rfx.types import Index
 
 _PARTS = 16
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -28,6 +30,10 @@ class WalkedMatrix(Matrix):
     """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one pass over its
     rows.
     """
+
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            yield rows, DenseMatrix(self.rows(rows).to_array())
 
     @abstractmethod
     def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
@@ -78,25 +84,6 @@ class WalkedMatrix(Matrix):
         parallel.for_ranges(part, _PARTS, work=self.shape[0] * self.shape[1])
         found: np.ndarray = sums.sum(axis=0)
         return found
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def dot_rows(
-    codes: np.ndarray, rows: np.ndarray, units: np.ndarray, w: np.ndarray, out: np.ndarray
-) -> None:
-    """out_i <- unit_i codes[rows_i].w, two rows at a time; for an odd number, the last is paired
-    with itself.
-    """
-    count = len(rows)
-    for i in range(0, count, 2):
-        k = min(i + 1, count - 1)
-        a, b = codes[rows[i]], codes[rows[k]]
-        first, second = 0.0, 0.0
-        for j in range(len(w)):
-            first += a[j] * w[j]
-            second += b[j] * w[j]
-        out[k] = second * units[rows[k]]
-        out[i] = first * units[rows[i]]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

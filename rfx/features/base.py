@@ -63,11 +63,6 @@ class FeatureMap:
         """Type of the features returned by `transform`."""
         return next(iter(self.arrays.values())).dtype
 
-    @property
-    def heights(self) -> np.ndarray | None:
-        """(D,) h if every feature j is +h_j or -h_j; otherwise None."""
-        return None
-
     @classmethod
     def total(cls, n_inputs, params) -> int | None:
         """The number of different features; None if unlimited."""

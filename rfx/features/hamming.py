@@ -47,10 +47,6 @@ class HammingMap(SeededMap):
             "subsets": np.packbits(subsets, axis=1, bitorder="little").T,
         }
 
-    @property
-    def heights(self):
-        return self.arrays["scales"]
-
     @cached
     def _plan(self) -> tuple:
         """(keys (blocks, d, 2), masks (blocks, d), block and bit of each feature (D,)): bit b of

@@ -99,10 +99,6 @@ class PerceptronMap(FeatureMap):
             lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
         return lo, hi
 
-    @property
-    def heights(self):
-        return self.arrays["scales"]
-
     def compute(self, X, out):
         vectors, thresholds, scales = (
             self._vectors,
@@ -180,10 +176,6 @@ class StumpMap(FeatureMap):
             "thresholds": lo[columns] + u * (hi - lo)[columns],
             "columns": columns.astype(np.int64),
         }
-
-    @property
-    def heights(self):
-        return self.arrays.get("scales", np.ones(self.n_features, self.dtype))
 
     def compute(self, X, out):
         dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=self.dtype)

@@ -176,9 +176,6 @@ def _solve(
             return solve_liblinear(part, y, lam, loss, limits, penalty="l1", seed=seed)
 
         inner = in_parts(published)
-    if Z.heights is not None:
-        # few enough bytes to share them among all rounds
-        Z = clock.timed("features", Z.hold, memory_mb / 2)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
 
     def solve(y, tell):

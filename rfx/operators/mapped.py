@@ -12,9 +12,7 @@ import scipy.sparse as sp
 
 from rfx import parallel
 from rfx.data.rows import Rows
-from rfx.operators.bits import packed
 from rfx.operators.blocks import block_size, default_memory_mb, ranges
-from rfx.operators.coded import WORTH_MB
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.operators.walked import WalkedMatrix
@@ -81,18 +79,6 @@ class MapMatrix(WalkedMatrix):
 
     def columns(self, index: Index) -> Matrix:
         return MapMatrix(self.map.select(index), self.X, self.scale)
-
-    @property
-    def heights(self) -> np.ndarray | None:  # type: ignore[override]  # it is looked at, never set
-        heights = getattr(self.map, "heights", None)
-        return None if heights is None or self.size_mb <= WORTH_MB else self.scale * heights
-
-    def hold(self, max_mb: float = np.inf) -> Matrix:
-        """In memory, as usual; many signs as bits."""
-        heights = self.heights
-        if heights is None or self.size_mb / (8 * self.dtype.itemsize) > max_mb:
-            return super().hold(max_mb)
-        return packed(self, heights)
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape, self.dtype) if out is None else out
@@ -203,7 +189,7 @@ def feature_matrix(
         return SparseMatrix(few * scale, feature_map.dtype)
     Z = MapMatrix(feature_map, X, scale)
     max_mb = told_memory_mb(Z.size_mb) if max_mb is None else max_mb
-    return Z.hold(max_mb if Z.heights is not None else min(worth_mb, max_mb))
+    return Z.hold(min(worth_mb, max_mb))
 
 
 def told_memory_mb(needed: float) -> float:

@@ -59,8 +59,6 @@ class Matrix(ABC):
     cost = READ
     # whether vectors over the rows are arrays in this process, so that an N x N matrix is possible
     rows_here = True
-    # (D,) h if every entry of column j is +h_j or -h_j and bits for them are worthwhile, else None
-    heights: np.ndarray | None = None
 
     @property
     def computed(self) -> bool:

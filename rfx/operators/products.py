@@ -4,7 +4,7 @@ they are large.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -31,23 +31,8 @@ _TOP = 256
 _ONE_TILE, _TILE = 2**11, 512
 
 
-class Picked(Protocol):
-    """An object with entries like an array, but accessible only by `pick`: see `_pick`."""
-
-    dtype: np.dtype
-
-    def pick(
-        self,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        scale: np.ndarray,
-        unit: np.ndarray,
-        out: np.ndarray,
-    ) -> None: ...
-
-
 def weighted_gram(
-    Z: np.ndarray | Picked,
+    Z: np.ndarray,
     rows: np.ndarray,
     weights: np.ndarray,
     left: np.ndarray,
@@ -57,7 +42,6 @@ def weighted_gram(
     """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the
     same with Z[row, right].
 
-    Z: an array, or an object with a dtype and pick(rows, columns, scale, unit, out), see `_pick`.
     dtype: see GramSum.
     """
     sums = GramSum(left, right, len(rows), dtype or Z.dtype, np.abs(weights).max(initial=0.0))
@@ -106,7 +90,7 @@ class GramSum:
             for tile in _tiles(len(left), len(columns), side, upper=k == 0)
         ]
 
-    def add(self, Z: np.ndarray | Picked, rows: np.ndarray, weights: np.ndarray) -> None:
+    def add(self, Z: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> None:
         """Add the rows of Z, an integer array, with their weights."""
         self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
         # the weights of each chunk have one sign
@@ -128,7 +112,7 @@ class GramSum:
         self,
         number: int,
         chunks: list[tuple[int, np.ndarray]],
-        Z: np.ndarray | Picked,
+        Z: np.ndarray,
         rows: np.ndarray,
         weights: np.ndarray,
     ) -> None:
@@ -142,7 +126,7 @@ class GramSum:
     def _add_chunk(
         self,
         sign: int,
-        Z: np.ndarray | Picked,
+        Z: np.ndarray,
         rows: np.ndarray,
         roots: np.ndarray,
         totals: list[np.ndarray],
@@ -218,7 +202,7 @@ def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice,
     ]
 
 
-def _largest(Z: np.ndarray | Picked, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _largest(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
     room = np.empty((len(rows), len(columns)), Z.dtype)
     top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(
@@ -241,7 +225,7 @@ def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
 
 
 def _gather(
-    Z: np.ndarray | Picked,
+    Z: np.ndarray,
     rows: np.ndarray,
     columns: np.ndarray,
     scale: np.ndarray,
@@ -252,11 +236,7 @@ def _gather(
     whose first rows are used.
     """
     out = room[: len(rows)]
-    given = rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out
-    if isinstance(Z, np.ndarray):
-        _pick(Z, *given)
-    else:
-        Z.pick(*given)
+    _pick(Z, rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out)
     return out
 
 

@@ -13,7 +13,6 @@ from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.bits import packed
 from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, hold_part
 from rfx.operators.coded import Codes, code_type
 from rfx.operators.mapped import MapMatrix, feature_matrix
@@ -106,12 +105,6 @@ def signs():
     return Z, found
 
 
-def bits():
-    heights = np.random.default_rng(6).uniform(0.05, 0.2, 90).astype(np.float32)
-    found = np.where(features() > 0, heights, -heights)
-    return packed(DenseMatrix(found), heights), found
-
-
 def codes(kind):
     store = Codes.empty(800, 90, kind, np.float32)
     store.put(np.arange(750, 50, -1), features())
@@ -148,7 +141,6 @@ KINDS = {
     "signs by columns": signs,
     "codes of 8 bits": lambda: codes(np.int8),
     "codes of 16 bits": lambda: codes(np.int16),
-    "bits": bits,
     "parts elsewhere": lambda: (Apart(features()), features()),
 }
 

@@ -306,7 +306,7 @@ def begin(
         preprocessing = replace(preprocessing, scaler=chosen.scaler)
         problem = replace(problem, X=preprocessing.rows(X))
     chosen_method = method.updated(**chosen.options, **chosen.numbers(method, problem))
-    asked = method.updated(**chosen.options)
+    asked = trainer.method.updated(**chosen.options)
     seconds = time.perf_counter() - start
     return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds)
 

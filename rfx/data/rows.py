@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     import scipy.sparse
 
-    from rfx.data.survey_parts import PartSurvey
+    from rfx.data.survey import PartSurvey
     from rfx.data.transforms.scaling import Scaler
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from rfx.data.transforms.scaling import (
     Scaler,
     TargetScaler,
     column_spread,
+    extremes,
     joined,
-    keeps_sparse,
 )
 from rfx.errors import DataError
 
@@ -32,6 +33,81 @@ SAMPLE, MOST_LABELS, CHUNK = 4096, 1000, 8192
 # Rows of the separate sample for learning column transforms.
 TRANSFORMED = 10_000
 _DRAW = 91
+
+
+@dataclass
+class PartSurvey:
+    """count rows of `width` columns with `entries` stored numbers; low, high and mean of each
+    column, and its sum of squared differences.
+
+    mean and squares are None unless requested; weight: their total sample weight, `count` without
+    weights. labels: {target: rows}, None for more than MOST_LABELS.
+    """
+
+    count: int
+    width: int
+    entries: int
+    low: np.ndarray
+    high: np.ndarray
+    mean: np.ndarray | None
+    squares: np.ndarray | None
+    labels: dict | None
+    weight: float = 0.0
+
+    @classmethod
+    def of(
+        cls, X: Any, y: np.ndarray, moments: bool, weights: np.ndarray | None = None
+    ) -> PartSurvey:
+        """The statistics of rows X (n, d) and their targets y (n,), or (n, k) without labels."""
+        weight = float(X.shape[0] if weights is None else weights.sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = column_spread(X, "standard", weights) if moments else (None, None)
+            low, high = extremes(X)
+        squares = None if spread is None else spread**2 * weight
+        entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
+        values, counts = np.unique(y, return_counts=True)
+        few = y.ndim == 1 and len(values) <= MOST_LABELS
+        labels = dict(zip(values.tolist(), counts.tolist())) if few else None
+        n, d = X.shape
+        return cls(n, d, entries, low, high, mean, squares, labels, weight)
+
+    def __add__(self, other: PartSurvey) -> PartSurvey:
+        if not self.count or not other.count:
+            return self if self.count else other
+        width = max(self.width, other.width)
+        (low, high), (low_there, high_there) = (
+            (_wide(own.low, width), _wide(own.high, width)) for own in (self, other)
+        )
+        mean, squares = None, None
+        if self.mean is not None:
+            moments = [
+                (own.weight, _wide(own.mean, width), _wide(own.squares, width))
+                for own in (self, other)
+            ]
+            _, mean, squares = joined(*moments[0], *moments[1])
+        labels = None
+        if self.labels is not None and other.labels is not None:
+            labels = dict(Counter(self.labels) + Counter(other.labels))
+            labels = labels if len(labels) <= MOST_LABELS else None
+        low, high = np.minimum(low, low_there), np.maximum(high, high_there)
+        return PartSurvey(
+            self.count + other.count,
+            width,
+            self.entries + other.entries,
+            low,
+            high,
+            mean,
+            squares,
+            labels,
+            self.weight + other.weight,
+        )
+
+
+def _wide(values, width):
+    """For columns missing from a part, whose values are zeros there."""
+    return (
+        values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
+    )
 
 
 @dataclass
@@ -84,41 +160,38 @@ class Survey:
         A scaling with column transforms is learnt from TRANSFORMED rows, drawn by the seed
         independently of the chunks, or from all rows if there are fewer.
         """
-        self.n_rows, self.n_inputs = 0, 0
-        self.labels: np.ndarray | None = np.zeros(0)
-        self._scaling, sparse = scaling, True
-        self._spread: tuple[np.ndarray, np.ndarray] | None = None
         self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        seen: PartSurvey | None = None
         kept: tuple[Any, np.ndarray, np.ndarray] | None = None
         keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
-        learner = PCA(pca, centred) if pca else None
-        plain = Inputs(Scaler.fit(np.zeros((1, 1)), "none"), unit)
+        learner, at = PCA(pca, centred) if pca else None, 0
         for X, y in _cut(chunks()):
-            if not self.n_rows:
-                self.n_inputs = X.shape[1]
-                plain.scaler = Scaler("none", np.zeros(X.shape[1]), np.ones(X.shape[1]))
-            self._count(X, y)
-            sparse = sparse and keeps_sparse(X)
-            own = uniforms(seed, _DRAW, self.n_rows, self.n_rows + len(y), 1)[:, 0]
-            numbers = np.arange(self.n_rows, self.n_rows + len(y))
-            kept, keys = _smallest(kept, keys, (X, y, numbers), own, most)
+            part = PartSurvey.of(X, y, scaling == "standard")
+            seen = part if seen is None else seen + part
+            low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
+            if self._y is not None:
+                low, high = np.minimum(self._y[0], low), np.maximum(self._y[1], high)
+                total = self._y[2] + total
+            self._y = low, high, total
+            own = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
+            kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), own, most)
+            at = seen.count
             if learner and scaling == "none":
+                plain = Inputs(Scaler.of_parts("none", part), unit)
                 learner.partial_fit(plain.transform(X, dtype))
-            self.n_rows += len(y)
-        if not self.n_rows:
+        if seen is None or kept is None:
             raise DataError(
                 "there are no rows to learn from"
                 if name is None
                 else f"{name} has no rows to learn from"
             )
-        assert kept is not None
-        if scaling == "none":
-            scaler = plain.scaler
-        elif scaling in TRANSFORMS:
+        self.n_rows, self.n_inputs = seen.count, seen.width
+        self.labels = None if seen.labels is None else np.array(sorted(seen.labels))
+        self.n_targets = kept[1].shape[1] if kept[1].ndim == 2 else 1
+        if scaling in TRANSFORMS:
             scaler = Scaler.fit(kept[0][:TRANSFORMED], scaling)
         else:
-            low, spread = self._final_spread()
-            scaler = Scaler.from_spread(scaling, low, spread, sparse)
+            scaler = Scaler.of_parts(scaling, seen)
         self.inputs = Inputs(scaler, unit)
         if learner and scaling != "none":
             for X, _ in _cut(chunks()):
@@ -127,39 +200,6 @@ class Survey:
         # an array or CSR
         self.X: Any = self.inputs.transform(kept[0][:sample], dtype)
         self.y, self.index = kept[1][:sample], kept[2][:sample]
-
-    def _count(self, X, y):
-        low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
-        if self._y is not None:
-            low, high, total = (
-                np.minimum(self._y[0], low),
-                np.maximum(self._y[1], high),
-                self._y[2] + total,
-            )
-        self._y, self.n_targets = (low, high, total), y.shape[1] if y.ndim == 2 else 1
-        if self.labels is not None:
-            self.labels = np.union1d(self.labels, y) if y.ndim == 1 else None
-            if self.labels is not None and len(self.labels) > MOST_LABELS:
-                self.labels = None
-        if self._scaling == "none" or self._scaling in TRANSFORMS:
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
-            low, spread = column_spread(X, self._scaling)
-        if self._spread is None:
-            self._spread = low, spread
-        elif self._scaling == "standard":
-            n, (mean, deviation) = self.n_rows, self._spread
-            count, mean, squares = joined(
-                n, mean, n * deviation**2, len(y), low, len(y) * spread**2
-            )
-            self._spread = mean, np.sqrt(squares / count)
-        else:
-            lowest = np.minimum(self._spread[0], low)
-            self._spread = lowest, np.maximum(sum(self._spread), low + spread) - lowest
-
-    def _final_spread(self) -> tuple[np.ndarray, np.ndarray]:
-        assert self._spread is not None
-        return self._spread
 
     def target_scaler(self, kind: str) -> TargetScaler:
         """The scaling of regression targets that TargetScaler.fit would learn."""
@@ -174,15 +214,15 @@ def _cut(chunks):
             yield X[start : start + CHUNK], y[start : start + CHUNK]
 
 
+def stacked(parts):
+    """The rows of these parts, arrays or CSR, concatenated."""
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
 def _smallest(kept, keys, new, own, count):
     """The rows with the smallest keys among stored and new ones, in the order of the keys."""
     if kept is not None:
-        X = (
-            sp.vstack([kept[0], new[0]], format="csr")
-            if sp.issparse(new[0])
-            else np.concatenate([kept[0], new[0]])
-        )
-        y, numbers = (np.concatenate([kept[k], new[k]]) for k in (1, 2))
-        new, own = (X, y, numbers), np.concatenate([keys, own])
+        new = tuple(map(stacked, zip(kept, new)))
+        own = np.concatenate([keys, own])
     chosen = np.argsort(own, kind="stable")[:count]
     return tuple(part[chosen] for part in new), own[chosen]

@@ -4,74 +4,11 @@ stored, and the results are merged.
 Parts are merged in order, so that the result does not depend on timing.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.data.survey import MOST_LABELS
-from rfx.data.transforms.scaling import column_spread, extremes, joined
+from rfx.data.survey import PartSurvey, stacked
 from rfx.errors import DataError
-
-
-@dataclass
-class PartSurvey:
-    """count rows of `width` columns with `entries` stored numbers; low, high and mean of each
-    column, and its sum of squared differences.
-
-    mean and squares are None unless requested; weight: their total sample weight, `count` without
-    weights. labels: {target: rows}, None for more than MOST_LABELS.
-    """
-
-    count: int
-    width: int
-    entries: int
-    low: np.ndarray
-    high: np.ndarray
-    mean: np.ndarray | None
-    squares: np.ndarray | None
-    labels: dict | None
-    weight: float = 0.0
-
-    def __add__(self, other: "PartSurvey") -> "PartSurvey":
-        if not self.count or not other.count:
-            return self if self.count else other
-        width = max(self.width, other.width)
-        (low, high), (low_there, high_there) = (
-            (_wide(own.low, width), _wide(own.high, width)) for own in (self, other)
-        )
-        count, mean, squares = self.count + other.count, None, None
-        if self.mean is not None:
-            moments = [
-                (own.weight, _wide(own.mean, width), _wide(own.squares, width))
-                for own in (self, other)
-            ]
-            _, mean, squares = joined(*moments[0], *moments[1])
-        labels = None
-        if self.labels is not None and other.labels is not None:
-            labels = dict(self.labels)
-            for label, rows in other.labels.items():
-                labels[label] = labels.get(label, 0) + rows
-            labels = labels if len(labels) <= MOST_LABELS else None
-        low, high = np.minimum(low, low_there), np.maximum(high, high_there)
-        return PartSurvey(
-            count,
-            width,
-            self.entries + other.entries,
-            low,
-            high,
-            mean,
-            squares,
-            labels,
-            self.weight + other.weight,
-        )
-
-
-def _wide(values, width):
-    """For columns missing from a part, whose values are zeros there."""
-    return (
-        values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
-    )
 
 
 def survey(source, moments: bool, weights: np.ndarray | None = None) -> PartSurvey:
@@ -81,20 +18,9 @@ def survey(source, moments: bool, weights: np.ndarray | None = None) -> PartSurv
     none = np.zeros(0)
     total = PartSurvey(0, 0, 0, none, none, none, none, {})
     for X, y in source.chunks():
-        if not X.shape[0]:
-            continue
-        own = None if weights is None else weights[total.count : total.count + X.shape[0]]
-        weight = float(X.shape[0] if own is None else own.sum())
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, spread = column_spread(X, "standard", own) if moments else (None, None)
-            low, high = extremes(X)
-        squares = None if spread is None else spread**2 * weight
-        entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
-        values, counts = np.unique(y, return_counts=True)
-        labels = dict(zip(values.tolist(), counts.tolist())) if len(values) <= MOST_LABELS else None
-        total = total + PartSurvey(
-            X.shape[0], X.shape[1], entries, low, high, mean, squares, labels, weight
-        )
+        if X.shape[0]:
+            own = None if weights is None else weights[total.count : total.count + X.shape[0]]
+            total = total + PartSurvey.of(X, y, moments, own)
     return total
 
 
@@ -126,11 +52,6 @@ def picked(source, index: np.ndarray, width: int):
     if sum(part.shape[0] for part in found) != len(index):
         raise _changed()
     return stacked(found)
-
-
-def stacked(parts: list):
-    """The rows of these parts, arrays or CSR, concatenated."""
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:

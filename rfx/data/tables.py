@@ -22,7 +22,6 @@ from rfx.data.tabular import (
     arrayfiles,
     crossfit,
     csvtext,
-    delimited,
     foreign,
     labelwords,
     parquetfiles,
@@ -69,7 +68,7 @@ def kind_of_content(head: bytes) -> str:
         return "npy"
     if head.startswith(b"PK\x03\x04") and b".npy" in head[:256]:
         return "npz"
-    return "csv" if delimited.looks_like(head) and not sequences.recognised(head) else "libsvm"
+    return "csv" if csvtext.looks_like(head) and not sequences.recognised(head) else "libsvm"
 
 
 class File:

@@ -13,7 +13,8 @@ import numpy as np
 
 from rfx.data.ranges import Taken
 from rfx.data.rows import Rows
-from rfx.data.survey_parts import load, picked, stacked, survey, targets
+from rfx.data.survey import stacked
+from rfx.data.survey_parts import load, picked, survey, targets
 from rfx.distributed.matrix import Binned, Computed, PartsMatrix, fetched
 from rfx.distributed.vectors import RowVector, located
 from rfx.errors import DataError

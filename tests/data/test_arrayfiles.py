@@ -1,8 +1,6 @@
 """npy, npz and Parquet files: values of each kind of array and column, or the error message."""
 
 import decimal
-import io
-import zipfile
 
 import numpy as np
 import pytest
@@ -227,20 +225,6 @@ def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
     assert cells(other.columns[0]) == ["01", "2"]
 
 
-@pytest.mark.parametrize("key", ["X", "y", "feature_names"])
-@pytest.mark.parametrize("point", [0x110000, 0xFFFFFFFF, 0xD800])
-def test_words_beyond_unicode_are_a_sentence(key, point, tmp_path, capfd):
-    arrays = {
-        "X": np.full((N, 2), "ab"),
-        "y": np.where(Y, "yes", "no"),
-        "feature_names": np.array(["u", "v"]),
-    }
-    arrays[key].view(np.uint32)[..., 0] = point
-    path = saved(tmp_path / "a.npz", **arrays)
-    code, _, said = rfx(capfd, *FAST, "--data", path)
-    assert code == 1 and said.endswith("has words with invalid Unicode characters; it is damaged\n")
-
-
 def test_an_npz_is_one_whole_archive(tmp_path):
     path = saved(tmp_path / "a.npz", X=X, y=Y)
     whole = path.read_bytes()
@@ -248,13 +232,6 @@ def test_an_npz_is_one_whole_archive(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match="is not a readable .npz file"):
             read(path)
-    with zipfile.ZipFile(path, "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        for number in range(2):
-            content = io.BytesIO()
-            np.save(content, X + number)
-            archive.writestr("X.npy", content.getvalue())
-    with pytest.raises(DataError, match="two of its arrays have the same name"):
-        read(path)
 
 
 def test_a_table_has_so_many_columns_at_most(tmp_path, monkeypatch):

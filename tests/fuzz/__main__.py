@@ -25,8 +25,6 @@ SHARES = {
     "model": 0.1,
     "plan": 0.05,
     "results": 0.1,
-    "table": 0.05,
-    "parquet": 0.05,
     "checkpoint": 0.005,
     "reporting": 0.001,
 }

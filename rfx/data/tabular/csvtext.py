@@ -1,11 +1,12 @@
-"""Read CSV and TSV text into tables, a few megabytes at a time.
+"""Read CSV and TSV text into tables.
 
-This module detects the separator, the header and the columns of words. A compiled loop finds the
-records and counts their cells, so that a row with a wrong number of cells is rejected with its line
-number. pandas then reads the cells. Text is UTF-8 without a byte order mark (see
+The first lines of a text determine its separator and its header. A compiled loop finds the records
+and counts their cells, so that a row with a wrong number of cells is rejected with its line number.
+pandas then reads the cells, a few megabytes at a time. Text is UTF-8 without a byte order mark (see
 `rfx.data.encodings`).
 """
 
+import csv
 import io
 import re
 import warnings
@@ -18,30 +19,35 @@ import numpy as np
 from rfx import lazy
 from rfx.compiled import njit
 from rfx.data import encodings
-from rfx.data.tabular.delimited import (
-    ABSENT,
-    COMMA_NUMBER,
-    HEAD,
-    LINE,
-    LINES,
-    LONGEST_RECORD,
-    SPACED,
-    above_first,
-    is_record,
-    separator_of,
-    split,
-)
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
 from rfx.data.tabular.table import Table, Words, joined
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
 CHUNK = 8 << 20  # bytes parsed at a time
-_END = b"\x1a"  # DOS ends a text with ctrl-Z
-_MARK = b"\xef\xbb\xbf"
+LONGEST_RECORD = 64 << 20
+HEAD = 1 << 16  # bytes for detecting the dialect, if they contain two records
+_LINES = 20  # lines for detecting the separator
+_SEPARATORS = ",;\t|"
+SPACED = " "  # the separator of cells with any number of spaces and tabs between them
+# Cells that mean a missing value.
+ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
 # The only one of them that may be a word: the country code of Namibia.
 DOUBTFUL = "NA"
+_END = b"\x1a"  # DOS ends a text with ctrl-Z
+_MARK = b"\xef\xbb\xbf"
+_COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_ENTRY = re.compile(r"[0-9]+:[-+.0-9]")  # of LIBSVM text
+_QUOTED = re.compile(r'"[^"]*"')
+_SEPARATOR_LINE = re.compile(rb'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
+_SPACED_CELL = re.compile(r'"(?:[^"]|"")*"[^ \t]*|[^ \t]+')
+_DOTTED_CELL = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # dots between thousands
+# A cell of digits that begins with 0, the characters before it, and how many may be inspected.
+_PADDED_CELL = re.compile(rb'(0[0-9]+)"?[ \t]*(?=[,;|\t \r\n]|$)')
+_BORDER = np.isin(np.arange(256), list(b',;|\t "\r\n'))
+_MOST_PADDED = 1000
 # The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
 
@@ -73,8 +79,6 @@ class Dialect:
     start, line : int
         The byte, from 0, and the line, from 1, where the first record begins: comments may precede
         it.
-    first : bytes
-        The header as written.
     notes : tuple of str
         Messages for the user about guesses.
     """
@@ -85,7 +89,6 @@ class Dialect:
     name: str
     start: int = 0
     line: int = 1
-    first: bytes = b""
     notes: tuple[str, ...] = ()
 
 
@@ -97,7 +100,7 @@ class Sample:
     """The beginning of a text: its separator, the cells of its first record, and those of some
     following records.
 
-    start, line, first: see Dialect. rows: records with as many cells as the first.
+    start, line: see Dialect. rows: records with as many cells as the first.
     """
 
     name: str
@@ -106,7 +109,6 @@ class Sample:
     rows: list[list[str]]
     start: int
     line: int
-    first: bytes
     notes: tuple[str, ...] = ()
 
     def guess(self) -> Guess:
@@ -126,36 +128,25 @@ class Sample:
                     f" ({', '.join(self.cells):.80}); specify --header or --no-header"
                 )
             header = found.header
+            what, flag = "a row, not for a header", "--header"
+            if header:
+                what, flag = "the header", "--no-header"
             if found.note:
-                what, flag = (
-                    ("the header", "--no-header")
-                    if header
-                    else ("a row, not for a header", "--header")
-                )
                 notes += (
-                    (
-                        f"line {self.line} of {self.name} is read as {what}, because {found.note};"
-                        f" use {flag} if this is wrong"
-                    ),
+                    f"line {self.line} of {self.name} is read as {what}, because {found.note};"
+                    f" use {flag} if this is wrong",
                 )
-        if not header:
-            names = tuple(str(number) for number in range(1, len(self.cells) + 1))
-            return Dialect(
-                self.separator, False, names, self.name, self.start, self.line, b"", notes
-            )
-        seen: set[str] = set()
-        for cell in self.cells:
-            if cell in seen and cell:
+        names = tuple(str(number) for number in range(1, len(self.cells) + 1))
+        if header:
+            twice = next((cell for cell in self.cells if cell and self.cells.count(cell) > 1), None)
+            if twice is not None:
                 raise DataError(
-                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or use"
+                    f"{self.name}: two columns are called {twice!r:.80}; rename one, or use"
                     " --no-header if there is no header"
                 )
-            seen.add(cell)
-        # the index of a data frame has no name
-        names = tuple(cell or f"column {number}" for number, cell in enumerate(self.cells, 1))
-        return Dialect(
-            self.separator, True, names, self.name, self.start, self.line, self.first, notes
-        )
+            # the index of a data frame has no name
+            names = tuple(cell or f"column {name}" for cell, name in zip(self.cells, names))
+        return Dialect(self.separator, header, names, self.name, self.start, self.line, notes)
 
 
 def sample(
@@ -184,7 +175,7 @@ def sample(
         For a text that is empty, binary, or not UTF-8, and if a title precedes the rows.
     """
     raw, size, more = b"", HEAD, True
-    while True:
+    while len(raw) <= LONGEST_RECORD:
         while more and len(raw) < size:
             data = read(size - len(raw))
             more = bool(data)
@@ -195,12 +186,8 @@ def sample(
         found = _sampled(raw, not more, name, separator, widths, prefer)
         if found is not None:
             return found
-        if len(raw) > LONGEST_RECORD:
-            raise DataError(
-                f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, the maximum for a"
-                " row; is a quote unclosed?"
-            )
         size *= 4
+    raise _too_long(name, 1)
 
 
 def dialect(
@@ -212,6 +199,19 @@ def dialect(
     return sample(io.BytesIO(head).read, name, separator).dialect(header)
 
 
+def looks_like(head: bytes) -> bool:
+    """Whether these first bytes are delimited text rather than LIBSVM text."""
+    if b"\0" in head:
+        return False
+    text = encodings.head(head).decode("utf-8", "replace")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not lines:
+        return False
+    if any(mark in lines[0] for mark in _SEPARATORS):
+        return not any(_ENTRY.match(word) for word in re.split(r"[ \t]", lines[0])[1:2])
+    return _is_spaced(lines if len(lines) == 1 or text.endswith(("\n", "\r")) else lines[:-1])
+
+
 def _binary(name):
     return DataError(
         f"{name} is a binary file, or text in UTF-16 without a byte order mark; save it as CSV in"
@@ -219,57 +219,76 @@ def _binary(name):
     )
 
 
-def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
-    """The Sample; None if more of the text is needed."""
-    above = above_first(raw, ended)
-    if above is None:
-        if ended:
-            raise DataError(f"{name} is empty")
-        return None
-    start, line, told, comments = above
-    given = separator or told
-    own = given or separator_of(raw[start:], ended, name)
-    found = records(raw[start:], own, line)
-    count = int(np.count_nonzero(found.ends < found.end)) if not ended else len(found.starts)
-    if count < 2 and not ended:
-        return None
-    if prefer is not None and prefer != own and given is None:
-        other = records(raw[start:], prefer, line)
-        if len(other.cells) and int(other.cells[0]) in widths and int(found.cells[0]) not in widths:
-            own, found = prefer, other
-    encodings.check(raw[: start + int(found.ends[count - 1])], name)
-    if comments and is_record(raw[comments[-1][0] : start], own, found.cells[0]):
-        (start, line), comments = comments[-1], comments[:-1]
-        found = records(raw[start:], own, line)
-        count += 1
-    if given is None:
-        _check_title(raw[start:], found, count, ended, name)
-    first = raw[start + found.starts[0] : start + found.ends[0]]
-    cells = split(first, own)
-    return Sample(
-        name,
-        own,
-        cells,
-        _rows_below(raw[start:], found, count, own, len(cells)),
-        start,
-        int(found.lines[0]),
-        first,
-        _of_comments(comments, name),
+def _too_long(name, line):
+    return DataError(
+        f"{name}, line {line}: it is longer than {LONGEST_RECORD:,} bytes, the maximum for a row;"
+        " is a quote unclosed?"
     )
 
 
-def _rows_below(text, found, count, separator, width) -> list[list[str]]:
-    """The cells of records after the first, among the first `count` found: those with `width`
-    cells.
-    """
-    most = 1 + min(ROWS, max(2, CELLS // width))
-    below = (text[begin:end] for begin, end in zip(found.starts[1:most], found.ends[1:count]))
+def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
+    """The Sample; None if more of the text is needed."""
+    start, said, comments = _above_first(raw)
+    if not raw[start:].strip() and not (ended and comments):
+        if ended:
+            raise DataError(f"{name} is empty")
+        return None
+    separator = separator or said
+    mark, line = (
+        separator or _separator_of(raw[start:], name),
+        1 + len(_LINE_END.findall(raw[:start])),
+    )
+    found = records(raw[start:], mark, line)
+    count = len(found.starts) if ended else int(np.count_nonzero(found.ends < found.end))
+    if count < 2 and not ended:
+        return None
+    if prefer not in (None, mark) and separator is None and int(found.cells[0]) not in widths:
+        other = records(raw[start:], prefer, line)
+        if int(other.cells[0]) in widths:
+            mark, found = prefer, other
+    encodings.check(raw[: start + int(found.ends[count - 1])] if count else raw, name)
+    if comments and (not count or _is_record(comments[-1][2], mark, found.cells[0])):
+        start, line, _ = comments.pop()
+        found, count = records(raw[start:], mark, line), count + 1
+    if separator is None:
+        _check_title(found.cells[:count][:_LINES].tolist(), found.lines[0], name)
+    most = 2 + min(ROWS, max(2, CELLS // int(found.cells[0])))
     # concatenated files may have a mark before a record
-    rows = [split(record.removeprefix(_MARK), separator) for record in below]
-    return [row for row in rows if len(row) == width]
+    cells, *rows = [
+        split(raw[start + begin : start + end].removeprefix(_MARK), mark)
+        for begin, end in zip(found.starts[:most], found.ends[:count])
+    ]
+    rows = [row for row in rows if len(row) == len(cells)]
+    return Sample(name, mark, cells, rows, start, int(found.lines[0]), _notes(comments, name))
 
 
-def _of_comments(comments, name) -> tuple[str, ...]:
+def _above_first(raw) -> tuple[int, str | None, list[tuple[int, int, bytes]]]:
+    """The start of the first record, the separator of a line sep= or None, and the (start, line,
+    text) of comments.
+    """
+    at, separator = 0, None
+    comments: list[tuple[int, int, bytes]] = []
+    for line, text in enumerate(re.findall(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", raw), 1):
+        stripped = text.strip(b" \r\n")
+        mark = _SEPARATOR_LINE.fullmatch(stripped) if not comments else None
+        if mark is not None and separator is None:
+            separator = mark[1].decode()
+        elif stripped.startswith(b"#"):
+            comments.append((at, line, stripped))
+        elif stripped:
+            break
+        at += len(text)
+    return at, separator, comments
+
+
+def _is_record(line: bytes, separator: str, width: int) -> bool:
+    """Whether a line that begins with # is a header or a row rather than a comment; width: the
+    number of cells of the record below.
+    """
+    return line[1:2] not in (b" ", b"\t", b"#", b"!") and len(split(line, separator)) == width > 1
+
+
+def _notes(comments, name) -> tuple[str, ...]:
     """The notes of a Sample about ignored comments."""
     if not comments:
         return ()
@@ -279,44 +298,82 @@ def _of_comments(comments, name) -> tuple[str, ...]:
     return (f"lines {first} to {last} of {name} begin with # and are ignored",)
 
 
-def _check_title(text, found, count, ended, name):
-    """Reject a text whose first lines have another number of cells than all later ones."""
-    counts = found.cells[:count][:LINES]
-    if (counts == counts[0]).all():
+def _check_title(counts: list[int], line: int, name: str) -> None:
+    """Reject a text whose first records have another number of cells than all later ones."""
+    width = counts[-1]
+    above = next(number for number in range(len(counts)) if set(counts[number:]) == {width})
+    if counts[0] == width or width == 1 or above > 10 or len(counts) < above + 2:
         return
-    at = 0
-    for _ in range(10):
-        line = LINE.match(text, at)
-        assert line is not None
-        at = line.end()
-        if at >= len(text):
-            return
-        separator = separator_of(text[at:], ended, name) if text[at:].strip() else ","
-        below = records(text[at:], separator, 1)
-        cells = below.cells[: len(below.cells) if ended else -1][:LINES]
-        if len(cells) > 1 and cells[0] > 1 and (cells == cells[0]).all():
-            if cells[0] != counts[0]:
-                advice = "remove it if it is a title"
-                if counts[0] == cells[0] - 1 and (counts[1:] == cells[0]).all():
-                    rows = zip(below.starts, below.ends[: len(cells)])
-                    empty = all(
-                        not split(text[at + begin : at + end], separator)[-1] for begin, end in rows
-                    )
-                    advice = "name the first column if it holds row names"
-                    advice = f"remove the {separator!r} at the end of each row" if empty else advice
-                raise DataError(
-                    f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows"
-                    f" below have {cells[0]}; correct it, or {advice}"
-                )
-            return
+    advice = "remove it if it is a title"
+    if above == 1 and counts[0] == width - 1:
+        advice = "name the first column if it holds row names, or remove separators at row ends"
+    raise DataError(
+        f"{name}, line {line}: it has {_counted(counts[0])}, but the rows below have {width};"
+        f" correct it, or {advice}"
+    )
 
 
 def _counted(cells) -> str:
     return f"{cells} cell{'s' * int(cells != 1)}"
 
 
-# ---------------------------------------------------------------------- records
+def _separator_of(text: bytes, name: str) -> str:
+    """The separator of a text that begins with its first record."""
+    first = re.match(rb"[^\r\n]*[\r\n]*", text)
+    assert first is not None
+    head = text[: max(HEAD, first.end())]
+    whole = [line for line in _LINE_END.split(head) if line.strip(b" ")]
+    whole = whole[:-1] if len(whole) > 1 and not head.endswith((b"\n", b"\r")) else whole
+    lines = [_QUOTED.sub('""', line.decode("utf-8", "replace")) for line in whole[:_LINES]] or [""]
+    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
+    there = [mark for mark, own in counts.items() if own[0]]
+    alike = [mark for mark in there if len(set(counts[mark])) == 1]
+    if not alike and set(there) <= {"\t"}:
+        if _ENTRY.match("".join(lines[0].split()[1:2])):
+            raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
+        if _is_spaced(lines):
+            return SPACED
+    cells = [cell.strip() for line in lines for cell in line.split(";")]
+    # all commas are decimal commas
+    if (
+        ";" in alike
+        and "," in there
+        and all(_COMMA_NUMBER.fullmatch(cell) for cell in cells if "," in cell)
+    ):
+        return ";"
+    return max(alike or there or ",", key=lambda mark: counts[mark][0])
 
+
+def _is_spaced(lines) -> bool:
+    """Whether lines are cells separated by spaces: equally many in each, and none a LIBSVM
+    entry.
+    """
+    words = [_SPACED_CELL.findall(line.strip()) for line in lines[:_LINES]]
+    if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
+        del words[0]  # a header without a name for the row names, reported by its line
+    return (
+        len(words[0]) > 1
+        and all(len(own) == len(words[0]) for own in words)
+        and not any(_ENTRY.match(own[1]) for own in words)
+    )
+
+
+def split(record: bytes, separator: str) -> list[str]:
+    """The cells of a record, without surrounding spaces."""
+    text = record.decode("utf-8", "backslashreplace")
+    if separator == SPACED:
+        return [
+            next(csv.reader([cell], delimiter="\t"))[0] if cell[0] == '"' else cell
+            for cell in _SPACED_CELL.findall(text)
+        ]
+    if '"' not in text:
+        return [cell.strip() for cell in text.split(separator)]
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    return [cell.strip() for row in rows for cell in row]
+
+
+# ---------------------------------------------------------------------- records
 
 # The position of a character in a cell: before it, in it, in its quotes, after a quote within
 # these.
@@ -324,133 +381,46 @@ _BEFORE, _INSIDE, _QUOTES, _AFTER = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True)
-def _next_state(c, state, separator):
-    """The state after a character that does not end the line."""
-    if state == _QUOTES:
-        return _AFTER if c == 34 else _QUOTES
-    if c == separator or (separator == 32 and c == 9):
-        return _BEFORE
-    if c == 34 and state != _INSIDE:
-        return _QUOTES
-    if c == 32 and state == _BEFORE:
-        return _BEFORE  # blanks before a cell are not part of it
-    return _INSIDE
-
-
-@njit(cache=True, nogil=True)
-def _cell_end(text, at, separator):
-    """The end of the cell that contains `at`, outside of quotes; a quote there is an ordinary
-    character.
-    """
-    other = 9 if separator == 32 else separator
-    while at < len(text):
-        c = text[at]
-        if c == separator or c == other or c == 10 or c == 13:
-            break
-        at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _look(text, at, separator, padded, column):
-    """Record in `padded`, see Records, the cell at `at` if it is the column's first cell of two or
-    more digits with a leading 0.
-    """
-    begin, size = at, len(text)
-    if column >= len(padded) or padded[column, 1] > 0 or at + 1 >= size or text[at] != 48:
-        return
-    while at < size and 48 <= text[at] <= 57:
-        at += 1
-    end, at = at, _behind_blanks(text, at, size, separator)
-    closed = at == size or text[at] == separator or text[at] == 10 or text[at] == 13
-    if end - begin > 1 and (closed or (separator == 32 and text[at] == 9)):
-        padded[column] = begin, end
-
-
-@njit(cache=True, nogil=True)
-def _behind_line_end(text, at):
-    """(Start of the line that follows the line end before `at`, whether that end is a lone carriage
-    return).
-    """
-    if text[at - 1] != 13:
-        return at, False
-    if at < len(text) and text[at] == 10:
-        return at + 1, False
-    return at, True
-
-
-@njit(cache=True, nogil=True)
-def _records(text, separator, starts, ends, cells, lines, line, skipped, padded):
+def _records(text, separator, starts, ends, cells, lines, line):
     """Where the records of `text` begin and end, the number of cells of each, and its line.
 
-    padded: for each of its columns, receives the start and end of the first cell of digits with a
-    leading 0, after the skipped records. Returns (records, the end of the last one closed by a line
-    end, the line there, whether the rest is inside quotes, whether there are blank lines or lone
-    carriage returns).
+    Returns (records, the end of the last one closed by a line end, the line there, whether the rest
+    is inside quotes, whether there are blank lines or lone carriage returns).
     """
-    count, at, size = 0, 0, len(text)
-    done, done_line, odd = 0, line, False
-    spaced, looked = separator == 32, len(padded) > 0
-    least = 0 if spaced else 1  # cells of a blank line
-    while at < size:
-        start, start_line, fields, state = at, line, least, _BEFORE
-        closed, stop = False, size
-        while at < size:
-            c, before = text[at], state
-            at += 1
-            if before != _QUOTES and (c == 10 or c == 13):
-                line, stop, closed = line + 1, at - 1, True
-                at, alone = _behind_line_end(text, at)
-                odd |= alone
-                break
-            state = _next_state(c, before, separator)
-            if before == _QUOTES:
-                line += c == 10
-            elif spaced:
-                fields += (before == _BEFORE) & (state != _BEFORE)
-            else:
-                fields += c == separator
-            if state == _INSIDE:
-                # one test for both characters: the branch is unpredictable
-                if looked and at < size and (c == 48) & (text[at] >= 48) & (text[at] <= 57):
-                    if (before == _BEFORE) & (count >= skipped):
-                        _look(text, at - 1, separator, padded, fields - 1)
-                at = _cell_end(text, at, separator)
-            elif (c == 34) & (before == _BEFORE) & (count >= skipped):
-                _look(text, at, separator, padded, fields - 1)
-        if fields > least or state != _BEFORE:
-            starts[count], ends[count], cells[count], lines[count] = start, stop, fields, start_line
-            count += 1
-        else:
-            odd = True
-        if closed:
-            done, done_line = at, line
-    return count, done, done_line, state == _QUOTES and not closed, odd
-
-
-@njit(cache=True, nogil=True)
-def _rewritten(text, starts, ends, spaced, separator, out):
-    """The records, each closed by a line feed, concatenated in `out`; if spaced, with one
-    `separator` between their cells.
-    """
-    place = 0
-    for record in range(len(starts)):
-        state, begun = _BEFORE, False
-        for at in range(starts[record], ends[record]):
-            c = text[at]
-            if spaced:
-                before, state = state, _next_state(c, state, 32)
-                if state == _BEFORE:
+    count, start, start_line, size = 0, 0, line, len(text)
+    spaced = separator == 32
+    blank = 0 if spaced else 1  # cells of a blank line
+    fields, state, done, done_line, odd = blank, _BEFORE, 0, line, False
+    for at in range(size + 1):
+        c = text[at] if at < size else 10
+        if state == _QUOTES and at < size:
+            state = _AFTER if c == 34 else _QUOTES
+            line += c == 10
+        elif c == 10 or c == 13:
+            if c == 13 and at + 1 < size:
+                if text[at + 1] == 10:
                     continue
-                if before == _BEFORE and begun:
-                    out[place] = separator
-                    place += 1
-                begun = True
-            out[place] = c
-            place += 1
-        out[place] = 10
-        place += 1
-    return place
+                odd = True
+            if fields > blank or state != _BEFORE:
+                starts[count], cells[count], lines[count] = start, fields, start_line
+                ends[count] = at - 1 if c == 10 and at > start and text[at - 1] == 13 else at
+                count += 1
+            elif start < size:
+                odd = True
+            if at < size:
+                line += 1
+                start, start_line, done, done_line = at + 1, line, at + 1, line
+                fields, state = blank, _BEFORE
+        elif c == separator or (spaced and c == 9):
+            fields += not spaced
+            state = _BEFORE
+        elif c == 34 and state != _INSIDE:
+            fields += spaced and state == _BEFORE
+            state = _QUOTES
+        elif c != 32 or state != _BEFORE:  # blanks before a cell are not part of it
+            fields += spaced and state == _BEFORE
+            state = _INSIDE
+    return count, done, done_line, state == _QUOTES, odd
 
 
 class Records(NamedTuple):
@@ -458,9 +428,7 @@ class Records(NamedTuple):
     cells, its line.
 
     end: the end of those closed by a line end, and the line there; open: whether the rest is inside
-    quotes; odd: whether there are blank lines, or lone carriage returns. padded: for each requested
-    column, start and end of the first cell of digits with a leading 0, such as 007; (0, 0) for
-    none.
+    quotes; odd: whether there are blank lines, or lone carriage returns.
     """
 
     starts: np.ndarray
@@ -471,31 +439,17 @@ class Records(NamedTuple):
     line: int
     open: bool
     odd: bool
-    padded: np.ndarray
 
 
-def records(raw, separator: str, line: int = 1, skipped: int = 0, n_columns: int = 0) -> Records:
-    """The records in raw, whose first line has that number; those from `end` on are incomplete.
-
-    n_columns: number of columns to check for cells with a leading 0, after the skipped records.
-    """
+def records(raw, separator: str, line: int = 1) -> Records:
+    """The records in raw, whose first line has that number; those from `end` on are incomplete."""
     text = np.frombuffer(raw, np.uint8)
     most = int(np.count_nonzero(text == 10) + np.count_nonzero(text == 13)) + 1
     starts, ends, cells, lines = (np.empty(most, np.int64) for _ in range(4))
-    padded = np.zeros((n_columns, 2), np.int64)
-    count, end, at, inside, odd = _records(
-        text, ord(separator), starts, ends, cells, lines, line, skipped, padded
-    )
+    count, end, at, inside, odd = _records(text, ord(separator), starts, ends, cells, lines, line)
+    rows = slice(count)
     return Records(
-        starts[:count],
-        ends[:count],
-        cells[:count],
-        lines[:count],
-        int(end),
-        int(at),
-        bool(inside),
-        bool(odd),
-        padded,
+        starts[rows], ends[rows], cells[rows], lines[rows], int(end), int(at), inside, odd
     )
 
 
@@ -518,54 +472,34 @@ def parse(
         raise _binary(shape.name)
     raw = raw.removesuffix(_END)
     encodings.check(raw, shape.name, line)
-    header = first and shape.header
-    found = records(raw, shape.separator, line, int(header), len(shape.names))
-    starts, ends, cells, lines = found[:4]
+    found = records(raw, shape.separator, line)
+    skipped = int(first and shape.header)
+    starts, ends, cells, lines = (own[skipped:] for own in found[:4])
     if found.open:
-        raise DataError(f"{shape.name}, line {lines[-1]}: a quote opens there and is never closed")
-    if header:
-        starts, ends, cells, lines = starts[1:], ends[1:], cells[1:], lines[1:]
+        raise DataError(
+            f"{shape.name}, line {found.lines[-1]}: a quote opens there and is never closed"
+        )
     if not len(cells):
         return None
-    if shape.header:
-        _check_repeated(raw, shape, starts, ends, lines)
     if (cells != len(shape.names)).any():
         row = int(np.argmax(cells != len(shape.names)))
-        start = starts[row]
-        comment = "; remove it if it is a comment" if raw[start : start + 1] == b"#" else ""
+        comment = "; remove it if it is a comment" if raw[starts[row]] == ord("#") else ""
         raise DataError(
             f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the previous rows"
             f" have {len(shape.names)}{comment}"
         )
+    raw, starts, ends = raw[starts[0] :], starts - starts[0], ends - starts[0]
+    padded = _padded(raw, starts, shape.separator)
+    if found.odd:  # pandas misreads some
+        raw = b"".join(raw[a:b] + b"\n" for a, b in zip(starts, ends))
     decimal = _DECIMAL.get(shape.separator)
-    dotted = _dotted(raw, shape, starts, ends) if decimal == "," else {}
-    padded = {
-        position: raw[begin:end].decode("ascii")
-        for position, (begin, end) in enumerate(found.padded.tolist())
-        if end
-    }
-    separator = shape.separator
-    if found.odd or separator == SPACED:
-        out = np.empty(len(raw) + len(starts), np.uint8)
-        separator = "\t" if separator == SPACED else separator
-        size = _rewritten(
-            np.frombuffer(raw, np.uint8),
-            starts,
-            ends,
-            shape.separator == SPACED,
-            ord(separator),
-            out,
-        )
-        raw = out[:size].tobytes()
-    elif starts[0]:
-        raw = raw[starts[0] :]
-    columns = _cells(raw, shape, separator, forced)
+    columns, dotted = _cells(raw, shape, forced)
     if len(columns[0]) != len(cells):
         raise DataError(
             f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes are ambiguous; double"
             " each quote inside a cell"
         )
-    return Table(
+    table = Table(
         shape.name,
         list(shape.names),
         shape.header,
@@ -577,141 +511,44 @@ def parse(
         padded=padded,
         texts=True,
     )
+    if shape.header:
+        _check_repeated(table)
+    return table
 
 
-def _check_repeated(raw, shape, starts, ends, lines):
+def _check_repeated(table: Table) -> None:
     """Raise an error for a row that repeats the header, as in concatenated files."""
-    if not shape.first:
-        return
-    text, head = np.frombuffer(raw, np.uint8), np.frombuffer(shape.first, np.uint8)
-    separator = 0 if shape.separator == SPACED else ord(shape.separator)
-    row, cells = -1, split(shape.first, shape.separator)
-    while (row := _like_header(text, starts, ends, separator, head, row + 1)) >= 0:
-        own = split(raw[starts[row] : ends[row]].removeprefix(_MARK), shape.separator)
-        if own[: len(cells)] == cells and not any(own[len(cells) :]):
-            raise DataError(
-                f"{shape.name}, line {lines[row]}: it repeats the header; remove it, or use"
-                " --no-header if it is a row"
-            )
+    same = np.ones(table.n_rows, bool)
+    for name, column in zip(table.names, table.columns):
+        if isinstance(column, Words):
+            like = [value.lstrip("\ufeff") == name for value in column.values]
+            same &= np.array([*like, False])[column.codes]
+        else:
+            same &= column == float(name) if is_number(name) else False
+        if not same.any():
+            return
+    raise DataError(
+        f"{table.place(int(np.argmax(same)))}: it repeats the header; remove it, or use"
+        " --no-header if it is a row"
+    )
 
 
-@njit(cache=True, nogil=True)
-def _behind_blanks(text, at, end, separator):
-    """The position after the blanks and quotes at `at`; a separator is not a blank."""
-    while (
-        at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9) and text[at] != separator
-    ):
-        at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _like_header(text, starts, ends, separator, head, first):
-    """The first record from `first` on with the text of `head`, ignoring blanks, quotes, a leading
-    mark and trailing separators; else -1.
-    """
-    for row in range(first, len(starts)):
-        at, end, place, same = starts[row], ends[row], 0, True
-        if end - at > 2 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
-            at += 3
-        while same:
-            at = _behind_blanks(text, at, end, separator)
-            place = _behind_blanks(head, place, len(head), separator)
-            if place >= len(head):
-                while at < end and text[at] == separator:
-                    at = _behind_blanks(text, at + 1, end, separator)
-                if at == end:
-                    return row
-                break
-            same = at < end and text[at] == head[place]
-            at, place = at + 1, place + 1
-    return -1
-
-
-def _dotted(raw, shape, starts, ends) -> dict[int, str]:
-    """The `dotted` information of a Table, about dots in the cells of complete records."""
-    if b"." not in raw:
-        return {}
-    kinds, places = np.zeros(len(shape.names), np.int8), np.zeros((len(shape.names), 2), np.int64)
-    _find_dots(np.frombuffer(raw, np.uint8), starts, ends, ord(shape.separator), kinds, places)
-    cells = {
-        int(position): raw[slice(*places[position])].decode("ascii")
-        for position in np.flatnonzero(kinds == 1)
-    }
-    return cells | {int(position): "" for position in np.flatnonzero(kinds == 2)}
-
-
-@njit(cache=True, nogil=True)
-def _find_dots(text, starts, ends, separator, kinds, places):
-    """For each column: whether no cell has a dot (0), all dots may mark thousands (1), the first at
-    `places`, or not (2).
-    """
-    for record in range(len(starts)):
-        column, begin, quoted, dots = 0, starts[record], False, False
-        for at in range(starts[record], ends[record] + 1):
-            c = separator if at == ends[record] else text[at]
-            if c == 34:
-                quoted = not quoted
-            elif c == 46:
-                dots = True
-            elif c == separator and (not quoted or at == ends[record]):
-                if dots and column < len(kinds) and kinds[column] != 2:
-                    low, high = _trimmed(text, begin, at)
-                    if not _is_grouped(text, low, high):
-                        kinds[column] = 2
-                    elif kinds[column] == 0:
-                        kinds[column] = 1
-                        places[column] = low, high
-                column, begin, dots = column + 1, at + 1, False
-
-
-@njit(cache=True, nogil=True)
-def _trimmed(text, low, high):
-    """The start and end of a cell without surrounding blanks and quotes."""
-    while low < high and (text[low] == 32 or text[low] == 34):
-        low += 1
-    while low < high and (text[high - 1] == 32 or text[high - 1] == 34):
-        high -= 1
-    return low, high
-
-
-@njit(cache=True, nogil=True)
-def _is_grouped(text, low, high):
-    """Whether a cell is an integer with dots that mark thousands, such as 12.345."""
-    if low < high and (text[low] == 43 or text[low] == 45):
-        low += 1
-    if (high - low) % 4 == 0 or low >= high or text[low] == 48:
-        return False
-    for at in range(low, high):
-        if (high - at) % 4 == 0:
-            if text[at] != 46:
-                return False
-        elif not 48 <= text[at] <= 57:
-            return False
-    return True
-
-
-def _cells(raw, shape, separator, forced) -> list:
+def _cells(raw: bytes, shape: Dialect, forced) -> tuple[list, dict[int, str]]:
+    """The columns of complete records, and `dotted` of a Table."""
     if raw.startswith(_MARK):
         # within a text it is part of a cell, but pandas removes it at the beginning
         raw = _MARK + raw
+    places, commas = range(len(shape.names)), shape.separator == ";"
 
-    def read(words, doubtful=()):
-        everywhere = list(ABSENT)
-        absent: list[str] | dict[int, list[str]] = everywhere
-        if doubtful:
-            clear = [word for word in ABSENT if word != DOUBTFUL]
-            absent = {
-                position: clear if position in doubtful else everywhere
-                for position in range(len(shape.names))
-            }
+    def read(words, absent, only=None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return lazy.pandas.read_csv(
                 io.BytesIO(raw),
-                sep=separator,
+                sep=r"\s+" if shape.separator == SPACED else shape.separator,
                 header=None,
-                names=range(len(shape.names)),
+                names=places,
+                usecols=only,
                 dtype=dict.fromkeys(words, str),
                 keep_default_na=False,
                 na_values=absent,
@@ -723,34 +560,59 @@ def _cells(raw, shape, separator, forced) -> list:
                 skip_blank_lines=False,
             )
 
+    dotted = {}
     try:
-        frame = read(forced)
-        # booleans must keep their spelling
-        truths = [position for position in frame.columns if _is_truth(frame[position])]
-        doubtful = _gaps_in_words(frame) if DOUBTFUL.encode() in raw else set()
-        frame = read({*forced, *truths}, doubtful) if truths or doubtful else frame
+        frame = read(forced, {place: list(() if place in forced else ABSENT) for place in places})
+        doubtful = DOUBTFUL.encode() in raw
+        lossy = {
+            place
+            for place in set(places) - forced
+            if _is_truth(frame[place])
+            or (doubtful and frame[place].dtype.kind not in "iuf" and frame[place].isna().any())
+        }
+        dots = commas and b"." in raw
+        if lossy or dots:
+            words = sorted(places if dots else lossy)
+            text = read(words, [], words)
+            frame = frame.drop(columns=lossy).join(text[sorted(lossy)])
+            dotted = _dotted(text) if dots else {}
     except (ValueError, OverflowError) as error:  # pandas' own exceptions are ValueErrors
         raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
-    return [
-        _column(frame[position], position in forced, shape.separator == ";")
-        for position in frame.columns
-    ]
-
-
-def _gaps_in_words(frame) -> set:
-    """The columns of words that have missing cells."""
-    return {
-        position
-        for position in frame.columns
-        if frame[position].dtype.kind not in "iufb" and frame[position].isna().any()
-    }
+    return [_column(frame[place], place in forced, commas) for place in places], dotted
 
 
 def _is_truth(series) -> bool:
+    """Whether pandas read booleans, whose spelling is lost."""
     return series.dtype.kind == "b" or (
         series.dtype == object
         and lazy.pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
     )
+
+
+def _dotted(text) -> dict[int, str]:
+    """`dotted` of a Table, for a frame of texts."""
+    found = {}
+    for place in text.columns:
+        cells = text[place].str.strip()
+        cells = cells[cells.str.contains(".", regex=False)]
+        if len(cells):
+            found[place] = cells.iloc[0] if cells.str.fullmatch(_DOTTED_CELL).all() else ""
+    return found
+
+
+def _padded(raw: bytes, starts: np.ndarray, separator: str) -> dict[int, str]:
+    """`padded` of a Table, for complete records with these starts."""
+    text = np.frombuffer(raw + b"\n", np.uint8)
+    zeros = np.flatnonzero(text[:-1] == ord("0"))
+    digit = (text[zeros + 1] >= ord("0")) & (text[zeros + 1] <= ord("9"))
+    found: dict[int, str] = {}
+    for at in zeros[digit & _BORDER[text[zeros - 1]]][:_MOST_PADDED].tolist():
+        cell = _PADDED_CELL.match(raw, at)
+        above = raw[starts[np.searchsorted(starts, at, "right") - 1] : at].removesuffix(b'"')
+        before = split(above + b"0", separator)
+        if cell is not None and before[-1] == "0":
+            found.setdefault(len(before) - 1, cell[1].decode())
+    return found
 
 
 def _column(series, forced: bool, commas: bool):
@@ -781,7 +643,7 @@ def numbers_of(values, commas) -> list[float] | None:
 def _are_numbers(values, commas) -> bool:
     """Whether all are plain numbers, or have decimal commas that can't mark thousands."""
     if not all(
-        is_number(value) or value in ABSENT or (commas and COMMA_NUMBER.fullmatch(value))
+        is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value))
         for value in values
     ):
         return False
@@ -835,10 +697,7 @@ def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
         if more and end == len(rest) and rest.endswith(b"\r"):
             continue  # its line feed may follow
         if more and len(rest) - end > LONGEST_RECORD:
-            raise DataError(
-                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes, the"
-                " maximum for a row; is a quote unclosed?"
-            )
+            raise _too_long(shape.name, found.line)
         end = end if more else len(rest)
         raw, rest = rest[:end], rest[end:]
         begun = not (len(found.starts) and found.starts[0] < end)

@@ -38,7 +38,6 @@ _KINDS = {
     "constant": ("constant", "constant"),
     "ignored": ("ignored", "ignored"),
 }
-_PART = 1 << 20  # numbers inspected at a time
 # Common names of row-number columns.
 _ID_NAME = re.compile(
     r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row["
@@ -408,8 +407,7 @@ class Learner:
         if seen.words is not None or self.n_rows < LEAST_COUNTED:
             return False
         if self.table.unnamed(position):
-            assert seen.different is not None  # an unnamed column is watched
-            return seen.different.whole
+            return seen.whole
         return seen.counting.dense(self.n_rows) or (
             self._named_as_id(position) and seen.all_different(self.n_rows) is not False
         )
@@ -670,58 +668,6 @@ class _Counting:
         return self.grows and self.first is not None and self.last - self.first < 2 * n_rows
 
 
-class _Different:
-    """Whether the numbers of a column are distinct integers, processed in parts without storing
-    them.
-    """
-
-    def __init__(self):
-        self.whole, self.repeated, self.low, self.high, self.total = True, False, np.inf, -np.inf, 0
-
-    def update(self, values):
-        if not self.whole or not len(values):
-            return
-        self.whole = bool((values == np.floor(values)).all())
-        self.repeated = self.repeated or len(np.unique(values)) < len(values)
-        self._join(values.min(), values.max(), _scattered(values))
-
-    def merge(self, other):
-        self.whole, self.repeated = self.whole and other.whole, self.repeated or other.repeated
-        self._join(other.low, other.high, other.total)
-
-    def _join(self, low, high, total):
-        self.low, self.high, self.total = (
-            min(self.low, low),
-            max(self.high, high),
-            (self.total + total) % 2**64,
-        )
-
-    def all(self, count) -> bool | None:
-        """Whether `count` numbers are distinct; None if only the numbers themselves would
-        decide.
-        """
-        room = self.high - self.low + 1
-        if not self.whole or self.repeated or room < count:
-            return False
-        if room > count or max(abs(self.low), abs(self.high)) >= 2.0**53:
-            return None
-        parts = (
-            np.arange(start, min(start + _PART, self.high + 1))
-            for start in np.arange(self.low, self.high + 1, _PART)
-        )
-        return sum(map(_scattered, parts)) % 2**64 == self.total  # otherwise a number is missing
-
-
-def _scattered(values) -> int:
-    """The sum, modulo 2**64, of a hash of each number: equal for the same numbers in any order,
-    almost never for others.
-    """
-    keys = (values + 0.0).view(np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
-    return int((keys ^ (keys >> np.uint64(31))).sum(dtype=np.uint64))
-
-
 class _Seen:
     """The statistics of a column.
 
@@ -742,7 +688,8 @@ class _Seen:
             declared,
             typed,
         )
-        self.different = _Different() if watched else None
+        # of a watched column: whether its numbers are integers, and whether a part repeats one
+        self.watched, self.whole, self.repeated = watched, True, False
         self.low, self.high = np.inf, -np.inf  # of numbers
 
     @property
@@ -760,8 +707,9 @@ class _Seen:
             self.total += float(np.nansum(values))
             self.counting.update(values)
             self.flags = self.flags and all(_flags(part) for part in (values[:32], values))
-            if self.different is not None:
-                self.different.update(values)
+            if self.watched and self.whole and len(values):
+                self.whole = bool((values == np.floor(values)).all())
+                self.repeated = self.repeated or len(np.unique(values)) < len(values)
             if self.kept is not None:
                 self.kept.append(values)
             return
@@ -792,8 +740,7 @@ class _Seen:
         )
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.counting.merge(other.counting)
-        if self.different is not None:
-            self.different.merge(other.different)
+        self.whole, self.repeated = self.whole and other.whole, self.repeated or other.repeated
         self.kinds, self.places = other.kinds | self.kinds, other.places | self.places
         for word, count in (other.words or {}).items():
             assert self.words is not None  # both have the same types of columns
@@ -812,7 +759,10 @@ class _Seen:
         if self.counting.grows:
             return True
         if self.kept is None:
-            return False if self.different is None else self.different.all(self.count)
+            room = self.high - self.low + 1
+            if not (self.watched and self.whole) or self.repeated or room < self.count:
+                return False
+            return True if room == self.count else None  # parts may share a number
         if not all((values == np.floor(values)).all() for values in self.kept):
             return False
         return len(np.unique(np.concatenate(self.kept))) == n_rows

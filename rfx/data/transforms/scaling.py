@@ -192,8 +192,8 @@ class Scaler:
 
     @classmethod
     def of_parts(cls, kind, survey):
-        """`fit` for a kind without a column transform, from the PartSurvey (rfx.data.survey_parts)
-        of the rows.
+        """`fit` for a kind without a column transform, from the PartSurvey (rfx.data.survey) of the
+        rows.
         """
         _checked(kind, KINDS, "scaling")
         if kind == "none":

@@ -5,6 +5,7 @@ number of invalid UTF-8.
 import codecs
 import io
 
+from rfx.data import archives
 from rfx.errors import DataError, UsageError
 
 # UTF-32's mark begins with UTF-16's.
@@ -84,7 +85,7 @@ def opened(handle, name: str, encoding: str | None = None):
         handle.seek(length)
         rest = handle
     else:
-        rest = _Joined(head[length:], handle)
+        rest = archives.joined(head[length:], handle)
     if found == "utf-8":
         return rest
     return io.BufferedReader(_Recoded(rest, name, found), _PIECE)
@@ -148,36 +149,6 @@ def is_utf8(handle) -> tuple[bool, bool]:
     except UnicodeDecodeError:
         return False, False
     return True, ascii_only
-
-
-class _Joined:
-    """Bytes already read from a handle, followed by the rest of it, without copying large data."""
-
-    def __init__(self, head, rest):
-        self._head, self._rest = head, rest
-
-    def read(self, count=-1):
-        if not self._head:
-            return self._rest.read(count)
-        end = len(self._head) if count is None or count < 0 else count
-        data, self._head = self._head[:end], self._head[end:]
-        return (
-            data
-            if len(data) == count
-            else data + self._rest.read(count if count is None or count < 0 else count - len(data))
-        )
-
-    def seekable(self):
-        return False
-
-    def close(self):
-        self._rest.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 class _Recoded(io.RawIOBase):

@@ -286,61 +286,39 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
     Raises DataError if the text and the training file differ so that rows or columns would be
     confused.
     """
-    names, cells = {column.name for column in schema.columns}, found.cells
-    if schema.named and names <= set(cells):
-        return True if reading.header is None else reading.header
+    cells, names = found.cells, [column.name for column in schema.columns]
     if reading.header is not None:
         return reading.header
-    shift = (
-        schema.target[1]
-        if schema.target is not None and len(cells) == schema.size - 1
-        else schema.size
-    )
-    places = [column.position - (column.position > shift) for column in schema.columns]
-    known = [
-        cells[place] in (column.categories or ())
-        for place, column in zip(places, schema.columns)
-        if place < len(cells)
-    ]
-    if schema.named:
-        return _is_named_header(found, schema, any(known))
-    guess = found.guess()
-    if (
-        any(known)
-        or not (guess.header or guess.doubt)
-        or (guess.doubt and any(map(is_value, cells)))
+    if schema.named and (
+        set(names) <= set(cells) or any(name in cells and not is_value(name) for name in names)
     ):
-        return False
-    raise DataError(
-        f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model"
-        " was trained on a file without one; remove the line"
+        return True
+    lacking = schema.target is not None and len(cells) == schema.size - 1
+    shift = schema.target[1] if schema.target is not None and lacking else schema.size
+    below = dict(enumerate(cells))
+    known = any(
+        below.get(column.position - (column.position > shift)) in (column.categories or ())
+        for column in schema.columns
     )
-
-
-def _is_named_header(found: csvtext.Sample, schema: Schema, known: bool) -> bool:
-    """Whether a CSV text begins with a header, for a model whose column names are not all in its
-    first line.
-
-    known: whether a cell of that line is a category of the model. Raises DataError if the line is
-    ambiguous.
-    """
-    cells = found.cells
-    if any(column.name in cells and not is_value(column.name) for column in schema.columns):
+    guess, start = found.guess(), f"{found.name}, line {found.line}: it"
+    if schema.named and guess.header and not known:
         return True
-    guess = found.guess()
-    if guess.header and not known:
-        return True
-    if guess.doubt and not known:
+    if schema.named and guess.doubt and not known:
         raise DataError(
-            f"{found.name}, line {found.line}: it may be a header or a row"
-            f" ({', '.join(cells):.80}); add the model's header above the rows:"
-            f" {found.separator.join(column.name for column in schema.columns):.200}"
+            f"{start} may be a header or a row ({', '.join(cells):.80}); add the model's header"
+            f" above the rows: {found.separator.join(names):.200}"
         )
-    log.warning(
-        "%s does not begin with the model's header, so its columns are read in the order of the"
-        " training file",
-        found.name,
-    )
+    if schema.named:
+        log.warning(
+            "%s does not begin with the model's header, so its columns are read in the order of the"
+            " training file",
+            found.name,
+        )
+    elif not known and (guess.header or (guess.doubt and not any(map(is_value, cells)))):
+        raise DataError(
+            f"{start} is a header ({', '.join(cells):.80}), but the model was trained on a file"
+            " without one; remove the line"
+        )
     return False
 
 

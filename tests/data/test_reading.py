@@ -507,7 +507,7 @@ def test_a_registry_names_the_encoding_of_its_files(tmp_path, capfd, monkeypatch
     (tmp_path / "own.toml").write_bytes(
         '[mine]\ntrain = "f.csv"\ntitle = "thé"\n'.encode("latin-1")
     )
-    assert "own.toml, line 3: it is not text in UTF-8; save it in that encoding" in refused(
+    assert "own.toml is not text in UTF-8; save it in that encoding" in refused(
         capfd, "train", *FAST, "--data", "mine"
     )
 

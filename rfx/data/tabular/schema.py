@@ -512,21 +512,15 @@ def _assembled(parts, inputs, n_rows):
                 X[known, at + part[known]] = 1.0
             at += column.width
         return X
-    rows, columns, values, at = [], [], [], 0
+    blocks = []
     for part, column in zip(parts, inputs):
-        if not column.one_hot:
-            own = part.reshape(n_rows, -1)
-            kept, place = np.nonzero(own)
-            value = own[kept, place]
-        else:
-            kept = np.flatnonzero(part >= 0)
-            place, value = part[kept], np.ones(len(kept))
-        rows.append(kept)
-        columns.append(at + place)
-        values.append(value)
-        at += column.width
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    return scipy.sparse.csr_matrix(entries, (n_rows, width), dtype=np.float64)
+        block = part.reshape(n_rows, -1)
+        if column.one_hot:
+            known = np.flatnonzero(part >= 0)
+            entries = np.ones(len(known)), (known, part[known])
+            block = scipy.sparse.csr_matrix(entries, (n_rows, column.width))
+        blocks.append(scipy.sparse.csr_matrix(block, dtype=np.float64))
+    return scipy.sparse.hstack(blocks, "csr")
 
 
 def encode_labels(table: Table, position: int, labels: list[str] | None):

@@ -235,7 +235,7 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
         return None
     separator = separator or said
     mark, line = (
-        separator or _separator_of(raw[start:], name),
+        separator or _separator_of(raw[start:], ended, name),
         1 + len(_LINE_END.findall(raw[:start])),
     )
     found = records(raw[start:], mark, line)
@@ -250,14 +250,14 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
     if comments and (not count or _is_record(comments[-1][2], mark, found.cells[0])):
         start, line, _ = comments.pop()
         found, count = records(raw[start:], mark, line), count + 1
-    if separator is None:
-        _check_title(found.cells[:count][:_LINES].tolist(), found.lines[0], name)
     most = 2 + min(ROWS, max(2, CELLS // int(found.cells[0])))
     # concatenated files may have a mark before a record
     cells, *rows = [
         split(raw[start + begin : start + end].removeprefix(_MARK), mark)
         for begin, end in zip(found.starts[:most], found.ends[:count])
     ]
+    if separator is None:
+        _check_title([cells, *rows][:_LINES], mark, f"{name}, line {found.lines[0]}")
     rows = [row for row in rows if len(row) == len(cells)]
     return Sample(name, mark, cells, rows, start, int(found.lines[0]), _notes(comments, name))
 
@@ -298,18 +298,21 @@ def _notes(comments, name) -> tuple[str, ...]:
     return (f"lines {first} to {last} of {name} begin with # and are ignored",)
 
 
-def _check_title(counts: list[int], line: int, name: str) -> None:
+def _check_title(rows: list[list[str]], separator: str, place: str) -> None:
     """Reject a text whose first records have another number of cells than all later ones."""
+    counts = list(map(len, rows))
     width = counts[-1]
     above = next(number for number in range(len(counts)) if set(counts[number:]) == {width})
     if counts[0] == width or width == 1 or above > 10 or len(counts) < above + 2:
         return
     advice = "remove it if it is a title"
     if above == 1 and counts[0] == width - 1:
-        advice = "name the first column if it holds row names, or remove separators at row ends"
+        advice = "name the first column if it holds row names"
+        if not any(row[-1] for row in rows[1:]):
+            advice = f"remove the {separator!r} at the end of each row"
     raise DataError(
-        f"{name}, line {line}: it has {_counted(counts[0])}, but the rows below have {width};"
-        f" correct it, or {advice}"
+        f"{place}: it has {_counted(counts[0])}, but the rows below have {width}; correct it, or"
+        f" {advice}"
     )
 
 
@@ -317,23 +320,27 @@ def _counted(cells) -> str:
     return f"{cells} cell{'s' * int(cells != 1)}"
 
 
-def _separator_of(text: bytes, name: str) -> str:
+def _separator_of(text: bytes, ended: bool, name: str) -> str:
     """The separator of a text that begins with its first record."""
     first = re.match(rb"[^\r\n]*[\r\n]*", text)
     assert first is not None
     head = text[: max(HEAD, first.end())]
     whole = [line for line in _LINE_END.split(head) if line.strip(b" ")]
-    whole = whole[:-1] if len(whole) > 1 and not head.endswith((b"\n", b"\r")) else whole
+    if len(whole) > 1 and not (ended and len(head) == len(text)):
+        del whole[-1]
     lines = [_QUOTED.sub('""', line.decode("utf-8", "replace")) for line in whole[:_LINES]] or [""]
-    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
+    # a title has no separators
+    titled = not set(lines[0]) & {*_SEPARATORS, '"'}
+    cut = lines[1:] if titled and len(lines) > 1 else lines
+    counts = {mark: [line.count(mark) for line in cut] for mark in _SEPARATORS}
     there = [mark for mark, own in counts.items() if own[0]]
     alike = [mark for mark in there if len(set(counts[mark])) == 1]
     if not alike and set(there) <= {"\t"}:
         if _ENTRY.match("".join(lines[0].split()[1:2])):
             raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
-        if _is_spaced(lines):
+        if _is_spaced(lines) or (titled and _is_spaced(cut)):
             return SPACED
-    cells = [cell.strip() for line in lines for cell in line.split(";")]
+    cells = [cell.strip() for line in cut for cell in line.split(";")]
     # all commas are decimal commas
     if (
         ";" in alike
@@ -519,12 +526,15 @@ def parse(
 def _check_repeated(table: Table) -> None:
     """Raise an error for a row that repeats the header, as in concatenated files."""
     same = np.ones(table.n_rows, bool)
-    for name, column in zip(table.names, table.columns):
+    for position, (name, column) in enumerate(zip(table.names, table.columns)):
+        gone = name in ABSENT or table.unnamed(position)
         if isinstance(column, Words):
             like = [value.lstrip("\ufeff") == name for value in column.values]
-            same &= np.array([*like, False])[column.codes]
+            same &= np.array([*like, gone])[column.codes]
         else:
-            same &= column == float(name) if is_number(name) else False
+            same &= (
+                np.isnan(column) if gone else column == float(name) if is_number(name) else False
+            )
         if not same.any():
             return
     raise DataError(

@@ -69,17 +69,17 @@ def check_method(trainer) -> None:
             f"--solver is {s.solver}, which needs all rows in one process; use --solver rfx"
         )
     for name in trainer.method.searched:
-        word = isinstance(s.get(name), str) and s[name] != AUTO
+        word = isinstance(s.get(name), str) and s.get(name) != AUTO
         word = word and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; use"
+                f"--{name.replace('_', '-')} is {s.get(name)}, which needs all rows in one process; use"
                 " auto or a number"
             )
     for name in ("class_weight", "grow"):
         if s.get(name) is not None:
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process;"
+                f"--{name.replace('_', '-')} is {s.get(name)}, which needs all rows in one process;"
                 " omit it"
             )
 

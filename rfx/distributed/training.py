@@ -73,8 +73,8 @@ def check_method(trainer) -> None:
         word = word and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s.get(name)}, which needs all rows in one process; use"
-                " auto or a number"
+                f"--{name.replace('_', '-')} is {s.get(name)}, which needs all rows in one process;"
+                " use auto or a number"
             )
     for name in ("class_weight", "grow"):
         if s.get(name) is not None:

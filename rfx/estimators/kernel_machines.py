@@ -3,6 +3,7 @@
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 from rfx.methods.block import Block
 from rfx.methods.kernel import Kernel
+from rfx.methods.local import Local
 from rfx.methods.nystrom import Nystrom
 from rfx.methods.rfm import RFM
 
@@ -180,4 +181,48 @@ class RFMRegressor(WeightedRegressor, method=RFM):
     >>> model = RFMRegressor(kernel="laplacian").fit(X[::2], y[::2])
     >>> model.score(X[1::2], y[1::2])
     0.4...
+    """
+
+
+class LocalClassifier(WeightedClassifier, method=Local):
+    """Exact kernel machines in the leaves of a tree (classification).
+
+    Medians along principal directions split the rows; each leaf has a kernel ridge machine whose
+    lambda and metric are chosen by leave-one-out. The cost grows linearly with the number of rows.
+
+    References
+    ----------
+    .. [1] Beaglehole, Holzmüller, Radhakrishnan and Belkin, "xRFM: Accurate, scalable, and
+       interpretable feature learning models for tabular data", 2025.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import LocalClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LocalClassifier(leaf_rows=200, scaling="standard", metric="none").fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+
+class LocalRegressor(WeightedRegressor, method=Local):
+    """Exact kernel machines in the leaves of a tree (regression).
+
+    Medians along principal directions split the rows; each leaf has a kernel ridge machine whose
+    lambda and metric are chosen by leave-one-out. The cost grows linearly with the number of rows.
+
+    References
+    ----------
+    .. [1] Beaglehole, Holzmüller, Radhakrishnan and Belkin, "xRFM: Accurate, scalable, and
+       interpretable feature learning models for tabular data", 2025.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import LocalRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LocalRegressor(leaf_rows=200, scaling="standard", metric="none").fit(X, y)
+    >>> model.score(X, y)
+    0...
     """

@@ -10,6 +10,8 @@ from rfx.compiled import njit
 from rfx.features.random import normals, uniforms
 
 DIRECTION, ORDER = 0, 1
+# Rows from which a principal direction is computed, and its power iterations.
+SAMPLE, ITERATIONS = 4000, 50
 
 
 class Partition:
@@ -61,6 +63,41 @@ class Partition:
                 children[place] = own
         return cls(directions, thresholds, children), blocks
 
+    @classmethod
+    def principal(
+        cls, X, size: int, overlap: float = 0.0, seed: int = 0
+    ) -> tuple["Partition", list[np.ndarray]]:
+        """The partition of the rows X (n, d) by medians along first principal directions, and the
+        rows of each block with those that it shares with its neighbours.
+
+        At each cut the blocks share the fraction `overlap` of the rows around the median. A block
+        has at most `size` rows unless all its rows are equal.
+        """
+        directions: list[np.ndarray] = []
+        thresholds: list[float] = []
+        children: list[list[int]] = []
+        blocks: list[np.ndarray] = []
+        waiting: list[tuple[np.ndarray, tuple[int, int] | None]] = [(np.arange(X.shape[0]), None)]
+        for rows, place in waiting:
+            cut = None if len(rows) <= size else _median_cut(X, rows, overlap, seed)
+            if cut is None:
+                blocks.append(rows)
+                number = -len(blocks)
+            else:
+                number, (direction, threshold, sides) = len(thresholds), cut
+                directions.append(direction)
+                thresholds.append(threshold)
+                children.append([0, 0])
+                waiting += [(part, (number, side)) for side, part in enumerate(sides)]
+            if place is not None:
+                children[place[0]][place[1]] = number
+        shape = (len(thresholds), X.shape[1])
+        return cls(
+            np.array(directions, np.float64).reshape(shape),
+            np.array(thresholds, np.float64),
+            np.array(children, np.int32).reshape(-1, 2),
+        ), blocks
+
     def place(self, X) -> list[np.ndarray]:
         """The row numbers of X (m, d), array or CSR, that go into each block."""
         blocks = [np.empty(0, dtype=np.intp)] * self.n_blocks
@@ -100,6 +137,49 @@ class Partition:
             told.Sign(np.abs(sides).sum(axis=0)),
             told.Scale(np.full(cuts + 1, -1.0), np.full(cuts + 1, 0.5)),
         )
+
+
+def _median_cut(X, rows, overlap: float, seed: int):
+    """(direction, threshold, the rows of both sides); None if all rows are equal."""
+    some = rows[:: max(1, len(rows) // SAMPLE)]
+    sample = X[some].toarray() if sp.issparse(X) else np.asarray(X[some])
+    sample = sample.astype(np.float64)
+    centred = sample - sample.mean(axis=0)
+    candidates = [_first_direction(centred, seed)]
+    # where ties or a sample hide differences, single inputs
+    spread = np.square(centred).sum(axis=0)
+    candidates += [np.eye(len(spread))[k] for k in np.argsort(-spread, kind="stable")[:1]]
+    for direction in candidates:
+        values = _project(X, rows, direction)
+        order = np.sort(values)
+        middle = (order[(len(order) - 1) // 2] + order[len(order) // 2]) / 2
+        if not (values > middle).any():
+            below = order[order < middle]
+            if not len(below):
+                continue
+            middle = (below[-1] + middle) / 2
+        if not (values <= middle).any() or not (values > middle).any():
+            continue
+        share = np.mean(values <= middle)
+        low, high = np.quantile(order, np.clip([share - overlap / 2, share + overlap / 2], 0, 1))
+        lower, upper = values <= max(middle, high), values > min(middle, low)
+        if overlap == 0 or lower.sum() > 0.75 * len(rows) or upper.sum() > 0.75 * len(rows):
+            lower, upper = values <= middle, values > middle
+        return direction, middle, (rows[lower], rows[upper])
+    return None
+
+
+def _first_direction(X: np.ndarray, seed: int) -> np.ndarray:
+    """The first principal direction of centred rows X (n, d), by power iterations."""
+    C = X.T @ X if X.shape[1] <= X.shape[0] else None
+    v = normals(seed, DIRECTION, 0, 1, X.shape[1])[0]
+    for _ in range(ITERATIONS):
+        w = X.T @ (X @ v) if C is None else C @ v
+        norm = np.linalg.norm(w)
+        if norm == 0:
+            return v
+        v = w / norm
+    return v
 
 
 def uniform_blocks(n_rows: int, size: int, seed: int) -> list[np.ndarray]:

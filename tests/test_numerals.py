@@ -10,7 +10,6 @@ from rfx.data.libsvm import sequences
 from rfx.errors import DataError, UsageError
 from rfx.options import LabelWeights, Option, Path, Widths
 from rfx.plans.plan import matches
-from rfx.records import result
 from rfx.records.run import Run
 
 # int() and float() accept these, rfx does not
@@ -46,9 +45,6 @@ def test_nothing_reads_a_number_that_only_python_has(text, tmp_path):
         lambda: Path.values(f"1000:1:{text}"),
         lambda: LabelWeights.values(f"a:{text}"),
         lambda: Widths.values(f"5,{text}"),
-        lambda: result.whole(text),
-        lambda: result.real(text),
-        lambda: result.certificate(text),
     ):
         with pytest.raises(ValueError):
             read()

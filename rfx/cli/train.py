@@ -291,10 +291,9 @@ def command(
 ):
     """Train a method on a data set or a file; print the score, and write the model and the row.
 
-    The score is computed on the test rows: those of --test, else of the data set. Without test
-    rows, it is computed on training rows held out by --cv or --holdout, else on a fifth of them, or
-    on folds if they are few. No choice of an option sees the rows of the score. The model is fitted
-    to all training rows.
+    The score is that of the test rows: those of --test, else of the data set. Without test rows, it
+    is that of training rows held out by --cv or --holdout, else of a fifth of them, or of folds.
+    No choice of an option sees these rows. The model is fitted to all training rows.
 
     \b
     rfx train --data people.csv --target income --split 0.8 --model m.npz

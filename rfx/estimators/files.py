@@ -144,6 +144,9 @@ def _recall(estimator, trained, known):
     if trained.classes is not None:
         words = None if schema is None else schema.labels
         estimator.classes_ = _labels(trained.classes, words, known.get("kind"))
+        # pandas reads such a column of a table as Booleans
+        if estimator.table_ is not None and [*map(str.lower, words or ())] == ["false", "true"]:
+            estimator.classes_ = np.array([False, True])
     if "categorical_features" in known:
         estimator.categorical_features = known["categorical_features"]
     weights_of_labels = known.get("class_weight")

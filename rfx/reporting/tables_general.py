@@ -7,12 +7,12 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from scipy.special import stdtr
 
 from rfx import lazy
 from rfx.errors import UsageError
+from rfx.parallel import cached
 from rfx.records.result import seconds_train
 from rfx.reporting import columns, convergence, seeds
 from rfx.reporting.builders import Builder
@@ -130,14 +130,14 @@ class _Group:
         """The identifier of the groups that are compared for the best."""
         return self.inputs.get("dataset"), self.inputs.get("seed"), self.metric
 
-    @cached_property
+    @cached
     def means(self) -> dict[str, seeds.Mean | None]:
         return {
             name: seeds.mean(columns.outcome(row, name) for row in self.rows)
             for name in columns.OUTCOMES
         }
 
-    @cached_property
+    @cached
     def scores(self) -> dict[tuple, float]:
         """The mean score of each problem and seed; the seed is None for a deterministic run, and if
         seeds are not told apart.

@@ -674,34 +674,36 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (("ignore = [", "ignore = "), "line 6: it is not TOML"),
+        (("ignore = [", "ignore = "), "is not TOML"),
         (
             ('test = "test.csv"', 'test = "tset.csv"'),
-            "line 5: test of people is 'tset.csv', but there is no file",
+            "test of people is 'tset.csv', but",
         ),
         (
             ("ignore", "ignroe"),
-            "line 6: people has an unknown field 'ignroe'; did you mean ignore?",
+            "people has an unknown field 'ignroe'; did you mean ignore?",
         ),
-        (('target = "buys"', "target = 3"), "line 7: target of people is 3; it must be words"),
+        (('target = "buys"', "target = 3"), "target of people is 3; it must be words"),
         (
             ('"buys"', '"buys"\nmissing = "zero"'),
-            "line 8: missing of people is 'zero'; it must be one of refuse, mean, median",
+            "missing of people is 'zero'; it must be one of refuse, mean, median",
         ),
-        (('[bare]\ntrain = "train.csv"', "[bare]"), "line 9: bare has no field train"),
+        (('[bare]\ntrain = "train.csv"', "[bare]"), "bare has no field train"),
         (
             ("[bare]", "[cod_rna]"),
-            "line 9: cod_rna is the name of a data set of rfx itself; choose another",
+            "cod_rna is the name of a data set of rfx itself; choose another",
         ),
-        (("[bare]", "[ba re]"), "line 9: it is not TOML"),
-        (("# mine", "bare2 = 3"), "line 1: bare2 is 3; it must be a table [bare2]"),
+        (("[bare]", "[ba re]"), "is not TOML"),
+        (("# mine", "bare2 = 3"), "bare2 is 3; it must be a table [bare2]"),
     ],
 )
-def test_what_is_wrong_in_a_registry_is_named_by_line(change, message, files, capfd, monkeypatch):
+def test_what_is_wrong_in_a_registry_is_named(change, message, files, capfd, monkeypatch):
     (files / "own.toml").write_text(OWN.replace(*change))
     monkeypatch.setenv("RFX_DATASETS", str(files))
     code, out, err = run(capfd, "train", *FAST, "--data", "people")
-    assert code == 2 and out == "" and f"own.toml, {message}" in err
+    assert (code, out) == (2, "")
+    assert "own.toml" in err
+    assert message in err
     assert run(capfd, "train", *FAST, "--data", "sphere:n=50,d=2")[0] == 0
 
 

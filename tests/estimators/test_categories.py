@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from test_estimators_use import STREAMING, _with_entry, each
+from test_estimators_use import STREAMING, each
 
 import rfx
 from rfx import estimators, methods
@@ -18,7 +18,7 @@ from rfx.cli import main
 from rfx.data import load
 from rfx.data.reading import Reading
 from rfx.data.tables import File
-from rfx.errors import DataError, RfxWarning
+from rfx.errors import RfxWarning
 from rfx.estimators import base
 
 RNG = np.random.default_rng(0)
@@ -273,25 +273,6 @@ def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
     out, err = capfd.readouterr()
     assert stop.value.code == 0 and err == ""
     assert out.split() == model.predict(FRAME).tolist()
-
-
-@pytest.mark.parametrize(
-    "known, says",
-    [
-        ({"columns": ["a", "town", "job"]}, "its column names do not match"),
-        ({"columns": ["town", "a", "job", "more"]}, "its number of columns"),
-        ({"columns": ["town", "town", "job"]}, "its column names"),
-        ({"columns": 2}, "its number of columns"),
-        ({"columns": {}}, "its columns are"),
-        ({"categorical_features": "os.system"}, "its categorical_features is os.system"),
-        ({"categorical_features": [1.5]}, "its categorical_features is"),
-    ],
-)
-def test_a_strangers_columns_are_a_sentence(known, says, tmp_path):
-    classifier().fit(FRAME, LABEL).save(tmp_path / "m.npz")
-    _with_entry(tmp_path / "m.npz", estimator={"columns": ["town", "a", "job"]} | known)
-    with pytest.raises(DataError, match=says):
-        rfx.load(tmp_path / "m.npz")
 
 
 def test_every_method_takes_categories():

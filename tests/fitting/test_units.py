@@ -90,7 +90,8 @@ def test_the_default_width_of_a_tube_is_in_the_unit_of_the_targets():
 
 
 def test_targets_of_classes_have_no_scaling():
-    assert fitted("rf", np.sign(Y), task="binary").method.target_scaling == "none"
+    trained = fitted("rf", np.sign(Y), task="binary")
+    assert trained.preprocessing.target_scaler is None
 
 
 def test_the_scale_of_the_mean_is_1_within_the_range_of_float32():

@@ -137,7 +137,7 @@ def test_predictions_are_those_of_the_dense_reference(partition):
         expected[own] += T @ np.linalg.solve(K + 0.1 * np.eye(len(rows)), Y[rows, 0])
     if partition == "uniform":
         expected /= len(blocks)
-    method = block(partition=partition).fit(train, Y[:, 0])
+    method = block(partition=partition, target_scaling="none").fit(train, Y[:, 0])
     np.testing.assert_allclose(method.predict(test), expected, atol=1e-10)
     assert method.info["n_blocks"] == 5 and method.info["model_size"] == 300
 
@@ -270,7 +270,7 @@ def test_sparse_rows_and_threads_change_nothing(tmp_path):
 
 
 def test_the_time_limit_ends_it():
-    late = block(block_size=2, timeout=1e-9).fit(X, VALUES)
+    late = block(block_size=2, timeout=1e-9, target_scaling="none").fit(X, VALUES)
     assert not late.info["converged"] and late.info["model_size"] == 0
     assert late.info["gap"] == late.info["objective"] == pytest.approx(0.5 * np.sum(VALUES**2))
 

@@ -54,7 +54,7 @@ def _cuts(raw, parts):
     cuts = {0: None}
     for part in range(1, parts):
         cuts[raw.find(b"\n", len(raw) * part // parts) + 1 or len(raw)] = None
-    return sorted(cuts | {len(raw): None})
+    return sorted(cuts | {len(raw): None}) if len(raw) else [0, 0]
 
 
 class Spelling:

@@ -605,7 +605,9 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
         for (x, z), y in zip(X[:, :2], Y)
     ]
     table.write_text("\n".join(["a,colour,y", *rows]))
-    line = ["train", "--method", "rf", "--lam", "1", "--n-features", "30", "--json"]
+    # nothing is chosen, because one process would choose without the rows of its score
+    fixed = ["--kernel", "gaussian", "--gamma", "0.4", "--scaling", "standard", "--metric", "none"]
+    line = ["train", "--method", "rf", "--lam", "1", "--n-features", "30", "--json", *fixed]
 
     def train(*more):
         done = CliRunner().invoke(cli, [*line, *more])

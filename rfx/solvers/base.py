@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
 # Losses with a second derivative that is one number per row.
 SMOOTH = ("squared", "squared_hinge", "logistic")
-# Seconds for which a reading of the processor's clock is used.
-READING = 0.005
 # How a solver can end, from good to bad: the certificate meets the tolerance (without one: all
 # requested work is done), or the reason why not. "stalled": its objective no longer changes,
 # usually for lack of precision. "budget": any other limit, such as memory.
@@ -238,8 +236,7 @@ class Recorder:
     """The trace of a solver: every step is stored and passed to a callback.
 
     callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, also
-    meaningful on a busy machine; read once in READING seconds, as that can take longer than a step
-    of a small problem) since the start, without the time of callbacks, and the solver's
+    meaningful on a busy machine) since the start, without the time of callbacks, and the solver's
     values, including `iteration`, `objective` and `gap`; coef() returns the weights of that step.
     Additions by the callback, such as an error on held-out rows, are stored too. always: common to
     all entries, such as the number of an output.
@@ -249,15 +246,9 @@ class Recorder:
         self.callback, self.always, self._start = callback, always, self._now()
         self.trace: list[dict[str, Any]] = []
 
-    # the last reading of both clocks
-    _read: ClassVar[tuple[float, float]] = (-READING, 0.0)
-
     @staticmethod
     def _now() -> tuple[float, float]:
-        now = time.monotonic()
-        if now - Recorder._read[0] >= READING:
-            Recorder._read = now, time.process_time()
-        return now, Recorder._read[1]
+        return time.monotonic(), time.process_time()
 
     def __call__(self, coef: Callable[..., np.ndarray], **entry: Any) -> None:
         """Record one step; coef: a function without arguments that returns its weights."""

@@ -818,9 +818,9 @@ def test_support_vector_regression_from_training_to_export(tmp_path, capfd):
     "solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")]
 )
 def test_interrupt_ends_training_at_once(solver, method, tmp_path):
-    rows = RNG.uniform(-1, 1, (10000, 10))
+    rows = RNG.uniform(-1, 1, (20000, 10))
     # noise: even on a fast and idle machine each solver needs a minute or more
-    labels = RNG.choice([-1.0, 1.0], 10000)
+    labels = RNG.choice([-1.0, 1.0], 20000)
     svmlight.write(tmp_path / "noise.txt", rows, labels)
     more = ["--n-features", "2500", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10"]
     process = subprocess.Popen(

@@ -249,6 +249,7 @@ class Grid:
     cells: Mapping[tuple, float]
     metric: str
     low: bool  # whether a low score is better
+    gid: str = ""  # the identifier of the star in the SVG file
 
     @property
     def sides(self) -> list[list]:
@@ -263,7 +264,7 @@ class Grid:
         colours = "viridis_r" if self.low else "viridis"
         heat = Heat(_ticks(across), _ticks(up), values, style.plain(self.metric), colours)
         first, second = map(style.plain, self.options)
-        return Panel(self.title, second, first, [Curve([x], [y], _STAR)], heat)
+        return Panel(self.title, second, first, [Curve([x], [y], _STAR, gid=self.gid)], heat)
 
 
 _STAR = {
@@ -394,7 +395,8 @@ def _trials(title: str, rows: Sequence[Mapping]) -> Grid:
     }
     metric = rows[0]["metric"]
     words = "gamma" + (f" (size {common})" if common else "")
-    return Grid(title, ("lambda", words), cells, metric or "score", columns.low_is_better(metric))
+    low = columns.low_is_better(metric)
+    return Grid(title, ("lambda", words), cells, metric or "score", low, "tune-best")
 
 
 def _size(row: Mapping) -> int | None:

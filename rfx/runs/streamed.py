@@ -68,13 +68,14 @@ def _exact(trainer, split):
     """The test rows' values of the exact kernel ridge solution of the training rows, with the
     method's nu.
     """
-    p = trainer.method
-    same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
+    method = trainer.method
+    names = ("kernel", "gamma", "scaling", "target_scaling", "seed")
+    same = {name: getattr(method, name) for name in names}
     exact = methods.create(
         "kernel",
         task="regression",
         loss="squared",
-        lam=p["nu"] * split.X_train.shape[0],
+        lam=method.nu * split.X_train.shape[0],
         tol=1e-8,
         **same,
     )

@@ -150,3 +150,23 @@ def test_a_row_says_how_its_table_was_read(tmp_path):
     found = single.execute(run)
     assert (found.n_inputs, found.task) == (2, "binary")
     assert (found.params["target"], found.params["ignore"]) == ("y", "name")
+
+
+def test_a_curve_is_measured_against_the_exact_machine():
+    run = Run(
+        dataset="ripple:n=128,n_test=50",
+        method="doubly-sgd",
+        curve="exact",
+        options={
+            "task": "regression",
+            "scaling": "none",
+            "target_scaling": "none",
+            "gamma": 1.85,
+            "nu": 0.1,
+            "batch": 16,
+            "block": 16,
+            "epochs": 32,
+        },
+    )
+    distances = [point["error"] for point in single.execute(run)["params"]["curve"]]
+    assert distances[-1] < distances[0]

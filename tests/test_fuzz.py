@@ -1,7 +1,7 @@
 """A small part of every fuzz target; `make fuzz` runs a million cases."""
 
 import pytest
-from fuzz import archive, cells, libsvm, model, packed, plan, reporting, results
+from fuzz import archive, cells, libsvm, model, plan, reporting, results
 
 # The number of files (fewer if one takes long), and the least number that must be read: if all were
 # refused at once, the fuzz would show nothing.
@@ -24,7 +24,3 @@ def test_mutated_files_are_read_or_refused(target, cases, least):
 
 def test_rows_that_lack_something_are_reported_or_refused_by_every_table_and_figure():
     assert 5 < reporting.fuzz(30, seed=0) <= 30
-
-
-def test_archives_are_read_as_other_programs_read_them():
-    assert 400 < packed.fuzz(1000, seed=0) < 1000

@@ -7,7 +7,7 @@ import click
 
 from rfx import lazy
 from rfx.cli.common import text_options
-from rfx.data import archives
+from rfx.data import archives, encodings
 from rfx.data.reading import Reading
 from rfx.errors import DataError
 
@@ -35,7 +35,7 @@ def command(file, zero_based, header, encoding):
         return
 
     count = 0
-    with scan.Plain(file, encoding) as text:
+    with encodings.Text(file, encoding) as text:
         name, head = text.name, text.read(_HEAD)
         handle = archives.joined(head, text)
         # their reader reports the first problem itself and reads them whole

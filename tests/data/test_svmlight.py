@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from rfx.data import encodings
 from rfx.data.libsvm import scan, svmlight, svmtext
 from rfx.errors import DataError
 
@@ -36,7 +37,7 @@ def put(tmp_path, content, name="data.libsvm"):
 
 
 def problems(path):
-    with scan.Plain(path) as text:
+    with encodings.Text(path) as text:
         yield from scan.Scan(text).problems()
 
 

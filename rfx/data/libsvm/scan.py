@@ -4,8 +4,7 @@ columns, the labels.
 
 import numpy as np
 
-from rfx import files
-from rfx.data import archives, encodings
+from rfx.data import encodings
 from rfx.data.libsvm import labelled, svmtext
 from rfx.data.tabular import labelwords
 from rfx.errors import DataError
@@ -24,7 +23,7 @@ class Scan:
     """
 
     def __init__(self, handle, zero_based: bool = False, name: str | None = None):
-        """handle: a reader of plain text, such as a Plain; exceptions from its read are passed on.
+        """handle: a reader of plain text, such as encodings.Text.
 
         name: of the text, if its labels may be words, as in training: if the first label is a word,
         all must be.
@@ -165,45 +164,9 @@ class Scan:
                 yield line, column, message
 
 
-class Plain:
-    """The plain content of a file or of standard input (`-`) as a stream with name, for messages,
-    and read.
-
-    Raises DataError if it is unreadable, damaged, or longer than RFX_MAX_BYTES.
-    """
-
-    def __init__(self, path, encoding: str | None = None):
-        """encoding: of the text, by default from its mark, else UTF-8."""
-        self.name = "standard input" if str(path) == "-" else files.shown(path)
-        message = f"{self.name} is larger, unpacked, than RFX_MAX_BYTES allows"
-        try:
-            plain = archives.open_plain(
-                files.standard_input() if str(path) == "-" else path, message=message
-            )
-            self._handle = encodings.opened(plain, self.name, encoding)
-        except archives.DAMAGE as error:
-            raise DataError(
-                f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}"
-            ) from None
-
-    def read(self, count: int = -1) -> bytes:
-        try:
-            return self._handle.read(count)
-        except archives.DAMAGE as error:
-            raise DataError(
-                f"{self.name} is damaged or truncated ({error}); download it again"
-            ) from None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._handle.close()
-
-
 def shape(path) -> tuple[int, int]:
     """Rows and columns of the LIBSVM text at `path`; DataError for the first problem."""
-    with Plain(path) as text:
+    with encodings.Text(path) as text:
         found = Scan(text)
         for line, column, message in found.problems():
             raise DataError(f"{text.name}, line {line}, column {column}: {message}")

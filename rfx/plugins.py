@@ -8,7 +8,6 @@ class. See docs/plugins.md.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -39,19 +38,6 @@ def entries(group: str) -> dict[str, EntryPoint]:
                 f" of {group}; rfx uses the first"
             )
     return found
-
-
-_HIDDEN = [False]
-
-
-@contextlib.contextmanager
-def hidden() -> Iterator[None]:
-    """Inside, registries have only rfx's own objects, and import no other package."""
-    _HIDDEN.append(True)
-    try:
-        yield
-    finally:
-        _HIDDEN.pop()
 
 
 def package_of(entry: EntryPoint) -> str:
@@ -91,7 +77,7 @@ class Registry(Mapping):
         return self.aliases.get(name, name) if isinstance(name, str) else name
 
     def _entries(self) -> dict[str, EntryPoint]:
-        return entries(self.group) if self.group and not _HIDDEN[-1] else {}
+        return entries(self.group) if self.group else {}
 
     def own(self) -> dict:
         """The objects declared by rfx, in the order of the names."""

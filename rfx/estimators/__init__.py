@@ -8,42 +8,26 @@ Classes for plug-ins are created on demand from their declarations; `names()` li
 import os
 from typing import TYPE_CHECKING, Any
 
-from rfx.estimators import files as _files
 from rfx.estimators import plugins as _plugins
-from rfx.estimators.auto import AutoClassifier, AutoRegressor
 from rfx.estimators.base import Classifier, Regressor
-from rfx.estimators.kernel_machines import (
+from rfx.estimators.files import restore as _restore
+from rfx.estimators.models import (
+    AutoClassifier,
+    AutoRegressor,
     BlockClassifier,
     BlockRegressor,
-    KernelClassifier,
-    KernelRegressor,
-    LocalClassifier,
-    LocalRegressor,
-    NystromClassifier,
-    NystromRegressor,
-    RFMClassifier,
-    RFMRegressor,
-)
-from rfx.estimators.plugins import estimator_class
-from rfx.estimators.random_features import (
     BoostingClassifier,
     BoostingRegressor,
-    LKRFClassifier,
-    LKRFRegressor,
-    RBClassifier,
-    RBRegressor,
-    RFClassifier,
-    RFRegressor,
-    SparseRBClassifier,
-    SparseRBRegressor,
-    SparseRFClassifier,
-    SparseRFRegressor,
-)
-from rfx.estimators.streams import (
     DoublySGDClassifier,
     DoublySGDRegressor,
+    KernelClassifier,
+    KernelRegressor,
     KSDCAClassifier,
     KSDCARegressor,
+    LKRFClassifier,
+    LKRFRegressor,
+    LocalClassifier,
+    LocalRegressor,
     MLPClassifier,
     MLPRegressor,
     NormaClassifier,
@@ -52,11 +36,24 @@ from rfx.estimators.streams import (
     NPegasosRegressor,
     NSDCAClassifier,
     NSDCARegressor,
+    NystromClassifier,
+    NystromRegressor,
+    RBClassifier,
+    RBRegressor,
+    RFClassifier,
+    RFMClassifier,
+    RFMRegressor,
+    RFRegressor,
     RPegasosClassifier,
     RPegasosRegressor,
     RSDCAClassifier,
     RSDCARegressor,
+    SparseRBClassifier,
+    SparseRBRegressor,
+    SparseRFClassifier,
+    SparseRFRegressor,
 )
+from rfx.estimators.plugins import estimator_class
 from rfx.estimators.transformers import (
     AdditiveChi2Features,
     ArcCosineFeatures,
@@ -159,23 +156,21 @@ def load(path: str | os.PathLike[str]) -> Classifier | Regressor:
     rfx.errors.DataError
         If the file is not an rfx model, or is damaged.
     """
-    return _files.restore(_plugins.estimator_class, path)
+    return _restore(estimator_class, path)
 
 
 def names() -> list[str]:
     """List the names of all estimators and transformers, including those of plug-ins."""
-    own = [name for name in __all__ if name[0].isupper()]
-    return sorted([*own, *_plugins.names()])
+    return sorted([*(name for name in __all__ if name[0].isupper()), *_plugins.added()])
 
 
 # otherwise a type checker would accept any name as a class
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        found = None if name.startswith("_") else _plugins.find(name)
-        if found is None:
+        if name.startswith("_") or name not in _plugins.added():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return found
+        return _plugins.added()[name]
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,10 @@
-"""What all estimators share: check the inputs, train a method, return its predictions, and raise
-errors as ValueError.
+"""What all estimators share: parameters from declared options, a seed, checked inputs, a trained
+method, and errors as ValueError.
 """
 
 import contextlib
 import dataclasses
+import numbers
 import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
+    _check_sample_weight,
     _check_y,
     check_consistent_length,
     check_is_fitted,
@@ -22,19 +24,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from rfx import methods, parallel, plugins
+from rfx import methods, parallel
 from rfx.data.tabular import frames
-from rfx.data.tabular.frames import check_columns
 from rfx.data.tabular.schema import Schema
 from rfx.distributed.arrays import distributed_rows, is_distributed
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.estimators import categories, files
 from rfx.estimators.parameters import CATEGORICAL, RANDOM_STATE, Parameter, derive, in_words
-from rfx.estimators.seeds import Seeded
-from rfx.fitting import calibration
+from rfx.fitting import calibration, weights
 from rfx.fitting.method import Method
 from rfx.fitting.options import BUDGET_SECONDS
-from rfx.options import Option
+from rfx.options import LabelWeights, Option
+
+_MOST_SEEDS = 2**31  # drawn seeds are below this number
 
 
 @contextlib.contextmanager
@@ -51,79 +53,57 @@ def in_python():
 
 
 def rows(X):
-    """Convert rows to the form that methods require: an array, or a csr_matrix with 32-bit indices.
-
-    Entries of the same place are summed. Raises ValueError for a sparse matrix with more entries or
-    columns than 32-bit indices support.
+    """Convert rows to the form that methods require: an array, or a csr_matrix with 32-bit indices
+    and no two entries of the same place.
     """
     if not sp.issparse(X):
         return X
-    most = np.iinfo(np.int32).max
-    if X.nnz > most or max(X.shape) > most:
-        raise ValueError(
-            f"a sparse matrix of shape {X.shape} with {X.nnz:,} entries is too large: rows, columns"
-            f" and entries must each be at most {most:,}; pass fewer rows, or partial_fit them in"
-            " parts"
-        )
-    # copies of the data, because these are summed in place
-    parts = X.data.copy(), X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    found = sp.csr_matrix(parts, shape=X.shape)
-    found.sum_duplicates()
-    return found
+    # a copy, because entries are summed in place; scipy takes the smallest type of indices
+    matrix = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    matrix.sum_duplicates()
+    return matrix
 
 
 def checked(estimator, X, y="no_validation", reset=True, **options):
     """Check X, or X and y, like scikit-learn: float64, finite, an array or CSR. Sets or compares
     the number and names of the inputs.
 
-    Sparse matrices may have 32-bit or 64-bit indices. Targets y of shape (n, 1) become (n,), with
-    scikit-learn's DataConversionWarning. Rows with categorical columns become `categories.Rows`,
-    whose encoding is learnt with the targets; later rows are encoded at once. If the estimator was
-    trained from a file, frames in the form of that file are encoded too.
+    Targets y of shape (n, 1) become (n,), with scikit-learn's DataConversionWarning. Rows with
+    categorical columns become `categories.Rows`, whose encoding is learnt with the targets; later
+    rows are encoded at once. If the estimator was trained from a file, frames in the form of that
+    file are encoded too.
     """
     if reset:
-        estimator._begin()
-    table = None if reset else getattr(estimator, "table_", None)
-    if table is not None and _is_like_file(X, table):
-        with in_python():
-            X = rows(frames.encoded(X, table))
-        return X if isinstance(y, str) else (X, _targets(estimator, X, y, options))
-    known = getattr(estimator, "schema_", None)
-    if not reset and known is not None:
-        X = categories.encoded(estimator, X, known)
-        return X if isinstance(y, str) else (X, _targets(estimator, X, y, options))
-    asked = getattr(estimator, "categorical_features", None)
-    if reset and (places := categories.chosen(X, asked)):
-        found = categories.Rows(categories.read(estimator, X, places, True))
-        return found, _targets(estimator, found, y, options)
-    options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset} | options
-    takes = hasattr(estimator, "categorical_features")
-    check_columns(X, *([categories.ADVICE] if takes else []))
-    if isinstance(y, str) and y == "no_validation":
-        return rows(validate_data(estimator, X, **options))
-    X, y = validate_data(estimator, X, y, **options)
-    if options.get("multi_output") and np.ndim(y) == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    return rows(X), y
-
-
-def _is_like_file(X, table: Schema) -> bool:
-    """Whether X is a data frame in the form of the file from which the schema was learnt."""
-    return frames.is_frame(X) and not is_distributed(X) and frames.is_like_file(X, table)
-
-
-def _targets(estimator, X, y, options):
-    """Check targets like scikit-learn, for rows that it does not check.
-
-    options: of validate_data: multi_output and y_numeric.
-    """
+        estimator._drawn_seed = None
+    encoded = _encoded(estimator, X, reset)
     several = bool(options.get("multi_output"))
-    y = _check_y(y, several, bool(options.get("y_numeric")), estimator)
-    check_consistent_length(X, y)
-    return column_or_1d(y, warn=True) if several and np.ndim(y) == 2 and y.shape[1] == 1 else y
+    if encoded is None:
+        takes = hasattr(estimator, "categorical_features")
+        frames.check_columns(X, *([categories.ADVICE] if takes else []))
+        options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset} | options
+        found = validate_data(estimator, X, y, **options)
+        encoded, y = (rows(found), y) if isinstance(y, str) else (rows(found[0]), found[1])
+    elif not isinstance(y, str):
+        y = _check_y(y, several, bool(options.get("y_numeric")), estimator)
+        check_consistent_length(encoded, y)
+    if isinstance(y, str):
+        return encoded
+    return encoded, column_or_1d(y, warn=True) if several and y.ndim == 2 > y.shape[1] else y
 
 
-class Parametrised(Seeded, BaseEstimator):
+def _encoded(estimator, X, reset: bool):
+    """Rows with words, which scikit-learn does not check; None for other rows."""
+    if reset:
+        places = categories.chosen(X, getattr(estimator, "categorical_features", None))
+        return categories.Rows(categories.read(estimator, X, places, True)) if places else None
+    table, schema = (getattr(estimator, name, None) for name in ("table_", "schema_"))
+    if table is not None and frames.is_frame(X) and frames.is_like_file(X, table):
+        with in_python():
+            return rows(frames.encoded(X, table))
+    return None if schema is None else categories.encoded(estimator, X, schema)
+
+
+class Estimator(BaseEstimator):
     """An estimator whose parameters are `options`: the base class builds the constructor, which
     stores them unchanged, as scikit-learn requires.
 
@@ -134,6 +114,8 @@ class Parametrised(Seeded, BaseEstimator):
     """
 
     options: ClassVar[tuple[Option, ...]] = ()
+    random_state: Any = None
+    _drawn_seed: int | None = None
 
     if TYPE_CHECKING:  # derived from the options
 
@@ -142,26 +124,50 @@ class Parametrised(Seeded, BaseEstimator):
     def __init_subclass__(cls, *, options: Iterable[Option] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
         if options:
-            with plugins.hidden():
-                cls.options = tuple(options)
-                derive(cls, map(Parameter.of, cls.options))
+            cls.options = tuple(options)
+            derive(cls, map(Parameter.of, cls.options))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
+    def _seed(self) -> Any:
+        """The seed of this fit, from `random_state` (scikit-learn's name) or else `seed`; a
+        generator draws a seed for each fit.
+        """
+        given, seed = self.random_state, getattr(self, "seed", 0)
+        if given is None:
+            return seed
+        if seed != 0:
+            warnings.warn(
+                f"seed={seed!r:.40} is not used, because random_state is also set",
+                RfxWarning,
+                stacklevel=2,
+            )
+        if isinstance(given, (np.random.RandomState, np.random.Generator)):
+            if self._drawn_seed is None:
+                draw = "integers" if isinstance(given, np.random.Generator) else "randint"
+                self._drawn_seed = int(getattr(given, draw)(_MOST_SEEDS))
+            return self._drawn_seed
+        if isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= 0:
+            return int(given)
+        raise ValueError(
+            f"random_state is {given!r:.80}; it must be None, an integer of 0 or more, or a numpy"
+            " RandomState or Generator"
+        )
+
     def _asked(self) -> dict[str, Any]:
         """The parameters by name, with the seed of this fit instead of `seed` and
         `random_state`.
         """
-        found = self.get_params(deep=False)
-        if found.pop(RANDOM_STATE.name, None) is not None:
-            found["seed"] = self._seed()
-        return found
+        values = self.get_params(deep=False)
+        if values.pop(RANDOM_STATE.name, None) is not None:
+            values["seed"] = self._seed()
+        return values
 
 
-class MethodEstimator(Parametrised):
+class MethodEstimator(Estimator):
     """An estimator that trains a method, whose options are its parameters.
 
     Attributes
@@ -174,55 +180,51 @@ class MethodEstimator(Parametrised):
         Iterations of the solver, in its own unit; 1 for a closed form.
     """
 
-    method_name = ""
+    method: ClassVar[type[Method]]
     task: ClassVar[str] = ""
     # options of the method that are no parameters: the class fixes the task, a path yields several
     # models, and arrays need neither of the others
     without: ClassVar[frozenset[str]] = frozenset(("task", "lam_path", "head", "buffer"))
-    # rfx's own classes, by method and task
+    # by method and task
     classes: ClassVar[dict[tuple[str, str], Any]] = {}
     schema_: Schema | None = None
     # for a model that `rfx train` trained on a table: how to read such tables
     table_: Schema | None = None
 
-    def __init_subclass__(cls, *, method: type[Method] | None = None, **more: Any) -> None:
+    def __init_subclass__(cls, *, method: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
-        if method is not None:
-            cls.method_name = method.name
-            cls.classes[method.name, cls.task] = cls
-            with plugins.hidden():
-                cls._derive(method)
-
-    @classmethod
-    def _derive(cls, method: type[Method]) -> None:
-        """Make the options of a method the parameters of the class: its own, then the common
-        ones.
-        """
-        always = method.defaults()
-        common = {*Method.options, BUDGET_SECONDS.name}
-        ours = [option for name, option in method.declare().items() if name not in cls.without]
-        ours.sort(key=lambda option: option.name in common)
+        if not method:
+            return
+        cls.method = methods.get(method)
+        cls.classes[method, cls.task] = cls
         # options of some kernels only are None by default
-        found = [Parameter.of(option, option.name not in always) for option in ours]
-        derive(cls, [*found, *([] if CATEGORICAL.name in cls.without else [CATEGORICAL])])
+        always, common = cls.method.defaults(), {*Method.options, BUDGET_SECONDS.name}
+        declared = cls.method.declared()
+        options = [option for name, option in declared.items() if name not in cls.without]
+        options.sort(key=lambda option: option.name in common)
+        parameters = [Parameter.of(option, option.name not in always) for option in options]
+        derive(cls, parameters + [CATEGORICAL] * (CATEGORICAL.name not in cls.without))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "method_")
 
     def _given(self) -> dict:
-        """The options of the method that differ from the estimator's defaults."""
+        """The options of the method that differ from the estimator's defaults; the method gets
+        class weights as sample weights.
+        """
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return {
             name: value
             for name, value in self._asked().items()
-            if name != CATEGORICAL.name and not (value is defaults[name] or value == defaults[name])
+            if name not in (CATEGORICAL.name, "class_weight")
+            and not (value is defaults[name] or value == defaults[name])
         }
 
     def _create(self, task: str):
         with in_python():
-            return methods.create(self.method_name, task=task, **self._given())
+            return methods.create(self.method.name, task=task, **self._given())
 
-    def _encoded(self, task: str, X, y, n_classes: int | None = None):
+    def _encode(self, task: str, X, y, n_classes: int | None = None):
         """Encode rows returned by `checked` as X (n, width), given encoded targets y. Sets
         `schema_` to the learnt categorical columns, or None.
 
@@ -235,50 +237,59 @@ class MethodEstimator(Parametrised):
             self.schema_, X = X.learn(y, task, self._seed(), n_classes)
         return X
 
-    def _train(self, task: str, X, y, **weights):
+    def _train(self, task: str, X, y, sample_weight=None):
         """Train the pipeline on rows X and encoded targets y (n,), and store it as method_."""
-        X, trainer = self._encoded(task, X, y), self._create(task)
+        X, trainer = self._encode(task, X, y), self._create(task)
         with in_python():
-            trained = trainer.fit(X, y, **weights)
-        self._warn(trained)
+            if self.method.incremental:
+                self.session_, trained = trainer.train(X, y, sample_weight)
+            else:
+                trained = trainer.fit(X, y, sample_weight)
+        if not trained.info["converged"]:
+            timed_out = trained.info["ended"] == "timeout"
+            advice = "a longer timeout" if timed_out else "a larger max_iter or tol"
+            warnings.warn(
+                f"the solver of {type(self).__name__} did not converge; try {advice}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self._keep(trained)
         return self
 
-    def _warn(self, trained):
-        """Warn if a solver did not converge."""
-        if not trained.info["converged"]:
-            advice = (
-                "a longer timeout"
-                if trained.info["ended"] == "timeout"
-                else "a larger max_iter or tol"
+    def _train_further(self, X, y, sample_weight, **first):
+        """Continue the training with a batch of encoded rows; first: the task and the classes (of
+        class codes) for the first batch.
+        """
+        if first:
+            task, classes = first["task"], first["classes"]
+            X = self._encode(task, X, y, None if classes is None else len(classes))
+            with in_python():
+                session = self._create(task).session()
+        elif not hasattr(self, "session_"):
+            raise ValueError(
+                "a model from a file has no training state, so partial_fit can't continue it; fit a"
+                " new one"
             )
-            message = f"the solver of {type(self).__name__} did not converge; try {advice}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        else:
+            session = self.session_
+        with in_python():
+            trained = session.further(X, y, first.get("classes"), sample_weight)
+        self.session_ = session
+        self._keep(trained)
+        return self
 
-    def _fit_distributed(self, X, y, classes: bool, weights):
-        """Fit to a Dask array or data frame whose rows stay on the workers."""
-        if (
-            any(value is not None for value in weights.values())
-            or getattr(self, "class_weight", None) is not None
-        ):
+    def _on_workers(self, X, y, sample_weight, classes: bool):
+        """(rows, targets, labels) of a Dask array or data frame, whose rows stay on the workers."""
+        if sample_weight is not None or getattr(self, "class_weight", None) is not None:
             raise ValueError(
                 "distributed rows (Dask) do not support weights; omit sample_weight and"
                 " class_weight"
             )
-        self._begin()
-        categories.chosen(
-            X, self.categorical_features
-        )  # raises an error for named categorical columns
+        self._drawn_seed = None
+        categories.chosen(X, self.categorical_features)  # refuses named columns
+        trainer = self._create("binary" if classes else "regression")
         with in_python():
-            X, y, labels = distributed_rows(
-                self, X, y, self._create("binary" if classes else "regression"), classes
-            )
-        self._train(
-            ("binary" if len(labels) <= 2 else "multiclass") if classes else "regression", X, y
-        )
-        if classes:
-            self._label(labels)
-        return self
+            return distributed_rows(self, X, y, trainer, classes)
 
     def _keep(self, trained):
         self.method_ = trained
@@ -303,13 +314,13 @@ class MethodEstimator(Parametrised):
         They sum to 1. Raises AttributeError if no metric was learnt.
         """
         check_is_fitted(self)
-        found = self.method_.importances()
-        if found is None:
+        shares = self.method_.importances()
+        if shares is None:
             raise AttributeError(
                 f"{type(self).__name__} has no feature_importances_, because it has no learnt"
                 " metric; set metric to diagonal or full"
             )
-        return found
+        return shares
 
     def save(self, path) -> int:
         """Write the model file, which `rfx.load` and the command line read; return its size in
@@ -322,6 +333,37 @@ class MethodEstimator(Parametrised):
         """
         check_is_fitted(self)
         return files.save(self, path)
+
+
+class Unweighted:
+    """Mixin before Classifier or Regressor: a method without sample weights."""
+
+    def fit(self, X, y):
+        """Fit the model to rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs; a sparse matrix stays sparse with scaling="none".
+        y : array-like of shape (n_samples,)
+            Labels or numbers.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y)  # type: ignore[misc]
+
+
+def _learns_in_batches(estimator) -> bool:
+    return estimator.method.incremental
+
+
+def weights_of(X, sample_weight):
+    """The weights (n,) as numbers, or None."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64)
 
 
 class Classifier(ClassifierMixin, MethodEstimator):
@@ -338,7 +380,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
     task = "classification"
     without = MethodEstimator.without | {"target_scaling"}
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Fit the model to rows and labels.
 
         Parameters
@@ -348,34 +390,88 @@ class Classifier(ClassifierMixin, MethodEstimator):
             stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights of the rows' losses: weight 2 counts a row twice, weight 0 ignores it.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
-
-    def _fit(self, X, y, **weights):
         if is_distributed(X):
-            return self._fit_distributed(X, y, True, weights)
-        X, y = checked(self, X, y)
-        check_classification_targets(y)
-        X, y, weights = self._weights(X, y, weights)
-        classes, codes = np.unique(y, return_inverse=True)
-        task = "binary" if len(classes) <= 2 else "multiclass"
-        self._train(task, X, codes.astype(np.float64), **weights)
-        self._label(classes)
-        return self
+            X, codes, classes = self._on_workers(X, y, sample_weight, True)
+        else:
+            X, y = checked(self, X, y)
+            check_classification_targets(y)
+            # rows of weight zero are removed later, so that their classes remain
+            sample_weight = weights_of(X, sample_weight)
+            if getattr(self, "class_weight", None) is not None:
+                with in_python():
+                    sample_weight = weights.of_rows(y, sample_weight, self.class_weight)
+            classes, codes = np.unique(y, return_inverse=True)
+            codes = codes.astype(np.float64)
+        self._train("binary" if len(classes) <= 2 else "multiclass", X, codes, sample_weight)
+        return self._label(classes)
 
-    def _weights(self, X, y, weights):
-        """Remove rows of weight zero, and compute the sample weights for the method."""
-        return X, y, weights
+    @available_if(_learns_in_batches)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Continue training with these rows, in their order (methods that learn in batches).
+
+        The first call also learns scaling, `gamma="median"` and similar settings from its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur; required in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights of the rows' losses, relative to the mean weight so far.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "method_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        X, y = checked(self, X, y, reset=first)
+        check_classification_targets(y)
+        labels = np.unique(classes) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), labels):
+            raise ValueError(
+                f"classes={classes!r} is not the same as on the first call to partial_fit:"
+                f" {labels!r}"
+            )
+        codes = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
+        if np.any(labels[codes] != y):
+            raise ValueError(
+                f"the label {y[labels[codes] != y][0]!r} is not among the classes {labels!r}"
+            )
+        sample_weight = weights_of(X, sample_weight)
+        if self.class_weight == LabelWeights.BALANCED:
+            raise ValueError(
+                "class_weight='balanced' needs the counts of all rows, which partial_fit does not"
+                " know; use {label: weight}"
+            )
+        if self.class_weight is not None:
+            with in_python():
+                factors = weights.of_labels(labels, self.class_weight)[codes]
+            sample_weight = factors if sample_weight is None else factors * sample_weight
+        begun = {
+            "task": "binary" if len(labels) <= 2 else "multiclass",
+            "classes": np.arange(len(labels), dtype=np.float64),
+        }
+        self._train_further(X, codes.astype(np.float64), sample_weight, **(begun if first else {}))
+        return self._label(labels)
 
     def _label(self, classes):
         """Store the labels; numeric labels are also stored in the model file."""
         self.classes_ = classes
         if files.are_doubles(classes):
             self.method_ = self.method_.replace(classes=classes.astype(np.float64))
+        return self
 
     def decision_function(self, X):
         """Compute decision values; their sign (two classes) or largest entry (several) is the
@@ -405,20 +501,15 @@ class Classifier(ClassifierMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         decision = self._decision(X)
-        if hasattr(self, "method_"):
-            decision = self.method_.ranked(decision)
+        decision = self.method_.ranked(decision)
         if decision.ndim == 2:
             return self.classes_[np.argmax(decision, axis=1)]
-        return self.classes_[
-            (decision > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(decision), int)
-        ]
+        return self.classes_[(decision > 0) * (len(self.classes_) > 1) * 1]
 
     def _has_probabilities(self):
-        return (
-            calibration.has(self.method_)
-            if hasattr(self, "method_")
-            else self.loss in calibration.OWN
-        )
+        if hasattr(self, "method_"):
+            return calibration.has(self.method_)
+        return self.loss in calibration.OWN
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
@@ -439,7 +530,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
 
 
 class Regressor(RegressorMixin, MethodEstimator):
-    """Predicts numbers.
+    """Predicts numbers, one or (stochastic methods) several per row.
 
     Attributes
     ----------
@@ -450,7 +541,17 @@ class Regressor(RegressorMixin, MethodEstimator):
     task = "regression"
     without = MethodEstimator.without | {"class_weight"}
 
-    def fit(self, X, y):
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self.method.several_targets
+        return tags
+
+    def _checked(self, X, y, reset):
+        several = self.method.several_targets
+        X, y = checked(self, X, y, reset, y_numeric=True, multi_output=several)
+        return X, np.asarray(y, np.float64)
+
+    def fit(self, X, y, sample_weight=None):
         """Fit the model to rows and targets.
 
         Parameters
@@ -458,20 +559,44 @@ class Regressor(RegressorMixin, MethodEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
             stays on its workers (rf, sparse-rf, rb, lkrf).
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (stochastic methods) (n_samples, n_targets)
             Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights of the rows' losses: weight 2 counts a row twice, weight 0 ignores it.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
-
-    def _fit(self, X, y, **weights):
         if is_distributed(X):
-            return self._fit_distributed(X, y, False, weights)
-        X, y = checked(self, X, y, y_numeric=True)
-        return self._train("regression", X, np.asarray(y, np.float64), **weights)
+            X, y, _ = self._on_workers(X, y, sample_weight, False)
+        else:
+            X, y = self._checked(X, y, True)
+        return self._train("regression", X, y, weights_of(X, sample_weight))
+
+    @available_if(_learns_in_batches)
+    def partial_fit(self, X, y, sample_weight=None):
+        """Continue training with these rows, in their order (methods that learn in batches).
+
+        The first call also learns scaling, `gamma="median"` and similar settings from its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights of the rows' losses, relative to the mean weight so far.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "method_")
+        X, y = self._checked(X, y, first)
+        begun = {"task": "regression", "classes": None} if first else {}
+        return self._train_further(X, y, weights_of(X, sample_weight), **begun)
 
     def predict(self, X):
         """Predict the targets of rows, in their original units.
@@ -483,13 +608,10 @@ class Regressor(RegressorMixin, MethodEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        return (
-            self.method_.labels(self._decision(X))
-            if hasattr(self, "method_")
-            else self._decision(X)
-        )
+        decision = self._decision(X)
+        return self.method_.labels(decision)
 
 
 def classes_of(y) -> bool:

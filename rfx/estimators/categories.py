@@ -50,17 +50,15 @@ class Rows:
         """
         Y = targetmeans.outputs(y, task, None if n_classes is None else np.arange(n_classes))
         names = self.table.names
-        target = next(f"y{'_' * k}" for k in range(len(names) + 1) if f"y{'_' * k}" not in names)
         taught = replace(
             self.table,
-            names=[*names, target],
+            names=[*names, max(names, key=len) + "_"],  # a name that no column has
             columns=[*self.table.columns, Y[:, 0]],
             own_target=len(names),
         )
         learner = _Learner(Reading(), regression=True).update(taught)
-        schema = learner.finish()
         titles = list(map(str, range(Y.shape[1]))) if Y.shape[1] > 1 else []
-        schema, X = crossfit.fitted(schema, taught, Y, seed, titles)
+        schema, X = crossfit.fitted(learner.finish(), taught, Y, seed, titles)
         for message in crossfit.notes(schema, taught):
             learner.tell(message)
         return replace(schema, target=None, size=len(names)), X
@@ -103,59 +101,47 @@ def chosen(X, asked: Columns) -> dict[int, bool]:
     ValueError
         If there is no such column.
     """
-    if asked is None:
-        return {}
-    if isinstance(asked, str):
-        if asked != FROM_DTYPE:
-            raise ValueError(
-                f"categorical_features is {asked!r:.80}; it must be from_dtype, None, or a list of"
-                " names, positions or booleans"
-            )
-        return _by_type(X)
-    wanted = np.asarray(asked, dtype=object)
+    in_memory = not sp.issparse(X) and not hasattr(X, "__dask_graph__")
+    if isinstance(asked, str) and asked == FROM_DTYPE:
+        if not (is_frame(X) and in_memory):
+            return {}
+        kinds = {place: kind_of_words(X.iloc[:, place]) for place in range(X.shape[1])}
+        return {place: kind == "categories" for place, kind in kinds.items() if kind is not None}
+    wanted = np.asarray([] if asked is None else asked, dtype=object)
     if wanted.ndim != 1:
-        raise ValueError("categorical_features must have one dimension")
+        raise ValueError(
+            f"categorical_features is {asked!r:.80}; it must be from_dtype, None, or a list of"
+            " names, positions or booleans"
+        )
     if not len(wanted):
         return {}
-    if sp.issparse(X) or hasattr(X, "__dask_graph__"):
+    if not in_memory:
         raise ValueError(
             "categorical_features needs rows of a data frame or a dense array in memory; pass such"
             " rows, or set it to None"
         )
     width = X.shape[1] if hasattr(X, "shape") else np.asarray(X, dtype=object).shape[1]
+    names = list(X.columns) if is_frame(X) else []
     if all(isinstance(one, (bool, np.bool_)) for one in wanted):
         if len(wanted) != width:
             raise ValueError(
                 f"categorical_features is a mask of {len(wanted)} columns, but X has {width}"
             )
-        return dict.fromkeys(np.flatnonzero(wanted).tolist(), True)
-    names = list(X.columns) if is_frame(X) else []
+        wanted = np.flatnonzero(wanted)
     return dict.fromkeys(sorted(_position(one, names, width) for one in wanted), True)
 
 
 def _position(wanted, names: list, width: int) -> int:
-    """The position of a column, by name or number."""
-    if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, (bool, np.bool_)):
-        if 0 <= wanted < width:
-            return int(wanted)
-    elif wanted in names:
+    """The position of a column, by number or name."""
+    if isinstance(wanted, (int, np.integer)) and 0 <= wanted < width:
+        return int(wanted)
+    if wanted in names:
         return names.index(wanted)
-    known = (
-        f"names are {', '.join(map(str, names)):.200}"
-        if names
-        else f"positions are 0 to {width - 1}"
-    )
+    columns = f"names are {', '.join(map(str, names)):.200}" if names else "positions are 0 to"
     raise ValueError(
-        f"categorical_features has {wanted!r:.80}, but X has no such column; its {known}"
+        f"categorical_features has {wanted!r:.80}, but X has no such column; its {columns}"
+        + ("" if names else f" {width - 1}")
     )
-
-
-def _by_type(X) -> dict[int, bool]:
-    """`chosen` by the column types of a data frame; empty for other inputs."""
-    if not is_frame(X) or hasattr(X, "__dask_graph__"):
-        return {}
-    kinds = {place: kind_of_words(X.iloc[:, place]) for place in range(X.shape[1])}
-    return {place: kind == "categories" for place, kind in kinds.items() if kind is not None}
 
 
 def read(estimator, X, places: dict[int, bool], reset: bool, left_out=frozenset()) -> Table:
@@ -174,32 +160,29 @@ def read(estimator, X, places: dict[int, bool], reset: bool, left_out=frozenset(
     if X.ndim != 2 or not X.shape[0]:
         check_array(X, dtype=None, estimator=estimator)  # refuses it
     validate_data(estimator, X, skip_check_array=True, reset=reset)
-    frame = is_frame(X)
-    known = getattr(estimator, "feature_names_in_", None)
-    names = [str(place + 1) for place in range(X.shape[1])] if known is None else known.tolist()
+    named = getattr(estimator, "feature_names_in_", None)
+    names = [str(place + 1) for place in range(X.shape[1])] if named is None else named.tolist()
     if len(set(names)) < len(names):
         raise ValueError("X has two columns of the same name; rename one of them")
-    skipped = {place for place, name in enumerate(names) if name in left_out}
-    others = [place for place in range(X.shape[1]) if place not in places.keys() | skipped]
-    rest = X.iloc[:, others] if frame else X[:, others]
-    check_columns(rest, ADVICE)
-    numbers = (
-        check_array(rest, dtype=np.float64, estimator=estimator, input_name="X")
-        if others
-        else np.empty((X.shape[0], 0))
-    )
+    words = {place for place, name in enumerate(names) if place in places or name in left_out}
+    others = [place for place in range(X.shape[1]) if place not in words]
+    columns_at = X.iloc.__getitem__ if is_frame(X) else X.__getitem__
     columns: list = [None] * X.shape[1]
-    for place, column in zip(others, numbers.T):
-        columns[place] = np.ascontiguousarray(column)
-    for place in places.keys() | skipped:
-        columns[place] = words_of(X.iloc[:, place] if frame else X[:, place])
+    if others:
+        rest = columns_at((slice(None), others))
+        check_columns(rest, ADVICE)
+        rest = check_array(rest, dtype=np.float64, estimator=estimator, input_name="X")
+        for place, column in zip(others, rest.T):
+            columns[place] = np.ascontiguousarray(column)
+    for place in words:
+        columns[place] = words_of(columns_at((slice(None), place)))
     return Table(
         "X",
         names,
-        known is not None,
+        named is not None,
         columns,
         typed=frozenset(names[place] for place in places),
-        categorical=frozenset(names[place] for place, said in places.items() if said),
+        categorical=frozenset(names[place] for place, explicit in places.items() if explicit),
         for_gaps="fill it in",
     )
 

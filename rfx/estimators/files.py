@@ -20,7 +20,6 @@ from rfx.options import LabelWeights
 
 # Entry of the header; the command line does not use it.
 ENTRY = "estimator"
-_TRUTHS = ["false", "true"]
 
 
 def save(estimator, path) -> int:
@@ -28,32 +27,30 @@ def save(estimator, path) -> int:
 
     Raises ValueError for labels other than words and numbers.
     """
-    trained, known = estimator.method_, {}
+    trained, columns, entry = estimator.method_, estimator.schema_, {}
     if estimator.table_ is not None:  # as written by `rfx train`
         return trained.save(path)
-    words = _words_of(estimator)
+    classes = getattr(estimator, "classes_", None)
+    words = None if classes is None or are_doubles(classes) else _words(classes)
     names = getattr(estimator, "feature_names_in_", None)
-    if estimator.schema_ is not None:
-        trained = trained.replace(schema=replace(estimator.schema_, labels=words))
-        known["columns"] = estimator.n_features_in_ if names is None else names.tolist()
+    if columns is not None:
+        entry["columns"] = estimator.n_features_in_ if names is None else names.tolist()
     elif names is not None:
         inputs = [Input(name, place) for place, name in enumerate(names.tolist())]
-        trained = trained.replace(schema=Schema(inputs, named=True, size=len(inputs), labels=words))
-    elif words is not None:
-        trained = trained.replace(schema=Schema(labels=words))
-    if hasattr(estimator, "classes_") and estimator.classes_.dtype.kind in "iufb":
-        known["kind"] = estimator.classes_.dtype.str
-    asked = getattr(estimator, "categorical_features", FROM_DTYPE)
-    if asked is None or not isinstance(asked, str):
-        known["categorical_features"] = None if asked is None else list(map(_item, asked))
-    given = getattr(estimator, "class_weight", None)
-    if given is not None:
-        known["class_weight"] = (
-            given
-            if isinstance(given, str)
-            else [[_item(label), float(own)] for label, own in given.items()]
-        )
-    return trained.save(path, **{ENTRY: known})
+        columns = Schema(inputs, named=True, size=len(inputs))
+    if columns is not None or words is not None:
+        trained = trained.replace(schema=replace(columns or Schema(), labels=words))
+    if classes is not None and classes.dtype.kind in "iufb":
+        entry["kind"] = classes.dtype.str
+    categorical = getattr(estimator, "categorical_features", FROM_DTYPE)
+    if not isinstance(categorical, str):
+        entry["categorical_features"] = categorical and [_item(one) for one in categorical]
+    class_weight = getattr(estimator, "class_weight", None)
+    if isinstance(class_weight, dict):
+        entry["class_weight"] = [[_item(k), float(weight)] for k, weight in class_weight.items()]
+    elif class_weight is not None:
+        entry["class_weight"] = class_weight
+    return trained.save(path, **{ENTRY: entry})
 
 
 def are_doubles(labels: np.ndarray) -> bool:
@@ -61,15 +58,10 @@ def are_doubles(labels: np.ndarray) -> bool:
     not.
     """
     kind = labels.dtype.kind
-    return kind in "fb" or (
-        kind in "iu" and (not len(labels) or max(abs(int(labels[0])), abs(int(labels[-1]))) < 2**53)
-    )
+    return kind in "fb" or (kind in "iu" and all(abs(int(one)) < 2**53 for one in labels))
 
 
-def _words_of(estimator) -> list[str] | None:
-    classes = getattr(estimator, "classes_", None)
-    if classes is None or are_doubles(classes):
-        return None
+def _words(classes: np.ndarray) -> list[str]:
     if classes.dtype.kind in "iu":  # with all digits
         return list(map(str, classes.tolist()))
     words = classes.tolist()
@@ -93,17 +85,16 @@ def restore(estimator_of, path):
     """
     trained = methods.load(path)
     with model.opened(path) as file:
-        known = file.header.get(ENTRY)
-    kind = estimator_of(
-        trained.name, "regression" if trained.task == "regression" else "classification"
-    )
+        entry = file.header.get(ENTRY)
+    task = "regression" if trained.task == "regression" else "classification"
+    kind = estimator_of(trained.name, task)
     estimator = kind(**_parameters(kind, trained))
     estimator._keep(trained)
     estimator.n_features_in_ = trained.info["n_inputs"]
-    if known is None and trained.schema is not None and trained.schema.inputs is not None:
+    if entry is None and trained.schema is not None and trained.schema.inputs is not None:
         estimator.table_ = trained.schema
     try:
-        _recall(estimator, trained, known or {})
+        _recall(estimator, trained, entry or {})
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise DataError(
             f"model {path} can't be used: its estimator is damaged ({error!s:.80}); train it again"
@@ -111,48 +102,43 @@ def restore(estimator_of, path):
     return estimator
 
 
-def _parameters(kind, method) -> dict:
+def _parameters(kind, trained) -> dict:
     """The estimator's parameters among the method's options, if they differ from the defaults."""
+    asked = trained.method.values | trained.info.get("asked", {})
     # with a numeric bandwidth, other options have other defaults
-    asked = method.method.values | method.info.get("asked", {})
-    defaults = method.method.defaults({"kernel": asked.get("kernel")})
-    defaults |= method.method.defaults({"gamma": asked.get("gamma")})
-    known = inspect.signature(kind).parameters
-    found = {
-        name: value
-        for name, value in asked.items()
-        if name in known and value != defaults.get(name)
-    }
-    if found.get("class_weight") not in (None, LabelWeights.BALANCED):
-        by_code = weights.by_code(found["class_weight"], method.schema)
+    defaults = trained.method.defaults({"kernel": asked.get("kernel")})
+    defaults |= trained.method.defaults({"gamma": asked.get("gamma")})
+    names = inspect.signature(kind).parameters.keys() & asked.keys()
+    values = {name: asked[name] for name in names if asked[name] != defaults.get(name)}
+    if values.get("class_weight") not in (None, LabelWeights.BALANCED):
+        by_code = weights.by_code(values["class_weight"], trained.schema)
         assert isinstance(by_code, dict)
-        found["class_weight"] = {
-            label: own for code, own in by_code.items() for label in schema.shown(method, [code])
-        }
-    return found
+        labels = schema.shown(trained, list(by_code))
+        values["class_weight"] = dict(zip(labels, by_code.values()))
+    return values
 
 
-def _recall(estimator, trained, known):
+def _recall(estimator, trained, entry: dict) -> None:
     """Set labels, input names and class weights as `save` wrote them."""
-    schema, columns = trained.schema, known.get("columns")
+    table, columns = trained.schema, entry.get("columns")
     if columns is not None:
-        estimator.n_features_in_, estimator.schema_ = schema.size, replace(schema, labels=None)
-    elif schema is not None and schema.inputs is not None and schema.named:
-        columns = schema.titles()
+        estimator.n_features_in_, estimator.schema_ = table.size, replace(table, labels=None)
+    elif table is not None and table.inputs is not None and table.named:
+        columns = table.titles()
     if isinstance(columns, list):
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     if trained.classes is not None:
-        words = None if schema is None else schema.labels
-        estimator.classes_ = _labels(trained.classes, words, known.get("kind"))
+        words = None if table is None else table.labels
+        estimator.classes_ = _labels(trained.classes, words, entry.get("kind"))
         # pandas reads such a column of a table as Booleans
         if estimator.table_ is not None and [*map(str.lower, words or ())] == ["false", "true"]:
             estimator.classes_ = np.array([False, True])
-    if "categorical_features" in known:
-        estimator.categorical_features = known["categorical_features"]
-    weights_of_labels = known.get("class_weight")
-    if weights_of_labels is not None and "class_weight" in estimator.get_params():
-        text = isinstance(weights_of_labels, str)
-        estimator.class_weight = weights_of_labels if text else dict(weights_of_labels)
+    if "categorical_features" in entry:
+        estimator.categorical_features = entry["categorical_features"]
+    class_weight = entry.get("class_weight")
+    if class_weight is not None and "class_weight" in estimator.get_params():
+        text = isinstance(class_weight, str)
+        estimator.class_weight = class_weight if text else dict(class_weight)
 
 
 def _labels(classes, words, kind):
@@ -160,7 +146,7 @@ def _labels(classes, words, kind):
     if words is not None:
         classes = np.array(words)[classes.astype(np.int64)]
         return classes if kind is None else np.array(list(map(int, classes.tolist())), kind)
-    found = classes if kind is None else classes.astype(kind)
-    if not np.array_equal(found, classes):
+    typed = classes if kind is None else classes.astype(kind)
+    if not np.array_equal(typed, classes):
         raise ValueError(f"its labels are not of type {kind}")
-    return found
+    return typed

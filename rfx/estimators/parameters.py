@@ -24,12 +24,12 @@ _CLASS_WEIGHT = (
 _SHOWN = 60  # characters of the choices that are part of a type
 _ABSURD = 1e6  # limits from here on only exclude absurd numbers and are not documented
 _SECTION = re.compile(r"\n\n(?=[A-Z]\w+\n---)")
+_FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 
 
 def in_words(sentence: str) -> str:
     """Replace an option of the command line in a message by the parameter's name."""
-    flag = r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"
-    return re.sub(flag, lambda found: found[1].replace("-", "_"), sentence)
+    return _FLAG.sub(lambda flag: flag[1].replace("-", "_"), sentence)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,25 +48,23 @@ class Parameter:
         default.
         """
         choices, text = list(option.meanings()), option.description()
-        default = None if optional else option.default
         annotation = _TYPES.get(option.kind, option.kind)
         kind = inspect.formatannotation(annotation).replace(" | ", " or ")
         few = "{" + ", ".join(map(json.dumps, choices)) + "}"
         if option.kind is LabelWeights:
             text = _CLASS_WEIGHT
         elif choices and option.kind is not str:
-            annotation = annotation | str
-            kind = f"{kind} or {few}"
+            annotation, kind = annotation | str, f"{kind} or {few}"
         elif choices and len(few) < _SHOWN:
             kind = few
         if kind != few and option.kind not in (bool, LabelWeights):
-            limits = option.but(high=math.inf) if option.high >= _ABSURD else option
+            high = math.inf if option.high >= _ABSURD else option.high
             named = () if "{" in kind else choices
-            text += f" Values: {limits.but(choices=named).expects()}."
+            text += f" Values: {option.but(high=high, choices=named).expects()}."
         if optional and option.default is not None:
             text += f" By default {option.default}."
-        if default is None:
-            annotation = annotation | None
+        default = None if optional else option.default
+        annotation = annotation | None if default is None else annotation
         return cls(option.name, default, annotation, kind, text)
 
     def entry(self) -> str:
@@ -108,14 +106,17 @@ def derive(kind: type, parameters: Iterable[Parameter]) -> None:
         setattr(kind, parameter.name, parameter.default)
     dataclasses.dataclass(kind, eq=False, repr=False, kw_only=True)
     about, own = _sections(kind)
-    own["Parameters"] = "\n".join(parameter.entry() for parameter in shown)
     entries: dict[str, str] = {}
     for base in kind.__mro__:
         for entry in re.split(r"\n(?=\S)", _sections(base)[1].get("Attributes", "")):
             entries.setdefault(entry.partition(" :")[0], entry)
-    own["Attributes"] = "\n".join(filter(None, entries.values()))
-    order = ["Parameters", "Attributes", *(own.keys() - {"Parameters", "Attributes"})]
-    kind.__doc__ = "\n\n".join([about, *(f"{t}\n{'-' * len(t)}\n{own[t]}" for t in order)])
+    derived = {
+        "Parameters": "\n".join(parameter.entry() for parameter in shown),
+        "Attributes": "\n".join(filter(None, entries.values())),
+    }
+    sections = derived | {title: text for title, text in own.items() if title not in derived}
+    texts = [f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items()]
+    kind.__doc__ = "\n\n".join([about, *texts])
 
 
 def _sections(kind: type) -> tuple[str, dict[str, str]]:

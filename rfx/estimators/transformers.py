@@ -1,5 +1,5 @@
-"""Random features as transformers: the maps of rfx.features, random binning, Nystrom, and the
-features selected by a sparse model.
+"""Random features as transformers: the maps of rfx.features, random binning, Nystrom, the features
+selected by a sparse model, and a learnt metric.
 """
 
 import warnings
@@ -9,37 +9,24 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rfx import kernels
+from rfx import kernels, methods
 from rfx.data.transforms.scaling import Scaler
-from rfx.estimators.base import MethodEstimator, Parametrised, checked, classes_of, in_python
+from rfx.estimators.base import Estimator, MethodEstimator, checked, classes_of, in_python
 from rfx.estimators.parameters import CATEGORICAL
-from rfx.features import FeatureMap, sample
-from rfx.features.arccosine import ArcCosineMap
+from rfx.features import MAPS, FeatureMap
 from rfx.features.binning import BinMap
-from rfx.features.chisquare import AdditiveChi2Map, SkewedChi2Map
-from rfx.features.coordinates import CoordinateMap, KmerMap
-from rfx.features.dotproduct import DotProductMap
-from rfx.features.fourier import FourierMap
-from rfx.features.hamming import HammingMap
-from rfx.features.matern import MaternMap
-from rfx.features.mixtures import MixtureMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.features.perceptron import PerceptronMap, StumpMap
 from rfx.features.widths import WIDTHS
 from rfx.fitting import bandwidth, memory
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.fitting.training import begin
 from rfx.kernels.chisquare import ChiSquare
-from rfx.methods import create
-from rfx.methods.nystrom import Nystrom
-from rfx.methods.rfm import RFM
-from rfx.methods.sparse_rf import SparseRF
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
 # Bandwidth choices that need targets are excluded.
 _GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
-_OF_BINNING: tuple[Option, ...] = (
+_OF_BINNING = (
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
     _GAMMA,
     Option(
@@ -53,23 +40,24 @@ _OF_BINNING: tuple[Option, ...] = (
     SCALING,
     SEED,
 )
-_OF_NYSTROM: tuple[Option, ...] = (
+_OF_NYSTROM = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
     _GAMMA,
-    Nystrom.options["landmarks"],
+    methods.get("nystrom").options["landmarks"],
     N_FEATURES.but(help="Number D of landmarks; linearly dependent ones are dropped."),
     DTYPE.but(default="float64"),
     MAX_MEMORY,
     SCALING,
     SEED,
 )
-_OF_METRIC: tuple[Option, ...] = tuple(
-    RFM.declared()[name] for name in ("kernel", "scaling", "metric", "metric_steps", "seed")
-)
+_OF_METRIC = [
+    methods.get("rfm").declared()[name]
+    for name in ("kernel", "scaling", "metric", "metric_steps", "seed")
+]
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """The properties of all transformers."""
+    """The properties of all transformers; a subclass defines `_features`."""
 
     needs_targets = False
 
@@ -79,10 +67,56 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         tags.target_tags.required = self.needs_targets
         return tags
 
+    def transform(self, X):
+        """Compute the features of rows.
 
-class MapTransformer(Transformer, Parametrised):
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Or a csr_matrix, for random binning and for rows that stay sparse.
+        """
+        check_is_fitted(self)
+        X = checked(self, X, reset=False)
+        with in_python():
+            return self._features(X)
+
+
+class Supervised(Transformer):
+    """A transformer that learns from targets; a subclass defines `_learn`."""
+
+    needs_targets = True
+
+    def fit(self, X, y):
+        """Learn from rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Targets: labels, or numbers that are not all integers.
+
+        Returns
+        -------
+        self
+        """
+        task, classes = "regression", classes_of(y)
+        X, y = checked(self, X, y, y_numeric=not classes)
+        if classes:
+            labels, y = np.unique(y, return_inverse=True)
+            task = "binary" if len(labels) <= 2 else "multiclass"
+        self._learn(task, X, np.asarray(y, np.float64))
+        return self
+
+
+class MapTransformer(Transformer, Estimator):
     """Maps rows to features whose inner product equals or estimates the kernel; a subclass defines
-    `_learn` and `_features`.
+    `_learn`.
 
     Attributes
     ----------
@@ -114,95 +148,60 @@ class MapTransformer(Transformer, Parametrised):
         X = checked(self, X)
         with in_python():
             p = {option.name: self._value(option) for option in self.options}
-            memory.check(
-                X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8
-            )
+            count = p.get("n_features", p.get("n_grids", 1))
+            memory.check(X, p["scaling"], self.vectors * count, 8)
             scaler = Scaler.fit(X, p["scaling"])
-            scaled = scaler.transform(X)
+            X = scaler.transform(X)
             kernel = p.setdefault("kernel", self.only_kernel)
             own = {option.name: p.get(option.name) for option in kernels.get_kernel(kernel).options}
-            found = self._learn(
-                scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own)
-            )
-        self.scaler_, self.map_ = scaler, found
-        self._n_features_out = self._width()
+            params = bandwidth.resolve(kernel, p.get("gamma"), X, p["seed"], **own)
+            self.map_ = self._learn(X, p, params)
+        self.scaler_, self._n_features_out = scaler, self.map_.n_features
         return self
-
-    def transform(self, X):
-        """Compute the features of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out), or csr_matrix for random binning
-        """
-        check_is_fitted(self)
-        X = checked(self, X, reset=False)
-        with in_python():
-            return self._features(self.scaler_.transform(X))
 
     def _value(self, option):
         value = self._seed() if option.name == "seed" else getattr(self, option.name)
         return option.default if value is None else option.convert(value)
 
-    def _width(self) -> int:
-        """Number of features."""
-        return self.map_.n_features
-
-    def _learn(self, X, p: dict, params: dict):
-        """The feature map, from scaled rows X (n, d), the options p and the kernel's parameters;
-        stored as map_.
-        """
+    def _learn(self, X, p: dict[str, Any], params: dict[str, Any]) -> Any:
+        """The feature map, from scaled rows X (n, d), the options p and the kernel's parameters."""
         raise TypeError(f"{type(self).__name__} does not define _learn")
 
     def _features(self, X):
-        """The features of scaled rows X (n, d)."""
-        return self.map_.transform(X)
+        return self.map_.transform(self.scaler_.transform(X))
 
 
-def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
+def map_options(kind: type[FeatureMap]) -> list[Option]:
     """The options of a map's transformer: its kernels with their options, its variants, and the
     number of features.
     """
-    names = tuple(kernel.name for kernel in kind.kernels)
-    found = [KERNEL.but(choices=names, default=names[0])] if len(names) > 1 else []
+    names = [kernel.name for kernel in kind.kernels]
+    options = [KERNEL.but(choices=names, default=names[0])] if len(names) > 1 else []
     if any("gamma" in kernel.parameters for kernel in kind.kernels):
-        found.append(_GAMMA)
+        options.append(_GAMMA)
     if len(kind.variants) > 1:
         usual = {kind.usual(name) for name in names}
-        found.append(
-            Option(
-                "features",
-                str,
-                "Variant of the features.",
-                kind.variants,
-                default=usual.pop() if len(usual) == 1 else None,
-            )
-        )
-    found += {option.name: option for kernel in kind.kernels for option in kernel.options}.values()
+        default = usual.pop() if len(usual) == 1 else None
+        text = "Variant of the features."
+        options.append(Option("features", str, text, kind.variants, default=default))
+    own = {option.name: option for kernel in kind.kernels for option in kernel.options}
     # letter codes, counts and categories must not be scaled
-    scaling = (
-        SCALING
-        if any(kernel.metric and not kernel.scalings for kernel in kind.kernels)
-        else SCALING.but(default="none")
-    )
-    return (*found, N_FEATURES, DTYPE, scaling, SEED)
+    scaled = any(kernel.metric and not kernel.scalings for kernel in kind.kernels)
+    scaling = SCALING if scaled else SCALING.but(default="none")
+    return [*options, *own.values(), N_FEATURES, DTYPE, scaling, SEED]
 
 
 class MapFeatures(MapTransformer):
-    """D random features of a map of rfx.features, divided by the square root of D."""
+    """D random features of a map of rfx.features, divided by the square root of D; map: the name of
+    one of its kernels.
+    """
 
     map_class: ClassVar[type[FeatureMap]]
 
-    def __init_subclass__(cls, *, map: type[FeatureMap] | None = None, **more: Any) -> None:
-        if map is None:
-            return super().__init_subclass__(**more)
-        cls.map_class, cls.only_kernel = map, map.kernels[0].name
-        super().__init_subclass__(options=map_options(map))
+    def __init_subclass__(cls, *, map: str, **more: Any) -> None:
+        cls.map_class = MAPS[map]
+        cls.only_kernel = cls.map_class.kernels[0].name
+        super().__init_subclass__(options=map_options(cls.map_class), **more)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -211,21 +210,16 @@ class MapFeatures(MapTransformer):
         return tags
 
     def _learn(self, X, p, params):
-        kernel = p["kernel"]
-        variant = p.get("features") or self.map_class.usual(kernel)
-        self.map_class.check_variant(kernel, p["n_features"], variant)
-        options = {"dtype": np.dtype(p["dtype"]), "variant": variant}
-        return sample(kernel, X.shape[1], p["n_features"], p["seed"], **options, **params).fit(
-            X, variant
-        )
+        given = p["kernel"], X, p["n_features"], p["seed"], p.get("features")
+        return self.map_class.learn(*given, dtype=np.dtype(p["dtype"]), **params)
 
     def _features(self, X):
-        Z = self.map_.transform(X)
+        Z = super()._features(X)
         Z *= Z.dtype.type(self._n_features_out**-0.5)
         return Z
 
 
-class FourierFeatures(MapFeatures, map=FourierMap):
+class FourierFeatures(MapFeatures, map="gaussian"):
     """Random Fourier features.
 
     For exp(-gamma ||x-y||_2^2) (gaussian), exp(-gamma ||x-y||_1) (laplacian) and exp(-gamma
@@ -247,7 +241,7 @@ class FourierFeatures(MapFeatures, map=FourierMap):
     """
 
 
-class MaternFeatures(MapFeatures, map=MaternMap):
+class MaternFeatures(MapFeatures, map="matern-3/2"):
     """Fourier features of the Matern kernels.
 
     matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x-y||_2; matern-5/2: (1 + s + s^2/3) exp(-s), s =
@@ -267,7 +261,7 @@ class MaternFeatures(MapFeatures, map=MaternMap):
     """
 
 
-class MixtureFeatures(MapFeatures, map=MixtureMap):
+class MixtureFeatures(MapFeatures, map="multiscale"):
     """Fourier features of mixtures of Gaussian kernels.
 
     rational-quadratic: (1 + gamma ||x-y||_2^2 / rq_alpha)^-rq_alpha; multiscale: the mean of
@@ -287,7 +281,7 @@ class MixtureFeatures(MapFeatures, map=MixtureMap):
     """
 
 
-class AdditiveChi2Features(MapFeatures, map=AdditiveChi2Map):
+class AdditiveChi2Features(MapFeatures, map="additive-chi2"):
     """Random features of the additive chi-square kernel, for inputs of 0 or more.
 
     sqrt(2 d x_m) cos(w log x_m + b) for the kernel sum_j 2 x_j y_j / (x_j + y_j); the d inputs take
@@ -308,7 +302,7 @@ class AdditiveChi2Features(MapFeatures, map=AdditiveChi2Map):
     """
 
 
-class SkewedChi2Features(MapFeatures, map=SkewedChi2Map):
+class SkewedChi2Features(MapFeatures, map="skewed-chi2"):
     """Fourier features of the skewed chi-square kernel, for inputs above -c.
 
     sqrt2 cos(w.z + b), z_j = log(1 + x_j / c), for the kernel prod_j 2 sqrt((x_j + c)(y_j + c)) /
@@ -329,7 +323,7 @@ class SkewedChi2Features(MapFeatures, map=SkewedChi2Map):
     """
 
 
-class HammingFeatures(MapFeatures, map=HammingMap):
+class HammingFeatures(MapFeatures, map="hamming"):
     """Random signs of codes of categories.
 
     Products of random signs of the codes of a random subset of the inputs, for the kernel
@@ -345,7 +339,7 @@ class HammingFeatures(MapFeatures, map=HammingMap):
     """
 
 
-class DotProductFeatures(MapFeatures, map=DotProductMap):
+class DotProductFeatures(MapFeatures, map="exponential"):
     """Random features of dot-product kernels.
 
     The kernels are (1 + gamma x.y)^p and exp(gamma x.y), gamma up to 2.
@@ -366,7 +360,7 @@ class DotProductFeatures(MapFeatures, map=DotProductMap):
     """
 
 
-class ArcCosineFeatures(MapFeatures, map=ArcCosineMap):
+class ArcCosineFeatures(MapFeatures, map="arccosine-0"):
     """Arc-cosine features.
 
     sqrt2 H(w.x) (w.x)^order: one hidden layer of threshold, ramp or squared-ramp units.
@@ -385,7 +379,7 @@ class ArcCosineFeatures(MapFeatures, map=ArcCosineMap):
     """
 
 
-class PerceptronFeatures(MapFeatures, map=PerceptronMap):
+class PerceptronFeatures(MapFeatures, map="perceptron"):
     """Random perceptrons.
 
     sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a from -R to R, of the kernel R/c_d
@@ -407,7 +401,7 @@ class PerceptronFeatures(MapFeatures, map=PerceptronMap):
     """
 
 
-class StumpFeatures(MapFeatures, map=StumpMap):
+class StumpFeatures(MapFeatures, map="stump"):
     """Random decision stumps.
 
     sign(x_j - a) for the kernel 1 - 2 ||x-y||_1 / (sum of ranges); column j is drawn with
@@ -429,7 +423,7 @@ class StumpFeatures(MapFeatures, map=StumpMap):
     """
 
 
-class CoordinateFeatures(MapFeatures, map=CoordinateMap):
+class CoordinateFeatures(MapFeatures, map="linear"):
     """Random coordinates of the inputs.
 
     sqrt(d) x_m for the linear kernel x.y. Sparse rows stay sparse unless the features are requested
@@ -445,7 +439,7 @@ class CoordinateFeatures(MapFeatures, map=CoordinateMap):
     """
 
 
-class KmerFeatures(MapFeatures, map=KmerMap):
+class KmerFeatures(MapFeatures, map="kmers"):
     """Random words of sequences as features.
 
     Indicators of word v at position p of the sequence, for words of 1 to k letters. Inputs are
@@ -486,12 +480,6 @@ class RandomBinning(MapTransformer, options=_OF_BINNING):
     def _learn(self, X, p, params):
         return BinMap.learn(p["kernel"], X, p["n_grids"], p["seed"], **params)
 
-    def _width(self):
-        return int(self.map_.bins.starts[-1])
-
-    def _features(self, X):
-        return self.map_.grids.transform(X, self.map_.bins)
-
 
 class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
     """Features whose inner product is the kernel's Nystrom approximation by landmarks.
@@ -519,7 +507,7 @@ class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
         return NystromMap(p["kernel"], landmarks, params, p["dtype"])
 
 
-class SparseRandomFeatures(Transformer, MethodEstimator, method=SparseRF):
+class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):
     """The random features selected by sparse-rf.
 
     Selects unscaled features by the targets, for use before any model. Classes and numbers are
@@ -549,23 +537,7 @@ class SparseRandomFeatures(Transformer, MethodEstimator, method=SparseRF):
 
     without = MethodEstimator.without | {"class_weight", CATEGORICAL.name}
 
-    needs_targets = True
-
-    def fit(self, X, y):
-        """Train the method and store the features of its model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Targets: labels, or numbers that are not all integers.
-
-        Returns
-        -------
-        self
-        """
-        task, X, y = _task_of(self, X, y)
+    def _learn(self, task, X, y):
         self._train(task, X, y)
         self.map_, self.scaler_ = self.method_.model.map, self.method_.preprocessing.scaler
         self._n_features_out = self.map_.n_features
@@ -573,31 +545,16 @@ class SparseRandomFeatures(Transformer, MethodEstimator, method=SparseRF):
             warnings.warn(
                 f"{type(self).__name__} has no features left, because all weights are zero; reduce"
                 " lam",
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
-    def transform(self, X):
-        """Compute the selected features of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-        """
-        check_is_fitted(self)
-        X = checked(self, X, reset=False)
+    def _features(self, X):
         if not self._n_features_out:
             return np.empty((X.shape[0], 0), self.map_.dtype)
-        with in_python():
-            return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))
+        return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))
 
 
-class LearnedMetric(Transformer, Parametrised, options=_OF_METRIC):
+class LearnedMetric(Supervised, Estimator, options=_OF_METRIC):
     """Scales inputs and maps them by a metric learnt from the targets, for any estimator.
 
     A kernel machine is fitted, and the average outer product of its gradients becomes the metric of
@@ -629,56 +586,13 @@ class LearnedMetric(Transformer, Parametrised, options=_OF_METRIC):
     0.9...
     """
 
-    needs_targets = True
-
-    def fit(self, X, y):
-        """Learn the scaling and the metric.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Targets: labels, or numbers that are not all integers.
-
-        Returns
-        -------
-        self
-        """
-        task, X, y = _task_of(self, X, y)
+    def _learn(self, task, X, y):
         with in_python():
-            trainer = create("rfm", task=task, **self._asked())
-            begun = begin(trainer, X, y)
-        self.scaler_ = begun.preprocessing.scaler
-        metric = self.scaler_.metric
-        count = self.n_features_in_
+            trainer = methods.create("rfm", task=task, **self._asked())
+            self.scaler_ = begin(trainer, X, y).preprocessing.scaler
+        metric, count = self.scaler_.metric, self.n_features_in_
         self.feature_importances_ = np.full(count, 1 / count) if metric is None else metric.shares()
         self._n_features_out = count
-        return self
 
-    def transform(self, X):
-        """Map rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), or csr_matrix for rows that stay sparse
-        """
-        check_is_fitted(self)
-        X = checked(self, X, reset=False)
-        with in_python():
-            return self.scaler_.transform(X)
-
-
-def _task_of(estimator, X, y):
-    """(task, rows, encoded targets (n,)) of rows and labels or numbers."""
-    classes = classes_of(y)
-    X, y = checked(estimator, X, y, y_numeric=not classes)
-    if not classes:
-        return "regression", X, np.asarray(y, np.float64)
-    labels, y = np.unique(y, return_inverse=True)
-    return "binary" if len(labels) <= 2 else "multiclass", X, np.asarray(y, np.float64)
+    def _features(self, X):
+        return self.scaler_.transform(X)

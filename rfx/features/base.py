@@ -80,16 +80,15 @@ class FeatureMap:
 
     @classmethod
     def learn(
-        cls, kernel: str, X, n_features: int, seed: int, variant: str | None = None, **params
+        cls, kernel: str, X, n_features: int, seed: int, variant: str | None = None, **more
     ) -> FeatureMap:
-        """The float32 map for that kernel, adapted by the variant to the training rows X (n,
-        n_inputs).
+        """The map for that kernel, adapted by the variant to the training rows X (n, n_inputs);
+        more: the kernel's parameters, and dtype, by default float32.
         """
         variant = variant or cls.usual(kernel)
         cls.check_variant(kernel, n_features, variant)
-        return sample(kernel, X.shape[1], n_features, seed, variant=variant, **params).fit(
-            X, variant
-        )
+        drawn = sample(kernel, X.shape[1], n_features, seed, variant=variant, **more)
+        return drawn.fit(X, variant)
 
     @classmethod
     def saved_arrays(cls) -> dict[str, Array]:

@@ -274,11 +274,20 @@ class BinMap:
         grids = sample_grids(kernel, X.shape[1], n_grids, seed, **params)
         return cls(grids, grids.number(X)[1])
 
+    @property
+    def n_features(self) -> int:
+        """The number of bins."""
+        return int(self.bins.starts[-1])
+
+    def transform(self, X, scale: float | None = None):
+        """CSR (n, n_features) of `scale` (default 1/sqrt(R)) in the bins of each row of X."""
+        return self.grids.transform(X, self.bins, scale)
+
     def row_blocks(self, X, scale: float = 1.0):
         """(rows, CSR of `scale` in each row's bins) for all rows of X, some at a time."""
         for start in range(0, X.shape[0], _PREDICTED_ROWS):
             rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
-            yield rows, self.grids.transform(X[rows], self.bins, scale)
+            yield rows, self.transform(X[rows], scale)
 
 
 def sample_grids(

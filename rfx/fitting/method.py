@@ -193,11 +193,6 @@ class Method(Declared):
     @kept
     def declared(cls) -> dict[str, Option]:
         """Its options by name: the common ones, its own, and those of its kernels."""
-        return cls.declare()
-
-    @classmethod
-    def declare(cls) -> dict[str, Option]:
-        """`declared` with the kernels that `rfx.plugins` has at present."""
         found = dict(cls.options)
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
             if kernel != AUTO:

@@ -121,7 +121,7 @@ def test_without_categories_nothing_changes(asked):
         ([-1], FRAME, "has -1, but X has no such column"),
         ([5], FRAME.to_numpy(dtype=object), "its positions are 0 to 2"),
         ([True, False], FRAME, "is a mask of 2 columns, but X has 3"),
-        ([[0]], FRAME, "must have one dimension"),
+        ([[0]], FRAME, "it must be from_dtype, None, or a list"),
         ([0], scipy.sparse.csr_matrix(np.eye(N)), "needs rows of a data frame or a dense array"),
         (["town"], FRAME, "column 'job' of X has categories or words .*name it in"),
     ],

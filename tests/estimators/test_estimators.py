@@ -86,7 +86,7 @@ ARRAY_API = "SCIPY_ARRAY_API"
 def small(name):
     """An instance for problems of a few rows."""
     kind = getattr(estimators, name)
-    method = getattr(kind, "method_name", None)
+    method = getattr(getattr(kind, "method", None), "name", None)
     # a bandwidth or lambda that is learnt from the rows changes for a part of them, or for repeated
     # rows
     given = {"gamma": "paper"} | ({"dtype": "float64"} | SMALL.get(method, {}) if method else MAPS)
@@ -124,7 +124,7 @@ CHECKED = [
 
 
 def expected_failures(estimator):
-    if DEFAULTS and hasattr(estimator, "method_name"):
+    if DEFAULTS and hasattr(estimator, "method"):
         return CHOSEN
     return EXPECTED_FAILURES.get(type(estimator).__name__, {})
 
@@ -178,6 +178,9 @@ def test_the_check_of_array_interfaces():
 
 
 def test_every_method_has_its_estimators():
-    made = {getattr(getattr(estimators, name), "method_name", None) for name in estimators.names()}
+    made = {
+        getattr(getattr(getattr(estimators, name), "method", None), "name", None)
+        for name in estimators.names()
+    }
     assert set(methods.names()) <= made
     assert len(CHECKED) + len(NOT_CHECKED) == len(estimators.names())

@@ -3,8 +3,7 @@
 from rfx import env as _env
 from rfx._version import __distribution__, __version__
 
-_env.prepare_blas()
-_env.prepare_numba_cache()
+_env.prepare()
 
 __all__ = ["__distribution__", "__version__", "load"]
 

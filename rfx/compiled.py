@@ -3,18 +3,17 @@ stops a command.
 """
 
 import fcntl
-import itertools
 import logging
 import os
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
 from numba.core import caching
 
 log = logging.getLogger(__name__)
-_told: list[str] = []
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -25,68 +24,31 @@ def njit(**options: Any) -> Callable[[F], F]:
     keep = options.pop("cache", False)
 
     def decorate(function: F) -> F:
-        made = numba.njit(**options)(function)
+        dispatcher = numba.njit(**options)(function)
         # not if the user has disabled numba's compiler
-        if keep and hasattr(made, "enable_caching"):
+        if keep and hasattr(dispatcher, "enable_caching"):
             try:
-                made._cache = _Cache(function)
-            # numba's RuntimeError: there is no writable folder
-            except (OSError, RuntimeError) as error:
-                _tell(error)
-        return made
+                dispatcher._cache = _Cache(function)
+            except (OSError, RuntimeError):  # there is no writable folder
+                _warn("no folder is writable")
+        return dispatcher
 
     return decorate
 
 
-def _tell(error: Exception) -> None:
+@cache
+def _warn(reason: str) -> None:
     """Warn, once per process, that nothing is cached."""
-    if not _told:
-        _told.append(str(error))
-        folder = os.environ.get("NUMBA_CACHE_DIR", "the cache")
-        reason = getattr(error, "strerror", None) or "it can't be created or written"
-        log.warning(
-            "compiled code can't be cached in %s (%s), so every command compiles again; RFX_CACHE"
-            " names another folder",
-            folder,
-            reason,
-        )
-
-
-class _Place(caching.CompileResultCacheImpl):
-    """Only the folder of NUMBA_CACHE_DIR: numba would try others, and run code that another user
-    may have put there.
-    """
-
-    _locator_classes = caching.CompileResultCacheImpl._locator_classes[:1]
-
-
-class _Files(caching.IndexDataCacheFile):
-    """One process at a time adds a file, and the index last, so it never names the file of another
-    signature or an older source.
-    """
-
-    def save(self, key, data):
-        with _locked(self._cache_path):
-            known = self._load_index()
-            if key not in known:
-                names = set(known.values())
-                known[key] = next(
-                    name for name in map(self._data_name, itertools.count(1)) if name not in names
-                )
-            self._save_data(known[key], data)
-            self._save_index(known)
+    log.warning(
+        "compiled code can't be cached in %s (%s), so every command compiles again; RFX_CACHE"
+        " names another folder",
+        os.environ.get("NUMBA_CACHE_DIR", "the cache"),
+        reason,
+    )
 
 
 class _Cache(caching.FunctionCache):
     """The compiled code of one function."""
-
-    _impl_class = _Place
-
-    def __init__(self, function):
-        super().__init__(function)
-        self._cache_file = _Files(
-            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-        )
 
     def load_overload(self, sig, target_context):
         try:
@@ -97,26 +59,17 @@ class _Cache(caching.FunctionCache):
 
     def save_overload(self, sig, data):
         try:
-            super().save_overload(sig, data)
-        except OSError as error:
+            # one process at a time: otherwise two signatures could get the same file
+            with open(self._cache_path + "/lock", "wb") as lock:
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                super().save_overload(sig, data)
+        except Exception as error:  # a full disk, a damaged index
             self._forget()
-            _tell(error)
-        except Exception:  # from a damaged index
-            self._forget()
+            if isinstance(error, OSError):
+                _warn(error.strerror)
 
     def _forget(self):
         """Remove the index, and thus all cached code of the function."""
         with suppress(OSError):
             os.unlink(self._cache_file._index_path)
-
-
-@contextmanager
-def _locked(folder):
-    """Hold the lock of a folder; if the file system has no locks, nothing is locked."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

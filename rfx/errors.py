@@ -1,17 +1,25 @@
 """Exceptions shown to the user as one sentence, without a traceback."""
 
 import difflib
+import re
 
-_BREAKS = {ord(mark): repr(mark)[1:-1] for mark in "\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
+# Characters that control a terminal, break a line or reverse the text around them, and surrogates,
+# which can't be encoded.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def plain(text: str) -> str:
+    r"""The text on one line, with control characters escaped, such as \x1b for an escape."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class _Sentence:
-    """An exception whose message is one line; line breaks, such as those of a quoted cell, are
-    escaped.
-    """
+    """An exception whose message is one line of plain text, whatever it quotes."""
 
     def __str__(self) -> str:
-        return super().__str__().translate(_BREAKS)
+        return plain(super().__str__())
 
 
 class RfxError(_Sentence, Exception):

@@ -7,8 +7,8 @@ Pipes and devices are written to, never replaced.
 import contextlib
 import errno
 import fcntl
+import glob
 import os
-import re
 import stat
 import sys
 import tempfile
@@ -39,37 +39,30 @@ def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> N
     anything.
 
     output: (name, path) with the user's name for it, such as `--model`; inputs: such pairs for all
-    inputs and the other outputs. `-` is standard input among the inputs, standard output as the
-    output. kind: what may be replaced; None: the file is only appended to, by code with its own
-    checks. Raises UsageError if the output is the same file as an input, by any name or link, and,
-    without `force`, if it exists and is neither empty nor of the kind. Pipes and devices are
-    allowed.
+    inputs and the other outputs. `-` is standard input or output, which is not checked. kind: what
+    may be replaced; None: the file is only appended to, by code with its own checks. Raises
+    UsageError if the output is the same file as an input, by any name or link, and, without
+    `force`, if it exists and is neither empty nor of the kind. Pipes and devices are allowed.
     """
     name, path = output
-    if _is_special(path):
+    if str(path) == "-" or _is_special(path):
         return
     for other, source in inputs:
-        if _same(path, source):
+        if str(source) != "-" and _same(path, source):
             raise UsageError(
                 f"{name} {shown(path)} is the same file as {other} {shown(source)}; write to"
                 " another file"
             )
-    if (
-        str(path) == "-"
-        or kind is None
-        or force
-        or not os.path.isfile(path)
-        or not os.path.getsize(path)
-    ):
+    if kind is None or force or not os.path.exists(path) or not os.path.getsize(path):
         return
     try:
-        ours = kind.made(Path(path))
+        replaceable = kind.made(Path(path))
     except OSError as error:
         raise UsageError(
             f"{name} {path} exists and can't be read ({error.strerror or error}); write to another"
             " file"
         ) from None
-    if not ours:
+    if not replaceable:
         raise UsageError(
             f"{name} {path} exists and is not {kind.name}; write to another file, or replace it"
             " with --force"
@@ -77,18 +70,11 @@ def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> N
 
 
 def _same(output, source) -> bool:
-    """Whether two names refer to one file; `-` is a standard stream. Files that do not exist yet
-    are compared by path.
-    """
+    """Whether two names refer to one file; files that do not exist yet are compared by path."""
     try:
-        first, second = _status(output, 1), _status(source, 0)
+        return os.path.samefile(output, source)
     except (OSError, ValueError):
-        return "-" not in (str(output), str(source)) and _target(output) == _target(source)
-    return os.path.samestat(first, second) and stat.S_ISREG(first.st_mode)
-
-
-def _status(path, stream):
-    return os.fstat(stream) if str(path) == "-" else os.stat(path)
+        return _target(output) == _target(source)
 
 
 def names_folder(path) -> bool:
@@ -131,57 +117,29 @@ def whole(path, mode: int = 0o666):
         return
     path = _target(path)
     _clear_drafts(path)
-    descriptor, draft = _draft(path)
+    os.umask(umask := os.umask(0))
+    descriptor, draft = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     try:
         with os.fdopen(descriptor, "wb") as handle:
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)  # marks the draft as that of a living process
             yield handle
             handle.flush()
-            os.fsync(handle.fileno())
-            os.fchmod(handle.fileno(), mode & ~_umask())
-            # before the handle is closed, which releases the lock that protects the draft
+            os.fsync(descriptor)
+            os.fchmod(descriptor, mode & ~umask)
             os.replace(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
 
 
-def _draft(path):
-    """(descriptor, name) of a new file next to `path`, locked while its writer lives."""
-    while True:
-        descriptor, draft = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".part"
-        )
-        try:
-            _flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:
-                return descriptor, draft
-        except BaseException:
-            os.close(descriptor)
-            Path(draft).unlink(missing_ok=True)
-            raise
-        os.close(descriptor)  # removed by another process just before it was locked
-
-
-def _clear_drafts(path) -> None:
+def _clear_drafts(path: Path) -> None:
     """Remove the drafts of `path` whose writers were killed: their locks are free."""
-    of_this = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
-    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
-        for draft in [entry.path for entry in entries if of_this.fullmatch(entry.name)]:
-            with contextlib.suppress(OSError):
-                descriptor = os.open(
-                    draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                )
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(draft)
-                finally:
-                    os.close(descriptor)
-
-
-def _flock(descriptor, how) -> None:
-    # if the file system has no locks, drafts of killed processes are never removed
-    with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, how)
+    pattern = glob.escape(f".{path.name}.") + "????????.part"
+    for draft in path.parent.glob(pattern):
+        with contextlib.suppress(OSError), open(draft, "rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.unlink()
 
 
 def standard_input():
@@ -207,39 +165,22 @@ def check_regular(path, pipes: bool = False) -> os.stat_result:
     ends, and a pipe may never begin.
     """
     status = os.stat(path)
-    _refuse_special(status, path, pipes)
+    if stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not (stat.S_ISREG(status.st_mode) or (pipes and stat.S_ISFIFO(status.st_mode))):
+        kind = "a pipe" if stat.S_ISFIFO(status.st_mode) else "a device"
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
     return status
 
 
 def open_regular(path, mode: str = "rb", pipes: bool = False, **how):
     """The built-in `open` for regular files only; raises OSError like `check_regular`.
 
-    Other files are not opened, so that a pipe without a writer does not block. `how`: arguments of
-    `open`, such as encoding.
+    `how`: arguments of `open`, such as encoding.
     """
-
-    def opener(name, flags):
-        descriptor = os.open(name, flags if pipes else flags | os.O_NONBLOCK, 0o666)
-        try:
-            _refuse_special(os.fstat(descriptor), path, pipes)
-        except OSError:
-            os.close(descriptor)
-            raise
-        return descriptor
-
     if mode.startswith("r") or os.path.exists(path):
         check_regular(path, pipes)
-    return open(path, mode, opener=opener, **how)
-
-
-def _refuse_special(status, path, pipes) -> None:
-    if stat.S_ISREG(status.st_mode) or (pipes and stat.S_ISFIFO(status.st_mode)):
-        return
-    if stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    found = kinds.get(stat.S_IFMT(status.st_mode), "a device")
-    raise OSError(errno.EINVAL, f"it is {found}, not a file", str(path))
+    return open(path, mode, **how)
 
 
 def _is_special(path) -> bool:
@@ -248,9 +189,3 @@ def _is_special(path) -> bool:
 
 def _target(path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -8,49 +8,7 @@ A missing library raises ModuleNotFoundError; callers of an optional one report 
 """
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import asyncio as asyncio
-    import ctypes as ctypes
-    import logging as logging
-    import platform as platform
-    import shutil as shutil
-    import subprocess as subprocess
-    import tempfile as tempfile
-    from importlib import metadata as metadata
-
-    import dask as dask
-    import distributed as distributed
-    import filelock as filelock
-    import jinja2 as jinja2
-    import matplotlib as matplotlib
-    import numpy as numpy
-    import onnx as onnx
-    import pandas as pandas
-    import pooch as pooch
-    import psutil as psutil
-    import pyarrow as pyarrow
-    import requests as requests
-    import threadpoolctl as threadpoolctl
-    import tqdm as tqdm
-    from liblinear import liblinear as liblinear
-    from matplotlib import figure as figure
-    from matplotlib import font_manager as font_manager
-    from matplotlib import layout_engine as layout_engine
-    from matplotlib import ticker as ticker
-    from scipy import optimize as optimize
-    from scipy.linalg import blas as blas
-    from scipy.stats import qmc as qmc
-    from sklearn import cluster as cluster
-    from sklearn import ensemble as ensemble
-    from sklearn import isotonic as isotonic
-    from sklearn import linear_model as linear_model
-    from sklearn import metrics as metrics
-    from sklearn import neural_network as neural_network
-    from sklearn import pipeline as pipeline
-    from sklearn import preprocessing as preprocessing
+from typing import Any
 
 # name here: the module, after those that must be imported too to become attributes of it
 LIBRARIES = {
@@ -101,7 +59,7 @@ LIBRARIES = {
 }
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name not in LIBRARIES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return [importlib.import_module(module) for module in LIBRARIES[name]][-1]

@@ -52,13 +52,11 @@ class Squared:
 
     @staticmethod
     def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = 0.5 * (z - y) ** 2
-        return found
+        return 0.5 * (z - y) ** 2
 
     @staticmethod
     def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = z - y
-        return found
+        return z - y
 
     @staticmethod
     def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -70,8 +68,7 @@ class Squared:
 
     @staticmethod
     def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = 0.5 * u**2 + u * y
-        return found
+        return 0.5 * u**2 + u * y
 
 
 class SquaredHinge:
@@ -84,13 +81,11 @@ class SquaredHinge:
 
     @staticmethod
     def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.maximum(0.0, 1.0 - y * z) ** 2
-        return found
+        return np.maximum(0.0, 1.0 - y * z) ** 2
 
     @staticmethod
     def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = -2.0 * y * np.maximum(0.0, 1.0 - y * z)
-        return found
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
 
     @staticmethod
     def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -99,13 +94,11 @@ class SquaredHinge:
 
     @staticmethod
     def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = y * np.minimum(0.0, y * u)
-        return found
+        return y * np.minimum(0.0, y * u)
 
     @staticmethod
     def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = u * y + 0.25 * u**2
-        return found
+        return u * y + 0.25 * u**2
 
 
 class Hinge:
@@ -116,8 +109,7 @@ class Hinge:
 
     @staticmethod
     def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.maximum(0.0, 1.0 - y * z)
-        return found
+        return np.maximum(0.0, 1.0 - y * z)
 
     @staticmethod
     def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -125,13 +117,11 @@ class Hinge:
 
     @staticmethod
     def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = y * np.clip(y * u, -1.0, 0.0)
-        return found
+        return y * np.clip(y * u, -1.0, 0.0)
 
     @staticmethod
     def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = u * y
-        return found
+        return u * y
 
 
 class Logistic:
@@ -139,16 +129,15 @@ class Logistic:
 
     name = "logistic"
     curvature = 0.25
+    clip_dual = staticmethod(Hinge.clip_dual)
 
     @staticmethod
     def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.logaddexp(0.0, -y * z)
-        return found
+        return np.logaddexp(0.0, -y * z)
 
     @staticmethod
     def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = -y * _sigmoid(-y * z)
-        return found
+        return -y * _sigmoid(-y * z)
 
     @staticmethod
     def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -156,42 +145,9 @@ class Logistic:
         return p * (1.0 - p)
 
     @staticmethod
-    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = y * np.clip(y * u, -1.0, 0.0)
-        return found
-
-    @staticmethod
     def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
         v = -u * y
-        found: np.ndarray = _xlogx(v) + _xlogx(1.0 - v)
-        return found
-
-
-class Absolute:
-    """|z - y|; not differentiable at the target, where the subgradient is 0."""
-
-    name = "absolute"
-    curvature = np.inf
-
-    @staticmethod
-    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(z - y)
-        return found
-
-    @staticmethod
-    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.sign(z - y)
-        return found
-
-    @staticmethod
-    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.clip(u, -1.0, 1.0)
-        return found
-
-    @staticmethod
-    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = u * y
-        return found
+        return _xlogx(v) + _xlogx(1.0 - v)
 
 
 class EpsilonInsensitive:
@@ -210,19 +166,25 @@ class EpsilonInsensitive:
         self.epsilon = float(epsilon)
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.maximum(0.0, np.abs(z - y) - self.epsilon)
-        return found
+        return np.maximum(0.0, np.abs(z - y) - self.epsilon)
 
     def derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(np.abs(z - y) > self.epsilon, np.sign(z - y), 0.0)
 
     def clip_dual(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.clip(u, -1.0, 1.0)
-        return found
+        return np.clip(u, -1.0, 1.0)
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = u * y + self.epsilon * np.abs(u)
-        return found
+        return u * y + self.epsilon * np.abs(u)
+
+
+class Absolute(EpsilonInsensitive):
+    """|z - y|; not differentiable at the target, where the subgradient is 0."""
+
+    name = "absolute"
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
 
 
 class Softmax:
@@ -240,17 +202,13 @@ class Softmax:
     @staticmethod
     def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         top = z.max(axis=-1, keepdims=True)
-        found: np.ndarray = (
-            np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
-        )
-        return found
+        return np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
 
     @staticmethod
     def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         shares = np.exp(z - z.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
-        found: np.ndarray = shares - y
-        return found
+        return shares - y
 
     @staticmethod
     def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -261,13 +219,11 @@ class Softmax:
         descending = -np.sort(-p, axis=-1)
         excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, p.shape[-1] + 1)
         last = np.sum(descending > excess, axis=-1, keepdims=True) - 1
-        found: np.ndarray = np.maximum(p - np.take_along_axis(excess, last, axis=-1), 0.0) - y
-        return found
+        return np.maximum(p - np.take_along_axis(excess, last, axis=-1), 0.0) - y
 
     @staticmethod
     def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = _xlogx(u + y).sum(axis=-1)
-        return found
+        return _xlogx(u + y).sum(axis=-1)
 
 
 class Weighted:
@@ -283,24 +239,19 @@ class Weighted:
         self.base, self.name = loss, loss.name
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(y) * self.base.value(z, np.sign(y))
-        return found
+        return np.abs(y) * self.base.value(z, np.sign(y))
 
     def derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(y) * self.base.derivative(z, np.sign(y))
-        return found
+        return np.abs(y) * self.base.derivative(z, np.sign(y))
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(y) * self.base.second_derivative(z, np.sign(y))
-        return found
+        return np.abs(y) * self.base.second_derivative(z, np.sign(y))
 
     def clip_dual(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(y) * self.base.clip_dual(u / np.abs(y), np.sign(y))
-        return found
+        return np.abs(y) * self.base.clip_dual(u / np.abs(y), np.sign(y))
 
     def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
-        return found
+        return np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
 
 
 def times(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -333,7 +284,7 @@ LOSSES: dict[str, BoundedLoss] = {
         SquaredHinge,
         Hinge,
         Logistic,
-        Absolute,
+        Absolute(),
         EpsilonInsensitive(EpsilonInsensitive.epsilon),
     )
 }

@@ -6,14 +6,8 @@ The arrays are declared by their owners: in the files of methods, feature maps a
 import contextlib
 import io
 import json
-import lzma
-import math
 import os
-import stat
-import struct
-import tokenize
-import zipfile
-import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,32 +17,8 @@ from rfx import env, files
 from rfx.errors import DataError
 
 FORMAT = 1
-FORMATS = (1,)
-_HEAD = 4096  # maximum offset of the JSON in a header's array
-_LARGEST_HEADER = 64 * 2**20
 # Arrays up to this size in MiB are read regardless of the free memory.
 _ALWAYS_MB = 64
-# The types that rfx writes, little-endian on every machine.
-_PLAIN = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
-# Exceptions of Python's and numpy's readers for damaged archives, members and headers
-DAMAGED = (
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    EOFError,
-    RuntimeError,
-    OSError,
-    SyntaxError,
-    MemoryError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-)
 
 
 @dataclass(frozen=True)
@@ -69,27 +39,22 @@ class Array:
 
 
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
-    """Write a model file atomically (temporary file, then rename); return its size in bytes.
+    """Write a model file atomically (temporary file, then rename); return its size in bytes, 0
+    for a pipe.
 
     header: anything JSON supports. arrays: name -> numeric array. A pipe or device is written to,
     not replaced; with None as path nothing is written and only the size is returned. Raises
     DataError if the folder does not exist or is not writable.
     """
     text = json.dumps({"format": FORMAT, **header})
-    encoded = np.frombuffer(text.encode(), dtype=np.uint8)
-    contents: dict[str, Any] = {"header": encoded, **arrays}
+    contents: dict[str, Any] = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     if path is None:
         counted = _Counted()
         np.savez(counted, **contents)
         return counted.end
     with _errors(path), files.whole(path) as handle:
-        # writing a zip file needs seeks, which a pipe does not support
-        place = handle if stat.S_ISREG(os.fstat(handle.fileno()).st_mode) else io.BytesIO()
-        np.savez(place, **contents)
-        size = place.tell()
-        if place is not handle:
-            handle.write(place.getbuffer())
-    return size
+        np.savez(handle, **contents)
+        return handle.tell() if handle.seekable() else 0
 
 
 class _Counted(io.RawIOBase):
@@ -97,12 +62,6 @@ class _Counted(io.RawIOBase):
 
     def __init__(self):
         self.place = self.end = 0
-
-    def writable(self):
-        return True
-
-    def seekable(self):
-        return True
 
     def write(self, data):
         count = memoryview(data).nbytes
@@ -124,30 +83,6 @@ def check(path) -> None:
         files.check(path)
 
 
-def _made(path) -> bool:
-    """Whether the file is an archive with an rfx header. Its arrays are not read."""
-    try:
-        with (
-            files.open_regular(path) as handle,
-            zipfile.ZipFile(handle) as archive,
-            archive.open("header.npy") as member,
-        ):
-            return member.read(6) == b"\x93NUMPY" and b'{"format": ' in member.read(_HEAD)
-    except (
-        KeyError,
-        ValueError,
-        EOFError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-    ):
-        return False
-
-
-KIND = files.Kind("a model file of rfx", _made)
-
-
 @contextlib.contextmanager
 def _errors(path):
     try:
@@ -160,133 +95,9 @@ def _errors(path):
         ) from error
 
 
-class File:
-    """A model file open for reading: its header, the forms of its arrays, and the requested
-    arrays.
-    """
-
-    def __init__(self, path, archive: zipfile.ZipFile):
-        self.path, self._archive = path, archive
-        self._members = {
-            info.filename.removesuffix(".npy"): info
-            for info in archive.infolist()
-            if info.filename.endswith(".npy")
-        }
-        try:
-            self.header = json.loads(self._read("header", _LARGEST_HEADER).tobytes().decode())
-            version = self.header["format"]
-        except DataError as error:
-            raise DataError(
-                f"{files.shown(path)} is not a model file of rfx ({error}); create one with rfx"
-                " train --model"
-            ) from error
-        except DAMAGED as error:
-            raise DataError(
-                f"{files.shown(path)} is not a model file of rfx; create one with rfx train --model"
-            ) from error
-        if version not in FORMATS:
-            raise DataError(
-                f"model {path} has format {version!s:.40}, this rfx reads format {FORMAT}; train it"
-                " again"
-            )
-
-    def forms(self) -> dict[str, "Form"]:
-        """The form of each array according to its archive member; no numbers are read."""
-        return {name: self._form(name)[0] for name in self._members if name != "header"}
-
-    def arrays(self, names=None) -> dict[str, np.ndarray]:
-        """The existing arrays among these names, by default all. DataError, with the array's name,
-        for a damaged one.
-        """
-        chosen = [
-            name
-            for name in (self._members if names is None else names)
-            if name in self._members and name != "header"
-        ]
-        needed = sum(self._form(name)[0].size_mb for name in chosen)
-        if needed > max(env.available_memory_mb(), _ALWAYS_MB):
-            raise DataError(
-                f"its arrays need {needed:,.0f} MiB, but only {env.available_memory_mb():,.0f} MiB"
-                " are free"
-            )
-        return {name: self._read(name) for name in chosen}
-
-    def _form(self, name):
-        """(form, bytes before the numbers, whether in Fortran order) of an array."""
-        if name not in self._members:
-            raise DataError(f"there is no array {name}")
-        info = self._members[name]
-        with self._refused(name), self._archive.open(info) as member:
-            version = np.lib.format.read_magic(member)
-            if version not in ((1, 0), (2, 0)):
-                raise ValueError(version)
-            reader = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, fortran, dtype = reader(member)
-            before = member.tell()
-        plain = (
-            dtype.str[1:] in _PLAIN
-            and dtype.str[0] in "<|"
-            and all(type(size) is int and size >= 0 for size in shape)
-        )
-        if not plain:
-            raise DataError(
-                f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which is not valid"
-                " in a model"
-            )
-        form = Form(dtype, shape)
-        if form.nbytes != info.file_size - before:
-            raise DataError(
-                f"array {name} is damaged: its shape {shape!s:.80} is not that of its"
-                f" {info.file_size - before:,} bytes"
-            )
-        return form, before, fortran
-
-    def _read(self, name, most: int | None = None) -> np.ndarray:
-        form, before, fortran = self._form(name)
-        if most is not None and form.nbytes > most:
-            raise DataError(f"array {name} needs {form.nbytes:,} bytes")
-        with self._refused(name), self._archive.open(self._members[name]) as member:
-            member.read(before)
-            content = member.read(form.nbytes)
-            if len(content) < form.nbytes or member.read(1):
-                raise EOFError(name)
-            values = np.frombuffer(bytearray(content), form.dtype)
-            return values.reshape(form.shape, order="F" if fortran else "C")
-
-    @contextlib.contextmanager
-    def _refused(self, name):
-        try:
-            yield
-        except DAMAGED as error:
-            raise DataError(f"array {name} is damaged ({type(error).__name__})") from error
-
-
-@dataclass(frozen=True)
-class Form:
-    """Type and shape of an array."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def size_mb(self) -> float:
-        return self.nbytes / 2**20
-
-
 @contextlib.contextmanager
-def opened(path):
-    """The model file `path` as a File.
-
-    Raises DataError if the file is missing, is not a model file, or was written by a later version.
-    """
+def _opened(path) -> Iterator[tuple[dict, Any]]:
+    """The header and the archive of a model file, whose arrays are not read yet."""
     try:
         handle = files.open_regular(path)
     except (OSError, ValueError) as error:
@@ -294,14 +105,25 @@ def opened(path):
         raise DataError(f"model {files.shown(path)} can't be read: {reason}") from error
     with handle:
         try:
-            archive = zipfile.ZipFile(handle)
-        except DAMAGED as error:
-            message = (
+            archive = np.load(handle)
+            header = json.loads(archive["header"].tobytes())
+            version = header["format"]
+        except Exception as error:  # the readers of damaged archives raise anything
+            raise DataError(
                 f"{files.shown(path)} is not a model file of rfx; create one with rfx train --model"
+            ) from error
+        if version != FORMAT:
+            raise DataError(
+                f"model {path} has format {version!s:.40}, this rfx reads format {FORMAT}; train it"
+                " again"
             )
-            raise DataError(message) from error
-        with archive:
-            yield File(path, archive)
+        yield header, archive
+
+
+def read_header(path) -> dict:
+    """The header of a model file; raises DataError like `read`."""
+    with _opened(path) as (header, _):
+        return header
 
 
 def read(path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -310,49 +132,64 @@ def read(path) -> tuple[dict, dict[str, np.ndarray]]:
     Raises DataError if the file is missing, is not a model file, is damaged, or was written by a
     later version.
     """
-    with opened(path) as file:
-        try:
-            return file.header, file.arrays()
-        except DataError as error:
-            raise DataError(f"model {path} can't be used: {error}; train it again") from error
-
-
-def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) -> None:
-    """Raise DataError for arrays or Forms whose type or shape is not as declared, or is
-    inconsistent.
-
-    sizes: of the axes known so far; receives those of the others.
-    """
-    for name, form in declared.items():
-        if name not in found:
-            continue
-        if found[name].dtype.kind != form.kind:
-            raise DataError(f"array {name} holds {found[name].dtype}")
-        if not _fits(found[name].shape, form.axes.split(), sizes):
+    with _opened(path) as (header, archive):
+        needed, free = sum(info.file_size for info in archive.zip.infolist()) / 2**20, 0.0
+        if needed > _ALWAYS_MB and needed > (free := env.available_memory_mb()):
             raise DataError(
-                f"array {name} has the shape {found[name].shape!s:.80}, which does not match the"
-                " others"
+                f"model {path} can't be used: its arrays need {needed:,.0f} MiB, but only"
+                f" {free:,.0f} MiB are free"
             )
+        arrays = {}
+        for name in archive.files:
+            try:
+                arrays[name] = archive[name]
+            except Exception as error:
+                raise DataError(
+                    f"model {path} can't be used: array {name} is damaged"
+                    f" ({type(error).__name__}); train it again"
+                ) from error
+    del arrays["header"]
+    return header, arrays
+
+
+def _made(path) -> bool:
+    try:
+        read_header(path)
+    except DataError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
+        return False
+    return True
+
+
+KIND = files.Kind("a model file of rfx", _made)
 
 
 def check_arrays(
     arrays: dict[str, np.ndarray], declared: dict[str, Array], sizes: dict[str, int]
 ) -> None:
-    """Run check_forms, and reject values that are not finite or not valid indices or cuts."""
-    check_forms(arrays, declared, sizes)
-    known = {name: (form, arrays[name]) for name, form in declared.items() if name in arrays}
-    for name, (form, values) in known.items():
+    """Raise DataError for arrays whose type or shape is not as declared, or is inconsistent, and
+    for values that are not finite or not valid indices or cuts.
+
+    sizes: of the axes known so far; receives those of the others.
+    """
+    present = [(name, form, arrays[name]) for name, form in declared.items() if name in arrays]
+    for name, form, values in present:
+        if values.dtype.kind != form.kind:
+            raise DataError(f"array {name} holds {values.dtype}")
+        if not _fits(values.shape, form.axes.split(), sizes):
+            raise DataError(
+                f"array {name} has the shape {values.shape!s:.80}, which does not match the others"
+            )
+    for name, form, values in present:
         if not np.isfinite(values).all():
             raise DataError(f"array {name} has values that are not finite")
         if form.places:
             check_within(name, values, 0, sizes[form.places])
         if form.cuts:
             end = sizes[form.cuts]
-            if not (
-                len(values)
-                and values[0] == 0
-                and values[-1] == end
-                and np.all(values[:-1] <= values[1:])
+            if not (len(values) and values[0] == 0 and values[-1] == end) or np.any(
+                values[:-1] > values[1:]
             ):
                 raise DataError(f"array {name} does not increase from 0 to {end}")
 
@@ -363,8 +200,9 @@ def _fits(shape, axes, sizes) -> bool:
         return False
     for size, axis in zip(shape, axes):
         name, _, more = axis.partition("+")
-        own = size - int(more or 0)
-        if own != (int(name) if name.isdigit() else sizes.setdefault(name, own)) or own < 0:
+        base = size - int(more or 0)
+        expected = int(name) if name.isdigit() else sizes.setdefault(name, base)
+        if base != expected or base < 0:
             return False
     return True
 

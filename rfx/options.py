@@ -2,6 +2,7 @@
 is a frozen dataclass; kernels list theirs.
 """
 
+import contextlib
 import dataclasses
 import decimal
 import difflib
@@ -18,10 +19,25 @@ from rfx.errors import UsageError, quoted
 Chosen: TypeAlias = Any
 
 
-class Path:
+class Parsed:
+    """The kind of an option whose text stands for several values."""
+
+    EXPECTS: ClassVar[str]
+
+    @staticmethod
+    def values(text: str) -> Any:
+        """The values; ValueError if the text has another form."""
+        raise NotImplementedError
+
+
+class Path(Parsed):
     """The kind of an option that is a geometric grid, written HIGH:LOW:COUNT."""
 
     MOST = 10_000
+    EXPECTS = (
+        f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {MOST}, from HIGH down to LOW, all above 0,"
+        " such as 1000:1:20"
+    )
 
     @staticmethod
     def values(text: str) -> list[float]:
@@ -48,7 +64,7 @@ class Path:
         return texts
 
 
-class LabelWeights:
+class LabelWeights(Parsed):
     """The kind of an option with label weights: `balanced`, or LABEL:WEIGHT,…
 
     A label that contains a comma or starts with a double quote is enclosed in double quotes, with
@@ -56,34 +72,40 @@ class LabelWeights:
     """
 
     BALANCED = "balanced"
+    EXPECTS = "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20"
     _PAIR = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*?))\s*:([^,:]*)(,|$)')
 
-    @classmethod
-    def values(cls, text: str) -> dict[str, float]:
-        """{label: weight}, each 0 or more; ValueError for an invalid text or a repeated label."""
-        found, at, more = {}, 0, True
+    @staticmethod
+    def values(text: str) -> dict[str, float]:
+        """{label: weight}, each 0 or more, empty for `balanced`; ValueError for an invalid text or
+        a repeated label.
+        """
+        weights: dict[str, float] = {}
+        at, more = 0, text != LabelWeights.BALANCED
         while more:
-            pair = cls._PAIR.match(str(text), at)
+            pair = LabelWeights._PAIR.match(str(text), at)
             if pair is None:
                 raise ValueError(text)
             quoted, plain, weight, comma = pair.groups()
             label = plain if quoted is None else quoted.replace('""', '"')
-            if label in found or not math.inf > numerals.real(weight) >= 0:
+            if label in weights or not math.inf > numerals.real(weight) >= 0:
                 raise ValueError(text)
-            found[label], at, more = numerals.real(weight), pair.end(), bool(comma)
-        return found
+            weights[label], at, more = numerals.real(weight), pair.end(), bool(comma)
+        return weights
 
 
-class Widths:
+class Widths(Parsed):
     """The kind of an option that is a comma-separated list of sizes."""
+
+    EXPECTS = "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100"
 
     @staticmethod
     def values(text: str) -> list[int]:
         """The sizes; ValueError if one is not from 1 to a million."""
-        found = [numerals.whole(word) for word in str(text).split(",")]
-        if not all(0 < width <= 10**6 for width in found):
+        widths = [numerals.whole(word) for word in str(text).split(",")]
+        if not all(0 < width <= 10**6 for width in widths):
             raise ValueError(text)
-        return found
+        return widths
 
 
 @dataclass(frozen=True)
@@ -145,29 +167,16 @@ class Option:
         """The values allowed, as a phrase."""
         if self.kind is bool:
             return "true or false"
-        if self.kind is Path:
-            return (
-                f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {Path.MOST}, from HIGH down to LOW,"
-                " all above 0, such as 1000:1:20"
-            )
-        if self.kind is LabelWeights:
-            return (
-                "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or"
-                " emu:20"
-            )
-        if self.kind is Widths:
-            return "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100"
+        if issubclass(self.kind, Parsed):
+            return self.kind.EXPECTS
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):
+            shown = str if self.kind is int else "{:g}".format
+            least = f"above {shown(self.low)}" if self.open_low else f"{shown(self.low)} or more"
+            bounds = [least] if self.low > -math.inf else []
+            bounds += [f"at most {shown(self.high)}"] if self.high < math.inf else []
             noun = "a whole number" if self.kind is int else "a number"
-            left = (
-                f"above {self._shown(self.low)}"
-                if self.open_low
-                else f"{self._shown(self.low)} or more"
-            )
-            bounds = [left] if self.low > -math.inf else []
-            bounds += [f"at most {self._shown(self.high)}"] if self.high < math.inf else []
             parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
         return " or ".join(parts)
 
@@ -176,48 +185,32 @@ class Option:
 
         Raises UsageError with the option, the value and the allowed values.
         """
+        near: list[str] = []
         if self.kind is bool:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"
-            raise self._refusal(value)
-        if self.kind in (Path, LabelWeights, Widths):
-            try:
-                if value != LabelWeights.BALANCED or self.kind is not LabelWeights:
-                    self.kind.values(value)
-            except ValueError:
-                raise self._refusal(value) from None
+        elif issubclass(self.kind, Parsed):
+            with contextlib.suppress(ValueError):
+                self.kind.values(value)
+                return value
+        elif isinstance(value, str) and value in self.meanings():
             return value
-        if isinstance(value, str) and value in self.meanings():
-            return value
-        if self.kind is str:
+        elif self.kind is str:
             near = difflib.get_close_matches(str(value)[:100], self.meanings(), n=1)
-            raise (
-                UsageError(f"{self._refusal(value)}; did you mean {near[0]}?")
-                if near
-                else self._refusal(value)
-            )
-        try:
-            # integers are never rounded: a float has 15 digits
-            number = self._number(value)
-            if isinstance(value, bool) or not math.isfinite(number):
-                raise self._refusal(value)
-        except (TypeError, ValueError):
-            raise self._refusal(value) from None
-        too_low = number <= self.low if self.open_low else number < self.low
-        if too_low or number > self.high or (self.kind is int and number % 1):
-            raise self._refusal(value)
-        return self.kind(number)
+        elif not isinstance(value, bool):
+            with contextlib.suppress(TypeError, ValueError):
+                number = self._number(value)
+                above = number > self.low if self.open_low else number >= self.low
+                if above and number <= self.high and math.isfinite(number):
+                    if self.kind is float or not number % 1:
+                        return int(number) if self.kind is int else number
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}{hint}")
 
     def _number(self, value: Any) -> float | decimal.Decimal:
         if self.kind is float:
             return numerals.real(value) if isinstance(value, str) else float(value)
-        return numerals.exact(str(value))
-
-    def _refusal(self, value) -> UsageError:
-        return UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}")
-
-    def _shown(self, bound) -> str:
-        return str(bound) if self.kind is int else f"{bound:g}"
+        return numerals.exact(str(value))  # an integer is never rounded: a float has 15 digits
 
 
 def option(
@@ -279,8 +272,6 @@ class Declared:
                     f"{cls.__name__}.{name} has an annotation but is no option; write {name}:"
                     f" {kind} = option(default, help), or ClassVar"
                 )
-            if name not in cls.options and any(name in vars(base) for base in cls.__mro__[1:]):
-                raise TypeError(f"option {name} of {cls.__name__} hides a method; rename it")
             if declared.kind is object:
                 declared = declared.but(kind=_KINDS[re.split(r"\W", kind)[0]])
             setattr(cls, name, declared(name=name))
@@ -317,11 +308,8 @@ def union(declared: list[tuple[str, Option]]) -> Option:
     options = [option for _, option in declared]
     choices: dict[str, str] = {}
     for option in options:
-        choices |= {
-            choice: meaning
-            for choice, meaning in option.meanings().items()
-            if not choices.get(choice)
-        }
+        for choice, meaning in option.meanings().items():
+            choices[choice] = choices.get(choice) or meaning
     said: dict[str, list[str]] = {}
     for method, option in declared:
         for sentence in option.help.removesuffix(".").split(". "):

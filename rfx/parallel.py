@@ -10,20 +10,17 @@ from __future__ import annotations
 import contextvars
 import itertools
 import os
-import resource
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ContextDecorator, contextmanager, nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ContextDecorator, contextmanager
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from rfx import env, lazy
-from rfx.errors import RfxError
 
 # Parts of a product's rows.
 _PARTS = 16
@@ -33,32 +30,18 @@ _FEW = 1 << 22
 # Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a
 # Gram matrix.
 DENSE, _TILE = 8, 512
-# Bytes of OpenBLAS's buffer per thread, the number of such libraries (numpy's and scipy's), and
-# rows of a product that needs one.
-_BUFFER, _LIBRARIES, _ENOUGH = 1 << 25, 2, 256
 _deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
-
-
-class _Here(threading.local):
-    """State of this thread: whether it works on a part, and its nesting depth of
-    `one_blas_thread`.
-    """
-
-    inside = False
-    limits = 0
-    before: list[tuple] = []
-
-
+# Whether this thread works on a part of a loop.
+_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("inside", default=False)
 T = TypeVar("T")
-_here = _Here()
 
 
 class cached(Generic[T]):
     """A property computed on first use and stored in the object.
 
-    Up to Python 3.11, `functools.cached_property` holds a lock for all objects of a class. A child
-    forked while another thread holds it would wait forever. Without a lock, two threads may compute
-    the same value.
+    Up to Python 3.11, `functools.cached_property` holds a lock for all objects of a class, so parts
+    of a loop in other threads would wait for a property that the loop is part of. Without a lock,
+    two threads may compute the same value.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -97,61 +80,10 @@ def check_time() -> None:
 # ---------------------------------------------------------------------------- loops
 
 
-class _Helpers:
-    """The threads in addition to the caller's, created when first needed."""
-
-    def __init__(self) -> None:
-        self.pool: ThreadPoolExecutor | None = None
-        self.count = 0
-
-    def get(self, count: int) -> ThreadPoolExecutor:
-        """A pool of that many threads; the last pool is reused if it has as many."""
-        pool = self.pool
-        if pool is None or self.count != count:
-            pool = ThreadPoolExecutor(count, thread_name_prefix="rfx")
-            self.pool, self.count = pool, count
-        return pool
-
-    def forget(self) -> None:
-        """Release the pool; its threads end when they are idle."""
-        self.pool = None
-
-
-_helpers = _Helpers()
-
-
-class _Parts:
-    """Parts of one loop, which the caller and its helpers process one by one, and their results."""
-
-    def __init__(self, function: Callable[[int, int], Any], bounds: list[int]) -> None:
-        self.function, self.ranges = function, list(itertools.pairwise(bounds))
-        self.one_blas_thread = _here.limits > 0
-        self.results: list = [None] * len(self.ranges)
-        self.errors: list[BaseException | None] = [None] * len(self.ranges)
-        # an iterator in C returns each number to one thread only
-        self.numbers = iter(range(len(self.ranges)))
-
-    def work(self) -> None:
-        """Process parts until none is left."""
-        before, _here.inside = _here.inside, True
-        try:
-            for number in self.numbers:
-                try:
-                    self.results[number] = self.function(*self.ranges[number])
-                except Exception as error:
-                    self.errors[number] = error
-        finally:
-            _here.inside = before
-
-    def help(self) -> None:
-        """The work of another thread: `work` if BLAS has as many threads as for the caller."""
-        with one_blas_thread() if self.one_blas_thread else nullcontext():
-            self.work()
-
-    def stop(self) -> None:
-        """Cancel the parts that have not begun."""
-        for _ in self.numbers:
-            pass
+@lru_cache(maxsize=1)
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """The threads in addition to the caller's; those of another number end when they are idle."""
+    return ThreadPoolExecutor(count, thread_name_prefix="rfx")
 
 
 def for_ranges(
@@ -182,35 +114,45 @@ def for_ranges(
     Raises
     ------
     Exception
-        The first exception of a part, after all have ended; Late at once if the deadline has passed
-        (see `until`).
+        That of a part, once no part is running; Late at once if the deadline has passed (see
+        `until`).
     """
     check_time()
-    threads = 1 if work < _FEW or _here.inside else env.threads()
+    threads = 1 if work < _FEW or _inside.get() else env.threads()
     parts = max(1, min(parts or threads, size // max(1, smallest)))
-    bounds = [size * part // parts for part in range(parts + 1)]
+    ranges = list(itertools.pairwise(size * part // parts for part in range(parts + 1)))
     threads = min(threads, parts)
     if threads == 1:
-        return [function(start, stop) for start, stop in itertools.pairwise(bounds)]
-    shared = _Parts(function, bounds)
-    pool = _helpers.get(env.threads() - 1)
-    # each in a copy of the caller's context, where numpy stores its overflow handling
-    helping = []
+        return [function(start, stop) for start, stop in ranges]
+    results: list[Any] = [None] * parts
+    # an iterator in C returns each number to one thread only
+    numbers = iter(range(parts))
+
+    def work_parts() -> None:
+        for number in numbers:
+            results[number] = function(*ranges[number])
+
+    helping: list[Future] = []
+    failure: BaseException | None = None
+    token = _inside.set(True)
     try:
         for _ in range(threads - 1):
-            helping.append(pool.submit(contextvars.copy_context().run, shared.help))
-        shared.work()
-        for one in helping:
-            # a part that has not begun by now finds nothing to do
-            if not one.cancel():
-                one.result()
-    except BaseException:
-        shared.stop()
-        raise
-    for error in shared.errors:
-        if error is not None:
-            raise error
-    return shared.results
+            # in a copy of the caller's context, where numpy stores its overflow handling
+            context = contextvars.copy_context()
+            helping.append(_helpers(env.threads() - 1).submit(context.run, work_parts))
+        work_parts()
+    except Exception as error:
+        failure = error
+    finally:
+        _inside.reset(token)
+        for _ in numbers:
+            pass  # after an error, no part begins; an interrupt does not wait for those that have
+    for one in helping:
+        if not one.cancel():
+            failure = one.exception() or failure
+    if failure is not None:
+        raise failure
+    return results
 
 
 def close() -> None:
@@ -219,7 +161,7 @@ def close() -> None:
     If an interrupt arrives while a thread starts, the interpreter's shutdown waits for it forever.
     A pool without references ends all its threads.
     """
-    _helpers.forget()
+    _helpers.cache_clear()
 
 
 # ---------------------------------------------------------------------------- products
@@ -267,75 +209,26 @@ def add_gram(A: np.ndarray, out: np.ndarray) -> None:
 # ---------------------------------------------------------------------------- BLAS
 
 
-def _process_size() -> int:
-    """Bytes of this process's address space; 0 if the system does not report it."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as text:
-            return int(text.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
-
-
 @lru_cache(maxsize=1)
-def _reserve() -> None:
-    """Make BLAS map its buffers while a limit of the address space (`ulimit -v`) leaves space.
-
-    OpenBLAS maps one for each calling thread, keeps it, and retries forever if that fails. Raises
-    RfxError if there is no space for them.
-    """
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most == resource.RLIM_INFINITY:
-        return
-    scipys = lazy.blas
-    needed = _LIBRARIES * _BUFFER * env.threads()
-    if _process_size() + needed > most:
-        raise RfxError(
-            f"the limit of {most >> 20} MiB of address space (ulimit -v) leaves less than the"
-            f" {needed >> 20} MiB that BLAS needs; raise it or use fewer --threads"
-        )
-    square = np.eye(_ENOUGH)
-    np.matmul(square, square)
-    scipys.dgemm(1.0, square, square)
+def _libraries() -> list[Any]:
+    controllers = lazy.threadpoolctl.ThreadpoolController().lib_controllers
+    return [library for library in controllers if library.user_api == "blas"]
 
 
-@lru_cache(maxsize=1)
-def _libraries() -> tuple[list, list]:
-    """BLAS libraries whose number of threads is per process, and those with one per calling
-    thread.
-    """
-    found = [
-        own
-        for own in lazy.threadpoolctl.ThreadpoolController().lib_controllers
-        if own.user_api == "blas"
-    ]
-    by_caller = [own for own in found if getattr(own, "threading_layer", None) == "openmp"]
-    return [own for own in found if own not in by_caller], by_caller
-
-
-def _set(counts: list[tuple]) -> None:
+def _set_blas_threads(counts: list[tuple[Any, int]]) -> None:
     """Set numbers of threads: (library, number) pairs, from any thread.
 
     threadpoolctl allows only the first thread that ever set one to change it, and silently ignores
     others.
     """
     for library, count in counts:
-        release = getattr(library, "clear_controlling_thread", None)
-        if release:
-            release(force=True)
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
         library.set_num_threads(count)
-        if release:
-            release(force=True)
+        release(force=True)
 
 
-def _limit(libraries: list) -> list[tuple]:
-    """Set these to one thread; return the arguments for `_set` that undo it."""
-    before = [(own, own.get_num_threads()) for own in libraries]
-    before = [(own, count) for own, count in before if count != 1]
-    _set([(own, 1) for own, _ in before])
-    return before
-
-
-class _Blas(ContextDecorator):
+class _OneBlasThread(ContextDecorator):
     """BLAS's number of threads: one while any thread of this process is in `one_blas_thread`, else
     its previous value.
 
@@ -344,45 +237,28 @@ class _Blas(ContextDecorator):
     """
 
     def __init__(self) -> None:
-        # reentrant, for a signal handler that forks
-        self.lock, self.inside = threading.RLock(), 0
-        self.before: list[tuple] = []
+        self.lock, self.entered = threading.RLock(), 0
+        self.before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
-        if not _here.limits:
-            _reserve()
-            process, by_caller = _libraries()
-            _here.before = _limit(by_caller)
-            with self.lock:
-                if not self.inside:
-                    self.before = _limit(process)
-                self.inside += 1
-        _here.limits += 1
+        with self.lock:
+            self.entered += 1
+            if self.entered == 1:
+                counts = [(library, library.get_num_threads()) for library in _libraries()]
+                self.before = [(library, count) for library, count in counts if count != 1]
+                _set_blas_threads([(library, 1) for library, _ in self.before])
 
     def __exit__(self, *_: Any) -> None:
-        _here.limits -= 1
-        if not _here.limits:
-            with self.lock:
-                self.inside -= 1
-                if not self.inside:
-                    self._restore()
-            _set(_here.before)
-
-    def _restore(self) -> None:
-        before, self.before = self.before, []
-        _set(before)
-
-    def forked(self) -> None:
-        """In a child of `os.fork`, only the forking thread exists."""
-        self.inside = int(_here.limits > 0)
-        if not self.inside:
-            self._restore()
+        with self.lock:
+            self.entered -= 1
+            if not self.entered:
+                _set_blas_threads(self.before)
 
 
-_blas = _Blas()
+_blas = _OneBlasThread()
 
 
-def one_blas_thread() -> _Blas:
+def one_blas_thread() -> _OneBlasThread:
     """A context, or decorator, in which every call of BLAS or LAPACK uses one thread, in the whole
     process.
 
@@ -392,37 +268,10 @@ def one_blas_thread() -> _Blas:
     return _blas
 
 
-# ---------------------------------------------------------------------------- fork
-
-
-def _compiler() -> Any:
-    """The lock of numba's compiler, once numba is imported."""
-    return getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
-
-
-_compiling: list = []
-
-
-def _before_fork() -> None:
-    # a child whose parent was compiling in another thread could never compile
-    if lock := _compiler():
-        lock.acquire()
-        _compiling.append(lock)
-    # nor would it know the number of BLAS threads while another thread was changing it
-    _blas.lock.acquire()
-
-
-def _after_fork() -> None:
-    _blas.lock.release()
-    if _compiling:
-        _compiling.pop().release()
-
-
 def _in_child() -> None:
-    """A child has none of its parent's other threads; it creates its own when needed."""
-    _after_fork()
-    _helpers.forget()
-    _blas.forked()
+    """A forked child has none of its parent's other threads; it creates its own when needed."""
+    close()
+    _blas.lock = threading.RLock()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+os.register_at_fork(after_in_child=_in_child)

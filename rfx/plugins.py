@@ -29,15 +29,15 @@ def entries(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name; for duplicate names, the one of the alphabetically first
     package, with a warning.
     """
-    found: dict[str, EntryPoint] = {}
+    by_name: dict[str, EntryPoint] = {}
     for entry in sorted(lazy.metadata.entry_points(group=group), key=package_of):
-        other = found.setdefault(entry.name, entry)
+        other = by_name.setdefault(entry.name, entry)
         if package_of(other) != package_of(entry):
             _warn(
                 f"packages {package_of(other)} and {package_of(entry)} both provide {entry.name!r}"
                 f" of {group}; rfx uses the first"
             )
-    return found
+    return by_name
 
 
 def package_of(entry: EntryPoint) -> str:
@@ -69,51 +69,42 @@ class Registry(Mapping):
     ):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
         self.aliases = aliases
-        self._own: dict | None = None
-        self._at_once: dict = {}  # objects found in files of their name
+        self._all: dict | None = None
+        self._loaded: dict = {}  # from files of their name, before all files are imported
 
     def resolved(self, name: str) -> str:
         """The name of an alias; other names unchanged."""
-        return self.aliases.get(name, name) if isinstance(name, str) else name
+        return self.aliases.get(name, name)
 
     def _entries(self) -> dict[str, EntryPoint]:
         return entries(self.group) if self.group else {}
 
     def own(self) -> dict:
         """The objects declared by rfx, in the order of the names."""
-        if self._own is None:
-            found: dict[str, Any] = {}
+        if self._all is None:
+            declared: dict[str, Any] = {}
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                found |= self._declared_by(f"{self.package}.{module.name}")
-            self._own = dict(sorted(found.items()))
-        return self._own
+                declared |= self._declared_by(module.name)
+            self._all = dict(sorted(declared.items()))
+        return self._all
 
     def _declared_by(self, module: str) -> dict:
-        found: dict[str, Any] = {}
-        for value in list(vars(importlib.import_module(module)).values()):
-            found |= self.declares(value)
-        return found
+        values = list(vars(importlib.import_module(f"{self.package}.{module}")).values())
+        return {name: made for value in values for name, made in self.declares(value).items()}
 
-    def _quickly(self, name: str):
-        """The object of that name if it is in the file of that name; otherwise None."""
-        if self._own is not None or not isinstance(name, str):
-            return None
-        found = self._at_once.get(name)
-        if found is None and name.replace("-", "_").isidentifier():
-            module = f"{self.package}.{name.replace('-', '_')}"
-            if importlib.util.find_spec(module) is not None:
-                found = self._declared_by(module).get(name)
-            if found is not None:
-                self._at_once[name] = found
-        return found
+    def _own(self, name: str):
+        """rfx's own object of that name, from the file of that name or any other; else None."""
+        file = name.replace("-", "_")
+        if self._all is None and name not in self._loaded and file.isidentifier():
+            if importlib.util.find_spec(f"{self.package}.{file}") is not None:
+                self._loaded |= self._declared_by(file)
+        return self._loaded.get(name) or self.own().get(name)
 
     def __getitem__(self, name: str):
         """Raises KeyError for an unknown name, DataError for a plug-in that can't be used."""
         name = self.resolved(name)
-        found = self._quickly(name)
-        if found is None:
-            found = self.own()[name] if name in self.own() else self._load(self._entries()[name])
-        return found
+        own = self._own(name)
+        return self._load(self._entries()[name]) if own is None else own
 
     def _load(self, entry: EntryPoint):
         about = f"{self.kind} {entry.name} of package {package_of(entry)}"
@@ -124,21 +115,21 @@ class Registry(Mapping):
                 f"{about} can't be imported: {type(error).__name__}: {error}; fix or remove that"
                 " package"
             ) from error
-        found = self.declares(value)
-        if entry.name not in found:
-            named = " or ".join(map(repr, found))
+        declared = self.declares(value)
+        if entry.name not in declared:
+            names = " or ".join(map(repr, declared))
             raise DataError(
-                f"{about} can't be used: {entry.value} is called {named}; give the entry point the"
+                f"{about} can't be used: {entry.value} is called {names}; give the entry point the"
                 " same name"
-                if found
+                if declared
                 else f"{about} can't be used: {entry.value} is not a {self.kind}; fix or remove"
                 " that package"
             )
-        return found[entry.name]
+        return declared[entry.name]
 
     def __contains__(self, name) -> bool:
         name = self.resolved(name)
-        return self._quickly(name) is not None or name in self.own() or name in self._entries()
+        return self._own(name) is not None or name in self._entries()
 
     def __iter__(self) -> Iterator[str]:
         """rfx's own objects and those of usable plug-ins; others are ignored with a warning."""
@@ -163,6 +154,4 @@ class Registry(Mapping):
     def package_of(self, name: str) -> str | None:
         """Name and version of the package of a plug-in; None for rfx's own objects."""
         name = self.resolved(name)
-        if self._quickly(name) is not None or name in self.own():
-            return None
-        return package_of(self._entries()[name])
+        return None if self._own(name) is not None else package_of(self._entries()[name])

@@ -1,104 +1,83 @@
-"""Folders from which code is loaded belong to this user alone; available memory."""
+"""Settings for numpy and numba, folders, limits of control groups, freed memory."""
 
 import os
-import stat
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from rfx import env
 
 pytestmark = pytest.mark.threads
+SETTINGS = ("OPENBLAS_THREAD_TIMEOUT", "NUMBA_CACHE_DIR")
+
+
+@pytest.mark.parametrize("by_user", [{}, {name: "20" for name in SETTINGS}])
+def test_what_numpy_and_numba_read_is_set_but_for_values_of_the_users(tmp_path, by_user):
+    known = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    code = (
+        "import os, sys, rfx; print('numpy' in sys.modules, *(os.environ[name] for name in"
+        f" {SETTINGS}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=known | by_user | {"RFX_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    usual = ["14", str(tmp_path / "numba")]
+    # numpy, which reads the first, is imported later
+    assert done.stdout.split() == ["False", *(list(by_user.values()) or usual)]
+
+
+def test_a_user_without_a_home_has_a_temporary_folder(monkeypatch, tmp_path):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(env.Path, "home", homeless)
+    for name in ("RFX_CACHE", "RFX_DATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert env.cache_dir().parent == tmp_path / f"rfx-{os.getuid()}" / ".cache"
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A folder for rfx's cache and one for temporary files."""
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    return tmp_path
+def cgroup(tmp_path, monkeypatch):
+    """A function that makes this process a member of a control group with these files."""
+
+    def make(group, files):
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text + "\n")
+        (tmp_path / "membership").write_text(f"7:blkio:/\n{group}\n")
+        reader = partial(
+            env._cgroup_files, root=str(tmp_path), membership=str(tmp_path / "membership")
+        )
+        monkeypatch.setattr(env, "_cgroup_files", reader)
+
+    return make
 
 
-def prepared(monkeypatch) -> Path:
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    env.prepare_numba_cache()
-    return Path(os.environ["NUMBA_CACHE_DIR"])
+@pytest.mark.parametrize(
+    "files, group, cores",
+    [
+        ({"a/cpu.max": "150000 100000", "cpu.max": "max 100000"}, "0::/a", 2),
+        ({"a/b/cpu.max": "max 100000", "a/cpu.max": "100000 100000"}, "0::/a/b", 1),
+        ({}, "3:cpuset:/a", 8),
+    ],
+)
+def test_cores_are_those_that_a_container_may_use(cgroup, monkeypatch, files, group, cores):
+    cgroup(group, files)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    assert env.cores.__wrapped__() == cores
 
 
-def test_the_cache_is_made_private(own, monkeypatch):
-    folder = prepared(monkeypatch)
-    assert folder == own / "cache" / "numba"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-def test_a_cache_that_can_not_be_written_is_replaced_for_this_process(own, monkeypatch, caplog):
-    (own / "file").write_text("a file where a folder is wanted")
-    monkeypatch.setenv("RFX_CACHE", str(own / "file" / "cache"))
-    folder = prepared(monkeypatch)
-    assert folder.parent == own / "tmp"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert "RFX_CACHE" in caplog.text
-
-
-def test_a_value_of_the_users_is_left_alone(own, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/somewhere")
-    env.prepare_numba_cache()
-    assert os.environ["NUMBA_CACHE_DIR"] == "/somewhere"
-
-
-@pytest.mark.parametrize("given, found", [(None, "14"), ("20", "20")])
-def test_idle_threads_of_blas_sleep_but_for_a_value_of_the_users(given, found):
-    environment = {
-        name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"
-    }
-    environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
-    code = (
-        "import sys, rfx, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    # numpy, which reads it, is imported later
-    assert done.stdout.split() == [found, "False"]
-
-
-def planted(place, how, elsewhere):
-    """What another user might put at the place of the cache of a user without a home folder."""
-    place.parent.mkdir()
-    if how == "link":
-        elsewhere.mkdir(mode=0o700)
-        place.symlink_to(elsewhere)
-    elif how == "file":
-        place.write_text("")
-    else:
-        place.mkdir()
-        place.chmod({"for all": 0o777, "for the group": 0o770}[how])
-
-
-@pytest.mark.parametrize("how", ["link", "file", "for all", "for the group"])
-def test_a_cache_that_others_can_write_to_is_not_used(own, monkeypatch, how, caplog):
-    place = own / "cache" / "numba"
-    planted(place, how, own / "elsewhere")
-    assert prepared(monkeypatch).parent == own / "tmp"
-    assert "compiled code can't be cached in" in caplog.text
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_cache_of_another_user_is_not_used(own, monkeypatch):
-    place = own / "cache" / "numba"
-    place.mkdir(parents=True, mode=0o700)
-    os.chown(place, 12345, -1)
-    assert prepared(monkeypatch) != place
-
-
-def limited(group, limit, used, reclaimable):
-    (group / "memory.max").write_text(f"{limit}\n")
-    (group / "memory.current").write_text(f"{used}\n")
-    (group / "memory.stat").write_text(f"cache 1\ninactive_file {reclaimable}\n")
+def memory(folder, limit, used, reclaimable):
+    statistics = f"cache 1\ninactive_file {reclaimable}"
+    texts = {"max": limit, "current": used, "stat": statistics}
+    return {f"{folder}/memory.{name}": str(text) for name, text in texts.items()}
 
 
 @pytest.mark.parametrize(
@@ -106,18 +85,9 @@ def limited(group, limit, used, reclaimable):
     [(("max", 5, 0), 50), ((30, 25, 0), 5), ((30, 35, 0), 0)],
     ids=["limit above", "own limit", "over the limit"],
 )
-def test_memory_that_a_control_group_leaves(tmp_path, inner, left):
-    (tmp_path / "own").write_text("7:blkio:/\n0::/outer/inner\n")
-    group = tmp_path / "outer" / "inner"
-    group.mkdir(parents=True)
-    limited(group.parent, 100, 60, 10)
-    limited(group, *inner)
-    groups = env._cgroups(str(tmp_path), str(tmp_path / "own"))
-    assert min(map(env._left, groups)) == left
-
-
-def test_some_memory_is_available():
-    assert env.available_memory_mb() > 0
+def test_memory_that_a_control_group_leaves(cgroup, inner, left):
+    cgroup("0::/outer/inner", memory("outer", 100, 60, 10) | memory("outer/inner", *inner))
+    assert env._available_memory_mb.__wrapped__(0) * 2**20 == left
 
 
 _FAULTS = """

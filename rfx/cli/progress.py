@@ -9,7 +9,7 @@ import time
 
 import click
 
-from rfx import terminal
+from rfx.errors import plain
 
 TICK, MINUTE = 0.25, 60.0
 # Seconds before the first line on a terminal; shorter commands need no progress.
@@ -95,7 +95,7 @@ class Progress:
                     self.log(line) if self.log else click.echo(f"{stamp()} {line}", err=True)
                 elif time.monotonic() - self.start > PATIENCE:
                     width = shutil.get_terminal_size().columns - 1
-                    _draw(f"\r\033[K{terminal.plain(f'{self.what}: {self.line()}')[:width]}")
+                    _draw(f"\r\033[K{plain(f'{self.what}: {self.line()}')[:width]}")
                     self._shown = True
 
     def _clear(self):
@@ -113,7 +113,7 @@ class Progress:
 
 
 def _draw(text: str) -> None:
-    click.echo(text, terminal.drawing(), nl=False)
+    click.echo(text, err=True, nl=False)
 
 
 def words(entry: dict) -> str:

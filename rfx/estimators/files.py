@@ -84,8 +84,7 @@ def restore(estimator_of, path):
     Raises DataError if the file is not an rfx model, or is damaged.
     """
     trained = methods.load(path)
-    with model.opened(path) as file:
-        entry = file.header.get(ENTRY)
+    entry = model.read_header(path).get(ENTRY)
     task = "regression" if trained.task == "regression" else "classification"
     kind = estimator_of(trained.name, task)
     estimator = kind(**_parameters(kind, trained))

@@ -242,24 +242,11 @@ class Pipeline:
         ]
 
     @classmethod
-    def read(cls, kind: type[Method], file: model_file.File) -> Pipeline:
-        """The pipeline of an open model file of that method.
-
-        Only the declared arrays are read, after their shapes are checked.
-
-        Raises
-        ------
-        DataError, KeyError
-            If the file is damaged or incomplete.
-        """
-        header, method = file.header, kind.of(file.header["params"])
-        forms, declared = file.forms(), ARRAYS | method.saved_arrays(header)
-        model_file.check_forms(forms, declared, sizes(method, header, forms))
-        return cls.of_state(method, header, file.arrays(declared))
-
-    @classmethod
     def of_state(cls, method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> Pipeline:
-        """The pipeline from a model file's header and arrays; raises like `read`."""
+        """The pipeline from a model file's header and arrays.
+
+        Raises DataError or KeyError if the file is damaged or incomplete.
+        """
         known = sizes(method, header, arrays)
         model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
         task = header["task"]

@@ -127,22 +127,13 @@ def load(path):
     from rfx import model
     from rfx.fitting.pipeline import Pipeline
 
-    with model.opened(path) as file:
-        _check_plugins(path, file.header)
-        try:
-            return Pipeline.read(get(file.header["method"]), file)
-        except RfxError as error:
-            raise DataError(f"model {path} can't be used: {error}; train it again") from error
-        except (
-            KeyError,
-            TypeError,
-            IndexError,
-            AttributeError,
-            ValueError,
-            OverflowError,
-            RecursionError,
-        ) as error:
-            raise DataError(
-                f"model {path} is incomplete ({type(error).__name__}: {error!s:.200}); train it"
-                " again"
-            ) from error
+    header, arrays = model.read(path)
+    _check_plugins(path, header)
+    try:
+        return Pipeline.of_state(get(header["method"]).of(header["params"]), header, arrays)
+    except RfxError as error:
+        raise DataError(f"model {path} can't be used: {error}; train it again") from error
+    except Exception as error:  # a damaged header may raise anything
+        raise DataError(
+            f"model {path} is incomplete ({type(error).__name__}: {error!s:.200}); train it again"
+        ) from error

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from rfx import terminal
+from rfx.errors import plain
 from rfx.reporting.seeds import UNJUDGED, Mean
 
 # What is written with a mean. "": nothing. "deviation": the standard deviation, with the decimals
@@ -139,12 +139,9 @@ class Table:
     compared: list[Cell] = field(default_factory=list)
 
 
-_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
-
-
 def cleaned(text: str) -> str:
     """A text in one line, with control characters escaped."""
-    return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
+    return plain(" ".join(text.splitlines()).replace("\t", " "))
 
 
 DASH = "-"

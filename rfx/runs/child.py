@@ -32,7 +32,6 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
         if execute is None:
             # Before numpy is imported: BLAS reads the number of threads once.
             env.own_process()
-            env.prepare_numba_cache()
             threads = asked.get("threads")
             env.set_threads(threads and min(threads, env.cores()))
             from rfx.runs.single import execute

@@ -169,17 +169,6 @@ def test_special_files_are_written_to_as_before(folder, capfd):
     assert rfx(capfd, "featurize data.txt -n 3 -o /dev/null")[0] == 0
 
 
-def test_standard_output_that_is_the_input(folder):
-    with open("data.txt", "ab") as out:
-        done = subprocess.run(
-            [sys.executable, "-m", "rfx", "featurize", "data.txt", "-n", "3"],
-            stdout=out,
-            stderr=subprocess.PIPE,
-        )
-    assert done.returncode == 2 and b"-o - is the same file as the input data.txt" in done.stderr
-    assert svmlight.read("data.txt")[0].shape == (60, 2)
-
-
 @pytest.mark.parametrize("place", ["sub", "sub/", "new/"])
 @pytest.mark.parametrize("option", ["--model", "--results", "--trace", "--checkpoint"])
 def test_a_folder_is_no_file_to_write(option, place, folder, capfd):

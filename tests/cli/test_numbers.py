@@ -91,14 +91,6 @@ def test_a_built_in_data_set_of_absurd_size_is_a_sentence(data, capfd):
     assert code == 2 and ("must be a whole number from 1 to" in err or "is too large" in err)
 
 
-@pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS"])
-@pytest.mark.parametrize("value", ["0", "-1", "abc", "99999999999999999999999x"])
-def test_numbers_of_threads_that_are_none_are_a_sentence(name, value, monkeypatch, capfd):
-    monkeypatch.setenv(name, value)
-    code, _, err = run(capfd, "methods")
-    assert code == 2 and f"environment variable {name} is {value!r}" in err
-
-
 @pytest.mark.parametrize(
     "command", ["train --method rf --data -", "train --method norma --stream --data -", "check -"]
 )

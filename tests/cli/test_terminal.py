@@ -1,11 +1,6 @@
-"""Control characters of servers, files and tables never reach the terminal; data and progress are
-written unchanged.
-"""
+"""An error is one line without control characters, whatever it quotes."""
 
-import io
-import json
 import os
-import pty
 import re
 import socket
 import subprocess
@@ -14,7 +9,7 @@ import threading
 
 import pytest
 
-from rfx import errors, terminal
+from rfx import errors
 from rfx.data.registry import download
 
 EVIL = "\x1b]0;evil\x07\x1b[31m\x9b2J\u202e"
@@ -41,18 +36,8 @@ def rfx(*words, **more):
 
 
 def test_control_characters_are_spelled_out():
-    assert (
-        terminal.plain("a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff")
-        == r"a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff"
-    )
-    assert (
-        terminal.plain("café – 日本\n\tNBSP\xa0 👩\u200d🔬") == "café – 日本\n\tNBSP\xa0 👩\u200d🔬"
-    )
-
-
-def test_a_strangers_words_are_one_short_line():
-    assert terminal.line("one\r\ntwo\x1b") == r"one two\x1b"
-    assert len(terminal.line("x" * 70_000)) == 200
+    assert errors.plain("a\x1b[0m\x07\r\u202e\udcff") == r"a\x1b[0m\x07\r\u202e\udcff"
+    assert errors.plain("café – 日本 👩\u200d🔬") == "café – 日本 👩\u200d🔬"
 
 
 def test_an_error_is_one_line_whatever_it_quotes(tmp_path):
@@ -147,39 +132,6 @@ def test_the_command_with_such_a_server(answers, monkeypatch):
     )
 
 
-def test_names_of_columns_and_words(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text(
-        f'"a{EVIL}",b,y\n'
-        + "".join(f"{i},word{EVIL},{'yes' if i % 2 else 'no' + EVIL}\n" for i in range(40))
-    )
-    code, out, _ = rfx("check", path)
-    assert code == 0 and r"a\x1b]0;evil\x07" in out and r"word\x1b]0" in out
-    rfx("train", "--method", "rf", "--data", path, "--target", EVIL)
-    assert (
-        rfx(
-            "train",
-            "--method",
-            "rf",
-            "--data",
-            path,
-            "--n-features",
-            8,
-            "--lam",
-            1,
-            "--model",
-            tmp_path / "m.npz",
-        )[0]
-        == 0
-    )
-    assert r"\x1b]0;evil" in rfx("info", tmp_path / "m.npz")[1]
-    assert r"\x1b]0;evil" in rfx("eval", tmp_path / "m.npz", "--data", path)[1]
-    # a program gets the labels unchanged
-    line = [sys.executable, "-m", "rfx", "predict", str(tmp_path / "m.npz"), str(path)]
-    done = subprocess.run(line, capture_output=True, check=True)
-    assert set(done.stdout.decode().splitlines()) <= {"yes", f"no{EVIL}"}
-
-
 def test_names_of_files_and_commands(tmp_path):
     name = tmp_path / f"no{EVIL}.csv"
     train = ["train", "--method", "rf", "--data", name]
@@ -195,56 +147,6 @@ def test_names_of_files_and_commands(tmp_path):
         assert code in (1, 2) and r"\x1b]0;evil\x07" in err
     code, _, err = rfx("check", os.fsdecode(b"\xff.csv"))
     assert code == 1 and r"\udcff.csv" in err
-
-
-def test_a_registrys_title(tmp_path, monkeypatch):
-    (tmp_path / "x.csv").write_text("1,2\n")
-    registry = tmp_path / "sets.toml"
-    registry.write_text(
-        '[mine]\ntrain = "x.csv"\ntitle = "\\u001b]0;evil\\u0007"\ntask = "\\u001b[31m"\n'
-    )
-    monkeypatch.setenv("RFX_DATASETS", str(registry))
-    code, _, err = rfx("datasets")
-    assert code == 2 and r"\x1b[31m" in err
-    registry.write_text('[mine]\ntrain = "x.csv"\ntitle = "\\u001b]0;evil\\u0007"\n')
-    code, out, _ = rfx("datasets", "--json")
-    assert code == 0 and json.loads(out)[-1]["title"] == "\x1b]0;evil\x07"
-
-
-def test_progress_still_moves_the_cursor():
-    """On a terminal, the control characters of rfx itself overwrite the progress line."""
-    code = (
-        "from rfx import terminal\nfrom rfx.cli import progress\n"
-        "progress.TICK = progress.PATIENCE = 0.01\n"
-        "import time\n"
-        "with terminal.plain_streams(), progress.Progress('a\\x1b]0;evil\\x07') as shown:\n"
-        "    time.sleep(0.5)\n    shown.say('b\\x1b[31m')\n"
-    )
-    first, second = pty.openpty()
-    done = subprocess.run([sys.executable, "-c", code], stderr=second, timeout=60)
-    os.close(second)
-    text = b""
-    while piece := _read(first):
-        text += piece
-    os.close(first)
-    assert done.returncode == 0
-    assert b"\r\x1b[Ka\\x1b]0;evil\\x07: 0:00" in text and b"b\\x1b[31m\r\n" in text
-
-
-def _read(descriptor):
-    try:
-        return os.read(descriptor, 4096)
-    except OSError:  # the other side has closed
-        return b""
-
-
-def test_streams_that_hold_no_bytes_or_are_closed_stay(monkeypatch):
-    words, closed = io.StringIO(), open(os.devnull, "w")
-    closed.close()
-    for stream in (words, closed, None):
-        monkeypatch.setattr(sys, "stdout", stream)
-        with terminal.plain_streams():
-            assert sys.stdout is stream
 
 
 def test_a_narrow_encoding_hides_nothing(tmp_path):

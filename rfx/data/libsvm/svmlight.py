@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import scipy.sparse
 
-from rfx import files, terminal
+from rfx import files
 from rfx.data import archives, encodings
 from rfx.data.libsvm import sequences, svmtext
 from rfx.data.tabular import labelwords, schema
@@ -280,17 +280,6 @@ def write(path, X, y, zero_based=False, precision=None):
         write_rows(handle, X, y, zero_based, precision)
 
 
-class _Output:
-    """The binary handle of standard output."""
-
-    def __init__(self, handle):
-        self._handle = handle
-
-    def write(self, data) -> int:
-        with terminal.writing():
-            return self._handle.write(data)
-
-
 @contextlib.contextmanager
 def open_output(path):
     """A binary handle that becomes the file `path` if the block succeeds; otherwise nothing is
@@ -300,9 +289,8 @@ def open_output(path):
     """
     if str(path) == "-":
         handle = files.standard_output()
-        yield _Output(handle)
-        with terminal.writing():
-            handle.flush()
+        yield handle
+        handle.flush()
         return
     try:
         with files.whole(path) as handle:

@@ -3,7 +3,7 @@
 import logging
 import time
 
-from rfx import lazy, terminal
+from rfx import lazy
 from rfx._version import __version__
 from rfx.errors import NoData
 
@@ -66,7 +66,7 @@ def download(url: str, path, limit: int, progress: bool = False) -> None:
             reason, passing = f"status {status}", status >= 500 or status == 429
         except requests.RequestException as error:
             # the cause stands at the end, such as "[Errno 111] Connection refused"
-            reason, passing = terminal.line(str(error).rpartition(": ")[2].rstrip("'\")")), True
+            reason, passing = str(error).rpartition(": ")[2].rstrip("'\")")[:200], True
         failure = f"{url} can't be downloaded ({reason})"
         if pause is None or not passing:
             tries = f" after {len(PAUSES) + 1} attempts" if passing else ""

@@ -70,10 +70,9 @@ def files() -> list[Path]:
                 " or a folder that contains one"
             )
         return sorted(place.glob("*.toml")) if place.is_dir() else [place]
-    home = env.home_dir()
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or (home or Path()) / ".config")
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or env.home_dir() / ".config")
     usual = folder / "rfx" / "datasets.toml"
-    return [usual] if folder.is_absolute() and os.path.lexists(usual) else []
+    return [usual] if os.path.lexists(usual) else []
 
 
 def read(taken=lambda name: False) -> dict[str, OwnSet]:

@@ -2,32 +2,14 @@
 plan of their rows.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rfx.errors import DataError, UsageError
 from rfx.reporting.cells import Cell
 
-Found = TypeVar("Found", bound=Sized)
-
-
-def choose(
-    name: str, settings: Mapping[str, str], rows: Iterable[Mapping], asked: str | None
-) -> str | None:
-    """The requested setting, else the first one whose label some row has, else the first; None if
-    there are no settings.
-
-    settings: setting -> the label of its rows. Raises UsageError for an unknown setting.
-    """
-    if asked and asked not in settings:
-        raise UsageError(f"--setting {asked}: {name} has {', '.join(settings) or 'no settings'}")
-    if asked or not settings:
-        return asked or None
-    labels = {row["params"].get("label") for row in rows}
-    return next(
-        (setting for setting, label in settings.items() if label in labels), next(iter(settings))
-    )
+T = TypeVar("T", bound=Sized)
 
 
 @dataclass(frozen=True)
@@ -50,26 +32,32 @@ class Builder:
     alone: bool = False
     unrun: Callable[[], list[Cell]] = list
 
-    def __call__(self, rows, setting: str | None = None):
-        chosen = choose(self.name, self.settings, rows, setting)
-        return self.make(rows, chosen) if self.settings else self.make(rows)
+    def __call__(self, rows: Sequence[Mapping[str, Any]], setting: str | None = None):
+        """Build it from rows: of the requested setting, else of the first one whose label some row
+        has, else of the first. Raises UsageError for an unknown setting.
+        """
+        if setting and setting not in self.settings:
+            there = ", ".join(self.settings) or "no settings"
+            raise UsageError(f"--setting {setting}: {self.name} has {there}")
+        if not self.settings:
+            return self.make(rows)
+        labels = {row["params"].get("label") for row in rows}
+        present = [name for name, label in self.settings.items() if label in labels]
+        return self.make(rows, setting or next(iter([*present, *self.settings])))
 
 
-def needed(found: Found, plan: str, what: str = "finished rows") -> Found:
+def needed(found: T, plan: str, what: str = "finished rows") -> T:
     """What is found in the rows of a plan. Raises DataError if that is nothing."""
     if not found:
         raise DataError(f"the results file has no {what} of {plan}; rfx run {plan} makes them")
     return found
 
 
-def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:
+def settings_of(builder: Callable | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The settings of a builder for which there are rows of successful runs, in the order of the
-    rows.
-
-    A row's label is a setting, or the name of a table or figure followed by a hyphen and the
-    setting.
+    rows; of two settings of the same rows the first.
     """
     settings = getattr(builder, "settings", {})
-    labels = [str(row["params"].get("label") or "") for row in rows if row["status"] == "ok"]
-    words = [word for label in labels for word in (label, label.partition("-")[2])]
-    return [word for word in dict.fromkeys(words) if word in settings]
+    by_label = {label: setting for setting, label in reversed(settings.items())}
+    labels = dict.fromkeys(row["params"].get("label") for row in rows if row["status"] == "ok")
+    return [by_label[label] for label in labels if label in by_label]

@@ -167,3 +167,9 @@ def general(value: float) -> str:
 def decimals(places: int) -> Callable[[float], str]:
     """A function that writes a number with this many decimals."""
     return f"{{:.{places}f}}".format
+
+
+def span(values: Iterable[float | None], write: Callable[[float], str]) -> str:
+    """0.3, or 0.1 to 1: the only known value, or the least and the largest; "" without any."""
+    known = sorted(value for value in values if value is not None)
+    return " to ".join(dict.fromkeys(map(write, (known[0], known[-1])))) if known else ""

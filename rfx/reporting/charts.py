@@ -5,16 +5,16 @@ A figure's builder computes a `Chart`; nothing is read back from a drawing. `sty
 appearance.
 """
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
+from rfx import lazy
 from rfx.records.sheet import safe
 from rfx.reporting import style
+from rfx.reporting.seeds import Mean
 
 COLUMNS = ("panel", "x_axis", "y_axis", "curve", "id", "x", "y", "low", "high", "value")
 
@@ -78,6 +78,29 @@ def upright(x: float, label: str = "", gid: str = "", **look) -> Curve:
     return Curve((x,), (), look, label, gid, kind="upright")
 
 
+def mean_curve(means: Mapping[Any, Mean | None], look, label: str = "", gid: str = "") -> Curve:
+    """The known means at each place, with a band of one standard deviation if any has one."""
+    known = {place: mean for place, mean in means.items() if mean is not None}
+    deviates = any(mean.sd for mean in known.values())
+    around = {place: mean.around for place, mean in known.items() if deviates}
+    return Curve([*known], [mean.value for mean in known.values()], look, label, gid, around)
+
+
+def positive_curve(
+    means: Mapping[Any, Mean], look, label: str, gid: str, scale: float = 1.0
+) -> Curve:
+    """Positive means over `scale`, for a logarithmic axis: with a band of one standard deviation
+    that ends above zero.
+    """
+    known = {place: mean for place, mean in means.items() if mean.value > 0}
+    around = {
+        place: (max(mean.around[0], 0.05 * mean.value) / scale, mean.around[1] / scale)
+        for place, mean in known.items()
+    }
+    values = [mean.value / scale for mean in known.values()]
+    return Curve([*known], values, look, label, gid, around)
+
+
 @dataclass(frozen=True)
 class Heat:
     """A heat map: values[i][j] at the i-th of `up` and the j-th of `across`, which label the axes;
@@ -89,6 +112,12 @@ class Heat:
     values: Any
     bar: str
     colours: str
+
+    @property
+    def cells(self) -> Iterator[tuple[str, str, float]]:
+        """(label of the line, label of the column, value) of each cell."""
+        lines = zip(self.up, self.values)
+        return ((up, at, value) for up, line in lines for at, value in zip(self.across, line))
 
 
 @dataclass(frozen=True)
@@ -124,15 +153,9 @@ class Chart:
 
     @property
     def labels(self) -> list[str]:
-        """The named curves in drawing order: those with bars last, as in a legend."""
-        labels = (
-            curve.label
-            for panel in self
-            for bars in (False, True)
-            for curve in panel.curves
-            if curve.label and not curve.label.startswith("_") and (curve.error == "bars") == bars
-        )
-        return list(dict.fromkeys(labels))
+        """The named curves in drawing order."""
+        labels = [curve.label for panel in self for curve in panel.curves]
+        return [label for label in dict.fromkeys(labels) if label and not label.startswith("_")]
 
 
 def in_lines(
@@ -149,8 +172,8 @@ def in_lines(
 def paint(chart: Chart):
     """The matplotlib figure of a chart."""
     figure, grid = style.grid(len(chart.panels), len(chart.panels[0]), chart.height)
-    for line, own in zip(grid, chart.panels):
-        for axes, panel in zip(line, own):
+    for line, panels in zip(grid, chart.panels):
+        for axes, panel in zip(line, panels):
             if panel is None:
                 axes.remove()
                 continue
@@ -158,10 +181,8 @@ def paint(chart: Chart):
                 _heat(figure, axes, panel.heat)
             for curve in panel.curves:
                 _draw(axes, curve)
-            axes.set_xlabel(panel.x_axis)
-            axes.set_ylabel(panel.y_axis)
-            if panel.title:
-                style.head(axes, panel.title)
+            axes.set(xlabel=panel.x_axis, ylabel=panel.y_axis)
+            axes.set_title(style.plain(panel.title), loc="left", fontweight="bold")
             if panel.dress:
                 panel.dress(axes)
             axes.set_visible(not panel.hidden)
@@ -171,34 +192,22 @@ def paint(chart: Chart):
 
 def _draw(axes, curve: Curve) -> None:
     named = {name: text for name, text in (("label", curve.label), ("gid", curve.gid)) if text}
+    look = {**curve.look, **named}
     if curve.kind == "level":
-        axes.axhline(curve.y[0], **curve.look, **named)
+        axes.axhline(curve.y[0], **look)
     elif curve.kind == "upright":
-        axes.axvline(curve.x[0], **curve.look, **named)
+        axes.axvline(curve.x[0], **look)
     elif curve.kind == "spots":
-        axes.scatter(curve.x, curve.y, **curve.look, **named)
-    elif curve.error == "bars":
-        ends = [(y, curve.around.get(x, (y, y))) for x, y in curve.points]
-        lengths = [
-            [max(0.0, y - low) for y, (low, _) in ends],
-            [max(0.0, high - y) for y, (_, high) in ends],
-        ]
-        bars = axes.errorbar(
-            curve.x, curve.y, yerr=lengths, capsize=3, label=curve.label, **curve.look
-        )
-        bars.lines[0].set_gid(curve.gid)
+        axes.scatter(curve.x, curve.y, **look)
     else:
-        axes.plot(curve.x, curve.y, **curve.look, **named)
+        axes.plot(curve.x, curve.y, **look)
         if curve.around:
-            low, high = zip(*curve.around.values())
-            axes.fill_between(
-                list(curve.around),
-                low,
-                high,
-                color=curve.look["color"],
-                alpha=curve.shade,
-                linewidth=0,
-            )
+            ends = np.array([*curve.around.values()]).T
+            places, colour = [*curve.around], curve.look["color"]
+            if curve.error == "band":
+                axes.fill_between(places, *ends, color=colour, alpha=curve.shade, linewidth=0)
+            else:
+                axes.vlines(places, *ends, color=colour, linewidth=1)
 
 
 def _heat(figure, axes, heat: Heat) -> None:
@@ -230,18 +239,13 @@ def numbers(chart: Chart) -> list[dict]:
 
 def _of_panel(panel: Panel) -> Iterator[dict]:
     for curve in sorted(panel.curves, key=lambda curve: curve.kind == "spots"):
-        if curve.label or curve.gid:
-            names = {"curve": curve.label, "id": curve.gid}
-            for x, y in curve.points:
-                low, high = curve.around.get(x, (None, None))
-                yield names | {"x": x, "y": y, "low": low, "high": high}
-    if panel.heat is not None:
-        for up, line in zip(panel.heat.up, panel.heat.values):
-            yield from (
-                {"x": across, "y": up, "value": float(value)}
-                for across, value in zip(panel.heat.across, line)
-                if value == value
-            )
+        for x, y in curve.points if curve.label or curve.gid else ():
+            low, high = curve.around.get(x, (None, None))
+            yield {"curve": curve.label, "id": curve.gid, "x": x, "y": y, "low": low, "high": high}
+    if panel.heat:
+        for up, across, value in panel.heat.cells:
+            if value == value:
+                yield {"x": across, "y": up, "value": float(value)}
 
 
 def _place(chart: Chart, i: int, j: int) -> dict:
@@ -249,29 +253,19 @@ def _place(chart: Chart, i: int, j: int) -> dict:
     only next to those.
     """
     line, column = chart.panels[i], [other[j] for other in chart.panels]
-    panel = line[j]
-    near = {
-        "panel": ("title", [panel, *line, *column]),
-        "x_axis": ("x_axis", [panel, *reversed(column)]),
-        "y_axis": ("y_axis", [panel, *line]),
+    first = lambda name, panels: next(filter(None, (getattr(one, name, "") for one in panels)), "")
+    return {
+        "panel": style.plain(first("title", [line[j], *line, *column])),
+        "x_axis": first("x_axis", [line[j], *reversed(column)]),
+        "y_axis": first("y_axis", [line[j], *line]),
     }
-    texts = {
-        heading: next(filter(None, (getattr(panel, name, "") for panel in panels)), "")
-        for heading, (name, panels) in near.items()
-    }
-    return texts | {"panel": style.plain(texts["panel"])}
 
 
 def written(chart: Chart) -> bytes:
     """The numbers as a CSV file."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
-    writer.writeheader()
-    for one in numbers(chart):
-        texts = {name: value for name, value in one.items() if isinstance(value, str)}
-        safe_texts = {name: safe(style.written(text)) for name, text in texts.items()}
-        writer.writerow(one | safe_texts)
-    return out.getvalue().encode()
+    table = lazy.pandas.DataFrame(numbers(chart), columns=COLUMNS, dtype=object)
+    plain = lambda value: safe(style.written(value)) if isinstance(value, str) else value
+    return table.map(plain).to_csv(index=False, lineterminator="\n").encode()
 
 
 def is_written(path) -> bool:

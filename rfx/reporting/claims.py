@@ -6,20 +6,25 @@ are the evidence, measures an effect in them, and states the range of effects fo
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from scipy.special import stdtrit
 
 from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
 from rfx.reporting import seeds
-from rfx.reporting.cells import Cell, Section, Table, count, number, short, words
-from rfx.reporting.measures import Limits, Measure
+from rfx.reporting.cells import Cell, Section, Table, count, grid, number, short, words
+from rfx.reporting.measures import Limits, Measure, Row, Selection, frame, select
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # The rows of a plan, by its full name.
-Find = Callable[[str], Sequence[Mapping[str, Any]]]
+Find = Callable[[str], Sequence[Row]]
 
 REPRODUCED, PARTLY, NOT = "reproduced", "partly", "not reproduced"
 VACUOUS, UNTESTABLE, NOT_RUN = "bound vacuous", "untestable here", "not run"
@@ -33,9 +38,6 @@ VERDICTS = {
     NOT_RUN: "the results folder has no rows of the plan",
 }
 LEVEL = 0.05
-_STATED = ("claim", "verdict", "yes, no, undecided", "where", "statement")
-_MEASURED = ("claim", "effect", "holds for", "settings", "command")
-_CASES = ("claim", "case", "effect", "from", "to", "seeds", "holds")
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ class Claim:
         The plans whose rows are measured, without the paper's name, separated by spaces; empty if
         no plan can decide.
     measure : callable
-        Function of the plans' rows that returns the effect of every seed, by case (see
+        Function of a frame of the plans' rows that returns the effect of every seed, by case (see
         `rfx.reporting.measures`). It may raise `RfxError` if the rows are incomplete.
+    rows : Selection
+        The rows that are measured; all of the plans by default.
     least, most : float
         The claim holds for effects from `least` to `most`.
     ratio : bool
@@ -79,7 +83,8 @@ class Claim:
     says: str
     effect: str = ""
     plan: str = ""
-    measure: Measure = lambda rows: {}
+    measure: Measure = lambda table: {}
+    rows: Selection = field(default_factory=dict)
     least: float = -math.inf
     most: float = math.inf
     ratio: bool = False
@@ -101,8 +106,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """The effect in one case: its mean, the interval (None without noise or for a single seed), and
-    whether the claim holds. The latter is None if that is not decided.
+    """The effect in one case: its mean, the interval (None without noise or for a single seed), the
+    number of seeds, and whether the claim holds. The latter is None if that is not decided.
 
     limit: "or more", "or less" or "diverged" if the mean is only a limit of the effect.
     """
@@ -115,6 +120,17 @@ class Case:
     holds: bool | None
     limit: str = ""
 
+    @property
+    def open(self) -> str:
+        """Why it is not decided."""
+        if self.limit:
+            return (
+                self.limit
+                if self.limit == "diverged"
+                else f"known as {short(self.mean)} {self.limit}"
+            )
+        return "a single seed" if self.n == 1 else "a limit is in the interval"
+
 
 def case(claim: Claim, name: str, effects: Sequence[float] | Limits, cases: int = 1) -> Case:
     """The mean effect with its interval.
@@ -124,60 +140,22 @@ def case(claim: Claim, name: str, effects: Sequence[float] | Limits, cases: int 
     are those of one deterministic run, unless they are counts or steps of a grid. The interval of
     limits is open.
     """
-    known, limit = (effects.values, effects.kind) if isinstance(effects, Limits) else (effects, "")
-    values = [math.log(value) for value in known] if claim.ratio else list(known)
-    back = math.exp if claim.ratio else float
-    own = seeds.mean_of(values)
-    n = 1 if own.sd == 0.0 and not (claim.counted or claim.grid) else own.n
-    if own.n == 1 and not claim.counted:
-        return Case(name, back(own.value), None, None, 1, None, limit)
-    half = stdtrit(own.n - 1, 1 - LEVEL / cases / 2) * own.sd / math.sqrt(own.n) if own.sd else 0.0
-    low = -math.inf if limit in ("or less", "diverged") else back(own.value - half)
-    high = math.inf if limit in ("or more", "diverged") else back(own.value + half)
+    given = effects if isinstance(effects, Limits) else Limits(effects, "")
+    back, limit = math.exp if claim.ratio else float, given.kind
+    value, sd, n, *_ = seeds.mean_of(
+        [math.log(one) if claim.ratio else one for one in given.values]
+    )
+    if n == 1 and not claim.counted:
+        return Case(name, back(value), None, None, 1, None, limit)
+    half = stdtrit(n - 1, 1 - LEVEL / cases / 2) * sd / math.sqrt(n) if sd else 0.0
+    low = -math.inf if limit in ("or less", "diverged") else back(value - half)
+    high = math.inf if limit in ("or more", "diverged") else back(value + half)
     inside = claim.least <= low and high <= claim.most
     outside = high < claim.least or low > claim.most
-    shown = [end if n > 1 and math.isfinite(end) else None for end in (low, high)]
+    n = 1 if sd == 0.0 and not (claim.counted or claim.grid) else n
+    shown = lambda end: end if n > 1 and math.isfinite(end) else None
     holds = True if inside else False if outside else None
-    return Case(name, back(own.value), shown[0], shown[1], n, holds, limit)
-
-
-def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Case], str]:
-    """(verdict, cases, the reason if there are none) of a claim, from the rows of its plans."""
-    if not claim.plan:
-        return UNTESTABLE, [], claim.why
-    try:
-        effects = dict(claim.measure(rows)) if rows else {}
-    except RfxError as error:
-        return NOT_RUN, [], str(error)
-    effects = {
-        name: own
-        for name, own in effects.items()
-        if (own.values if isinstance(own, Limits) else own)
-    }
-    if not effects:
-        return NOT_RUN, [], claim.why
-    cases = [case(claim, name, own, len(effects)) for name, own in effects.items()]
-    holds = [one.holds for one in cases]
-    if all(holds):
-        verdict = VACUOUS if claim.vacuous else REPRODUCED
-    elif all(one is False for one in holds):
-        verdict = NOT
-    else:
-        decided = 2 * sum(one is not None for one in holds) >= len(cases)
-        verdict = PARTLY if decided and True in holds else seeds.UNDECIDED
-    return verdict, cases, (claim.why or _open(cases)) if verdict == seeds.UNDECIDED else ""
-
-
-def _open(cases: Sequence[Case]) -> str:
-    """Which cases are undecided, and why."""
-    kinds: dict[str, list[str]] = {}
-    for one in cases:
-        if one.holds is None:
-            reason = one.limit and f"known as {short(one.mean)} {one.limit}"
-            reason = "diverged" if one.limit == "diverged" else reason
-            single = "a single seed" if one.n == 1 else "a limit is in the interval"
-            kinds.setdefault(reason or single, []).append(one.name)
-    return "undecided: " + "; ".join(f"{', '.join(own)} ({kind})" for kind, own in kinds.items())
+    return Case(name, back(value), shown(low), shown(high), n, holds, limit)
 
 
 @dataclass(frozen=True)
@@ -189,8 +167,8 @@ class Judged:
     claim: Claim
     plans: Sequence[str]
     verdict: str
-    cases: Sequence[Case]
-    why: str
+    cases: Sequence[Case] = ()
+    why: str = ""
 
     @property
     def command(self) -> str:
@@ -200,9 +178,39 @@ class Judged:
     @property
     def outcomes(self) -> str:
         """The numbers of cases that hold, that do not, and that are undecided: 5, 1, 0."""
-        return ", ".join(
-            str(sum(one.holds is kind for one in self.cases)) for kind in (True, False, None)
-        )
+        counts = Counter(one.holds for one in self.cases)
+        return ", ".join(str(counts[kind]) for kind in (True, False, None)) if self.cases else ""
+
+
+def judge(claim: Claim, table: "DataFrame", plans: Sequence[str] = ()) -> Judged:
+    """A claim judged by the rows of its plans (see `rfx.reporting.measures.frame`)."""
+    if not claim.plan:
+        return Judged(claim, plans, UNTESTABLE, why=claim.why)
+    try:
+        effects = {} if table.empty else claim.measure(select(table, claim.rows))
+    except RfxError as error:
+        return Judged(claim, plans, NOT_RUN, why=str(error))
+    effects = {
+        name: values
+        for name, values in effects.items()
+        if (values.values if isinstance(values, Limits) else values)
+    }
+    cases = [case(claim, name, values, len(effects)) for name, values in effects.items()]
+    counts = Counter(one.holds for one in cases)
+    if not cases:
+        return Judged(claim, plans, NOT_RUN, why=claim.why)
+    if counts[True] == len(cases):
+        return Judged(claim, plans, VACUOUS if claim.vacuous else REPRODUCED, cases)
+    if counts[False] == len(cases):
+        return Judged(claim, plans, NOT, cases)
+    if counts[True] and 2 * counts[None] <= len(cases):
+        return Judged(claim, plans, PARTLY, cases)
+    reasons: dict[str, list[str]] = {}
+    for one in cases:
+        if one.holds is None:
+            reasons.setdefault(one.open, []).append(one.name)
+    undecided = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+    return Judged(claim, plans, seeds.UNDECIDED, cases, claim.why or f"undecided: {undecided}")
 
 
 def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:
@@ -214,100 +222,94 @@ def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judg
     find : callable
         Returns the rows of a plan by its full name, such as yen2014-table1.
     """
-    known: dict[str, Sequence[Mapping[str, Any]]] = {}
-    found = []
-    for paper in papers:
-        own = []
-        for claim in paper.claims:
-            plans = [f"{paper.name}-{name}" for name in claim.plan.split()]
-            for plan in plans:
-                if plan not in known:
-                    known[plan] = find(plan)
-            rows = [row for plan in plans for row in known[plan]]
-            own.append(Judged(claim, plans, *judge(claim, rows)))
-        if own:
-            found.append((paper, own))
-    return found
+    papers, find = [paper for paper in papers if paper.claims], cache(find)
+    plans_of = lambda paper, plans: [f"{paper.name}-{name}" for name in plans.split()]
+    tables = {
+        (paper.name, plans): frame(row for plan in plans_of(paper, plans) for row in find(plan))
+        for paper in papers
+        for plans in dict.fromkeys(claim.plan for claim in paper.claims)
+    }
+    return [
+        (
+            paper,
+            [
+                judge(claim, tables[paper.name, claim.plan], plans_of(paper, claim.plan))
+                for claim in paper.claims
+            ],
+        )
+        for paper in papers
+    ]
+
+
+# The columns of the sections: of Judged claims, and of (claim, case).
+_STATED: dict[str, Callable[[Judged], Cell]] = {
+    "claim": lambda one: words(one.claim.name),
+    "verdict": lambda one: words(one.verdict),
+    "yes, no, undecided": lambda one: words(one.outcomes),
+    "where": lambda one: words(one.claim.where),
+    "statement": lambda one: words(one.claim.says + (f" ({one.why})" if one.why else "")),
+}
+_MEASURED: dict[str, Callable[[Judged], Cell]] = {
+    "claim": lambda one: words(one.claim.name),
+    "effect": lambda one: words(one.claim.effect),
+    "holds for": lambda one: words(one.claim.range),
+    "settings": lambda one: words(one.claim.settings),
+    "command": lambda one: words(one.command),
+}
+_HOLDS = {True: "yes", False: "no", None: "undecided"}
+_CASES: dict[str, Callable[[Any], Cell]] = {
+    "claim": lambda of: words(of[0]),
+    "case": lambda of: words(of[1].name),
+    "effect": lambda of: number(of[1].mean, short, note=f" {of[1].limit}" if of[1].limit else ""),
+    "from": lambda of: number(of[1].low, short),
+    "to": lambda of: number(of[1].high, short),
+    "seeds": lambda of: number(of[1].n, count),
+    "holds": lambda of: words(_HOLDS[of[1].holds]),
+}
 
 
 def table(found: Iterable[tuple[Folder, list[Judged]]]) -> Table:
     """The claims as a table: the statement, the measured effect, and its values by case."""
+    found = list(found)
+    counts = Counter(one.verdict for _, claims in found for one in claims)
     sections: list[Section] = []
-    tidy: list[dict] = []
-    counts = dict.fromkeys(VERDICTS, 0)
     for paper, claims in found:
-        stated, measured, cased = [], [], []
-        for one in claims:
-            claim = one.claim
-            counts[one.verdict] += 1
-            says = f"{claim.says} ({one.why})" if one.why else claim.says
-            outcomes = one.outcomes if one.cases else ""
-            stated.append(_texts(claim.name, one.verdict, outcomes, claim.where, says))
-            if one.plans:
-                measured.append(
-                    _texts(claim.name, claim.effect, claim.range, claim.settings, one.command)
-                )
-            cased += [_line(claim.name, each) for each in one.cases]
-            tidy += _tidy(paper.name, one)
-        for heading, columns, lines, n_labels in (
-            ("", _STATED, stated, 1),
-            (": what is measured", _MEASURED, measured, 1),
-            (": effects with 95 % intervals", _CASES, cased, 2),
-        ):
-            if lines:
-                sections.append(Section(f"{paper.citation}{heading}", columns, lines, n_labels))
-    total = sum(counts.values())
+        measured = [one for one in claims if one.plans]
+        cases = [(one.claim.name, each) for one in measured for each in one.cases]
+        sections += [
+            grid(paper.citation, _STATED, claims),
+            grid(f"{paper.citation}: what is measured", _MEASURED, measured),
+            grid(f"{paper.citation}: effects with 95 % intervals", _CASES, cases, 2),
+        ]
     notes = [
-        f"{total} claims: "
-        + ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
+        f"{sum(counts.values())} claims: "
+        + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
         + ".",
         "Intervals are over seeds; those of all cases of a claim hold together at 95 %. A case of a"
         " single seed has no interval and decides nothing, unless the effect is a count. Runs that"
         " are the same for every seed are one run, which decides.",
         *(f"{verdict}: {text}." for verdict, text in VERDICTS.items() if counts[verdict]),
     ]
+    tidy = [line for paper, claims in found for one in claims for line in _tidy(paper.name, one)]
+    sections = [section for section in sections if section.lines]
     return Table("claims", "Claims of the papers", sections, notes, tidy)
 
 
-def _texts(*texts: str) -> list[Cell]:
-    return [words(text) for text in texts]
-
-
-def _line(name: str, one: Case) -> list[Cell]:
-    holds = {True: "yes", False: "no", None: "undecided"}[one.holds]
-    return [
-        *_texts(name, one.name),
-        number(one.mean, short, note=f" {one.limit}" if one.limit else ""),
-        *(number(value, short) for value in (one.low, one.high)),
-        number(one.n, count),
-        words(holds),
-    ]
-
-
-def _tidy(paper: str, own: Judged) -> list[dict]:
-    claim = own.claim
-    of = {
+def _tidy(paper: str, judged: Judged) -> list[dict[str, Any]]:
+    """A line for each case, or one without a case."""
+    claim = judged.claim
+    shared = {
         "paper": paper,
         "claim": claim.name,
         "where": claim.where,
         "says": claim.says,
-        "verdict": own.verdict,
+        "verdict": judged.verdict,
         "effect": claim.effect or None,
         "least": claim.least if math.isfinite(claim.least) else None,
         "most": claim.most if math.isfinite(claim.most) else None,
         "settings": claim.settings or None,
-        "plan": " ".join(own.plans) or None,
+        "plan": " ".join(judged.plans) or None,
     }
-    return [
-        of
-        | {
-            "case": one.name,
-            "mean": one.mean,
-            "low": one.low,
-            "high": one.high,
-            "seeds": one.n,
-            "holds": one.holds,
-            "limit": one.limit or None,
-        }
-        for one in own.cases
-    ] or [of | dict.fromkeys(("case", "mean", "low", "high", "seeds", "holds", "limit"))]
+    names = ("case", "mean", "low", "high", "seeds", "holds", "limit")
+    lines = [astuple(one)[:-1] + (one.limit or None,) for one in judged.cases]
+    return [shared | dict(zip(names, line)) for line in lines or [(None,) * len(names)]]

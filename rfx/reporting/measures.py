@@ -1,18 +1,24 @@
-"""The measures of the papers' claims: functions of a plan's rows that return the effect of each
+"""The measures of the papers' claims: functions of a frame of rows that return the effect of each
 seed, by case.
 
-A quantity of a row is a column, an entry of params, a name of QUANTITIES, or a function of the row.
-A selection maps quantities to the value, or the tuple of values, that a row must have.
+A quantity is a column of the frame, or a function of a row. A selection maps quantities to the
+value, or the tuple of values, that a row must have.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
+from rfx import lazy
 from rfx.records.result import seconds_train
 from rfx.reporting import seeds
 
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+P = ParamSpec("P")
 Row: TypeAlias = Mapping[str, Any]
 Quantity: TypeAlias = str | Callable[[Row], Any]
 Selection: TypeAlias = Mapping[Any, Any]  # from Quantity
@@ -33,196 +39,197 @@ class Limits:
     kind: str
 
 
-_ALL: Selection = MappingProxyType({})
 # A case, such as a data set, and the effect of each seed.
 Effects: TypeAlias = Mapping[str, Sequence[float] | Limits]
-Measure: TypeAlias = Callable[[Sequence[Row]], Effects]
+Measure: TypeAlias = Callable[["DataFrame"], Effects]
+_DATASET = ("dataset",)
 
-QUANTITIES: dict[str, Callable[[Row], Any]] = {
+
+def wrong(row: Row) -> float | None:
+    """The share of wrong labels."""
+    return None if row["score"] is None else 1 - row["score"]
+
+
+def error(row: Row) -> float | None:
+    """The share of wrong labels; of a regression the norm of the errors over that of the
+    targets.
+    """
+    return row["params"].get("relative_error") if row["metric"] == "rmse" else wrong(row)
+
+
+def width(row: Row) -> float | None:
+    """The bandwidth gamma in use, also if it was chosen; None for a kernel without one."""
+    return (row["params"].get("kernel_params") or {}).get("gamma")
+
+
+_DERIVED: dict[str, Callable[[Row], Any]] = {
     "seconds": seconds_train,
-    "wrong": lambda row: None if row["score"] is None else 1 - row["score"],
-    # of a regression the norm of the errors over that of the targets
-    "error": lambda row: (
-        row["params"].get("relative_error") if row["metric"] == "rmse" else 1 - row["score"]
-    ),
+    "wrong": wrong,
+    "error": error,
+    "width": width,
+    "row": lambda row: row,
 }
 
 
-def quantity(row: Row, name: Quantity) -> Any:
-    """A quantity of a row; None if the row does not have it."""
-    if callable(name):
-        return name(row)
-    if name in QUANTITIES:
-        return QUANTITIES[name](row)
-    column = row.get(name)
-    return row["params"].get(name) if column is None else column
-
-
-def selected(rows: Iterable[Row], where: Selection) -> list[Row]:
-    """The successful rows of a selection."""
-    wanted = {name: one if isinstance(one, tuple) else (one,) for name, one in where.items()}
-    return [
-        row
+def frame(rows: Iterable[Row]) -> "DataFrame":
+    """The rows of successful runs as a frame: their columns, the entries of params that are not
+    columns, `seconds`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown values
+    are None.
+    """
+    lines = [
+        {
+            **row["params"],
+            **{name: value for name, value in row.items() if value is not None},
+            **{name: make(row) for name, make in _DERIVED.items()},
+        }
         for row in rows
         if row["status"] == "ok"
-        and all(quantity(row, name) in values for name, values in wanted.items())
     ]
+    table = lazy.pandas.DataFrame(lines, dtype=object)
+    return table.where(table.notna(), None)
 
 
-def by_case(
-    rows: Iterable[Row], where: Selection, value: Quantity, case: Sequence[Quantity]
-) -> dict[str, dict[Any, float]]:
-    """Case -> seed -> the value of its newest row. Its name joins the quantities `case`."""
-    found: dict[str, dict[Any, float]] = {}
-    for row in selected(rows, where):
-        number = quantity(row, value)
-        if number is not None:
-            name = " ".join(str(quantity(row, one)) for one in case)
-            found.setdefault(name, {})[row["seed"]] = number
-    return found
+def column(table: "DataFrame", name: Quantity) -> "Series":
+    """A quantity of every row; None if no row has it."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+    make = name if callable(name) else lambda row: None
+    return lazy.pandas.Series([make(row) for row in table.get("row", ())], table.index, object)
 
 
-def _paired(first: Mapping, second: Mapping, effect: Callable[[float, float], float]) -> Effects:
-    return {
-        name: [effect(own[seed], second[name][seed]) for seed in own if seed in second[name]]
-        for name, own in first.items()
-        if name in second
-    }
+def select(table: "DataFrame", where: Selection) -> "DataFrame":
+    """The rows of a selection."""
+    for name, wanted in where.items():
+        table = table[column(table, name).isin(wanted if isinstance(wanted, tuple) else (wanted,))]
+    return table
 
 
+def points(
+    table: "DataFrame", where: Selection, case: Sequence[Quantity], **quantities: Quantity
+) -> "DataFrame":
+    """Quantities of the rows of a selection, as numbers. The index is the case, whose name joins
+    the quantities `case`, and the seed.
+    """
+    table = select(table, where)
+    names = zip(*(column(table, name).map(str) for name in case))
+    index = [list(map(" ".join, names)), column(table, "seed")]
+    numbers = {name: column(table, of).astype(float).array for name, of in quantities.items()}
+    return lazy.pandas.DataFrame(numbers, lazy.pandas.MultiIndex.from_arrays(index))
+
+
+def newest(
+    table: "DataFrame", where: Selection, value: Quantity, case: Sequence[Quantity] = _DATASET
+) -> "Series":
+    """The newest known value of each case and seed."""
+    values = points(table, where, case, value=value)["value"].dropna()
+    return values[~values.index.duplicated(keep="last")]
+
+
+def by_case(values: "Series") -> dict[str, list[float]]:
+    """The known values of each case."""
+    groups = values.dropna().groupby(level=0, sort=False)
+    return {str(name): effects.tolist() for name, effects in groups}
+
+
+def measure(
+    function: Callable[Concatenate["DataFrame", P], Effects],
+) -> Callable[P, Measure]:
+    """A function of a frame and further arguments as a function of the latter that returns a
+    Measure.
+    """
+
+    @wraps(function)
+    def given(*arguments: P.args, **options: P.kwargs) -> Measure:
+        return lambda table: function(table, *arguments, **options)
+
+    return given
+
+
+@measure
 def ratio(
+    table: "DataFrame",
     value: Quantity,
     first: Selection,
     second: Selection,
-    case: Sequence[Quantity] = ("dataset",),
-    where: Selection = _ALL,
-) -> Measure:
+    case: Sequence[Quantity] = _DATASET,
+) -> Effects:
     """The value of `first` over that of `second`, in pairs of one seed. Zeros have no ratio."""
-
-    def one(row: Row) -> float | None:
-        number: float | None = quantity(row, value)
-        return number if number is None or number > 0 else None
-
-    return lambda rows: _paired(
-        by_case(rows, {**where, **first}, one, case),
-        by_case(rows, {**where, **second}, one, case),
-        lambda ours, theirs: ours / theirs,
-    )
+    ours, theirs = (newest(table, side, value, case) for side in (first, second))
+    return by_case(ours[ours > 0] / theirs[theirs > 0].reindex(ours[ours > 0].index))
 
 
+@measure
 def difference(
+    table: "DataFrame",
     value: Quantity,
     first: Selection,
     second: Selection,
-    case: Sequence[Quantity] = ("dataset",),
-    where: Selection = _ALL,
     scale: float = 1.0,
-) -> Measure:
+) -> Effects:
     """The value of `first` less that of `second`, times `scale`, in pairs of one seed."""
-    return lambda rows: _paired(
-        by_case(rows, {**where, **first}, value, case),
-        by_case(rows, {**where, **second}, value, case),
-        lambda ours, theirs: scale * (ours - theirs),
-    )
+    ours, theirs = (newest(table, side, value) for side in (first, second))
+    return by_case(scale * (ours - theirs.reindex(ours.index)))
 
 
-def share(
-    value: Quantity,
-    of: Quantity | float,
-    where: Selection = _ALL,
-    case: Sequence[Quantity] = ("dataset",),
-) -> Measure:
+@measure
+def share(table: "DataFrame", value: Quantity, of: Quantity | float) -> Effects:
     """The value over another quantity of the same row, or over a number."""
-
-    def one(row: Row) -> float | None:
-        top = quantity(row, value)
-        bottom = of if isinstance(of, float) else quantity(row, of)
-        return top / bottom if top is not None and bottom else None
-
-    return lambda rows: {
-        name: list(own.values()) for name, own in by_case(rows, where, one, case).items()
-    }
+    bottom = of if isinstance(of, float) else newest(table, {}, of)
+    return by_case(newest(table, {}, value) / bottom)
 
 
+@measure
 def exponent(
+    table: "DataFrame",
     value: Quantity,
     axis: Quantity,
-    where: Selection = _ALL,
-    case: Sequence[Quantity] = ("dataset",),
+    case: Sequence[Quantity] = _DATASET,
     places: int = 3,
-) -> Measure:
+) -> Effects:
     """The exponent of `axis` in the value, of each seed with enough places on the axis."""
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        by_place: dict[tuple[str, Any], dict[float, float]] = {}
-        for row in selected(rows, where):
-            place, number = quantity(row, axis), quantity(row, value)
-            if place and number and number > 0:
-                name = " ".join(str(quantity(row, one)) for one in case)
-                by_place.setdefault((name, row["seed"]), {})[place] = number
-        effects: dict[str, list[float]] = {}
-        for (name, _), points in by_place.items():
-            if len(points) >= places:
-                effects.setdefault(name, []).append(seeds.slope(list(points.items())))
-        return effects
-
-    return measure
+    tried = points(table, {}, case, axis=axis, value=value)
+    tried = tried[(tried > 0).all(axis=1)].set_index("axis", append=True)["value"]
+    lines = tried[~tried.index.duplicated(keep="last")].groupby(level=[0, 1], sort=False)
+    return by_case(lines.agg(lambda line: _slope(line) if len(line) >= places else math.nan))
 
 
+def _slope(line: "Series") -> float:
+    return seeds.slope(line.index.get_level_values(-1), line)
+
+
+@measure
 def reached(
+    table: "DataFrame",
     cost: Quantity,
     value: Quantity,
     target: Selection,
     first: Selection,
     second: Selection,
-    case: Sequence[Quantity] = ("dataset",),
-    where: Selection = _ALL,
-) -> Measure:
+) -> Effects:
     """The least cost of `second` over that of `first`, to a value at most that of `target`, in
     pairs of one seed.
 
     A seed whose `second` never gets there has the largest cost that was tried, and all effects of
     the case are then lower limits.
     """
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        found: dict[str, list[float]] = {}
-        limits: set[str] = set()
-        for name, targets in by_case(rows, {**where, **target}, value, case).items():
-            for seed, wanted in targets.items():
-                own = [
-                    row
-                    for row in rows
-                    if row["seed"] == seed
-                    and " ".join(str(quantity(row, one)) for one in case) == name
-                ]
-                sides = [selected(own, {**where, **side}) for side in (first, second)]
-                ours, theirs = (least_cost(side, cost, value, wanted) for side in sides)
-                if theirs is None and sides[1]:
-                    theirs = max(quantity(row, cost) for row in sides[1])
-                    limits.add(name)
-                if ours and theirs:
-                    found.setdefault(name, []).append(theirs / ours)
-        return {
-            name: Limits(values, "or more") if name in limits else values
-            for name, values in found.items()
-        }
-
-    return measure
-
-
-def least_cost(rows: Iterable[Row], cost: Quantity, value: Quantity, wanted: float) -> float | None:
-    """The least cost of the rows with a value of at most `wanted`; None if there are none."""
-    costs = [
-        quantity(row, cost)
-        for row in rows
-        if (number := quantity(row, value)) is not None and number <= wanted
-    ]
-    return min((one for one in costs if one), default=None)
+    wanted = newest(table, target, value)
+    sides = [points(table, side, _DATASET, cost=cost, value=value) for side in (first, second)]
+    ours, theirs = (
+        side["cost"][side["value"] <= wanted.reindex(side.index)].groupby(level=[0, 1]).min()
+        for side in sides
+    )
+    most = sides[1]["cost"].groupby(level=[0, 1]).max()
+    effects = by_case((theirs.combine_first(most) / ours).reindex(wanted.index))
+    limited = set(most.index.intersection(wanted.index).difference(theirs.index))
+    names = {name for name, _ in limited}
+    return {
+        name: Limits(values, "or more") if name in names else values
+        for name, values in effects.items()
+    }
 
 
 def each(names: Iterable[str], make: Callable[[str], Measure]) -> Measure:
     """The cases of a measure for each name, which their names end with."""
-    return lambda rows: {
-        f"{case} {name}": effects for name in names for case, effects in make(name)(rows).items()
+    return lambda table: {
+        f"{case} {name}": effects for name in names for case, effects in make(name)(table).items()
     }

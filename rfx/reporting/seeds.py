@@ -73,10 +73,10 @@ def mean_of(values: Sequence[float]) -> Mean:
     return Mean(middle, sd, n, low, high)
 
 
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The slope of the line through points in a log-log plot."""
-    xs, ys = np.log(np.array(points)).T
-    return float(np.polyfit(xs, ys, 1)[0])
+def slope(xs: Iterable[float], ys: Iterable[float]) -> float:
+    """The slope of the line through the points (x, y) in a log-log plot."""
+    across, up = (np.log(np.array(list(values), float)) for values in (xs, ys))
+    return float(np.polyfit(across, up, 1)[0])
 
 
 def verdict(

@@ -94,11 +94,6 @@ def numbered(number: int) -> dict:
     }
 
 
-def known(name: str) -> bool:
-    """Whether `name` has its own style."""
-    return name in _LOOKS
-
-
 def printed(name: str) -> dict:
     """Keyword arguments of `axes.plot` for a printed number near the curve of a method: a large
     hollow mark.
@@ -163,11 +158,6 @@ def grid(lines: int, columns: int, height: float = 2.1):
     return figure, figure.subplots(lines, columns, squeeze=False)
 
 
-def head(axes, text: str) -> None:
-    """The panel's title, left-aligned, without mathematics."""
-    axes.set_title(plain(text), loc="left", fontweight="bold")
-
-
 def log_scale(axes, which: str, base: float = 10) -> bool:
     """Make the axis "x" or "y" logarithmic if something drawn has positive values; return whether
     it is.
@@ -214,35 +204,37 @@ def plain_ticks(axis) -> None:
 
     axis.set_major_formatter(lazy.ticker.FuncFormatter(write))
     axis.set_minor_formatter(lazy.ticker.NullFormatter())
-    if axis.get_scale() == "log":
-        _two_ticks(axis)
-
-
-def _two_ticks(axis) -> None:
-    """Finer ticks if the axis contains fewer than two powers of ten."""
     finer = (
         lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12),
         lazy.ticker.LogLocator(subs=tuple(map(float, range(1, 10))), numticks=12),
         lazy.ticker.MaxNLocator(4),
     )
-    for locator in finer:
+    for locator in finer if axis.get_scale() == "log" else ():
         low, high = sorted(axis.get_view_interval())
-        if sum(low <= place <= high for place in axis.get_majorticklocs()) >= 2:
-            return
-        axis.set_major_locator(locator)
+        if sum(low <= place <= high for place in axis.get_majorticklocs()) < 2:
+            axis.set_major_locator(locator)
 
 
-def _pairs(labels) -> list[str]:
+def log_places(axes) -> None:
+    """A logarithmic x axis if something drawn has positive places."""
+    if log_scale(axes, "x"):
+        plain_ticks(axes.xaxis)
+
+
+def log_both(axes, base: float = 10) -> None:
+    """Two logarithmic axes."""
+    if log_scale(axes, "x", base):
+        plain_ticks(axes.xaxis)
+    log_values(axes)
+
+
+def _order(label: str, labels: Iterable[str]) -> tuple:
     """Ours above the authors' in a legend of two lines, which is filled by column; labels without a
     partner come last.
     """
-    first = [
-        label
-        for label in labels
-        if label.endswith(", ours") and label.replace(", ours", ", authors'") in labels
-    ]
-    order = [label for mine in first for label in (mine, mine.replace(", ours", ", authors'"))]
-    return order + [label for label in labels if label not in order]
+    ours = label.replace(", authors'", ", ours")
+    paired = {ours, ours.replace(", ours", ", authors'")} <= set(labels) and ours.endswith(", ours")
+    return (not paired, list(labels).index(ours if paired else label), label != ours)
 
 
 def finish(figure, title: str, notes, legend: bool = True) -> None:
@@ -259,7 +251,7 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
         for handle, text in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(text, handle)
     width = figure.get_figwidth()
-    order = _pairs(handles)
+    order = sorted(handles, key=lambda label: _order(label, handles))
     figure.legend(
         [handles[text] for text in order],
         order,

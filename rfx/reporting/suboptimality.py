@@ -9,15 +9,20 @@ times the square of the largest feature. All objectives here are divided by the 
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfx import losses
+from rfx import lazy, losses
+from rfx.records.result import complete
 from rfx.reporting import seeds
-from rfx.reporting.measures import Limits
+from rfx.reporting.cells import Cell, number, short, words
+from rfx.reporting.measures import Limits, Row
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # The limit is the objective at the largest size. A slope uses sizes of at most this fraction of it,
 # because the limit is inaccurate for larger ones.
@@ -27,112 +32,127 @@ _PART = 16
 @dataclass(frozen=True)
 class Reference:
     """The exact kernel machine: value = lam ||w*||_2 + mean loss, norm = ||w*||_2, zero =
-    F(0), objective: with lam/2 ||w*||^2.
+    F(0), objective: with lam/2 ||w*||^2; curvature and kappa of the theorem.
     """
 
     value: float
     norm: float
     zero: float
     objective: float
-
-    @staticmethod
-    def there(row: dict) -> bool:
-        """Whether a row of `kernel` has all the values that `of` needs."""
-        if not row["params"].get("norm") or not row["n_train"]:
-            return False
-        if row["lam"] is None or row["objective"] is None:
-            return False
-        if row["metric"] == "rmse":
-            steps = row.get("trace")
-            return bool(steps and steps[0].get("objective") is not None)
-        return bool(row["params"].get("loss"))
+    curvature: float
+    kappa: float = 1.0
 
     @classmethod
-    def of(cls, row: dict, blocks: float = 1.0) -> "Reference":
-        """From a row of `kernel`. A regression row needs its trace, whose first objective is that
-        of zero weights.
+    def of(cls, row: Row, square: float = 1.0, kappa: float = 1.0, blocks: float = 1.0):
+        """From a row of `kernel`. F(0) of a regression is the first objective of its trace.
 
-        blocks: the number of features drawn together. ||w*||_1 is at most sqrt(blocks) ||w*||_2,
-        and `value` includes this factor.
+        square: of the largest feature. blocks: the number of features drawn together. ||w*||_1 is
+        at most sqrt(blocks) ||w*||_2, and `value` includes this factor.
         """
         n_rows, lam, norm = row["n_train"], row["lam"], row["params"]["norm"]
-        loss = row["objective"] - 0.5 * lam * norm**2
+        kind = losses.get_loss(row["params"]["loss"])
+        zero = float(kind.value(np.zeros(1), np.ones(1))[0])
         if row["metric"] == "rmse":
             zero = row["trace"][0]["objective"] / n_rows
-        else:
-            zero = float(losses.get_loss(row["params"]["loss"]).value(np.zeros(1), np.ones(1))[0])
-        return cls(
-            (lam * math.sqrt(blocks) * norm + loss) / n_rows, norm, zero, row["objective"] / n_rows
-        )
+        loss = row["objective"] - 0.5 * lam * norm**2
+        value = (lam * math.sqrt(blocks) * norm + loss) / n_rows
+        return cls(value, norm, zero, row["objective"] / n_rows, kind.curvature * square, kappa)
 
-    def wasted(self, curvature: float, kappa: float = 1.0) -> int:
+    @property
+    def scale(self) -> float:
+        """gamma ||w*||^2. In units of it the theorem is the same line for all cases, 2 / (kappa D')
+        above F(w*).
+        """
+        return self.curvature * self.norm**2
+
+    @property
+    def wasted(self) -> int:
         """c: the number of features, or grids, for which the theorem has no finite bound."""
-        return max(0, math.ceil(2 * kappa * (self.zero - self.value) / (curvature * self.norm**2)))
+        return max(0, math.ceil(2 * self.kappa * (self.zero - self.value) / self.scale))
 
-    def bound(self, size: int, curvature: float, kappa: float = 1.0) -> float:
+    def bound(self, size: int) -> float:
         """The upper bound on the mean of F over draws of `size` features, or grids; infinite up to
         `wasted`.
         """
-        left = size - self.wasted(curvature, kappa)
-        return self.value + 2 * curvature * self.norm**2 / (kappa * left) if left > 0 else math.inf
+        left = size - self.wasted
+        return self.value + 2 * self.scale / (self.kappa * left) if left > 0 else math.inf
+
+    def cell(self, size: int) -> Cell:
+        """The bound at this size, and whether it is vacuous."""
+        bound, vacuous = self.bound(size), ", vacuous" * self.vacuous(size)
+        return number(bound, short, note=vacuous) if math.isfinite(bound) else words("infinite")
+
+    def vacuous(self, size: int) -> bool:
+        """Whether the bound at this size is at least the objective of zero weights."""
+        return self.bound(size) >= self.zero
 
 
-@dataclass
+@dataclass(frozen=True)
 class Excess:
-    """Objectives at several sizes, with several seeds each. values: size -> objectives. limit: the
-    objective with infinitely many features.
+    """The objectives of several seeds, which are the index, at several sizes, the columns in
+    ascending order.
     """
 
-    values: dict[int, list[float]]
-    limit: float
-    by_seed: dict[Any, dict[int, float]] = field(default_factory=dict)
+    objectives: "DataFrame"
 
     @classmethod
-    def of(cls, rows: list[dict], size) -> "Excess | None":
-        """From rows that differ in seed and size(row). The limit is the mean at the largest size.
-        None for fewer than two sizes.
-        """
-        values: dict[int, list[float]] = {}
-        by_seed: dict[Any, dict[int, float]] = {}
+    def of(cls, rows: Sequence[Row], size: Callable[[Row], int]) -> "Excess | None":
+        """From rows that differ in seed and size(row). None for fewer than two sizes."""
+        values: dict[int, dict[Any, float]] = {}
         for row in rows:
-            objective = row["objective"] / row["n_train"]
-            values.setdefault(size(row), []).append(objective)
-            by_seed.setdefault(row["seed"], {})[size(row)] = objective
-        if len(values) < 2:
-            return None
-        return cls(dict(sorted(values.items())), float(np.mean(values[max(values)])), by_seed)
+            values.setdefault(size(row), {})[row["seed"]] = row["objective"] / row["n_train"]
+        table = lazy.pandas.DataFrame({size: values[size] for size in sorted(values)})
+        return cls(table.sort_index()) if len(values) > 1 else None
 
-    def slopes(self, limit: float | None = None, part: int = _PART) -> dict[Any, float]:
+    def at(self, size: int) -> list[float]:
+        """The objectives of the seeds that have this size."""
+        return self.objectives.get(size, lazy.pandas.Series(dtype=float)).dropna().tolist()
+
+    @property
+    def sizes(self) -> list[int]:
+        return self.objectives.columns.tolist()
+
+    @property
+    def limit(self) -> float:
+        """The mean objective at the largest size."""
+        return seeds.mean_of(self.at(self.sizes[-1])).value
+
+    def above(self, limit: float | None = None) -> dict[int, seeds.Mean]:
+        """Size -> mean above a limit, by default the objective at the largest size, which is then
+        left out.
+        """
+        sizes = self.sizes[:-1] if limit is None else self.sizes
+        start = self.limit if limit is None else limit
+        return {size: seeds.mean_of([value - start for value in self.at(size)]) for size in sizes}
+
+    def slopes(self, limit: float | None = None) -> dict[Any, float]:
         """Seed -> the slope of the distances of its objectives from the limit, in a log-log plot.
 
         A given limit may lie between the objectives of a seed, so distances are absolute values.
-        The default limit is the seed's least objective. Only sizes up to 1/part of the largest are
-        used. A seed with fewer than three sizes, or with a distance of zero, has no slope.
+        The default limit is the objective at the largest size; only sizes up to a sixteenth of it
+        are used. A seed with fewer than three sizes, or with a distance of zero, has no slope.
         """
-        distance = lambda value: value - self.limit if limit is None else abs(value - limit)
-        most = max(self.values) / part
-        points = {
-            seed: [(size, distance(value)) for size, value in sorted(sizes.items()) if size <= most]
-            for seed, sizes in self.by_seed.items()
-        }
+        distances = (
+            self.objectives - self.limit if limit is None else (self.objectives - limit).abs()
+        )
+        most = max(self.sizes) / (_PART if limit is None else 1)
+        lines = {seed: line[line.index <= most].dropna() for seed, line in distances.iterrows()}
         return {
-            seed: seeds.slope(line)
-            for seed, line in points.items()
-            if len(line) > 2 and all(above > 0 for _, above in line)
+            seed: seeds.slope(line.index, line)
+            for seed, line in lines.items()
+            if len(line) > 2 and (line > 0).all()
         }
 
     def within(self, reference: float, share: float, below: bool = True) -> dict[Any, int | None]:
         """Seed -> the least size from which on its objectives are within a share of the reference;
         None if the largest is not. below: whether an objective below the reference always is.
         """
+        distances = self.objectives / reference - 1
+        near = (distances if below else distances.abs()) <= share
         found: dict[Any, int | None] = {}
-        for seed, sizes in self.by_seed.items():
-            found[seed] = None
-            for size, own in sorted(sizes.items(), reverse=True):
-                distance = own / reference - 1
-                if (distance if below else abs(distance)) > share:
-                    break
-                found[seed] = size
+        for seed, line in near[distances.notna()].iterrows():
+            from_end = line.dropna()[::-1].astype(bool).cumprod()
+            found[seed] = min(from_end.index[from_end > 0], default=None)
         return found
 
     def for_precision(self, reference: float) -> Sequence[float] | Limits:
@@ -140,23 +160,41 @@ class Excess:
         from 10 to 1 %, of each seed. A seed that never is within 1 % has its largest size.
         """
         few, many = (self.within(reference, share) for share in (0.1, 0.01))
-        pairs = [(few[seed], many[seed], max(self.by_seed[seed])) for seed in few if few[seed]]
-        values = [math.log10((size or most) / first) for first, size, most in pairs if first]
+        most = {seed: line.dropna().index[-1] for seed, line in self.objectives.iterrows()}
+        pairs = [(size, many[seed], most[seed]) for seed, size in few.items() if size]
+        values = [math.log10((size or largest) / first) for first, size, largest in pairs]
         return values if all(size for _, size, _ in pairs) else Limits(values, "or more")
-
-    def above(self) -> tuple[list[int], list[float], list[float]]:
-        """Sizes, means minus the limit, and standard deviations, for all sizes except the one that
-        defines the limit.
-        """
-        sizes = list(self.values)[:-1]
-        means = [seeds.mean_of(self.values[size]) for size in sizes]
-        return sizes, [one.value - self.limit for one in means], [one.sd or 0.0 for one in means]
 
     @property
     def slope(self) -> float | None:
         """The slope of the line through the means above the limit, in a log-log plot; None for
         fewer than three sizes.
         """
-        most = max(self.values) / _PART
-        points = [(size, mean) for size, mean, _ in zip(*self.above()) if size <= most and mean > 0]
-        return seeds.slope(points) if len(points) > 2 else None
+        most = max(self.sizes) / _PART
+        return slope_of({size: mean for size, mean in self.above().items() if size <= most})
+
+
+def slope_of(means: Mapping[int, seeds.Mean]) -> float | None:
+    """The slope of positive means in a log-log plot; None for fewer than three."""
+    positive = {size: mean.value for size, mean in means.items() if mean.value > 0}
+    return seeds.slope(list(positive), list(positive.values())) if len(positive) > 2 else None
+
+
+def exact_machines(
+    rows: Iterable[Row], label: str, alike: Callable[[Row], Any]
+) -> list[tuple[Row, list[Row]]]:
+    """The newest rows of exact kernel machines with this label, each with the rows of all methods
+    for which alike(row) is the same.
+    """
+    newest = {
+        row["key"]: row
+        for row in rows
+        if row["params"].get("label") == label and row["status"] == "ok"
+    }
+    complete_rows = complete(newest.values(), "objective", "lam", "n_train")
+    exact = [row for row in complete_rows if row["method"] == "kernel"]
+    return [
+        (row, [one for one in complete_rows if alike(one) == alike(row)])
+        for row in complete(exact, "params.norm", "params.loss")
+        if row["metric"] != "rmse" or "objective" in (row.get("trace") or [{}])[0]
+    ]

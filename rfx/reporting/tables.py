@@ -6,19 +6,21 @@ tables, `cells` defines the cells, and `tables_render` writes the tables.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
 from rfx.reporting import seeds
-from rfx.reporting.builders import choose
-from rfx.reporting.cells import Around, Cell, Section, Table, words
+from rfx.reporting.builders import Builder
+from rfx.reporting.cells import Around, Cell, Table, grid, span, words
 from rfx.reporting.columns import low_is_better
+from rfx.reporting.measures import Row, width
 from rfx.reporting.printed import Printed, printed
 
 # (data set, kernel, method, field) -> the printed number
 Book = Mapping[tuple[str, str, str, str], Printed]
 # (kernel, method) -> its rows, one per seed
-Picked = dict[tuple[str, str], list]
+Picked = dict[tuple[str, str], list[Row]]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Field:
 
     name: str
     heading: str
-    ours: Callable[[dict], float | None]
+    ours: Callable[[Row], float | None]
     write: Callable[[float], str]
     scored: bool = False  # meaningless on generated data
     # "high" or "low" if "better than the paper" is meaningful on another machine
@@ -71,8 +73,8 @@ class DataRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Builder of a table with data sets as sections, kernels and fields as lines, and methods as
-    columns.
+    """Maker of a table with data sets as sections, kernels and fields as lines, and methods as
+    columns; `builder` has it for TABLES.
 
     Rows that differ only in the seed are combined in one cell: their mean with its standard
     deviation. For a field with a preferred direction, the cell is better than, equal to or worse
@@ -94,67 +96,67 @@ class Comparison:
     closest_to: dict[str, str] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        """The table's name on the command line, such as yen2014-table1."""
-        return f"{self.package.rpartition('.')[2]}-{self.table}"
+    def builder(self) -> Builder:
+        """The table by its name on the command line, such as yen2014-table1."""
+        name = f"{self.package.rpartition('.')[2]}-{self.table}"
+        settings = {setting: setting for setting in self.settings}
+        first = next(iter(settings))
+        return Builder(name, self.make, settings, unrun=lambda: self.make([], first).compared)
 
-    def __call__(self, rows: Sequence[Mapping], setting: str | None = None) -> Table:
-        rows_of: dict[str, list] = {data.name: [] for data in self.data}
-        rows = [row for row in rows if row["dataset"] in rows_of]
-        for row in rows:
-            rows_of[row["dataset"]].append(row)
-        setting = choose(self.name, {name: name for name in self.settings}, rows, setting) or ""
-        book = printed(self.package, self.table)
-        title = f"{self.title}; setting: {setting}"
-        sections: list[Section] = []
-        compared: list[Cell] = []
-        tidy: list[dict] = []
-        groups: list[list] = []
-        for data in self.data:
-            picked = self.pick(rows_of[data.name], setting)
-            if not picked and data.stands_for:
-                continue
-            groups += picked.values()
-            section = self.section(data, picked, book)
-            sections.append(section)
-            lines = [line[section.n_labels :] for line in section.lines]
-            compared += [cell for line in lines for cell in line if cell.paper is not None]
-            places = [(kernel, item) for kernel in self.kernels for item in self.fields]
-            tidy += [
-                {"table": self.name, "setting": setting, "dataset": data.name}
-                | {"stands_for": data.stands_for or None, "kernel": kernel, "method": method}
-                | {"field": item.name}
-                | _tidy(cell, picked.get((kernel, method), []))
-                for (kernel, item), line in zip(places, lines)
-                for method, cell in zip(self.methods, line)
-            ]
-        notes = self.notes(groups, rows, book, setting)
-        return Table(self.name, title, sections, notes, tidy, compared)
+    @property
+    def book(self) -> Book:
+        """The printed numbers."""
+        return printed(self.package, self.table)
 
-    def unrun(self) -> list[Cell]:
-        """The cells with a printed number if there are no runs."""
-        return self([]).compared
-
-    def section(self, data: DataRow, picked: Picked, book: Book) -> Section:
-        """The section of one data set."""
-        lines = [
-            [
-                words(kernel if item is self.fields[0] else ""),
-                words(item.heading),
-                *(self.cell(data, kernel, method, item, picked, book) for method in self.methods),
-            ]
+    def make(self, rows: Sequence[Row], setting: str) -> Table:
+        """The table of one setting."""
+        name = self.builder.name
+        rows_of = {
+            data.name: [row for row in rows if row["dataset"] == data.name] for data in self.data
+        }
+        picks = {data: self.pick(rows_of[data.name], setting) for data in self.data}
+        picks = {data: picked for data, picked in picks.items() if picked or not data.stands_for}
+        cells = {
+            (data, kernel, item, method): self.cell(data, kernel, method, item, picked)
+            for data, picked in picks.items()
             for kernel in self.kernels
             for item in self.fields
-        ]
+            for method in self.methods
+        }
         by_title = {title: method for method, title in self.methods.items()}
-        headings = ["kernel", "", *by_title]
-        return Section(_size_title(data, picked, book), headings, lines, 2, data.name, by_title)
+        cell_of = lambda method: lambda place: cells[*place, method]
+        columns = {
+            "kernel": lambda of: words(of[1] if of[2] is self.fields[0] else ""),
+            "": lambda of: words(of[2].heading),
+        } | {title: cell_of(method) for title, method in by_title.items()}
+        sections = [
+            grid(
+                _size_title(data, picked, self.book),
+                columns,
+                [(data, kernel, item) for kernel in self.kernels for item in self.fields],
+                2,
+                dataset=data.name,
+                methods=by_title,
+            )
+            for data, picked in picks.items()
+        ]
+        tidy = [
+            {"table": name, "setting": setting, "dataset": data.name}
+            | {"stands_for": data.stands_for or None, "kernel": kernel, "method": method}
+            | {"field": item.name}
+            | _tidy(cell, picks[data].get((kernel, method), []))
+            for (data, kernel, item, method), cell in cells.items()
+        ]
+        groups = [group for picked in picks.values() for group in picked.values()]
+        notes = self.notes(groups, [row for row in rows if row["dataset"] in rows_of], setting)
+        compared = [cell for cell in cells.values() if cell.paper is not None]
+        return Table(name, f"{self.title}; setting: {setting}", sections, notes, tidy, compared)
 
-    def pick(self, rows: Sequence[Mapping], setting: str) -> Picked:
+    def pick(self, rows: Iterable[Row], setting: str) -> Picked:
         """Select the rows of one data set for each (kernel, method), one per seed: those with the
         most features, and of these the newest.
         """
-        runs: dict[tuple[str, str], list] = {}
+        runs: Picked = {}
         for row in rows:
             if row["status"] == "ok" and row["params"].get("label") == setting:
                 runs.setdefault((self.line(row), row["method"]), []).append(row)
@@ -167,70 +169,66 @@ class Comparison:
                     most = max((row["n_features"] or 0 for row in candidates), default=0)
                     candidates = [row for row in candidates if (row["n_features"] or 0) == most]
                 groups = seeds.variants(candidates)
-                if groups and method in self.closest_to:
-                    reference = picked.get((kernel, self.closest_to[method]), [])
-                    picked[kernel, method] = _closest(groups, reference)
-                elif groups:
-                    picked[kernel, method] = groups[-1]
+                if groups:
+                    other = self.closest_to.get(method)
+                    reference = picked.get((kernel, other), []) if other else []
+                    picked[kernel, method] = _closest(groups, reference) if other else groups[-1]
         return picked
 
-    def line(self, row: Mapping) -> str:
+    def line(self, row: Row) -> str:
         """The entry of `kernels` for a row; a paper may have several lines for one kernel."""
         return row["kernel"]
 
-    def cell(
-        self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked, book: Book
-    ) -> Cell:
+    def cell(self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked) -> Cell:
         """The cell of one quantity: the mean over its rows, and the printed number."""
         group = picked.get((kernel, method), [])
         blank = item.scored and data.generated
         ours = None if blank else seeds.mean(item.ours(row) for row in group)
-        paper = None if data.stands_for else book.get((data.name, kernel, method, item.name))
+        paper = None if data.stands_for else self.book.get((data.name, kernel, method, item.name))
         converged = all(row["converged"] is not False for row in group) if group else None
         verdict = seeds.verdict(ours, paper, item.best, item.unit)
         pair = ours is not None or paper is not None
         return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
 
-    def notes(
-        self, groups: Sequence[list], rows: Sequence[Mapping], book: Book, setting: str
-    ) -> list[str]:
+    def notes(self, groups: Sequence[list[Row]], rows: Sequence[Row], setting: str) -> list[str]:
+        """The notes of the table of one setting, from the groups of rows in its cells."""
         used = [row for group in groups for row in group]
-        notes = [
+        by_score = [
+            f"lambda of {method}: of those run, the one whose score is closest to {reference}'s."
+            for method, reference in self.closest_to.items()
+            # params: the values that each run chose
+            if any(row["method"] == method and "lam" not in row["params"] for row in used)
+        ]
+        return [
             "Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not"
             " converge.",
             *seeds.noise([len(group) for group in groups]),
             f"Setting {setting}: {self.settings[setting]}",
             *_gammas(used),
+            *by_score,
+            *_other_sizes(used, self.book),
+            *(f"Differs from the paper: {text}" for text in self.differs),
+            *failures(rows),
+            *machines(used),
         ]
-        for method, reference in self.closest_to.items():
-            # params: the values that each run chose
-            if any(row["method"] == method and "lam" not in row["params"] for row in used):
-                notes.append(
-                    f"lambda of {method}: of those run, the one whose score is closest to"
-                    f" {reference}'s."
-                )
-        notes += _other_sizes(used, book)
-        notes += [f"Differs from the paper: {text}" for text in self.differs]
-        return notes + failures(rows) + machines(used)
 
 
-def _gammas(rows: Iterable[Mapping]) -> list[str]:
+def _gammas(rows: Iterable[Row]) -> list[str]:
     """The notes on the bandwidths in use, by kernel."""
     widths: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        if (width := gamma(row)) is not None:
-            widths.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(width)
-    datasets: dict[tuple[str, str], list[str]] = {}
+        if (gamma := width(row)) is not None:
+            widths.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(gamma)
+    names: dict[tuple[str, str], list[str]] = {}
     for (kernel, dataset), values in widths.items():
-        ends = dict.fromkeys(f"{value:.4g}" for value in (min(values), max(values)))
-        datasets.setdefault((kernel, " to ".join(ends)), []).append(dataset)
+        names.setdefault((kernel, span(values, "{:.4g}".format)), []).append(dataset)
     return [
-        f"gamma of {kernel} = {text}: {', '.join(names)}"
-        for (kernel, text), names in sorted(datasets.items())
+        f"gamma of {kernel} = {text}: {', '.join(of)}"
+        for (kernel, text), of in sorted(names.items())
     ]
 
 
-def _other_sizes(rows: Iterable[Mapping], book: Book) -> list[str]:
+def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
     """The notes on numbers of random features that differ from the paper's (printed as its rf's
     model size).
     """
@@ -246,10 +244,10 @@ def _other_sizes(rows: Iterable[Mapping], book: Book) -> list[str]:
     ]
 
 
-def _tidy(cell: Cell, group: list) -> dict:
+def _tidy(cell: Cell, group: list[Row]) -> dict[str, Any]:
     """A cell as a line of CSV and JSON, with the common values of its runs."""
     ours = cell.ours
-    values = {name: {row[name] for row in group} for name in ("lam", "n_features")}
+    shared = {name: {row[name] for row in group} for name in ("lam", "n_features")}
     return {
         "ours": cell.value,
         "sd": cell.sd,
@@ -259,26 +257,30 @@ def _tidy(cell: Cell, group: list) -> dict:
         "paper": cell.paper,
         "verdict": cell.verdict,
         "converged": cell.converged,
-    } | {name: alike.pop() if len(alike) == 1 else None for name, alike in values.items()}
+    } | {name: values.pop() if len(values) == 1 else None for name, values in shared.items()}
 
 
-def _closest(groups: list[list], reference: list) -> list:
+def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
     """The group whose score is closest to the reference's (of two, the one with the smaller model).
     Without a reference, the group with the best score.
 
     A group's score is the mean over its seeds; one seed is enough for the comparison.
     """
-    mean_of = lambda name, rows: getattr(seeds.mean(row[name] for row in rows), "value", None)
-    scored = [(score, group) for group in groups if (score := mean_of("score", group)) is not None]
+
+    def mean_of(name: str, rows: list[Row]) -> float | None:
+        mean = seeds.mean(row[name] for row in rows)
+        return mean and mean.value
+
+    scored = [group for group in groups if mean_of("score", group) is not None]
     wanted = mean_of("score", reference)
-    if not scored:
-        return groups[-1]
-    if wanted is None:
-        sign = 1 if low_is_better(groups[0][0]["metric"]) else -1
-        return min(scored, key=lambda one: sign * one[0])[1]
-    return min(scored, key=lambda one: (abs(one[0] - wanted), mean_of("model_size", one[1]) or 0))[
-        1
-    ]
+
+    def distance(group: list[Row]) -> tuple[float, float]:
+        score = mean_of("score", group) or 0.0
+        if wanted is None:
+            return (1 if low_is_better(group[0]["metric"]) else -1) * score, 0.0
+        return abs(score - wanted), mean_of("model_size", group) or 0.0
+
+    return min(scored, key=distance, default=groups[-1])
 
 
 def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
@@ -288,17 +290,11 @@ def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
     printed_sizes = [book.get((data.name, "", "", name)) for name in names]
     ours = ", ".join(dict.fromkeys(written(*size) for size in sizes if None not in size))
     paper = "" if None in printed_sizes else written(*printed_sizes)
-    if ours and paper and ours != paper:
-        return f"{data.title} ({ours}; paper: {paper})"
-    return f"{data.title} ({ours or paper})" if ours or paper else data.title
+    both = f"{ours}; paper: {paper}" if ours and paper and ours != paper else ours or paper
+    return f"{data.title} ({both})" if both else data.title
 
 
-def gamma(row: Mapping) -> float | None:
-    """The bandwidth in use, also if it was chosen; None for a kernel without a bandwidth."""
-    return (row["params"].get("kernel_params") or {}).get("gamma")
-
-
-def failures(rows: Iterable[Mapping]) -> list[str]:
+def failures(rows: Iterable[Row]) -> list[str]:
     """The runs that failed and the reasons, one line per reason."""
     runs: dict[tuple, list[str]] = {}
     for row in rows:
@@ -312,27 +308,26 @@ def failures(rows: Iterable[Mapping]) -> list[str]:
     ]
 
 
-def machines(rows: Iterable[Mapping]) -> list[str]:
-    """The processors, threads and versions of the rows, one line each."""
-    lines = []
-    for row in rows:
-        versions = ", ".join(f"{name} {row[name]}" for name in _PROGRAMS if row[name])
-        threads = row["threads"] or "all"
-        lines.append(f"Machine: {row['cpu'] or 'unknown'}, {threads} threads; {versions}")
+def machines(rows: Iterable[Row]) -> list[str]:
+    """The processors, threads and versions of the successful ones of the rows, one line each."""
+    programs = ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
+    lines = (
+        f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; "
+        + ", ".join(f"{name} {row[name]}" for name in programs if row[name])
+        for row in rows
+        if row["status"] == "ok"
+    )
     return list(dict.fromkeys(lines))
 
 
-_PROGRAMS = ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
-
-
-def memory_gb(row: Mapping) -> float | None:
+def memory_gb(row: Row) -> float | None:
     """The run's peak memory in GB of 10^9 bytes, the papers' unit."""
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
 def build(
     name: str,
-    rows: Sequence[Mapping],
+    rows: Sequence[Row],
     setting: str | None = None,
     builders: Mapping[str, Callable] | None = None,
     **more,

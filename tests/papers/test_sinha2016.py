@@ -127,16 +127,12 @@ def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
 
 
 def test_the_price_of_an_error():
-    cheap, dear = (
-        curves.Point(test=[10.0, 12.0], seconds=[1.0, 1.0]),
-        curves.Point(test=[9.0], seconds=[5.0]),
-    )
+    priced = lambda error, seconds: {"score": 1 - error / 100, "seconds_fit": seconds}
+    cheap, dear = [priced(10.0, 1.0), priced(12.0, 1.0)], [priced(9.0, 5.0)]
     points = {10: cheap, 20: dear}
-    assert (
-        curves.reach(points, 11.0) == (10, cheap)
-        and curves.reach(points, 10.0) == (20, dear)
-        and curves.reach(points, 8.0) is None
-    )
+    assert curves.reach(points, 11.0) == (10, cheap)
+    assert curves.reach(points, 10.0) == (20, dear)
+    assert curves.reach(points, 8.0) is None
     assert curves.best(points) == (20, dear)
     assert curves.targets("other", [points, {5: cheap}, {}]) == [11.0, 9.0]
 

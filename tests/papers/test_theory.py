@@ -5,6 +5,7 @@ their figures.
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -15,11 +16,12 @@ from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
 from rfx.methods import create
 from rfx.operators.matrix import DenseMatrix
-from rfx.papers.wu2016 import theory as wu2016
+from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.yen2014 import claims
-from rfx.papers.yen2014 import theory as yen2014
+from rfx.papers.yen2014 import curves as yen2014
 from rfx.records import results
 from rfx.reporting import convergence, figures, tables
+from rfx.reporting.measures import frame
 from rfx.reporting.suboptimality import Excess
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import solve_l1
@@ -135,43 +137,46 @@ def corollary():
     ]
 
 
-def test_the_reference_is_the_kernel_machine_s(corollary):
-    (case,) = yen2014.cases(corollary)
-    found = case.reference
-    lam, row = GIVEN["lam"] / len(X), corollary[0]
-    assert found.zero == 1.0 and case.curvature == 2.0
-    assert found.objective == pytest.approx(row["objective"] / len(X))
+@pytest.fixture(scope="module")
+def case(corollary):
+    (only,) = yen2014.cases(corollary)
+    return only
+
+
+def test_the_reference_is_the_kernel_machine_s(case, corollary):
+    found, lam = case.reference, GIVEN["lam"] / len(X)
+    assert (found.zero, found.curvature) == (1.0, 2.0)
+    assert found.objective == pytest.approx(corollary[0]["objective"] / len(X))
     assert found.value - lam * found.norm == pytest.approx(
         found.objective - 0.5 * lam * found.norm**2
     )
     # c and the bound as the paper writes them
     c = math.ceil(2 * (1 - found.value) / (2 * found.norm**2))
-    assert found.wasted(2.0) == c and found.bound(c, 2.0) == math.inf
-    assert found.bound(c + 10, 2.0) == pytest.approx(found.value + 2 * 2 * found.norm**2 / 10)
+    assert found.wasted == c
+    assert found.bound(c) == math.inf
+    assert found.bound(c + 10) == pytest.approx(found.value + 2 * 2 * found.norm**2 / 10)
 
 
-def test_the_bound_of_corollary_1_holds_and_is_vacuous_where_it_says(corollary):
-    (case,) = yen2014.cases(corollary)
-    for size, values in case.excess.values.items():
-        assert np.mean(values) <= case.reference.bound(size, case.curvature)
+def test_the_bound_of_corollary_1_holds_and_is_vacuous_where_it_says(case):
+    for size in case.excess.sizes:
+        assert np.mean(case.excess.at(size)) <= case.reference.bound(size)
     useful = case.first_useful()
-    assert case.vacuous(useful - 1) and not case.vacuous(useful)
+    assert case.reference.vacuous(useful - 1)
+    assert not case.reference.vacuous(useful)
     assert case.excess.limit < case.reference.value
     assert -2 < case.excess.slope < -0.3
 
 
-def test_rf_comes_down_to_the_kernel_machine(corollary):
-    (case,) = yen2014.cases(corollary)
-    above = [case.rf_above(size) for size in (4, 16, 64)]
-    means = [one.value for one in above]
+def test_rf_comes_down_to_the_kernel_machine(case):
+    means = [mean.value for mean in case.rf_above.values()]
+    assert list(case.rf_above) == [4, 16, 64]
     assert means == sorted(means, reverse=True)
     # an unbiased estimate of the kernel matrix has the higher minimum, on average
-    assert all(one.value > -3 * one.sd for one in above)
-    assert case.rf_above(4096) is None
-    slopes = case.rf_slopes()
+    assert all(mean.value > -3 * mean.sd for mean in case.rf_above.values())
     # seed 2 is below the kernel machine, and is still included
-    assert min(case.rf.values[64]) < case.reference.objective
-    assert set(slopes) == {0, 1, 2} and all(-2 < slope < -0.3 for slope in slopes.values())
+    assert min(case.rf.at(64)) < case.reference.objective
+    assert set(case.rf_slopes) == {0, 1, 2}
+    assert all(-2 < slope < -0.3 for slope in case.rf_slopes.values())
 
 
 def test_the_slopes_of_both_are_compared_seed_by_seed(corollary):
@@ -179,31 +184,27 @@ def test_the_slopes_of_both_are_compared_seed_by_seed(corollary):
     # seed 1 of RF is missing
     rows = [row for row in corollary if (row["method"], row["seed"]) != ("rf", 1)]
     (case,) = yen2014.cases(rows)
-    ours, theirs = case.excess.slopes(), case.rf_slopes()
-    assert list(claim.measure(rows).values()) == [[ours[seed] - theirs[seed] for seed in (0, 2)]]
+    ours, theirs = case.excess.slopes(), case.rf_slopes
+    effects = claim.measure(frame(rows))
+    assert list(effects.values()) == [[ours[seed] - theirs[seed] for seed in (0, 2)]]
 
 
 def test_the_bound_of_theorem_1_holds(theorem):
     found = wu2016.cases(theorem)
-    assert {(case.gamma, case.penalty) for case in found} == {
-        (0.5, "L1"),
-        (0.5, "L2"),
-        (3.0, "L1"),
-        (3.0, "L2"),
-    }
+    assert [(case.penalty, case.gamma) for case in found] == [
+        (penalty, gamma) for penalty in ("L1", "L2") for gamma in (0.5, 3.0)
+    ]
     for case in found:
-        _, means, spreads = case.points()
+        means = list(case.above.values())
+        assert [mean.value for mean in means] == sorted((m.value for m in means), reverse=True)
         if case.penalty == "L1":
-            for size, values in case.excess.values.items():
-                assert np.mean(values) <= case.reference.bound(size, case.curvature, case.kappa)
+            for size in case.excess.sizes:
+                assert np.mean(case.excess.at(size)) <= case.reference.bound(size)
         else:
             # an unbiased estimate of the kernel matrix has the higher minimum, on average
-            assert (
-                all(mean > -3 * spread / 2 for mean, spread in zip(means, spreads))
-                and means[0] > 3 * spreads[0] / 2
-            )
-        assert means == sorted(means, reverse=True)
-    assert found[0].kappa < found[1].kappa  # kappa grows with gamma
+            assert all(mean.value > -3 * mean.sd / 2 for mean in means)
+            assert means[0].value > 3 * means[0].sd / 2
+    assert found[0].reference.kappa < found[1].reference.kappa  # kappa grows with gamma
 
 
 def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above_its_l2_norm():
@@ -268,8 +269,8 @@ def test_sparse_rb_at_lambda_over_the_root_of_r_is_the_problem_of_features_that_
 
 def test_the_slope_is_of_sizes_far_from_the_limit():
     values = {size: [0.5 + 1 / size] for size in (1, 2, 4, 8, 16, 64)} | {2**20: [0.5]}
-    assert Excess(values, 0.5).slope == pytest.approx(-1.0)
-    assert Excess({1: [2.0], 2: [1.5], 16: [1.0]}, 1.0).slope is None
+    assert Excess(pd.DataFrame(values)).slope == pytest.approx(-1.0)
+    assert Excess(pd.DataFrame({1: [2.0], 2: [1.5], 16: [1.0]})).slope is None
 
 
 def test_equations_29_and_30():
@@ -330,54 +331,26 @@ def test_map_convergence_is_drawn_and_tabled(tmp_path, monkeypatch):
     names = {name for members in convergence.families().values() for name in members}
     assert all(f'id="map-convergence-{name}"' in svg for name in names)
     assert {cell["map"] for cell in table.cells} == names
-    for build in (
-        tables.build,
-        lambda *given: figures.draw(given[0], given[1], tmp_path / "", given[2], papers.figures()),
-    ):
-        with pytest.raises(UsageError, match="has no settings"):
-            build(
-                "map-convergence",
-                [],
-                "paper",
-                *([papers.tables()] if build is tables.build else []),
-            )
 
 
 def test_predicted_and_measured_speed_ups_side_by_side(tmp_path):
-    rows = []
-    for method, more in (("sparse-rb", {"n_grids": 64, "kappa": 50.0}), ("sparse-rf", {})):
-        for threads, seconds in ((1, 4.0), (2, 2.5)):
-            rows.append(
-                {name: None for name in results.COLUMNS}
-                | {
-                    "status": "ok",
-                    "dataset": "cadata",
-                    "method": method,
-                    "threads": threads,
-                    "seed": 0,
-                    "seconds_fit": seconds,
-                    "n_iter": 5,
-                    "n_features": 512,
-                    "converged": True,
-                    "cpu": "A Processor",
-                    "rfx": "0.1",
-                    "params": {"label": "fig6", **more},
-                }
-            )
+    shared = {"status": "ok", "dataset": "cadata", "seed": 0, "n_iter": 5, "n_features": 512}
+    rows = [
+        dict.fromkeys(results.COLUMNS)
+        | shared
+        | {"method": method, "threads": threads, "seconds_fit": seconds, "converged": True}
+        | {"params": {"label": "fig6", **more}}
+        for method, more in (("sparse-rb", {"n_grids": 64, "kappa": 50.0}), ("sparse-rf", {}))
+        for threads, seconds in ((1, 4.0), (2, 2.5))
+    ]
     svg = figures.draw("wu2016-speedup", rows, tmp_path / "", None, papers.figures())[1].read_text()
-    assert all(
-        f'id="speedup-cadata-{method}-{whose}"' in svg
-        for method in ("sparse-rb", "sparse-rf")
-        for whose in ("ours", "predicted")
-    )
-    cells = {
-        (cell["method"], cell["threads"]): cell
-        for cell in tables.build("wu2016-speedup", rows, None, papers.tables()).cells
-    }
-    assert cells["sparse-rb", 2]["ours"] == 1.6 and cells["sparse-rb", 2][
-        "predicted"
-    ] == pytest.approx(2 / (1 + 63 / 3199))
-    assert cells["sparse-rf", 2]["predicted"] == 1.0
+    table = tables.build("wu2016-speedup", rows, None, papers.tables())
+    cells = {(cell["method"], cell["threads"]): cell for cell in table.cells}
+    for method, predicted in (("sparse-rb", 2 / (1 + 63 / 3199)), ("sparse-rf", 1.0)):
+        assert f'id="speedup-cadata-{method}-ours"' in svg
+        assert f'id="speedup-cadata-{method}-predicted"' in svg
+        assert cells[method, 2]["predicted"] == pytest.approx(predicted)
+        assert cells[method, 2]["ours"] == 1.6
 
 
 def test_slopes_are_of_one_seed_each_in_any_order_of_rows():

@@ -419,7 +419,7 @@ def test_every_run_of_the_plans_has_a_place_in_its_table():
     from rfx.papers.yen2014 import tables
 
     for table in (tables.TABLE1, tables.TABLE2):
-        for run in plan.load(table.name, known=papers.plans()).runs:
+        for run in plan.load(table.builder.name, known=papers.plans()).runs:
             assert run.dataset in {data.name for data in table.data}
             assert run.method in table.methods and run.options["kernel"] in table.kernels
             assert run.label in {*table.settings, "inference", "published"}

@@ -14,13 +14,21 @@ from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.reporting import claims
 from rfx.reporting.claims import Claim, judge
-from rfx.reporting.measures import Limits, difference, ratio, reached
+from rfx.reporting.measures import Limits, difference, frame, ratio, reached
 
 SOURCES = ("printed", "authors' program", "held-out rows", "test rows", "ours")
 
 
+def row(method, seed, score, status="ok", **more):
+    shared = {"dataset": "d", "metric": "rmse", "params": {}}
+    return shared | {"method": method, "seed": seed, "score": score, "status": status} | more
+
+
+SOME = frame([row("rf", 0, 1.0)])
+
+
 def claim(effects, **more):
-    return Claim("name", "Table 1", "It holds.", "a ratio", "plan", lambda rows: effects, **more)
+    return Claim("name", "Table 1", "It holds.", "a ratio", "plan", lambda table: effects, **more)
 
 
 def test_an_interval_is_students_with_a_bonferroni_correction():
@@ -56,7 +64,7 @@ def test_a_ratio_has_its_interval_on_the_logarithm():
     ],
 )
 def test_a_verdict_follows_from_the_intervals(effects, verdict):
-    assert judge(claim(effects, least=1.0), [{}])[0] == verdict
+    assert judge(claim(effects, least=1.0), SOME).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -80,30 +88,24 @@ def test_equal_steps_of_a_grid_are_several_runs():
 
 def test_a_bound_that_allows_everything_is_vacuous():
     own = claim({"a": [20.0, 21.0, 19.0]}, least=10.0, vacuous=True)
-    assert judge(own, [{}])[0] == "bound vacuous"
+    assert judge(own, SOME).verdict == "bound vacuous"
 
 
-def test_a_claim_without_a_plan_or_rows_says_why():
-    own = Claim("name", "Table 1", "It holds.", why="the data are not public")
-    assert judge(own, []) == ("untestable here", [], "the data are not public")
-    assert judge(claim({"a": [1.0]}), [])[0] == "not run"
-
-    def lacks(rows):
-        raise DataError("no trace")
-
-    assert judge(Claim("n", "w", "s", "e", "p", lacks), [{}]) == ("not run", [], "no trace")
+def lacks(table):
+    raise DataError("no trace")
 
 
-def row(method, seed, score, status="ok", **more):
-    return {
-        "method": method,
-        "seed": seed,
-        "score": score,
-        "status": status,
-        "dataset": "d",
-        "metric": "rmse",
-        "params": {},
-    } | more
+@pytest.mark.parametrize(
+    ("own", "table", "verdict", "why"),
+    [
+        (Claim("n", "w", "s", why="not public"), SOME, "untestable here", "not public"),
+        (claim({"a": [1.0]}), frame([row("rf", 0, 1.0, "failed")]), "not run", ""),
+        (Claim("n", "w", "s", "e", "p", lacks), SOME, "not run", "no trace"),
+    ],
+)
+def test_a_claim_without_a_plan_or_rows_says_why(own, table, verdict, why):
+    judged = judge(own, table)
+    assert (judged.verdict, judged.cases, judged.why) == (verdict, (), why)
 
 
 RF, RB = {"method": "rf"}, {"method": "rb"}
@@ -119,8 +121,8 @@ def test_pairs_are_of_one_seed_and_the_newest_run():
         row("rb", 2, 1.0),
         row("rb", 3, 0.0),
     ]
-    assert ratio("score", RF, RB)(rows) == {"d": [2.0]}
-    assert difference("score", RF, RB)(rows) == {"d": [1.0]}
+    assert ratio("score", RF, RB)(frame(rows)) == {"d": [2.0]}
+    assert difference("score", RF, RB)(frame(rows)) == {"d": [1.0]}
 
 
 def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():
@@ -130,8 +132,8 @@ def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():
         row("rf", 0, 2.0, n_iter=8),
     ]
     measure = reached("n_iter", "score", RB, RB, RF)
-    assert measure(rows) == {"d": Limits([4.0], "or more")}
-    assert measure([*rows, row("rf", 0, 1.0, n_iter=6)]) == {"d": [3.0]}
+    assert measure(frame(rows)) == {"d": Limits([4.0], "or more")}
+    assert measure(frame([*rows, row("rf", 0, 1.0, n_iter=6)])) == {"d": [3.0]}
 
 
 def all_claims():

@@ -305,28 +305,30 @@ def test_comparison_has_all_methods_by_both(tmp_path):
 def test_speedup_of_both_methods(tmp_path):
     _, svg, *_ = draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
     assert {"fig6-cadata-sparse-rb-ours", "fig6-cadata-sparse-rf-ours"} <= identifiers(svg)
-    rb, rf = wu2016.speedups(timed())
-    assert (
-        rb.ours[1]["speedup"],
-        rb.ours[2]["speedup"],
-        rb.ours[2]["low"],
-        rb.ours[2]["high"],
-    ) == (1, 1.5, 1.5, 2)
-    assert rf.ours[2]["speedup"] == 1 and rb.ours[2]["seconds"] == pytest.approx(10 / 3)
+
+
+def with_trace(one, last):
+    passes = [
+        {"pass_seconds": seconds, "output": output}
+        for output, end in ((0, 1.0), (1, last))
+        for seconds in (0.0, end)
+    ]
+    return one | {"trace": passes}
+
+
+def test_speed_ups_are_of_the_passes_if_they_are_known():
+    alone, both, slow, same = wu2016.timed(timed())
+    assert alone.speedup[0] == 1
+    assert both.speedup == (1.5, None, 3, 1.5, 2)
+    assert both.seconds == pytest.approx(10 / 3)
+    assert same.speedup.value == 1
     passes = [
         one | {"params": one["params"] | {"pass_seconds": 4.0 / one["threads"]}} for one in timed()
     ]
-    assert wu2016.speedups(passes)[0].ours[2]["speedup"] == 2, (
-        "the time of the passes goes before that of the fit"
-    )
-    passes_of = lambda output, last: [
-        {"pass_seconds": seconds, "output": output} for seconds in (0.0, last)
-    ]
-    steps = lambda last: passes_of(0, 1.0) + passes_of(1, last)
-    traced = [one | {"trace": steps(5.0 if one["threads"] == 1 else 0.5)} for one in passes]
-    assert wu2016.speedups(traced)[0].ours[2]["speedup"] == 4, (
-        "that of the trace goes before both, over all outputs"
-    )
+    assert wu2016.timed(passes)[1].speedup.value == 2
+    # those of the trace go first, over all outputs
+    traced = [with_trace(one, 5.0 if one["threads"] == 1 else 0.5) for one in passes]
+    assert wu2016.timed(traced)[1].speedup.value == 4
 
 
 def test_settings_are_kept_apart(tmp_path):
@@ -530,13 +532,9 @@ def test_several_seeds_are_a_mean_with_its_spread(tmp_path):
         == pytest.approx([0.2, 0.2])
         == [float(point["high"]) - 0.06 for point in points]
     )
-    (curve,) = (one for one in wu2016.sweep(rows, "fig4", "tuned") if one.ours)
-    places, low, high = curve.band("test")
-    assert (places, low, high) == ([8, 128], pytest.approx([0.2, 0.2]), pytest.approx([0.26, 0.26]))
     again = [*rows, row("fig4-tuned", seed=2, params={"relative_error": 0.29, "n_grids": 128})]
-    assert next(one for one in wu2016.sweep(again, "fig4", "tuned") if one.ours).ours[128][
-        "test"
-    ] == pytest.approx(0.25), "the newest"
+    (curve,) = (one for one in wu2016.compared(again, "fig4", "tuned") if one.ours)
+    assert curve.means("test")[128].value == pytest.approx(0.25), "the newest"
 
 
 def test_table5_has_all_methods_and_what_a_target_costs():

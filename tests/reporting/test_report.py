@@ -376,7 +376,7 @@ def test_parts_of_a_cell():
 
 def test_a_name_that_looks_like_a_number_beside_another_is_shown_whole():
     text = "covtype / 20k (=)"
-    section = tables.Section("", ["data set", "setting"], [[cells.words("cpu"), cells.words(text)]])
+    section = cells.Section("", ["data set", "setting"], [[cells.words("cpu"), cells.words(text)]])
     shown = grids.of(section).lines[0].cells[1].parts
     assert (shown.ours, shown.paper, shown.verdict) == (text, "", "")
 
@@ -386,7 +386,7 @@ def test_a_label_stands_in_every_line():
         [*map(cells.words, names), cells.number(1, str)]
         for names in (("gaussian", "RMSE"), ("", "seconds"))
     ]
-    section = tables.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
+    section = cells.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
     grid = grids.of(section)
     assert [one.cells[0].parts.ours for one in grid.lines] == [
         "gaussian",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rfx.papers.dai2014 import curves
 from rfx.reporting.claims import Claim
@@ -9,14 +10,18 @@ from rfx.reporting.measures import (
     Effects,
     Limits,
     Measure,
-    Row,
     Selection,
+    by_case,
     difference,
     each,
     exponent,
+    measure,
     ratio,
     share,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _FULL, _LOW_RANK = ("norma", "k-sdca"), ("r-pegasos", "n-pegasos", "r-sdca", "n-sdca")
 _ONE_NU = "held-out rows: one nu for all methods by held-out rows; the rest in rfx table sources"
@@ -25,42 +30,32 @@ _SHIFTED = "printed: theta nu = 1.5; the shift of t and nu are ours"
 _DOUBLY: Selection = {"method": "doubly-sgd"}
 
 
-def _points(others: Sequence[str], label: str) -> Measure:
+def _points(others: Sequence[str]) -> Measure:
     """The test error of doubly-sgd less that of each other method, in points."""
-    return each(
-        others,
-        lambda other: difference(
-            "wrong", _DOUBLY, {"method": other}, where={"label": label}, scale=100
-        ),
-    )
+    return each(others, lambda other: difference("wrong", _DOUBLY, {"method": other}, scale=100))
 
 
-def _against(others: Sequence[str], label: str, value: str = "wrong") -> Measure:
+def _against(others: Sequence[str], value: str = "wrong") -> Measure:
     """The test error of doubly-sgd over that of each other method."""
-    return each(
-        others, lambda other: ratio(value, _DOUBLY, {"method": other}, where={"label": label})
-    )
+    return each(others, lambda other: ratio(value, _DOUBLY, {"method": other}))
 
 
-def _rates(steps: str, power: float = 1.0) -> Measure:
+@measure
+def _rates(table: "DataFrame", steps: str, power: float = 1.0) -> Effects:
     """The exponent of the number of steps in the squared distance to the optimum, times `power`.
 
     A case in which a seed ends farther from the optimum than f = 0 has diverged.
     """
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        found: dict[str, Sequence[float] | Limits] = {}
-        for nu, by_seed in curves.ripple(list(rows), steps).items():
-            slopes = [curves.rate({seed: points}, nu, steps) for seed, points in by_seed.items()]
-            values = [power * slope for slope in slopes if slope is not None]
-            diverged = any(points[-1][1] > 1.0 for points in by_seed.values())
-            found[f"nu = {nu:g}"] = Limits(values, "diverged") if diverged else values
-        return found
-
-    return measure
+    found: dict[str, Sequence[float] | Limits] = {}
+    for nu, ripple in curves.ripple(table["row"], steps).items():
+        slopes = [power * slope for slope in ripple.slopes if slope is not None]
+        diverged = any(end > 1.0 for end in ripple.ends)
+        found[f"nu = {nu:g}"] = Limits(slopes, "diverged") if diverged else slopes
+    return found
 
 
-def _over_bound(zero: bool) -> Measure:
+@measure
+def _over_bound(table: "DataFrame", zero: bool) -> Effects:
     """The squared distance to the optimum over the bound of Theorem 4 after the last step: that of
     f = 0, at most 1, or the measured one.
 
@@ -68,37 +63,21 @@ def _over_bound(zero: bool) -> Measure:
     1, the largest target: the least that it can be, because f starts at 0. L is 1 for the squared
     loss. ||f*|| does not matter beside Q_0.
     """
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        found: dict[str, list[float]] = {}
-        for nu, by_seed in curves.ripple(list(rows), "printed").items():
-            theta, excess = curves.THETA_NU / nu, 2 * curves.THETA_NU - 1
-            q0 = 2 * math.sqrt(2) * 3 * theta**2
-            q1 = (q0 + math.sqrt(q0**2 + excess * (1 + curves.THETA_NU) ** 2 * theta**2)) / excess
-            constant = 2 * 4 * 9 * theta**2 + 2 * q1**2
-            found[f"nu = {nu:g}"] = [
-                (1.0 if zero else points[-1][1]) * points[-1][0] / constant
-                for points in by_seed.values()
-            ]
-        return found
-
-    return measure
+    found: dict[str, list[float]] = {}
+    for nu, ripple in curves.ripple(table["row"], "printed").items():
+        theta, excess = curves.THETA_NU / nu, 2 * curves.THETA_NU - 1
+        q0 = 2 * math.sqrt(2) * 3 * theta**2
+        q1 = (q0 + math.sqrt(q0**2 + excess * (1 + curves.THETA_NU) ** 2 * theta**2)) / excess
+        bound = (2 * 4 * 9 * theta**2 + 2 * q1**2) / ripple.last
+        found[f"nu = {nu:g}"] = [(1.0 if zero else end) / bound for end in ripple.ends]
+    return found
 
 
-def _growth(quantity: str) -> Measure:
+@measure
+def _growth(table: "DataFrame", cost: str) -> Effects:
     """The exponent of the number of rows in a cost, of each seed."""
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        found: dict[str, list[float]] = {}
-        for seed in sorted({row["seed"] for row in rows}):
-            own = [row for row in rows if row["seed"] == seed]
-            for method, entries in curves.costs(own).items():
-                slope = curves.exponent(entries, quantity)
-                if slope is not None:
-                    found.setdefault(method, []).append(slope)
-        return found
-
-    return measure
+    lines = curves.costs(table["row"]).groupby(level=[0, 1], sort=False)
+    return by_case(lines.apply(lambda line: curves.exponent(line, cost)))
 
 
 CLAIMS = [
@@ -108,7 +87,8 @@ CLAIMS = [
         "On adult doubly SGD comes close to the methods with the full kernel (15.3 and 15 %).",
         "test error of doubly-sgd less that of the other method, in points, one pass",
         "fig1-adult",
-        _points(_FULL, "adult-sc1"),
+        _points(_FULL),
+        rows={"label": "adult-sc1"},
         most=1.0,
         settings=_ONE_NU,
     ),
@@ -118,7 +98,8 @@ CLAIMS = [
         "The same in equal time.",
         "test error of doubly-sgd less that of the other method, in points, 60 s each",
         "fig1-adult",
-        _points(_FULL, "adult-sc2"),
+        _points(_FULL),
+        rows={"label": "adult-sc2"},
         most=1.0,
         settings=_ONE_NU,
         why="its runs need a machine that is otherwise idle: rfx run dai2014-fig1-adult",
@@ -129,7 +110,8 @@ CLAIMS = [
         "On 8 against 6 doubly SGD has the least test error (0.26 %).",
         "test error of doubly-sgd over that of the other method, one pass",
         "fig1-mnist8v6",
-        _against((*_FULL, *_LOW_RANK), "mnist8v6-sc1"),
+        _against((*_FULL, *_LOW_RANK)),
+        rows={"label": "mnist8v6-sc1"},
         most=1.0,
         ratio=True,
         settings=_ONE_NU,
@@ -140,7 +122,8 @@ CLAIMS = [
         "On forest doubly SGD (15 %) is much better than methods with 256 features or landmarks.",
         "test error of doubly-sgd over that of the other method, the same rows",
         "fig1-forest",
-        _against(_LOW_RANK, "forest-sc1"),
+        _against(_LOW_RANK),
+        rows={"label": "forest-sc1"},
         most=0.9,
         ratio=True,
         settings=_ONE_NU,
@@ -151,7 +134,8 @@ CLAIMS = [
         "On synthetic regression doubly SGD is as accurate as the exact methods in one pass.",
         "mean absolute error of doubly-sgd over that of the other method",
         "synthetic",
-        _against((*_FULL, *_LOW_RANK), "synthetic-sc1", "mae"),
+        _against((*_FULL, *_LOW_RANK), "mae"),
+        rows={"label": "synthetic-sc1"},
         most=1.05,
         ratio=True,
         settings=_ONE_NU,
@@ -164,13 +148,9 @@ CLAIMS = [
         "fig1-adult synthetic",
         each(
             ("r-sdca", "n-sdca"),
-            lambda other: ratio(
-                lambda row: curves.Run(row).error,
-                {"method": other},
-                {"method": "k-sdca"},
-                where={"label": ("adult-sc1", "synthetic-sc1")},
-            ),
+            lambda other: ratio(curves.error, {"method": other}, {"method": "k-sdca"}),
         ),
+        rows={"label": ("adult-sc1", "synthetic-sc1")},
         least=1.0,
         ratio=True,
         settings=_ONE_NU,
@@ -181,7 +161,8 @@ CLAIMS = [
         "On QuantumMachine doubly SGD errs less than a network (2.97 and 3.51 kcal/mol).",
         "mean absolute error of doubly-sgd over that of the network",
         "fig1-qm7",
-        _against(("mlp",), "qm7", "mae"),
+        _against(("mlp",), "mae"),
+        rows={"label": "qm7"},
         most=1.0,
         ratio=True,
         settings="held-out rows: see rfx table sources",
@@ -193,7 +174,8 @@ CLAIMS = [
         "It gets there within a million training rows.",
         "mean absolute error of doubly-sgd over that of the paper",
         "fig1-qm7",
-        share("mae", curves.quoted("qm7", "doubly-sgd") or 1.0, {"label": "qm7-million"}),
+        share("mae", curves.quoted("qm7", "doubly-sgd") or 1.0),
+        rows={"label": "qm7-million"},
         most=1.05,
         ratio=True,
         settings="held-out rows: see rfx table sources",
@@ -273,12 +255,8 @@ CLAIMS = [
         "The memory of doubly SGD does not depend on the dimension of the data.",
         "exponent of the number of inputs in the bytes of the model for each feature",
         "choice",
-        exponent(
-            lambda row: row["model_bytes"] / row["n_features"],
-            "n_inputs",
-            {**_DOUBLY, "dataset": ("a9a", "covtype", "ripple:n=32768,n_test=2000")},
-            ("method",),
-        ),
+        exponent(lambda row: row["model_bytes"] / row["n_features"], "n_inputs", ("method",)),
+        rows={**_DOUBLY, "dataset": ("a9a", "covtype", "ripple:n=32768,n_test=2000")},
         most=0.05,
         counted=True,
         settings="ours",

@@ -13,15 +13,19 @@ gaussian, laplacian: the exact kernels for qm7.
 rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from rfx import lazy
 from rfx.records.result import complete, having
 from rfx.reporting import seeds
 from rfx.reporting.builders import needed
+from rfx.reporting.measures import Row, frame, points
 from rfx.reporting.printed import Printed, printed
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 METHODS = {
     "doubly-sgd": "doubly SGD",
@@ -75,107 +79,77 @@ AXES = {
 }
 
 
-@dataclass
-class Run:
-    """One row: its error in percent, or in the target's units, and its curve."""
-
-    row: Mapping
-
-    @property
-    def method(self) -> str:
-        return self.row["method"]
-
-    @property
-    def regression(self) -> bool:
-        return self.row["task"] == "regression"
-
-    @property
-    def error(self) -> float:
-        """Test error in percent, or mean absolute error."""
-        if self.regression:
-            return self.row["params"].get("mae", self.row["score"])
-        return 100 * (1 - self.row["score"])
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of the steps only, without preparatory learning; of training if the method has no
-        steps.
-        """
-        found = self.row["params"].get("seconds_steps")
-        return (
-            self.row["seconds_fit"] + (self.row["seconds_features"] or 0.0)
-            if found is None
-            else found
-        )
-
-    @property
-    def nu(self) -> float | None:
-        """nu of the objective, if the run's method has one."""
-        found = self.row["params"].get("nu")
-        return found if isinstance(found, (int, float)) else None
-
-    @property
-    def before(self) -> float | None:
-        """Seconds to compute the Nystrom features, which the paper does not count."""
-        return self.row["params"].get("seconds_nystrom")
-
-    def curve(self, axis: str) -> tuple[list, list]:
-        """Seconds or samples, and the errors there in the units of `error`."""
-        points = [
-            point
-            for point in self.row["params"].get("curve") or []
-            if "error" in point and point.get(axis, 0) > 0
-        ]
-        scale = 1 if self.regression else 100
-        return [point[axis] for point in points], [scale * point["error"] for point in points]
+def error(row: Row) -> float:
+    """Test error in percent, or mean absolute error."""
+    if row["task"] == "regression":
+        return row["params"].get("mae", row["score"])
+    return 100 * (1 - row["score"])
 
 
-def runs(rows, name: str) -> list[Run]:
+def seconds(row: Row) -> float | None:
+    """Seconds of the steps only, without preparatory learning; of training if the method has no
+    steps.
+    """
+    fit, steps = row["seconds_fit"], row["params"].get("seconds_steps")
+    return fit + (row["seconds_features"] or 0.0) if steps is None and fit is not None else steps
+
+
+def nu(row: Row) -> float | None:
+    """nu of the objective, if the run's method has one."""
+    value = row["params"].get("nu")
+    return value if isinstance(value, (int, float)) else None
+
+
+def before(row: Row) -> float | None:
+    """Seconds to compute the Nystrom features, which the paper does not count."""
+    return row["params"].get("seconds_nystrom")
+
+
+def curve(row: Row, axis: str) -> dict[float, float]:
+    """Seconds or samples -> the error there in the units of `error`."""
+    scale = 1 if row["task"] == "regression" else 100
+    return {
+        point[axis]: scale * point["error"]
+        for point in row["params"].get("curve") or ()
+        if "error" in point and point.get(axis, 0) > 0
+    }
+
+
+def label(row: Row) -> str:
+    return str(row["params"].get("label") or "")
+
+
+def criterion_of(row: Row) -> str:
+    """The part of the label after the figure's name."""
+    return label(row).partition("-")[2]
+
+
+def runs(rows: Iterable[Row], name: str) -> list[Row]:
     """The rows of successful runs of a figure, in the order of METHODS."""
+    own = [row for row in rows if row["status"] == "ok" and label(row).partition("-")[0] == name]
     order = list(METHODS)
-    own = [
-        row
-        for row in rows
-        if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name
-    ]
-    timed = lambda row: (
-        row["seconds_fit"] is not None or row["params"].get("seconds_steps") is not None
-    )
-    found = [Run(row) for row in complete(own, "score") if timed(row)]
-    return sorted(
-        found, key=lambda run: order.index(run.method) if run.method in order else len(order)
-    )
+    place = lambda row: order.index(row["method"]) if row["method"] in order else len(order)
+    return sorted((row for row in complete(own, "score") if seconds(row) is not None), key=place)
 
 
-def of(rows, name: str) -> list[Run]:
+def of(rows: Iterable[Row], name: str) -> list[Row]:
     """The runs of a figure; DataError if there are none."""
     return needed(runs(rows, name), f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}")
 
 
-def by_criterion(found) -> dict[str, dict[str, list[Run]]]:
+def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     """Criterion -> method -> its runs, one per seed. If runs differ in more than the seed, the
     newest.
     """
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in found:
-        groups.setdefault((criterion_of(run), run.method), []).append(run)
-    newest = {
-        place: [Run(row) for row in seeds.variants([run.row for run in own])[-1]]
-        for place, own in groups.items()
-    }
+    groups: dict[str, dict[str, list[Row]]] = {key: {} for key in CRITERIA}
+    for row in own:
+        if criterion_of(row) in groups and row["method"] in METHODS:
+            groups[criterion_of(row)].setdefault(row["method"], []).append(row)
     return {
-        key: {method: newest[key, method] for method in METHODS if (key, method) in newest}
-        for key in criteria(found)
+        key: {method: seeds.variants(rows)[-1] for method, rows in methods.items()}
+        for key, methods in groups.items()
+        if methods
     }
-
-
-def label(run) -> str:
-    return str(run.row["params"].get("label") or "")
-
-
-def criterion_of(run) -> str:
-    """The part of the label after the figure's name."""
-    return label(run).partition("-")[2]
 
 
 def criterion_words(key: str) -> str:
@@ -183,37 +157,18 @@ def criterion_words(key: str) -> str:
     return CRITERIA.get(key, key)
 
 
-def criteria(found) -> list[str]:
-    """The criteria of the runs, in order."""
-    there = {criterion_of(run) for run in found}
-    return [key for key in CRITERIA if key in there]
-
-
 def quoted(name: str, method: str) -> Printed | None:
-    """The error that the paper quotes for a method; for a network, that of the paper's
-    own network.
+    """The error that the paper quotes for a method; for a network ("mlp"), that of the paper's
+    own network, for "fixed-network" one with fixed lower layers.
     """
-    return printed(__package__, "fig1").get(
-        (DATA[name], "", "network" if method == "mlp" else method, "error")
-    )
-
-
-def fixed_network(name: str) -> Printed | None:
-    """The error that the paper quotes for a network with fixed lower layers."""
-    return printed(__package__, "fig1").get((DATA[name], "", "fixed-network", "error"))
-
-
-def quoting(name: str) -> list[tuple[str, Printed]]:
-    """(method, error) of the methods for which the paper quotes a number for a figure."""
-    found = [(method, quoted(name, method)) for method in METHODS]
-    return [(method, paper) for method, paper in found if paper is not None]
+    line = "network" if method == "mlp" else method
+    return printed(__package__, "fig1").get((DATA[name], "", line, "error"))
 
 
 def unit(name: str) -> str:
     """The unit of a figure's errors."""
-    return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(
-        name, "error, %"
-    )
+    units = {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}
+    return units.get(name, "error, %")
 
 
 # theta nu of the runs that approach the exact solution
@@ -222,79 +177,87 @@ THETA_NU = 1.5
 STEPS = {"theorem": "theta / (t + t0), t0 = 2 theta", "printed": "theta/t"}
 
 
-def ripple(rows, steps: str = "theorem") -> dict[float, dict[int, list[tuple[int, float]]]]:
-    """nu -> seed -> (step, mean squared distance to the exact solution) of the synthetic runs of
-    doubly-sgd with these steps of STEPS.
+@dataclass(frozen=True)
+class Ripple:
+    """The synthetic runs of doubly-sgd with one nu and kind of steps: mean squared distances to the
+    exact solution, by step (index) and seed (columns).
     """
-    found: dict = {}
-    for run in runs(rows, "synthetic"):
-        if run.method == "doubly-sgd" and label(run) == f"synthetic-{steps}":
-            points = [
-                (point["steps"], point["error"])
-                for point in run.row["params"].get("curve") or []
-                if "error" in point and "steps" in point
-            ]
-            if isinstance(run.row["params"].get("nu"), (int, float)):
-                found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
-    # the mean needs steps common to all seeds
-    return {nu: own for nu, own in found.items() if mean_curve(own)[0]}
+
+    nu: float
+    kind: str
+    distances: "DataFrame"
+
+    @property
+    def mean(self) -> "Series":
+        """The mean over the seeds, at the steps that all of them have."""
+        return self.distances.dropna().mean(axis=1)
+
+    @property
+    def last(self) -> int:
+        """The last step."""
+        return int(self.distances.index[-1])
+
+    @property
+    def ends(self) -> list[float]:
+        """The last distance of each seed."""
+        return self.distances.ffill().iloc[-1].tolist()
+
+    def slope(self, values: "Series") -> float | None:
+        """The slope in a log-log plot, from a 16th of the steps on. Steps theta / (t + t0) burn in
+        first: for 4 t0 steps, at most 3/8 of all.
+        """
+        last = values.index[-1]
+        t0 = 2 * THETA_NU / self.nu if self.kind == "theorem" else 0.0
+        first = max(last / 16, min(4 * t0, 3 * last / 8))
+        late = values[(values.index >= first) & (values > 0)]
+        return seeds.slope(late.index, late) if len(late) > 1 else None
+
+    @property
+    def slopes(self) -> list[float | None]:
+        """The slope of each seed."""
+        return [self.slope(values.dropna()) for _, values in self.distances.items()]
 
 
-def mean_curve(by_seed: dict) -> tuple[list[int], list[float]]:
-    """Steps, and the mean over the seeds at each step."""
-    steps = sorted(set.intersection(*({step for step, _ in points} for points in by_seed.values())))
-    tables = [dict(points) for points in by_seed.values()]
-    return steps, [float(np.mean([table[step] for table in tables])) for step in steps]
-
-
-def rate(by_seed: dict, nu: float, steps: str) -> float | None:
-    """The slope in a log-log plot, from a 16th of the steps on. Steps theta / (t + t0) burn in
-    first: for 4 t0 steps, at most 3/8 of all.
-    """
-    places, values = mean_curve(by_seed)
-    last = places[-1]
-    t0 = 2 * THETA_NU / nu if steps == "theorem" else 0.0
-    first = max(last / 16, min(4 * t0, 3 * last / 8))
-    late = [point for point in zip(places, values) if point[0] >= first and point[1] > 0]
-    return seeds.slope(late) if len(late) > 1 else None
-
-
-def costs(rows) -> dict[str, list[dict]]:
-    """Method -> measured costs by number of rows, of the complexity plan."""
-    found: dict = {}
-    for run in runs(
-        having(rows, "n_train", "seconds_predict", "model_bytes", "n_test"), "complexity"
-    ):
-        row = run.row
-        if not row["n_test"]:
-            continue
-        found.setdefault(run.method, []).append(
-            {
-                "n": row["n_train"],
-                "preprocessing": run.before,
-                "training": run.seconds,
-                "prediction": row["seconds_predict"] / row["n_test"],
-                "training_storage": row["params"].get("training_bytes"),
-                "storage": row["model_bytes"],
-            }  # fmt: skip
-        )
+def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
+    """nu -> the synthetic runs of doubly-sgd with these steps of STEPS."""
+    found: dict[float, dict] = {}
+    for row in runs(rows, "synthetic"):
+        value = nu(row)
+        if row["method"] == "doubly-sgd" and label(row) == f"synthetic-{kind}" and value:
+            found.setdefault(value, {})[row["seed"]] = curve(row, "steps")
+    tables = {value: lazy.pandas.DataFrame(own).sort_index() for value, own in found.items()}
     return {
-        method: sorted(entries, key=lambda entry: entry["n"]) for method, entries in found.items()
+        value: Ripple(value, kind, table) for value, table in tables.items() if len(table.dropna())
     }
 
 
-COSTS = {
-    "preprocessing": "preprocessing, s",
-    "training": "training, s",
-    "prediction": "prediction, s a row",
-    "training_storage": "training storage, bytes",
-    "storage": "prediction storage, bytes",
+# quantity of the plan complexity -> its words, and its value of a row
+COSTS: dict[str, tuple[str, Callable[[Row], Any]]] = {
+    "preprocessing": ("preprocessing, s", before),
+    "training": ("training, s", seconds),
+    "prediction": ("prediction, s a row", lambda row: row["seconds_predict"] / row["n_test"]),
+    "training_storage": (
+        "training storage, bytes",
+        lambda row: row["params"].get("training_bytes"),
+    ),
+    "storage": ("prediction storage, bytes", lambda row: row["model_bytes"]),
 }
 
 
-def exponent(entries, quantity) -> float | None:
-    """The measured power of n in a cost, over the upper half of the sizes, where constants matter
-    least.
+def costs(rows: Iterable[Row]) -> "DataFrame":
+    """The COSTS of the runs of the complexity plan, by method and seed, ordered by `n`, the number
+    of rows.
     """
-    known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
-    return seeds.slope(known[len(known) // 3 :]) if len(known) >= 2 else None
+    timed = having(rows, "n_train", "seconds_predict", "model_bytes", "n_test")
+    own = runs(sorted(timed, key=lambda row: row["n_train"]), "complexity")
+    quantities = {name: of for name, (_, of) in COSTS.items()}
+    return points(frame(own), {}, ("method",), n="n_train", **quantities)
+
+
+def exponent(line: "DataFrame", cost: str) -> float | None:
+    """The measured power of n in a cost, over the upper half of the sizes, where constants matter
+    least; None for fewer than two.
+    """
+    positive = line[line[cost] > 0]
+    upper = positive[len(positive) // 3 :]
+    return seeds.slope(upper["n"], upper[cost]) if len(positive) > 1 else None

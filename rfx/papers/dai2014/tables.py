@@ -3,8 +3,9 @@ costs, with the paper's numbers; and the held-out errors that determine the sett
 that the paper leaves open.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import columns, seeds
@@ -21,7 +22,8 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.printed import printed
+from rfx.reporting.measures import Row
+from rfx.reporting.printed import Printed, printed
 from rfx.reporting.seeds import Mean, mean, mean_of, verdict
 from rfx.reporting.tables import failures, machines
 
@@ -55,162 +57,161 @@ _NOTES = {
 
 
 _TITLES = {title: method for method, title in dai.METHODS.items()}
+_UNITS = ["method", "nu", "error", "seconds", "rows", "Nystrom features, s", "paper"]
 
 
-def _compared(runs, paper, unit) -> Cell:
+def _compared(name: str, runs: Sequence[Row], paper: Printed | None) -> Cell:
     """The mean error of runs, compared with the quoted one, which has a separate column. A single
     run allows no verdict.
     """
-    ours = mean([run.error for run in runs])
-    verdict_of = verdict(ours, paper, "low", unit)
-    return Cell(ours, decimals(2), "decimals", paper=paper, verdict=verdict_of, marked=False)
+    ours, unit = mean(map(dai.error, runs)), dai.unit(name)
+    judged = verdict(ours, paper, "low", "percent" if unit == "error, %" else "relative")
+    return Cell(ours, decimals(2), "decimals", paper=paper, verdict=judged, marked=False)
 
 
-def _measure(name) -> str:
-    """The unit of the margin for the errors of a figure."""
-    return "percent" if dai.unit(name) == "error, %" else "relative"
-
-
-def _unrun(name) -> list[Cell]:
+def _unrun(name: str) -> list[Cell]:
     """The cells of Figure 1 if there are no runs: the numbers that the paper quotes."""
-    return [_compared([], paper, _measure(name)) for _, paper in dai.quoting(name)]
+    cells = [_compared(name, [], dai.quoted(name, method)) for method in dai.METHODS]
+    return [cell for cell in cells if cell.paper is not None]
 
 
-def figure1(name, rows) -> Table:
+def figure1(name: str, rows: Sequence[Row]) -> Table:
     """Test error and seconds of every method, with a section for each criterion, and the numbers
     that the paper quotes.
     """
     found = dai.of(rows, name)
-    sections, cells, compared, notes = [], [], [], [_NOTES[name]]
-    for number_of, (key, own) in enumerate(dai.by_criterion(found).items()):
-        lines = []
-        for method, title in dai.METHODS.items():
-            runs, paper = own.get(method, []), dai.quoted(name, method)
-            # quoted numbers of a method without runs are shown once
-            if not runs and (paper is None or number_of):
-                continue
-            line, tidy = _of_runs(name, method, key, runs, paper)
-            lines.append([words(title), *line])
-            cells.append(tidy)
-            compared += [line[1]] if paper is not None else []
-        sections.append(
-            Section(
-                dai.criterion_words(key),
-                ["method", "nu", dai.unit(name), "seconds", "rows", "Nystrom features, s", "paper"],
-                lines,
-                dataset=name,
-                methods=_TITLES,
-            )
+    by = dai.by_criterion(found)
+    first = next(iter(by))
+    # quoted numbers of a method without runs are shown once
+    records = [
+        _of_runs(name, key, method, methods.get(method, []))
+        for key, methods in by.items()
+        for method in dai.METHODS
+        if method in methods or (key == first and dai.quoted(name, method) is not None)
+    ]
+    headings = [dai.unit(name) if heading == "error" else heading for heading in _UNITS]
+    sections = [
+        Section(
+            dai.criterion_words(key),
+            headings,
+            [line for line, tidy in records if tidy["criterion"] == (key or None)],
+            dataset=name,
+            methods=_TITLES,
         )
-        notes += _not_one_objective(key, own)
+        for key in by
+    ]
+    notes = [_NOTES[name]]
+    notes += [note for key, methods in by.items() for note in _not_one_objective(key, methods)]
     notes.append(
         "Means over seeds ± their standard deviation; without ± a single run. Seconds are of the"
         " steps. Making Nystrom features is apart, as the paper does not count it."
     )
-    if any(method == "mlp" for method, _ in dai.quoting(name)):
+    if dai.quoted(name, "mlp") is not None:
         notes.append(
             "network: here dense layers by scikit-learn, on the same virtual examples; the paper's"
             " is convolutional (mnist) or its own."
         )
-    if (fixed := dai.fixed_network(name)) is not None:
+    if (fixed := dai.quoted(name, "fixed-network")) is not None:
         notes.append(f"The paper's network with fixed lower layers has {fixed.text}.")
+    notes += failures(rows) + machines(found)
+    cells = [tidy for _, tidy in records]
+    compared = [line[2] for line, tidy in records if tidy["paper"] is not None]
     title = f"Dai et al. 2014, Figure 1: {name}"
-    notes += failures(rows) + machines(run.row for run in found)
     return Table(f"dai2014-fig1-{name}", title, sections, notes, cells, compared)
 
 
-def _not_one_objective(key, own) -> list[str]:
+def _not_one_objective(key: str, methods: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note if methods that should share one nu have several."""
-    nus = {run.nu for runs in own.values() for run in runs} - {None}
+    nus = {nu for runs in methods.values() for row in runs if (nu := dai.nu(row)) is not None}
     if key not in dai.ONE_NU or len(nus) < 2:
         return []
-    words_of = ", ".join(general(nu) for nu in sorted(nus))
-    return [f"{dai.criterion_words(key)}: not one objective: there are runs with nu {words_of}."]
+    several = ", ".join(general(nu) for nu in sorted(nus))
+    return [f"{dai.criterion_words(key)}: not one objective: there are runs with nu {several}."]
 
 
-def _of_runs(name, method, key, runs, paper) -> tuple[list[Cell], dict]:
+def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[list[Cell], dict]:
     """The cells of a method's runs with one criterion, and their line of CSV and JSON."""
-    error = _compared(runs, paper, _measure(name))
-    nu, seconds, before = (
-        mean([one(run) for run in runs])
-        for one in (lambda run: run.nu, lambda run: run.seconds, lambda run: run.before)
-    )
-    samples = mean([run.row["params"].get("samples") for run in runs])
+    paper = dai.quoted(name, method)
+    error = _compared(name, runs, paper)
+    means = {
+        "nu": mean(map(dai.nu, runs)),
+        "seconds": mean(map(dai.seconds, runs)),
+        "seconds_nystrom": mean(map(dai.before, runs)),
+        "samples": mean(row["params"].get("samples") for row in runs),
+    }
     line = [
-        Cell(nu, general, "extremes"),
+        words(dai.METHODS[method]),
+        Cell(means["nu"], general, "extremes"),
         error,
-        Cell(seconds, short),
-        Cell(samples, count),
-        Cell(before, short),
-        words(paper.text) if paper is not None else Cell(),
+        Cell(means["seconds"], short),
+        Cell(means["samples"], count),
+        Cell(means["seconds_nystrom"], short),
+        Cell() if paper is None else words(paper.text),
     ]
-    value = lambda one: None if one is None else one.value
-    tidy = {
+    numbers = {of: value and value.value for of, value in means.items()}
+    return line, {
         "table": f"dai2014-fig1-{name}",
         "method": method,
         "criterion": key or None,
-        "nu": value(nu),
+        "nu": numbers.pop("nu"),
         "error": error.value,
         "ours": error.value,
         "sd": error.sd,
         "n": len(runs),
         "dataset": name,
-        "seconds": value(seconds),
-        "seconds_nystrom": value(before),
-        "samples": value(samples),
+        **numbers,
         "paper": paper,
         "verdict": error.verdict,
     }
-    return line, tidy
 
 
-def synthetic(rows) -> Table:
+def synthetic(rows: Sequence[Row]) -> Table:
     """The measured rate at which doubly stochastic gradients approach the exact solution of the
     same nu, and all methods after one pass.
     """
     found = dai.of(rows, "synthetic")
-    rates = {
-        kind: [_Rate(kind, nu, own) for nu, own in sorted(dai.ripple(rows, kind).items())[::-1]]
-        for kind in dai.STEPS
+    ripples = {
+        kind: [one for _, one in sorted(dai.ripple(rows, kind).items())[::-1]] for kind in dai.STEPS
     }
-    passes = {
-        key: own for key, own in dai.by_criterion(found).items() if key in ("sc1", "theta", "own")
-    }
-    columns = {
+    by = dai.by_criterion(found)
+    passes = {key: by[key] for key in ("sc1", "theta", "own") if key in by}
+    columns: dict[str, Callable[[dai.Ripple], Cell]] = {
         "nu": lambda one: number(one.nu, general),
-        "seeds": lambda one: number(len(one.by_seed), count),
-        "steps": lambda one: number(one.ends[0], count),
-        "E|f - f*|^2": lambda one: number(one.ends[1], "{:.2e}".format),
-        "slope": lambda one: Cell(one.slope, decimals(2), "decimals"),
+        "seeds": lambda one: number(one.distances.shape[1], count),
+        "steps": lambda one: number(one.mean.index[-1], count),
+        "E|f - f*|^2": lambda one: number(one.mean.iloc[-1], "{:.2e}".format),
+        "slope": lambda one: Cell(_slope(one), decimals(2), "decimals"),
         "theorem 4": lambda one: words("-1"),
     }
-    sections = [
-        grid(f"distance to f*, steps {words_of}", columns, rates[kind])
-        for kind, words_of in dai.STEPS.items()
-        if rates[kind]
-    ]
-    of = {
-        "method": lambda one: words(dai.METHODS.get(one[0], one[0])),
-        "nu": lambda one: Cell(mean([run.nu for run in one[1]]), general, "extremes"),
-        "RMSE": lambda one: Cell(
-            mean([run.row["score"] for run in one[1]]), decimals(4), "decimals"
-        ),
-        "seconds": lambda one: Cell(mean([run.seconds for run in one[1]]), short),
+    of_pass: dict[str, Callable[[Any], Cell]] = {
+        "method": lambda of: words(dai.METHODS[of[0]]),
+        "nu": lambda of: Cell(mean(map(dai.nu, of[1])), general, "extremes"),
+        "RMSE": lambda of: Cell(mean(row["score"] for row in of[1]), decimals(4), "decimals"),
+        "seconds": lambda of: Cell(mean(map(dai.seconds, of[1])), short),
     }
-    sections += [grid(dai.criterion_words(key), of, own.items()) for key, own in passes.items()]
-    cells = [one.tidy for own in rates.values() for one in own] + [
-        {
-            "table": "dai2014-synthetic",
-            "method": line[0],
-            "criterion": key,
-            "nu": of["nu"](line).value,
-            "rmse": of["RMSE"](line).value,
-            "sd": of["RMSE"](line).sd,
-            "n": len(line[1]),
-            "seconds": of["seconds"](line).value,
-        }
+    sections = [
+        grid(f"distance to f*, steps {steps}", columns, ripples[kind])
+        for kind, steps in dai.STEPS.items()
+        if ripples[kind]
+    ]
+    sections += [
+        grid(dai.criterion_words(key), of_pass, own.items()) for key, own in passes.items()
+    ]
+    cells: list[dict[str, Any]] = [
+        {"table": "dai2014-synthetic", "step": one.kind, "nu": one.nu}
+        | {"steps": one.mean.index[-1], "distance": one.mean.iloc[-1]}
+        | {"slope": slope and slope.value, "slope_sd": slope and slope.sd, "paper": -1.0}
+        for own in ripples.values()
+        for one in own
+        for slope in [_slope(one)]
+    ]
+    cells += [
+        {"table": "dai2014-synthetic", "method": of[0], "criterion": key}
+        | {"nu": of_pass["nu"](of).value, "rmse": rmse.value, "sd": rmse.sd, "n": len(of[1])}
+        | {"seconds": of_pass["seconds"](of).value}
         for key, own in passes.items()
-        for line in own.items()
+        for of in own.items()
+        for rmse in [of_pass["RMSE"](of)]
     ]
     notes = [
         (
@@ -228,72 +229,39 @@ def synthetic(rows) -> Table:
         ),
         *(note for key, own in passes.items() for note in _not_one_objective(key, own)),
         *failures(rows),
-        *machines(run.row for run in found),
+        *machines(found),
     ]
     title = "Dai et al. 2014: the ripple"
     return Table("dai2014-synthetic", title, sections, notes, cells)
 
 
-@dataclass(frozen=True)
-class _Rate:
-    """The distances to the exact solution for one nu, by seed."""
-
-    kind: str
-    nu: float
-    by_seed: dict
-
-    @property
-    def ends(self) -> tuple[int, float]:
-        """The last step and the mean distance there."""
-        steps, values = dai.mean_curve(self.by_seed)
-        return steps[-1], values[-1]
-
-    @property
-    def slope(self) -> Mean | None:
-        """The slope of the mean over the seeds, with the deviation of their own."""
-        rate = dai.rate(self.by_seed, self.nu, self.kind)
-        noise = mean(
-            [dai.rate({seed: own}, self.nu, self.kind) for seed, own in self.by_seed.items()]
-        )
-        if rate is None:
-            return None
-        return Mean(rate, noise and noise.sd, len(self.by_seed), rate, rate)
-
-    @property
-    def tidy(self) -> dict:
-        """The line of CSV and JSON."""
-        slope = self.slope
-        return {
-            "table": "dai2014-synthetic",
-            "step": self.kind,
-            "nu": self.nu,
-            "steps": self.ends[0],
-            "distance": self.ends[1],
-            "slope": slope and slope.value,
-            "slope_sd": slope and slope.sd,
-            "paper": -1.0,
-        }
+def _slope(ripple: dai.Ripple) -> Mean | None:
+    """The slope of the mean over the seeds, with the deviation of their own."""
+    slope, noise = ripple.slope(ripple.mean), mean(ripple.slopes)
+    deviation, n = noise and noise.sd, ripple.distances.shape[1]
+    return None if slope is None else Mean(slope, deviation, n, slope, slope)
 
 
-def complexity(rows) -> Table:
+def complexity(rows: Sequence[Row]) -> Table:
     """Measured powers of the number of rows next to the paper's powers of 1/epsilon; rows, features
     and ranks grow together.
     """
     found, book = dai.of(rows, "complexity"), printed(__package__, "complexity")
-    power = lambda quantity: (
-        lambda one: number(
-            dai.exponent(one[1], quantity),
+    lines = dai.costs(rows).groupby(level=0, sort=False)
+    powers = {
+        (method, cost): number(
+            dai.exponent(line, cost),
             decimals(2),
-            paper=book.get(("", "", one[0], quantity)),
+            paper=book.get(("", "", method, cost)),
             pair=True,
         )
-    )
-    powers = {quantity: power(quantity) for quantity in dai.COSTS}
-    costs = dai.costs(rows).items()
-    columns = {"method": lambda one: words(dai.METHODS.get(one[0], one[0]))} | {
-        dai.COSTS[quantity].partition(",")[0]: make for quantity, make in powers.items()
+        for method, line in lines
+        for cost in dai.COSTS
     }
-    made = [(one[0], quantity, make(one)) for one in costs for quantity, make in powers.items()]
+    cell_of = lambda cost: lambda method: powers[method, cost]
+    columns: dict[str, Callable[[Any], Cell]] = {
+        "method": lambda of: words(str(dai.METHODS.get(of, of)))
+    } | {heading.partition(",")[0]: cell_of(cost) for cost, (heading, _) in dai.COSTS.items()}
     notes = [
         (
             "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and"
@@ -307,46 +275,45 @@ def complexity(rows) -> Table:
             "Small sizes are ruled by costs that do not grow, so that measured powers are below the"
             " limit."
         ),
-        *machines(run.row for run in found),
+        *machines(found),
     ]
-    return Table(
-        "dai2014-complexity",
-        "Dai et al. 2014: computation and storage",
-        [grid("", columns, costs)],
-        notes,
-        [
-            {
-                "table": "dai2014-complexity",
-                "method": method,
-                "quantity": quantity,
-                "ours": cell.value,
-                "paper": cell.paper,
-                "verdict": None,
-            }
-            for method, quantity, cell in made
-        ],
-        [cell for *_, cell in made if cell.paper is not None],
-    )
+    cells = [
+        {
+            "table": "dai2014-complexity",
+            "method": method,
+            "quantity": cost,
+            "ours": cell.value,
+            "paper": cell.paper,
+            "verdict": None,
+        }
+        for (method, cost), cell in powers.items()
+    ]
+    compared = [cell for cell in powers.values() if cell.paper is not None]
+    sections = [grid("", columns, lines.groups)]
+    title = "Dai et al. 2014: computation and storage"
+    return Table("dai2014-complexity", title, sections, notes, cells, compared)
 
 
-def choice(rows) -> Table:
+def choice(rows: Sequence[Row]) -> Table:
     """The held-out error of every setting tried, and the least. Scores on test rows play no part in
     the choice and are omitted.
     """
     found = dai.of(rows, "choice")
     made = []
-    for name in dict.fromkeys(dai.criterion_of(run) for run in found):
-        own = [run for run in found if dai.criterion_of(run) == name]
+    for name in dict.fromkeys(map(dai.criterion_of, found)):
+        own = [row for row in found if dai.criterion_of(row) == name]
+        by_method = {
+            method: [row for row in own if row["method"] == method] for method in dai.METHODS
+        }
         if not name.endswith("-nu"):
             made.append(_chosen(name, own))
             continue
         made.append(_one_nu(name, own))
-        parts = [[run for run in own if run.method == method] for method in dai.METHODS]
         # only methods with several settings for one nu
         made += [
-            _chosen(f"{name}, {dai.METHODS[part[0].method]}", part)
-            for part in parts
-            if len(part) > len({run.nu for run in part})
+            _chosen(f"{name}, {dai.METHODS[method]}", part)
+            for method, part in by_method.items()
+            if len(part) > len(set(map(dai.nu, part)))
         ]
     notes = [
         (
@@ -359,117 +326,99 @@ def choice(rows) -> Table:
             " best of the steps tried."
         ),
         *failures(rows),
-        *machines(run.row for run in found),
+        *machines(found),
     ]
+    sections = [section for section, _ in made]
+    cells = [{"table": "dai2014-choice"} | cell for _, lines in made for cell in lines]
     return Table(
-        "dai2014-choice",
-        "Dai et al. 2014: settings by validation",
-        [section for section, _ in made],
-        notes,
-        [cell for _, cells in made for cell in cells],
+        "dai2014-choice", "Dai et al. 2014: settings by validation", sections, notes, cells
     )
 
 
-def _one_nu(name, own) -> tuple[Section, list[dict]]:
+def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any]]]:
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    tried: dict[tuple[str, float], dict[str, list]] = {}
-    for run in own:
-        setting = seeds.token(seeds.inputs(run.row))
-        tried.setdefault((run.method, run.nu), {}).setdefault(setting, []).append(held_out(run))
+    tried: dict[tuple[str, Any], dict[str, list[float]]] = {}
+    for row in rows:
+        settings = tried.setdefault((row["method"], dai.nu(row)), {})
+        settings.setdefault(seeds.token(seeds.inputs(row)), []).append(held_out(row))
     errors = {
-        place: min((mean_of(values) for values in settings.values()), key=lambda one: one.value)
+        place: min(map(mean_of, settings.values()), key=lambda one: one.value)
         for place, settings in tried.items()
     }
     methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
     nus = sorted({nu for _, nu in errors})
-    means = {
-        nu: mean_of([errors[method, nu].value for method in methods])
-        for nu in nus
-        if all((method, nu) in errors for method in methods)
+    for nu in nus:
+        if all((method, nu) in errors for method in methods):
+            errors["mean", nu] = mean_of([errors[method, nu].value for method in methods])
+    least = {
+        method: min(error.value for (of, _), error in errors.items() if of == method)
+        for method in dict.fromkeys(method for method, _ in errors)
     }
-    columns_of = [{nu: errors.get((method, nu)) for nu in nus} for method in methods]
-    columns_of.append({nu: means.get(nu) for nu in nus})
-    least = [
-        min((one.value for one in column.values() if one is not None), default=None)
-        for column in columns_of
-    ]
-    write = decimals(4 if own[0].regression else 2)
+    write = decimals(4 if rows[0]["task"] == "regression" else 2)
+
+    def cell(method: str, nu: float) -> Cell:
+        error = errors.get((method, nu))
+        note = " !" if error is not None and error.value == least[method] else ""
+        return Cell(error, write, "" if method == "mean" else "decimals", note=note)
+
     lines = [
-        [
-            words(general(nu)),
-            *(
-                Cell(one, write, "" if column is columns_of[-1] else "decimals", note=note)
-                for column, low in zip(columns_of, least)
-                for one in [column[nu]]
-                for note in [" !" if one is not None and one.value == low else ""]
-            ),
-        ]
-        for nu in nus
+        [words(general(nu)), *(cell(method, nu) for method in (*methods, "mean"))] for nu in nus
     ]
     cells = [
-        {
-            "table": "dai2014-choice",
-            "setting": name,
-            "nu": nu,
-            "method": method,
-            "held_out_error": one.value,
-            "sd": one.sd,
-            "n": one.n,
-            "chosen": one.value == low,
-        }
-        for method, column, low in zip([*methods, "mean"], columns_of, least)
-        for nu, one in column.items()
-        if one is not None
+        {"setting": name, "nu": nu, "method": method, "held_out_error": error.value}
+        | {"sd": error.sd, "n": error.n, "chosen": error.value == least[method]}
+        for method in (*methods, "mean")
+        for nu in nus
+        if (error := errors.get((method, nu)))
     ]
-    titles = [dai.METHODS[method] for method in methods]
-    section = Section(name, ["nu", *titles, "mean"], lines, dataset=own[0].row["dataset"])
-    return section, cells
+    headings = ["nu", *(dai.METHODS[method] for method in methods), "mean"]
+    return Section(name, headings, lines, dataset=rows[0]["dataset"]), cells
 
 
-def _chosen(name, own) -> tuple[Section, list[dict]]:
+def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any]]]:
     """The settings tried for one data set, with the least error marked."""
-    given = columns.of([run.row for run in own])
-    varying = [option for option in given.varying if option != "seed"]
-    settings: dict[tuple, tuple[dict, list]] = {}
-    for run, values in zip(own, given.values):
-        tried = {option: values.get(option) for option in varying}
-        settings.setdefault(tuple(tried.items()), (tried, []))[1].append(run)
-    errors = [mean_of([held_out(run) for run in runs]) for _, runs in settings.values()]
-    least = min(error.value for error in errors)
-    lines, cells = [], []
-    for (tried, runs), error in zip(settings.values(), errors):
-        chosen = len(settings) > 1 and error.value == least
-        write = decimals(4 if _of_squares(own[0]) else 2)
-        shown = Cell(error, write, "decimals", note=" !" if chosen else "")
-        lines.append(
-            [
-                *(words(columns.written(*one)) for one in tried.items()),
-                shown,
-                Cell(mean([run.seconds for run in runs]), short),
-            ]
-        )
-        found = {"held_out_error": error.value, "sd": error.sd, "n": error.n, "chosen": chosen}
-        cells.append({"table": "dai2014-choice", "setting": name, **tried, **found})
-    unit = "held-out MAE" if own[0].regression else "held-out error, %"
-    if _of_squares(own[0]):
-        unit = "held-out RMSE"
+    inputs = columns.of(rows)
+    varying = [option for option in inputs.varying if option != "seed"]
+    settings: dict[tuple, list[Row]] = {}
+    for row, values in zip(rows, inputs.values):
+        settings.setdefault(tuple((one, values.get(one)) for one in varying), []).append(row)
+    errors = {tried: mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
+    least = min(error.value for error in errors.values())
+    chosen = {tried: len(errors) > 1 and error.value == least for tried, error in errors.items()}
+    places, unit = 2, "held-out error, %"
+    if rows[0]["task"] == "regression":
+        places, unit = (4, "held-out RMSE") if _of_squares(rows[0]) else (2, "held-out MAE")
+    lines = [
+        [
+            *(words(columns.written(*one)) for one in tried),
+            Cell(error, decimals(places), "decimals", note=" !" * chosen[tried]),
+            Cell(mean(map(dai.seconds, settings[tried])), short),
+        ]
+        for tried, error in errors.items()
+    ]
+    cells = [
+        {"setting": name, **dict(tried), "held_out_error": error.value}
+        | {"sd": error.sd, "n": error.n, "chosen": chosen[tried]}
+        for tried, error in errors.items()
+    ]
     headings = [*map(columns.heading, varying), unit, "seconds"]
-    return Section(name, headings, lines, len(varying), dataset=own[0].row["dataset"]), cells
+    return Section(name, headings, lines, len(varying), dataset=rows[0]["dataset"]), cells
 
 
-def _of_squares(run) -> bool:
+def _of_squares(row: Row) -> bool:
     """Whether the error is the root mean square, as in the ripple's table."""
-    return run.regression and dai.label(run).endswith("-nu")
+    return row["task"] == "regression" and dai.label(row).endswith("-nu")
 
 
-def held_out(run) -> float:
-    """The error of the run's settings on held-out training rows, in the units of Run.error."""
-    params = run.row["params"]
-    if _of_squares(run):
+def held_out(row: Row) -> float:
+    """The error of the run's settings on held-out training rows, in the units of dai.error."""
+    params = row["params"]
+    if _of_squares(row):
         return params["held_out_score"]
-    return params["held_out_mae"] if run.regression else 100 * (1 - params["held_out_score"])
+    regression = row["task"] == "regression"
+    return params["held_out_mae"] if regression else 100 * (1 - params["held_out_score"])
 
 
 TABLES = {

@@ -1,11 +1,15 @@
 """The claims of Sinha and Duchi (2016) about learned random features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.tables import choice_seconds
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Row, ratio, reached, selected, share
+from rfx.reporting.measures import Effects, Row, measure, ratio, reached, share
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _OURS = "authors' program for rho; the rest ours"
 _TUNED = "held-out rows"
@@ -21,16 +25,17 @@ def _dimension(row: Row) -> str:
     return f"d = {row['n_inputs']}"
 
 
-def _best(rows: Sequence[Row]) -> Effects:
+@measure
+def _best(table: "DataFrame") -> Effects:
     """The error of learned features less that of random ones, in points, D by held-out rows."""
-    best = {
-        place: {row["seed"]: error for row, error in zip(point.rows, point.test)}
-        for place, points in curves.by_size(selected(rows, _TABLE1)).items()
-        if (point := curves.validated(points))
+    found = curves.by_size(table["row"])
+    best = {place: curves.validated(points) for place, points in found.items()}
+    errors = {
+        place: {row["seed"]: curves.test(row) for row in rows} for place, rows in best.items()
     }
     return {
-        name: [own[seed] - best[name, "rf"][seed] for seed in own]
-        for (name, method), own in best.items()
+        name: [error - errors[name, "rf"][seed] for seed, error in own.items()]
+        for (name, method), own in errors.items()
         if method == "lkrf"
     }
 
@@ -42,7 +47,8 @@ CLAIMS = [
         "On data with spherical classes the learned kernel errs less than the Gaussian.",
         "test error of the learned kernel over that of the Gaussian",
         "fig1",
-        ratio("wrong", _LEARNED, _RANDOM, (_dimension,), {"label": "fig1"}),
+        ratio("wrong", _LEARNED, _RANDOM, (_dimension,)),
+        rows={"label": "fig1"},
         most=1.0,
         ratio=True,
         settings=_OURS,
@@ -53,7 +59,8 @@ CLAIMS = [
         "The optimisation keeps a small part of the coordinates.",
         "share of the pool of coordinates that is kept",
         "fig2",
-        share("support", "pool", {"label": "fig2", **_LEARNED}),
+        share("support", "pool"),
+        rows={"label": "fig2", **_LEARNED},
         most=0.11,
         ratio=True,
         settings="authors' program",
@@ -68,8 +75,8 @@ CLAIMS = [
             "wrong",
             {**_LEARNED, curves.asked: "support"},
             {**_RANDOM, "n_features": 1000},
-            where={"label": "fig2"},
         ),
+        rows={"label": "fig2"},
         most=1.0,
         ratio=True,
         settings="authors' program",
@@ -80,7 +87,8 @@ CLAIMS = [
         "With the best number of features the errors are alike.",
         "error of learned features less that of random ones, in points, D by held-out rows",
         "table1",
-        _best,
+        _best(),
+        rows=_TABLE1,
         least=-1.0,
         most=1.0,
         settings=_TUNED,
@@ -96,8 +104,8 @@ CLAIMS = [
                 "wrong",
                 {**_LEARNED, curves.asked: size},
                 {**_RANDOM, "n_features": size},
-                where=_TABLE1,
             ),
+            rows=_TABLE1,
             most=1.0,
             ratio=True,
             settings=_TUNED,
@@ -111,14 +119,8 @@ CLAIMS = [
         "training seconds of random features over those of learned ones, to the error of 128"
         " learned features",
         "table1",
-        reached(
-            "seconds",
-            "wrong",
-            {**_LEARNED, curves.asked: 128},
-            _LEARNED,
-            _RANDOM,
-            where=_TABLE1,
-        ),
+        reached("seconds", "wrong", {**_LEARNED, curves.asked: 128}, _LEARNED, _RANDOM),
+        rows=_TABLE1,
         least=6.0,
         ratio=True,
         settings=_TUNED,
@@ -129,7 +131,8 @@ CLAIMS = [
         "Joint optimisation of kernel and weights takes far longer.",
         "seconds to choose features by joint optimisation over those by scores, the same rho",
         "joint",
-        ratio(choice_seconds, _JOINTLY, _SCORES, where=_JOINT),
+        ratio(choice_seconds, _JOINTLY, _SCORES),
+        rows=_JOINT,
         least=10.0,
         ratio=True,
         settings=_OURS,
@@ -140,7 +143,8 @@ CLAIMS = [
         "Joint optimisation errs less.",
         "test error by joint optimisation over that by scores, the same rho",
         "joint",
-        ratio("wrong", _JOINTLY, _SCORES, where=_JOINT),
+        ratio("wrong", _JOINTLY, _SCORES),
+        rows=_JOINT,
         most=1.0,
         ratio=True,
         settings=_OURS,

@@ -3,10 +3,15 @@ and seconds over the number D of features.
 """
 
 import re
-from dataclasses import dataclass, field
-from statistics import mean
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from rfx.records.result import complete, seconds_train
+from rfx.reporting import seeds
+from rfx.reporting.measures import Row
+
+# D, or "support" for the whole support -> the rows, one per seed
+Points = Mapping[Any, list[Row]]
 
 # data set -> the paper's data set that it replaces, "" for itself; in the order of the paper
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}
@@ -34,29 +39,23 @@ _LABELS = {"test-selected": "tuned"}
 TARGETS = {"a9a": (15.5, 15.2, 15.0)}
 
 
-@dataclass
-class Point:
-    """The values over the seeds for one number of features: lists with one number per row."""
-
-    test: list[float] = field(default_factory=list)
-    train: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    size: list[float] = field(default_factory=list)
-    held_out: list[float | None] = field(default_factory=list)
-    rows: list[dict] = field(default_factory=list)
-
-    def add(self, row):
-        """Add a row: its errors in percent."""
-        self.test.append(100 * (1 - row["score"]))
-        if row["params"].get("train_score") is not None:
-            self.train.append(100 * (1 - row["params"]["train_score"]))
-        self.seconds.append(seconds_train(row) or 0.0)
-        self.size.append(row["n_features"])
-        self.held_out.append(_held_out(row))
-        self.rows.append(row)
+def test(row: Row) -> float:
+    """The test error in percent."""
+    return 100 * (1 - row["score"])
 
 
-def _held_out(row) -> float | None:
+def train(row: Row) -> float | None:
+    """The training error in percent, if it was measured."""
+    score = row["params"].get("train_score")
+    return None if score is None else 100 * (1 - score)
+
+
+def size(row: Row) -> int:
+    """The number of features."""
+    return row["n_features"]
+
+
+def held_out(row: Row) -> float | None:
     """The held-out error in percent of the row's options, chosen on training rows; None without
     validation.
 
@@ -64,6 +63,18 @@ def _held_out(row) -> float | None:
     """
     steps = [step for step in row["params"].get("validation") or () if step["by"] == row["method"]]
     return min(100 * one[-1] for one in steps[-1]["tried"]) if steps else None
+
+
+QUANTITIES: dict[str, Callable[[Row], float | None]] = {
+    "error": test,
+    "train_error": train,
+    "seconds": seconds_train,
+}
+
+
+def mean(quantity: Callable[[Row], float | None], rows: Iterable[Row]) -> float:
+    """The mean of a quantity that rows have."""
+    return seeds.mean_of([value for row in rows if (value := quantity(row)) is not None]).value
 
 
 def label(name: str, setting: str) -> str:
@@ -76,28 +87,30 @@ def settings(name: str) -> dict[str, str]:
     return {setting: label(name, setting) for setting in SETTINGS}
 
 
-def of(rows, name: str) -> list[dict]:
+def of(rows: Iterable[Row], name: str) -> list[Row]:
     """The rows with that label, including failed ones."""
     return [row for row in rows if row["params"].get("label") == name]
 
 
-def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
-    """(data set, method) -> requested D -> Point, from rows of successful runs. D is "support" if
-    no number was requested, for the whole support.
-    """
-    found: dict[tuple[str, str], dict[object, Point]] = {}
+def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict:
+    """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
+    groups: dict[Any, dict[Any, list[Row]]] = {}
     for row in complete(rows, "score", "n_features", "seconds_fit"):
-        if row["status"] == "ok" and row["method"] in METHODS:
-            size = row["n_features"] if row["method"] == "rf" else asked(row)
-            found.setdefault((row["dataset"], row["method"]), {}).setdefault(size, Point()).add(row)
-    order = lambda place: (place == "support", place if place != "support" else 0)
-    return {
-        key: {place: points[place] for place in sorted(points, key=order)}
-        for key, points in found.items()
-    }
+        if row["status"] == "ok" and row["method"] in METHODS and place(row) is not None:
+            groups.setdefault(case(row), {}).setdefault(place(row), []).append(row)
+    order = lambda one: (one == "support", one if one != "support" else 0)
+    return {case: {at: own[at] for at in sorted(own, key=order)} for case, own in groups.items()}
 
 
-def asked(row) -> int | str:
+def by_size(rows: Iterable[Row]) -> dict[tuple[str, str], Points]:
+    """(data set, method) -> requested D -> rows. D is "support" if no number was requested, for the
+    whole support.
+    """
+    place = lambda row: asked(row) if row["method"] == "lkrf" else row["n_features"]
+    return _grouped(rows, lambda row: (row["dataset"], row["method"]), place)
+
+
+def asked(row: Row) -> int | str:
     """The requested D. There are fewer features if the support is smaller; rows of earlier versions
     do not record it.
     """
@@ -105,53 +118,45 @@ def asked(row) -> int | str:
     return row["params"].get("n_features_asked", drawn)
 
 
-def by_dimension(rows) -> dict[str, dict[int, Point]]:
-    """Method -> d -> Point, from the rows of sphere data sets."""
-    found: dict[str, dict[int, Point]] = {}
-    for row in complete(rows, "score", "n_features", "seconds_fit"):
-        dimension = re.search(r"\bd=(\d+)", row["dataset"])
-        if row["status"] == "ok" and dimension and row["dataset"].startswith("sphere"):
-            found.setdefault(row["method"], {}).setdefault(int(dimension[1]), Point()).add(row)
-    return {method: dict(sorted(points.items())) for method, points in found.items()}
+def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
+    """Method -> d -> rows of sphere data sets."""
+
+    def dimension(row: Row) -> int | None:
+        found = re.match(r"sphere.*\bd=(\d+)", row["dataset"])
+        return int(found[1]) if found else None
+
+    return _grouped(rows, lambda row: row["method"], dimension)
 
 
-def reach(points: dict[object, Point], wanted: float) -> tuple[object, Point] | None:
-    """The fastest (D, Point) whose mean test error is at most `wanted` percent."""
-    good = [(place, point) for place, point in points.items() if mean(point.test) <= wanted + 1e-9]
-    return min(good, key=lambda item: mean(item[1].seconds), default=None)
+def reach(points: Points, wanted: float) -> tuple[Any, list[Row]] | None:
+    """The fastest (D, rows) whose mean test error is at most `wanted` percent."""
+    good = [item for item in points.items() if mean(test, item[1]) <= wanted + 1e-9]
+    return min(good, key=lambda item: mean(seconds_train, item[1]), default=None)
 
 
-def best(points: dict[object, Point]) -> tuple[object, Point] | None:
-    """The (D, Point) with the least mean test error: selection on the test rows, as in the paper's
+def best(points: Points) -> tuple[Any, list[Row]] | None:
+    """The (D, rows) with the least mean test error: selection on the test rows, as in the paper's
     Table 1.
     """
-    return min(points.items(), key=lambda item: mean(item[1].test), default=None)
+    return min(points.items(), key=lambda item: mean(test, item[1]), default=None)
 
 
-def validated(points: dict[object, Point]) -> Point | None:
-    """The results for each seed's D, the one with the least error on held-out training rows; among
-    equal ones, the smallest.
-
-    None if no row has such an error.
+def validated(points: Points) -> list[Row]:
+    """The rows of each seed's D, the one with the least error on held-out training rows; among
+    equal ones, the smallest. Empty if no row has such an error.
     """
-    rows = [
-        (error, row)
-        for point in points.values()
-        for error, row in zip(point.held_out, point.rows)
-        if error is not None
-    ]
-    found = Point()
-    for seed in dict.fromkeys(row["seed"] for _, row in rows):
-        own = [(error, row) for error, row in rows if row["seed"] == seed]
-        found.add(min(own, key=lambda one: (one[0], one[1]["n_features"]))[1])
-    return found if rows else None
+    found: dict[Any, tuple[float, int, Row]] = {}
+    for row in (row for rows in points.values() for row in rows):
+        error, other = held_out(row), found.get(row["seed"])
+        if error is not None and (other is None or (error, size(row)) < other[:2]):
+            found[row["seed"]] = error, size(row), row
+    return [row for *_, row in found.values()]
 
 
-def targets(dataset: str, found: list[dict[object, Point]]) -> list[float]:
+def targets(dataset: str, both: Iterable[Points]) -> list[float]:
     """The test errors whose cost is reported: the fixed ones, or the least of each method, rounded
     up to a tenth of a percent.
     """
-    if dataset in TARGETS:
-        return list(TARGETS[dataset])
-    least = [min(mean(point.test) for point in points.values()) for points in found if points]
-    return sorted({-(-round(1000 * error) // 100) / 10 for error in least}, reverse=True)
+    least = [min(mean(test, rows) for rows in points.values()) for points in both if points]
+    rounded = {-(-round(1000 * error) // 100) / 10 for error in least}
+    return list(TARGETS.get(dataset, sorted(rounded, reverse=True)))

@@ -2,7 +2,7 @@
 feature selection, and Table 1 as curves.
 """
 
-from statistics import mean
+from functools import partial
 
 import numpy as np
 
@@ -10,11 +10,12 @@ from rfx import data
 from rfx.features import alignment, sample
 from rfx.features.divergence import maximise
 from rfx.papers.sinha2016 import curves
-from rfx.reporting import style
+from rfx.papers.sinha2016.curves import mean
+from rfx.records.result import seconds_train
+from rfx.reporting import seeds, style
 from rfx.reporting.builders import Builder, needed
-from rfx.reporting.charts import Chart, Curve, Panel
+from rfx.reporting.charts import Chart, Curve, Panel, mean_curve
 from rfx.reporting.printed import printed
-from rfx.reporting.seeds import mean_of
 
 _PICTURED = 600
 _SEEDS = "Marks: means over the seeds, bands: one standard deviation."
@@ -26,34 +27,19 @@ def figure1(rows) -> Chart:
     """
     own = [row for row in curves.of(rows, "fig1") if row["status"] == "ok"]
     found = needed(curves.by_dimension(own), "sinha2016-fig1")
-    plane = next((point.rows[0] for d, point in found.get("lkrf", {}).items() if d == 2), None)
-    panels = [_picture(plane) if plane else Panel(hidden=True)]
-    for part in ("train", "test"):
-        drawn = []
-        for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel")):
-            points = {
-                d: getattr(point, part)
-                for d, point in found.get(method, {}).items()
-                if getattr(point, part)
-            }
-            if points:
-                drawn.append(_curve(points, method, words, style.identifier("fig1", method, part)))
-        panels.append(
-            Panel(
-                f"{part} error, %",
-                "dimension d",
-                "error, %",
-                drawn,
-                dress=lambda axes: axes.set_ylim(bottom=0),
-            )
-        )
+    plane = found.get("lkrf", {}).get(2)
+    panels = [_picture(plane[0]) if plane else Panel(hidden=True)]
+    for part, quantity in (("train", curves.train), ("test", curves.test)):
+        drawn = [
+            _curve(points, quantity, method, words, style.identifier("fig1", method, part))
+            for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel"))
+            if (points := found.get(method, {}))
+        ]
+        dress = lambda axes: axes.set_ylim(bottom=0)
+        panels.append(Panel(f"{part} error, %", "dimension d", "error, %", drawn, dress=dress))
     title = "Sinha and Duchi 2016: learning a kernel, logistic regression"
-    return Chart(
-        title,
-        [_SEEDS, "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows.", style.machines(own)],
-        [panels],
-        2.6,
-    )
+    sphere = "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows."
+    return Chart(title, [_SEEDS, sphere, style.machines(own)], [panels], 2.6)
 
 
 def _picture(row) -> Panel:
@@ -88,104 +74,76 @@ def _picture(row) -> Panel:
     )
 
 
-def figure2(rows) -> Chart:
-    """Test error of selected and of random coordinates and words over D."""
-    own = [row for row in curves.of(rows, "fig2") if row["status"] == "ok"]
-    found = needed(curves.by_size(own), "sinha2016-fig2")
-    panels = _panels(
-        found,
-        {
-            "linear-selection": "1,000 inputs, 100 of which decide",
-            "motifs": "105,476 words of sequences",
-        },
-        "fig2",
-    )
-    title = "Sinha and Duchi 2016: feature selection, ridge on a linear kernel"
-    return Chart(title, [_SEEDS, style.machines(own)], panels, 2.3)
-
-
-def table1(rows, setting) -> Chart:
-    """Table 1 as curves: test error over D and over seconds."""
-    own = [row for row in curves.of(rows, curves.label("table1", setting)) if row["status"] == "ok"]
-    found = needed(curves.by_size(own), "sinha2016-table1")
-    titles = {
-        name: name + (f" (for {stands_for})" if stands_for else "")
-        for name, stands_for in curves.DATA.items()
-    }
-    notes = [f"Setting {setting}: {curves.SETTINGS[setting]}", _SEEDS, style.machines(own)]
-    title = f"Sinha and Duchi 2016, Table 1, as curves over D and over time; setting: {setting}"
-    return Chart(title, notes, _panels(found, titles, "table1"), 2.3)
-
-
-def _panels(found, titles, name) -> list[list[Panel | None]]:
-    """For each data set of `titles` with rows: error over D, and error over seconds with the
-    printed numbers.
+def _sizes(name, titles, title, rows, setting=None) -> Chart:
+    """For each data set of `titles` with rows: test error over D, and over seconds with the printed
+    numbers.
     """
-    lines: list[list[Panel | None]] = []
-    for dataset in titles:
-        if any(key[0] == dataset for key in found):
-            over_size, over_time = _of_data(dataset, found, name)
-            words = ("features D", "test error, %"), ("seconds of training", "test error, %")
-            lines.append(
-                [
-                    Panel(titles[dataset], *words[0], over_size, dress=_log),
-                    Panel("", *words[1], over_time, dress=_log),
-                ]
-            )
-    return lines
+    label = curves.label(name, setting) if setting else name
+    own = [row for row in curves.of(rows, label) if row["status"] == "ok"]
+    found = needed(curves.by_size(own), f"sinha2016-{name}")
+    panels = [
+        _panels(dataset, heading, found, name)
+        for dataset, heading in titles.items()
+        if any(key[0] == dataset for key in found)
+    ]
+    said = [f"Setting {setting}: {curves.SETTINGS[setting]}"] if setting else []
+    end = f"; setting: {setting}" if setting else ""
+    return Chart(title + end, [*said, _SEEDS, style.machines(own)], panels, 2.3)
 
 
-def _log(axes) -> None:
-    style.log_scale(axes, "x")
-    style.plain_ticks(axes.xaxis)
-
-
-def _of_data(dataset, found, name) -> tuple[list[Curve], list[Curve]]:
-    """The curves of one data set, over D and over seconds."""
-    book = printed(__package__, name)
-    over_size, over_time = [], []
+def _panels(dataset, heading, found, name) -> list[Panel | None]:
+    """The panels of one data set, over D and over seconds."""
+    book, over_size, over_time = printed(__package__, name), [], []
     for method, words in curves.METHODS.items():
-        points = found.get((dataset, method), {})
-        if points:
-            sizes = dict(sorted({mean(point.size): point for point in points.values()}.items()))
-            gid = style.identifier(name, dataset, method)
-            over_size.append(
-                _curve({size: point.test for size, point in sizes.items()}, method, words, gid)
-            )
-            errors = [mean(point.test) for point in sizes.values()]
-            seconds = [mean(point.seconds) for point in sizes.values()]
+        points = found.get((dataset, method), {}).values()
+        sizes = dict(sorted({mean(curves.size, rows): rows for rows in points}.items()))
+        gid = style.identifier(name, dataset, method)
+        errors, seconds = (
+            [mean(quantity, rows) for rows in sizes.values()]
+            for quantity in (curves.test, seconds_train)
+        )
+        if sizes:
+            over_size.append(_curve(sizes, curves.test, method, words, gid))
             over_time.append(Curve(seconds, errors, style.look(method), words, f"{gid}-seconds"))
-            paper = [book.get((dataset, "", method, field)) for field in ("seconds", "error")]
-            if None not in paper:
-                over_time.append(
-                    Curve(
-                        [paper[0]],
-                        [paper[1]],
-                        style.printed(method),
-                        f"{words}, paper",
-                        f"{gid}-paper",
-                    )
-                )
-    return over_size, over_time
+        paper = [book.get((dataset, "", method, field)) for field in ("seconds", "error")]
+        if sizes and None not in paper:
+            label, gid = f"{words}, paper", f"{gid}-paper"
+            over_time.append(Curve(paper[:1], paper[1:], style.printed(method), label, gid))
+    y_axis, dress = "test error, %", style.log_places
+    return [
+        Panel(heading, "features D", y_axis, over_size, dress=dress),
+        Panel("", "seconds of training", y_axis, over_time, dress=dress),
+    ]
 
 
-def _curve(points, method, words, gid) -> Curve:
-    """Means with a band of one standard deviation if there are several values. points: place ->
-    values.
-    """
-    means = {place: mean_of(values) for place, values in points.items()}
-    band = {
-        place: (one.value - (one.sd or 0.0), one.value + (one.sd or 0.0))
-        for place, one in means.items()
-    }
-    around = band if any(one.sd for one in means.values()) else {}
-    return Curve(
-        list(means), [one.value for one in means.values()], style.look(method), words, gid, around
-    )
+def _curve(points, quantity, method, words, gid) -> Curve:
+    """Means of a quantity with a band of one standard deviation. points: place -> rows."""
+    means = {place: seeds.mean(map(quantity, rows)) for place, rows in points.items()}
+    return mean_curve(means, style.look(method), words, gid)
 
 
 FIGURES = {
-    "table1": Builder("sinha2016-table1", table1, curves.settings("table1")),
     "fig1": Builder("sinha2016-fig1", figure1),
-    "fig2": Builder("sinha2016-fig2", figure2),
+    "table1": Builder(
+        "sinha2016-table1",
+        partial(
+            _sizes,
+            "table1",
+            {name: name + f" (for {of})" * bool(of) for name, of in curves.DATA.items()},
+            "Sinha and Duchi 2016, Table 1, as curves over D and over time",
+        ),
+        curves.settings("table1"),
+    ),
+    "fig2": Builder(
+        "sinha2016-fig2",
+        partial(
+            _sizes,
+            "fig2",
+            {
+                "linear-selection": "1,000 inputs, 100 of which decide",
+                "motifs": "105,476 words of sequences",
+            },
+            "Sinha and Duchi 2016: feature selection, ridge on a linear kernel",
+        ),
+    ),
 }

@@ -3,10 +3,13 @@ figures, and the comparison of features selected by their scores with features l
 the weights.
 """
 
-from statistics import mean
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from rfx.papers.sinha2016 import curves
+from rfx.papers.sinha2016.curves import mean
 from rfx.records.result import complete, seconds_train
+from rfx.reporting import seeds
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
     Cell,
@@ -20,17 +23,37 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.printed import printed
-from rfx.reporting.seeds import LEGEND, mean_of, verdict
+from rfx.reporting.measures import Row
+from rfx.reporting.printed import Printed, printed
+from rfx.reporting.seeds import LEGEND, verdict
 from rfx.reporting.tables import failures, machines
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
-_GRID = ["D", "ours, error", "s", "random, error", "s", "ours, features"]
+_TITLES = {title: method for method, title in curves.METHODS.items()}
 _SEEDS = "Errors in percent and seconds are means over the seeds, ± the standard deviation."
 _TIMES = "Seconds are of the whole training: pool, scores, maximisation, features and fit."
+_HOW = {
+    True: "on the TEST rows (the paper's selection)",
+    False: "by validation on the training rows, for each seed",
+}
 
 
-def table1(rows, setting) -> Table:
+def _cell(
+    quantity: Callable[[Row], float | None],
+    write: Callable[[float], str] = decimals(2),
+    around: Any = "decimals",
+    **more: Any,
+) -> Callable[[Iterable[Row]], Cell]:
+    """A function of rows that makes the cell of a quantity: its mean over the seeds."""
+    return lambda rows: Cell(seeds.mean(map(quantity, rows)), write, around, **more)
+
+
+_ERROR = _cell(curves.test)
+_SECONDS = _cell(seconds_train, short, "")
+_SIZE = _cell(curves.size, decimals(0), "")
+
+
+def table1(rows: Sequence[Row], setting: str) -> Table:
     """Error and time of our features and of random features over D, the cost of given errors, and
     the best over D next to the printed values.
     """
@@ -39,17 +62,42 @@ def table1(rows, setting) -> Table:
     sections, cells, compared = [], [], []
     for dataset, stands_for in curves.DATA.items():
         both = {method: found.get((dataset, method), {}) for method in curves.METHODS}
-        selected, beside = _selected(dataset, stands_for, both, book, setting)
-        cells += [line for _, line in beside]
-        compared += [cell for cell, _ in beside if cell.paper is not None]
-        if not any(both.values()):
-            continue
-        title = f"{dataset}: substitute for {stands_for}, not comparable" if stands_for else dataset
-        heading = f"{title}: over the number D of features"
-        sections.append(_grid(heading, both, dataset=dataset, methods=_OF_GRID))
-        sections.append(_prices(dataset, both))
-        sections.append(selected)
-        cells += _cells("table1", setting, dataset, stands_for, both, book)
+        numbers = {} if stands_for else book
+        best = [
+            _best(points, setting, method, lambda name: numbers.get((dataset, "", method, name)))
+            for method, points in both.items()
+        ]
+        compared += [cell for one in best for cell in one[3:] if cell.paper is not None]
+        names: dict[str, Any] = {"setting": setting, "dataset": dataset}
+        names["stands_for"] = stands_for or None
+        cells += [
+            {"table": "sinha2016-table1", **names, "method": method, "n_features": "best"}
+            | {"field": name, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
+            | {"seeds": len(of)}
+            for method, _, of, *pair in best
+            for name, cell in zip(("error", "seconds"), pair)
+        ]
+        if any(both.values()):
+            title = (
+                f"{dataset}: substitute for {stands_for}, not comparable" if stands_for else dataset
+            )
+            sections += [
+                _grid(
+                    f"{title}: over the number D of features",
+                    both,
+                    dataset=dataset,
+                    methods=_OF_GRID,
+                ),
+                _prices(dataset, both),
+                grid(
+                    f"{dataset}: best D {_HOW[setting != 'tuned']}, ours / paper",
+                    _OF_BEST,
+                    [one for one in best if one[2]],
+                    dataset=dataset,
+                    methods=_TITLES,
+                ),
+            ]
+            cells += _cells("table1", both, **names, book=book)
     notes = [
         f"Setting {setting}: {curves.SETTINGS[setting]}",
         _SEEDS,
@@ -60,58 +108,41 @@ def table1(rows, setting) -> Table:
             " from the distribution."
         ),
         "The seconds of validation are not among them, and are in the rows as seconds_validation.",
+        *failures(own),
+        *machines(own),
     ]
-    return Table(
-        "sinha2016-table1",
-        "Sinha and Duchi 2016, Table 1: learning kernels with random features",
-        sections,
-        notes + _of_rows(own),
-        cells,
-        compared,
-    )
+    title = "Sinha and Duchi 2016, Table 1: learning kernels with random features"
+    return Table("sinha2016-table1", title, sections, notes, cells, compared)
 
 
-def _grid(title, both, **more) -> Section:
+def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section:
     """Error and seconds of both methods for each number of features."""
-    support = both["lkrf"].get("support")
+    support = both["lkrf"].get("support", [])
     places = sorted({place for points in both.values() for place in points if place != "support"})
-    error = lambda method: lambda place: _error(getattr(both[method].get(place), "test", ()))
-    seconds = lambda method: (
-        lambda place: number(
-            mean(both[method][place].seconds) if place in both[method] else None, short
-        )
-    )
-    lines = [
-        [
-            _place(place, support),
-            *(make(method)(place) for method in ("lkrf", "rf") for make in (error, seconds)),
-            _size(both["lkrf"].get(place)),
-        ]
-        for place in [*places, *(["support"] if support else [])]
-    ]
-    return Section(title, _GRID, lines, **more)
+    of = lambda method, make: lambda place: make(both[method].get(place, ()))
+    columns = {
+        "D": lambda place: _place(place, support),
+        "ours, error": of("lkrf", _ERROR),
+        "s": of("lkrf", _SECONDS),
+        "random, error": of("rf", _ERROR),
+        "s ": of("rf", _SECONDS),
+        "ours, features": of("lkrf", _SIZE),
+    }
+    section = grid(title, columns, [*places, *["support"] * bool(support)], **more)
+    section.columns = [heading.strip() for heading in section.columns]
+    return section
 
 
-def _error(values) -> Cell:
-    """An error in percent, the mean with its standard deviation over the seeds."""
-    return Cell(mean_of(values) if values else None, decimals(2), "decimals")
-
-
-def _prices(dataset, both) -> Section:
+def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
     """The cost of given test errors."""
     lines = []
-    for wanted in curves.targets(dataset, list(both.values())):
+    for wanted in curves.targets(dataset, both.values()):
         reached = [curves.reach(points, wanted) for points in both.values()]
-        seconds = [mean(one[1].seconds) for one in reached if one]
-        costs = [
-            cell
-            for one in reached
-            for cell in (
-                (_place(*one), number(mean(one[1].seconds), short)) if one else (Cell(), Cell())
-            )
-        ]
+        seconds = [mean(seconds_train, one[1]) for one in reached if one]
+        costs = [(_place(*one), _SECONDS(one[1])) if one else (Cell(), Cell()) for one in reached]
         share = seconds[1] / seconds[0] if len(seconds) == 2 else None
-        lines.append([number(wanted, general, note=" %"), *costs, number(share, short)])
+        cells = [cell for pair in costs for cell in pair]
+        lines.append([number(wanted, general, note=" %"), *cells, number(share, short)])
     return Section(
         f"{dataset}: seconds to reach a test error",
         ["error", "ours, D", "s", "random, D", "s", "random / ours"],
@@ -121,122 +152,78 @@ def _prices(dataset, both) -> Section:
     )
 
 
-def _place(place, point) -> Cell:
+def _place(place: Any, rows: Sequence[Row]) -> Cell:
     """The requested D, or the number of features in the whole support."""
-    return words(f"support, {mean(point.size):.0f}") if place == "support" else number(place, count)
+    whole = place == "support"
+    return words(f"support, {mean(curves.size, rows):.0f}") if whole else number(place, count)
 
 
-def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[tuple[Cell, dict]]]:
+def _best(
+    points: curves.Points, setting: str, method: str, paper: Callable[[str], Printed | None]
+) -> tuple[str, Cell, list[Row], Cell, Cell]:
     """The best over D, on held-out training rows or, if the setting requires it, on the test rows:
-    ours / printed. Returns the section, and the cells with their lines of CSV and JSON.
+    method, D, rows, and error and seconds next to the printed values; only the error has a verdict.
     """
-    lines, known, by_test = [], [], setting != "tuned"
-    for method, points in both.items():
-        if by_test:
-            place, point = curves.best(points) or (None, None)
-        else:
-            place, point = None, curves.validated(points)
-        error, seconds = _beside(
-            point,
-            (
-                {}
-                if stands_for
-                else {name: book.get((dataset, "", method, name)) for name in ("error", "seconds")}
-            ),
-        )
-        of = {
-            "table": "sinha2016-table1",
-            "setting": setting,
-            "dataset": dataset,
-            "stands_for": stands_for or None,
-            "method": method,
-            "n_features": "best",
-        }
-        for name, cell in (("error", error), ("seconds", seconds)):
-            tidy = {"field": name, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
-            known.append((cell, of | tidy | {"seeds": 0 if point is None else len(point.test)}))
-        if point is not None:
-            size = (
-                _place(place, point)
-                if by_test
-                else Cell(mean_of(point.size), decimals(0), "decimals")
-            )
-            lines.append([words(curves.METHODS[method]), size, error, seconds])
-    how = (
-        "on the TEST rows (the paper's selection)"
-        if by_test
-        else "by validation on the training rows, for each seed"
-    )
-    heads, titles = (
-        ["method", "D", "error, %", "seconds"],
-        {title: method for method, title in curves.METHODS.items()},
-    )
+    if setting == "tuned":
+        rows = curves.validated(points)
+        size = _cell(curves.size, decimals(0))(rows)
+    else:
+        place, rows = curves.best(points) or (0, [])
+        size = _place(place, rows)
+    error, price = _ERROR(rows), paper("error")
+    judged = verdict(error.ours, price, "low", "percent")
     return (
-        Section(f"{dataset}: best D {how}, ours / paper", heads, lines, 1, dataset, titles),
-        known,
+        method,
+        size,
+        rows,
+        error._replace(paper=price, pair=True, verdict=judged),
+        _SECONDS(rows)._replace(paper=paper("seconds"), pair=True),
     )
 
 
-def _beside(point, paper) -> tuple[Cell, Cell]:
-    """Error and seconds of a point next to the printed values; only the error has a verdict."""
-    error, seconds = (
-        (None, None) if point is None else (mean_of(point.test), mean_of(point.seconds))
-    )
-    return (
-        Cell(
-            error,
-            decimals(2),
-            "decimals",
-            paper.get("error"),
-            pair=True,
-            verdict=verdict(error, paper.get("error"), "low", "percent"),
-        ),
-        Cell(seconds, short, paper=paper.get("seconds"), pair=True),
-    )
+_OF_BEST: dict[str, Callable[[Any], Cell]] = {
+    "method": lambda of: words(curves.METHODS[of[0]]),
+    "D": lambda of: of[1],
+    "error, %": lambda of: of[3],
+    "seconds": lambda of: of[4],
+}
 
 
-def _cells(table, setting, dataset, stands_for, both, book=None) -> list[dict]:
-    cells = []
-    for method, points in both.items():
-        for place, point in points.items():
-            shared = {
-                "table": f"sinha2016-{table}",
-                "setting": setting,
-                "dataset": dataset,
-                "stands_for": stands_for or None,
-                "method": method,
-                "n_features": place,
-                "seeds": len(point.test),
-            }
-            for name, values in (
-                ("error", point.test),
-                ("train_error", point.train),
-                ("seconds", point.seconds),
-            ):
-                if values:
-                    paper = book.get((dataset, "", method, name)) if book else None
-                    cells.append(shared | {"field": name, "ours": mean(values), "paper": paper})
-    return cells
+def _cells(
+    table: str,
+    both: Mapping[str, curves.Points],
+    dataset: str,
+    setting: str | None = None,
+    stands_for: str | None = None,
+    book: Mapping = {},
+    place: str = "n_features",
+) -> list[dict[str, Any]]:
+    """The means as lines of CSV and JSON."""
+    return [
+        {"table": f"sinha2016-{table}", "setting": setting, "dataset": dataset}
+        | {"stands_for": stands_for, "method": method, place: at, "seeds": len(rows)}
+        | {"field": name, "ours": ours.value, "paper": book.get((dataset, "", method, name))}
+        for method, points in both.items()
+        for at, rows in points.items()
+        for name, quantity in curves.QUANTITIES.items()
+        if (ours := seeds.mean(map(quantity, rows)))
+    ]
 
 
-def figure1(rows) -> Table:
+def figure1(rows: Sequence[Row]) -> Table:
     """Training and test error of the Gaussian and of the optimised kernel over the dimension."""
     own = curves.of(rows, "fig1")
     found = curves.by_dimension(own)
-    errors = lambda method, part: lambda d: _error(getattr(found.get(method, {}).get(d), part, ()))
+    train = _cell(curves.train)
+    of = lambda method, make: lambda d: make(found.get(method, {}).get(d, ()))
     columns = {
         "d": lambda d: words(str(d)),
-        "GK, train": errors("rf", "train"),
-        "GK, test": errors("rf", "test"),
-        "OK, train": errors("lkrf", "train"),
-        "OK, test": errors("lkrf", "test"),
-        "support": lambda d: _size(found.get("lkrf", {}).get(d)),
+        "GK, train": of("rf", train),
+        "GK, test": of("rf", _ERROR),
+        "OK, train": of("lkrf", train),
+        "OK, test": of("lkrf", _ERROR),
+        "support": of("lkrf", _SIZE),
     }
-    cells = [
-        cell | {"d": cell.pop("n_features")}
-        for method, points in found.items()
-        for cell in _cells("fig1", None, "sphere", "", {method: points})
-    ]
     title = (
         "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d), logistic"
         " regression, error in percent"
@@ -247,23 +234,15 @@ def figure1(rows) -> Table:
             " distribution."
         ),
         _SEEDS,
-        *_of_rows(own),
+        *failures(own),
+        *machines(own),
     ]
     sections = [grid("", columns, sorted(set().union(*found.values())))]
+    cells = _cells("fig1", found, "sphere", place="d")
     return Table("sinha2016-fig1", title, sections, notes, cells)
 
 
-def _size(point) -> Cell:
-    """The mean number of features."""
-    return number(mean(point.size) if point else None, decimals(0))
-
-
-def _of_rows(rows) -> list[str]:
-    """The notes on failed runs and on the machines of the others."""
-    return failures(rows) + machines([row for row in rows if row["status"] == "ok"])
-
-
-def figure2(rows) -> Table:
+def figure2(rows: Sequence[Row]) -> Table:
     """Error and time of selected and of random coordinates and words over D."""
     own = curves.of(rows, "fig2")
     found = curves.by_size(own)
@@ -275,37 +254,34 @@ def figure2(rows) -> Table:
         "Sinha and Duchi 2016, feature selection: ridge on chosen and on random coordinates, error"
         " in percent"
     )
-    return Table(
-        "sinha2016-fig2",
-        title,
-        [_grid(dataset, points) for dataset, points in both.items()],
-        [_SEEDS, _TIMES, *_of_rows(own)],
-        [cell for name, points in both.items() for cell in _cells("fig2", None, name, "", points)],
-    )
+    sections = [_grid(dataset, points) for dataset, points in both.items()]
+    cells = [cell for name, points in both.items() for cell in _cells("fig2", points, name)]
+    notes = [_SEEDS, _TIMES, *failures(own), *machines(own)]
+    return Table("sinha2016-fig2", title, sections, notes, cells)
 
 
-def joint(rows) -> Table:
+def joint(rows: Sequence[Row]) -> Table:
     """Error, number of features and seconds of selection by scores and of joint optimisation, one
     section per data set.
     """
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]
-    groups: dict[str, dict[tuple, list[dict]]] = {}
+    groups: dict[str, dict[tuple, list[Row]]] = {}
     for row in complete(good, "score", "n_features", "seconds_fit", "params.rho_share"):
-        turns, sample = (row["params"].get(name) for name in ("joint", "joint_rows"))
-        way = (turns or 0, row["params"]["rho_share"], sample if turns else None)
-        if sample or not turns:
-            groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
-    mean_of = lambda value: lambda way: number(mean(map(value, way[1])), short)
+        params = row["params"]
+        turns = params.get("joint") or 0
+        way = turns, params["rho_share"], params.get("joint_rows") if turns else 0
+        groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
+    of = lambda make: lambda way: make(way[1])
     columns = {
         "features": lambda way: words(
             f"joint, {way[0][0]} turns on {count(way[0][2])} rows" if way[0][0] else "by scores"
         ),
         "rho / N_w": lambda way: number(way[0][1], general),
-        "D": lambda way: number(round(mean(row["n_features"] for row in way[1])), count),
-        "error": lambda way: _error([100 * (1 - row["score"]) for row in way[1]]),
-        "choice, s": mean_of(choice_seconds),
-        "training, s": mean_of(lambda row: seconds_train(row) or 0.0),
+        "D": of(_cell(curves.size, count, "")),
+        "error": of(_ERROR),
+        "choice, s": of(_cell(choice_seconds, short, "")),
+        "training, s": of(_SECONDS),
     }
     ordered = {
         dataset: sorted(ways.items(), key=lambda way: way[0][:2])
@@ -319,7 +295,7 @@ def joint(rows) -> Table:
             "rho_share": share,
             "seeds": len(rows_of),
             "field": "error",
-            "ours": mean(100 * (1 - row["score"]) for row in rows_of),
+            "ours": mean(curves.test, rows_of),
             "paper": None,
         }
         for dataset, ways in ordered.items()
@@ -335,14 +311,14 @@ def joint(rows) -> Table:
             " could not be read and are not shown."
         ),
         *failures(own),
-        *machines(good),
+        *machines(own),
     ]
     sections = [grid(dataset, columns, ways) for dataset, ways in ordered.items()]
     title = "Sinha and Duchi 2016: features by scores and by joint optimisation"
     return Table("sinha2016-joint", title, sections, notes, cells)
 
 
-def choice_seconds(row) -> float:
+def choice_seconds(row: Row) -> float:
     """Seconds to choose the features, by joint optimisation or by scores."""
     params = row["params"]
     return params.get("seconds_joint") or params["seconds_scores"] + params["seconds_maximise"]

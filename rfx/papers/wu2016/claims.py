@@ -1,23 +1,26 @@
 """The claims of Wu et al. (2016) about random binning."""
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from rfx.papers.wu2016 import curves, theory
+from rfx.papers.wu2016 import curves
 from rfx.reporting import seeds
 from rfx.reporting.claims import Claim
 from rfx.reporting.measures import (
     Effects,
-    Measure,
     Row,
     by_case,
     difference,
     each,
     exponent,
+    measure,
+    newest,
     ratio,
     reached,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _TUNED = "held-out rows"
 _OURS = "ours: lambda is not printed"
@@ -34,71 +37,51 @@ def _with(method: str, rank: int) -> dict:
     return {"method": method, curves.rank: rank}
 
 
-def _gamma(row: Row) -> float | None:
-    return (row["params"].get("kernel_params") or {}).get("gamma")
-
-
 def _grids_and_bins(row: Row) -> float:
     """R of random Fourier features, kappa R of random binning."""
     return (curves.rank(row) or 0) * row["params"].get("kappa_bound", 1.0)
 
 
-def _diminishes(other: str) -> Measure:
+@measure
+def _diminishes(table: "DataFrame", other: str) -> Effects:
     """The error of random binning over that of another method, R = 1,024 over R = 32."""
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        few, many, few_other, many_other = (
-            by_case(rows, {**_FIG5, **_with(method, rank)}, "error", ("dataset",))
-            for method in ("rb", other)
-            for rank in (32, 1024)
-        )
-        return {
-            name: [
-                many[name][seed]
-                / many_other[name][seed]
-                / (few[name][seed] / few_other[name][seed])
-                for seed in sorted(own)
-            ]
-            for name, own in many.items()
-        }
-
-    return measure
+    few, many, few_other, many_other = (
+        newest(table, _with(method, rank), "error")
+        for method in ("rb", other)
+        for rank in (32, 1024)
+    )
+    return by_case(many / many_other / (few / few_other))
 
 
-def _theory(penalty: str, effects: Callable[[theory.Case], Any]) -> Measure:
+@measure
+def _theory(table: "DataFrame", penalty: str, effects: Callable[[curves.Case], Any]) -> Effects:
     """Effects of each data set and gamma of the plan theorem1, for one penalty."""
-    return lambda rows: {
+    return {
         f"{one.dataset}, gamma {one.gamma:g}": effects(one)
-        for one in theory.cases(rows)
+        for one in curves.cases(table["row"])
         if one.penalty == penalty
     }
 
 
-def _size(one: theory.Case) -> int:
-    """The largest R of the slopes."""
-    return max(size for size in one.excess.values if size <= max(one.excess.values) / 16)
-
-
-def _over_kappa(rows: Sequence[Row]) -> Effects:
+@measure
+def _over_kappa(table: "DataFrame") -> Effects:
     """The exponent of kappa in the distance above the limit at R = 64, over beta ||w*||^2."""
-    points: dict[tuple[str, Any], list[tuple[float, float]]] = {}
-    for one in theory.cases(rows):
-        if one.penalty == "L1":
-            for seed, sizes in one.excess.by_seed.items():
-                above = sizes.get(64, -math.inf) - one.excess.limit
-                if above > 0:
-                    points.setdefault((one.dataset, seed), []).append(
-                        (one.kappa, above / one.scale)
-                    )
+    points: dict[tuple[str, Any], dict[float, float]] = {}
+    for one in curves.cases(table["row"]):
+        distances = (one.excess.objectives[64] - one.excess.limit) / one.reference.scale
+        for seed, above in distances[distances > 0].items() if one.penalty == "L1" else ():
+            points.setdefault((one.dataset, seed), {})[one.reference.kappa] = above
     found: dict[str, list[float]] = {}
-    for (dataset, _), own in points.items():
-        if len(own) > 2:
-            found.setdefault(dataset, []).append(seeds.slope(own))
+    for (dataset, _), line in points.items():
+        if len(line) > 2:
+            found.setdefault(dataset, []).append(seeds.slope(line, line.values()))
     return found
 
 
-def _bound(one: theory.Case) -> float:
-    return one.reference.bound(_size(one), one.curvature, one.kappa)
+def _over_bound(one: curves.Case) -> list[float]:
+    """The objectives over the bound, at the largest R of the slopes."""
+    size = max(size for size in one.excess.sizes if size <= one.excess.sizes[-1] / 16)
+    return [objective / one.reference.bound(size) for objective in one.excess.at(size)]
 
 
 CLAIMS = [
@@ -109,7 +92,8 @@ CLAIMS = [
             f"With R = {rank} random binning is more accurate than {words}.",
             f"error of RB over that of {curves.METHODS[other]}, R = {rank}",
             "fig5",
-            ratio("error", _with("rb", rank), _with(other, rank), where=_FIG5),
+            ratio("error", _with("rb", rank), _with(other, rank)),
+            rows=_FIG5,
             most=1.0,
             ratio=True,
             settings=_TUNED,
@@ -124,6 +108,7 @@ CLAIMS = [
         "error of RB over that of the other method, R = 1,024 over R = 32",
         "fig5",
         each(_OTHERS, _diminishes),
+        rows=_FIG5,
         least=1.0,
         ratio=True,
         settings=_TUNED,
@@ -134,7 +119,8 @@ CLAIMS = [
         "With R = 1,024 random binning is as accurate as the exact kernel.",
         "error of RB less that of the exact kernel, in points",
         "fig5",
-        difference("error", _with("rb", 1024), {"method": "kernel"}, where=_FIG5, scale=100),
+        difference("error", _with("rb", 1024), {"method": "kernel"}, scale=100),
+        rows=_FIG5,
         most=1.0,
         settings=_TUNED,
     ),
@@ -146,7 +132,8 @@ CLAIMS = [
             f"training seconds of {curves.METHODS[other]} over those of RB, to the accuracy of RB"
             " with 64 grids",
             "fig5",
-            reached("seconds", "error", _with("rb", 64), _RB, {"method": other}, where=_FIG5),
+            reached("seconds", "error", _with("rb", 64), _RB, {"method": other}),
+            rows=_FIG5,
             least=10.0,
             ratio=True,
             settings=_TUNED,
@@ -170,8 +157,8 @@ CLAIMS = [
             _with("rb", 16),
             _with("rb", 16),
             {"method": "rf"},
-            where=_FIG5,
         ),
+        rows=_FIG5,
         least=1.0,
         ratio=True,
         settings=_TUNED,
@@ -182,12 +169,8 @@ CLAIMS = [
         "Training time is linear in R.",
         "exponent of R in the training seconds, from R = 128 on",
         "fig5",
-        exponent(
-            "seconds",
-            curves.rank,
-            {**_FIG5, "method": ("rb", *_OTHERS), curves.rank: (128, 256, 512, 1024)},
-            ("dataset", "method"),
-        ),
+        exponent("seconds", curves.rank, ("dataset", "method")),
+        rows={**_FIG5, "method": ("rb", *_OTHERS), curves.rank: (128, 256, 512, 1024)},
         least=0.8,
         most=1.2,
         settings=_TUNED,
@@ -198,7 +181,8 @@ CLAIMS = [
         "The number of bins grows with 1/sigma.",
         "exponent of 1/sigma in the number of bins",
         "fig3",
-        exponent("n_features", _gamma, {"label": "fig3-tuned", "method": "rb"}),
+        exponent("n_features", "width"),
+        rows={"label": "fig3-tuned", "method": "rb"},
         least=0.5,
         settings="printed and authors' program; sigma by held-out rows",
     ),
@@ -208,7 +192,8 @@ CLAIMS = [
         "The test error falls as the number of grids grows.",
         "exponent of R in the test error",
         "fig4",
-        exponent("error", curves.rank, {"label": "fig4-tuned", "method": "rb"}),
+        exponent("error", curves.rank),
+        rows={"label": "fig4-tuned", "method": "rb"},
         most=0.0,
         settings=_TUNED,
     ),
@@ -242,9 +227,7 @@ CLAIMS = [
         ' "can be shown in a similar way"; erratum 13 disagrees).',
         "exponent of R in the objective above the exact machine's",
         "theorem1",
-        _theory(
-            "L2", lambda one: list(one.excess.slopes(one.reference.objective, part=1).values())
-        ),
+        _theory("L2", lambda one: list(one.excess.slopes(one.limit).values())),
         most=-0.9,
         settings=_OURS,
     ),
@@ -254,7 +237,7 @@ CLAIMS = [
         "The bound limits the objective with an L1 penalty.",
         "objective over the bound, at the largest R of the slopes",
         "theorem1",
-        _theory("L1", lambda one: [own / _bound(one) for own in one.excess.values[_size(one)]]),
+        _theory("L1", _over_bound),
         most=1.0,
         settings=_OURS,
     ),
@@ -266,7 +249,7 @@ CLAIMS = [
         "theorem1",
         _theory(
             "L1",
-            lambda one: [one.reference.zero / one.reference.bound(4, one.curvature, one.kappa)],
+            lambda one: [one.reference.zero / one.reference.bound(4)],
         ),
         most=1.0,
         vacuous=True,
@@ -279,7 +262,7 @@ CLAIMS = [
         "The larger kappa, the faster random binning converges.",
         "exponent of kappa in the distance above the limit at R = 64, over beta ||w*||^2",
         "theorem1",
-        _over_kappa,
+        _over_kappa(),
         most=0.0,
         settings=_OURS,
     ),
@@ -289,7 +272,8 @@ CLAIMS = [
         "Parallel coordinate descent on random binning has a near-linear speed-up.",
         "seconds of passes with one thread over those with two, on two shared cores",
         "fig6",
-        ratio(curves.passes, {"threads": 1}, {"threads": 2}, where=_FIG6 | {"method": "sparse-rb"}),
+        ratio(curves.passes, {"threads": 1}, {"threads": 2}),
+        rows=_FIG6 | {"method": "sparse-rb"},
         least=1.8,
         ratio=True,
         settings=_OURS,
@@ -300,7 +284,8 @@ CLAIMS = [
         "On random Fourier features it has none.",
         "seconds of passes with one thread over those with two, on two shared cores",
         "fig6",
-        ratio(curves.passes, {"threads": 1}, {"threads": 2}, where=_FIG6 | {"method": "sparse-rf"}),
+        ratio(curves.passes, {"threads": 1}, {"threads": 2}),
+        rows=_FIG6 | {"method": "sparse-rf"},
         most=1.2,
         ratio=True,
         settings=_OURS,

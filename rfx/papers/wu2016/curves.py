@@ -1,18 +1,24 @@
-"""Shared by the tables and figures of Wu et al. 2016: our rows and the authors' plot data as
-matching curves.
+"""Shared by the tables, figures and claims of Wu et al. 2016: our rows and the authors' plot data
+as matching curves; Theorem 1 (the objective against kappa R), and equations 29 and 30 (the
+speed-up) against our measurements.
 
 The label of a row is the short name of the figure and the setting, such as fig3-tuned, so that one
 results file may hold the rows of all figures.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from rfx.records.result import complete, seconds_train
+from rfx.reporting import seeds
+from rfx.reporting.builders import needed
+from rfx.reporting.cells import Cell, span
+from rfx.reporting.measures import Row, width
 from rfx.reporting.printed import curves
-from rfx.reporting.seeds import mean, verdict
+from rfx.reporting.seeds import Mean, verdict
+from rfx.reporting.suboptimality import Excess, Reference, exact_machines, slope_of
 
 SETTINGS = {
     "paper": (
@@ -76,46 +82,80 @@ _ROWS = {
     "acoustic": 78823,
     "letter": 10500,
 }
+THEOREM1 = "theorem1"
+THEOREM_NOTES = (
+    (
+        "kappa is equation 10's, the mean over grids of N over the rows in the fullest bin. The"
+        " constant is 2 beta ||w*||^2 / (kappa R'), R' = R - c (erratum 7); w* is the exact kernel"
+        " machine, beta the curvature of the loss."
+    ),
+    (
+        "F(w*) has lam sqrt(D/R) ||w*||_2, which is at least lam ||w*||_1; the paper's lam ||w*||_2"
+        " is not (erratum 13)."
+    ),
+    (
+        "L1, the case that the paper proves: F = lam ||w||_1 + mean loss over features that are not"
+        " divided by sqrt(R), less the limit, which is the mean at the largest R; slopes are of R"
+        " up to a sixteenth of it."
+    ),
+    (
+        "L2: what rb solves, lam/2 ||w||^2 + mean loss over features divided by sqrt(R), less the"
+        " exact kernel machine's: its mean is never below, for it is convex in the kernel. With"
+        " features that are not divided, the paper's L2 penalty would vanish as R grows."
+    ),
+)
+SPEEDUP_NOTES = (
+    (
+        "Equation 29: threads / (1 + (R - 1)(threads - 1) / (D - 1)); sparse-rf, whose features are"
+        " dense, is the case R = D. It counts steps over single bins drawn at random, on a machine"
+        " where steps are all that costs; measured are seconds of passes to the same gap."
+    ),
+    "Equation 30, its limit with kappa + 1 threads: (kappa + 1) / 2; kappa = D/R.",
+)
 
 
 @dataclass
 class Curve:
-    """One method on one data set. ours and authors: place on the axis (gamma, R, threads) ->
-    quantities by name.
-
-    Ours are means over the seeds. `means` has them with their standard deviations by name, `runs`
-    their number, and `lams` and `gammas` all values.
+    """One method on one data set: place on the axis (gamma, R) -> quantities by name. Ours are
+    means over the seeds, of each the newest row.
     """
 
     dataset: str
     method: str
-    ours: dict[float, dict] = field(default_factory=dict)
-    authors: dict[float, dict] = field(default_factory=dict)
+    ours: dict[float, dict[str, Mean]] = field(default_factory=dict)
+    authors: dict[float, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def places(self) -> list[float]:
         """The places with a point of ours or of the authors, ascending."""
         return sorted(self.ours.keys() | self.authors.keys())
 
-    def series(self, whose: str, name: str) -> tuple[list, list]:
-        """Places and known values of a quantity of "ours" or "authors"."""
-        points = getattr(self, whose)
-        known = [place for place in sorted(points) if points[place].get(name) is not None]
-        return known, [points[place][name] for place in known]
+    def means(self, name: str) -> dict[float, Mean]:
+        """Place -> the mean of a quantity of ours, where it is known."""
+        return {
+            place: self.ours[place][name] for place in sorted(self.ours) if name in self.ours[place]
+        }
 
-    def band(self, name: str) -> tuple[list, list, list]:
-        """Places, mean - sd and mean + sd of a quantity of ours, at places with several runs."""
-        means = {place: self.ours[place].get("means", {}).get(name) for place in sorted(self.ours)}
-        known = [
-            (place, one.value, one.sd)
-            for place, one in means.items()
-            if one is not None and one.sd is not None
-        ]
-        return (
-            [place for place, *_ in known],
-            [value - sd for _, value, sd in known],
-            [value + sd for _, value, sd in known],
-        )
+    def series(self, whose: str, name: str) -> dict[float, float]:
+        """Place -> known value of a quantity of "ours" or "authors"."""
+        if whose == "ours":
+            return {place: mean.value for place, mean in self.means(name).items()}
+        return {
+            place: point[name] for place, point in sorted(self.authors.items()) if name in point
+        }
+
+    def converged(self, place: float) -> bool | None:
+        """Whether all solvers of ours converged; None if that is unknown."""
+        known = self.ours.get(place, {}).get("converged")
+        return known and bool(known.low)
+
+    def judged(self, place: float, name: str) -> str | None:
+        """The verdict on ours against the authors' (see rfx.reporting.seeds), only for test
+        performance with several seeds.
+        """
+        best, unit = ("low", "relative") if self.dataset in REGRESSION else ("high", "share")
+        ours, authors = self.ours.get(place, {}), self.authors.get(place, {})
+        return verdict(ours.get(name), authors.get(name), best, unit) if name == "test" else None
 
 
 def heading(dataset: str) -> str:
@@ -138,91 +178,18 @@ def better(dataset: str, value: float, than: float) -> bool:
     return value <= than if dataset in REGRESSION else value >= than
 
 
-def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
-    """The verdict on ours against the authors' (see rfx.reporting.seeds), only for test performance
-    with several seeds.
-    """
-    if name != "test":
-        return None
-    best, unit = ("low", "relative") if dataset in REGRESSION else ("high", "share")
-    return verdict(ours.get("means", {}).get(name), authors.get(name), best, unit)
-
-
 def settings(figure: str) -> dict[str, str]:
     """The settings of a figure, each with the label of its rows."""
     return {name: f"{figure}-{name}" for name in SETTINGS}
 
 
-def of_figure(rows: Iterable[Any], figure: str, setting: str | None = None) -> list[Any]:
+def of_figure(rows: Iterable[Row], figure: str, setting: str | None = None) -> list[Any]:
     """The rows of one figure, including failed ones: those of one setting, or all."""
     labels = {f"{figure}-{name}" for name in ([setting] if setting else SETTINGS)} | {figure}
     return [row for row in rows if row["params"].get("label") in labels]
 
 
-def quantities(row: dict) -> dict:
-    """The compared quantities of one row: test and train (relative error or accuracy), seconds,
-    bins, kappa, memory in MiB, …
-    """
-    params = row["params"]
-    regression = row["dataset"] in REGRESSION
-    return {
-        "test": params.get("relative_error") if regression else row["score"],
-        "train": params.get("train_relative_error" if regression else "train_score"),
-        "seconds": seconds_train(row),
-        "predict": row["seconds_predict"],
-        "memory": row["peak_rss_mb"],
-        "bins": row["n_features"] if "n_grids" in params else None,
-        "kappa": params.get("kappa"),
-        "gamma": (params.get("kernel_params") or {}).get("gamma"),
-        "lam": row["lam"],
-        "converged": row["converged"],
-    }
-
-
-def over_seeds(rows: list[dict]) -> dict:
-    """The quantities of rows that differ in the seed, the newest for each seed: their means,
-    `means`, `runs`, `lams` and `gammas`.
-    """
-    points = [quantities(row) for row in {row["seed"]: row for row in rows}.values()]
-    means = {
-        name: mean([point[name] for point in points]) for name in points[0] if name != "converged"
-    }
-    flags = [point["converged"] for point in points if point["converged"] is not None]
-    return {name: None if one is None else one.value for name, one in means.items()} | {
-        "converged": all(flags) if flags else None,
-        "runs": len(points),
-        "means": {name: one for name, one in means.items() if one},
-        "lams": [point["lam"] for point in points],
-        "gammas": [point["gamma"] for point in points],
-    }
-
-
-def span(values) -> str:
-    """0.3, or 0.1 to 1: the single value, or the least and the largest."""
-    values = [value for value in values if value is not None]
-    if not values:
-        return "not known"
-    low, high = min(values), max(values)
-    texts = f"{low:.3g}", f"{high:.3g}"
-    return texts[0] if texts[0] == texts[1] else " to ".join(texts)
-
-
-def lambdas(rows: list[dict], by_method: bool) -> str:
-    """The lambdas of the rows, each with its data sets; those that vary within a data set (and
-    method) as a range.
-    """
-    own: dict[tuple, list] = {}
-    for row in rows:
-        own.setdefault((row["method"] + " " if by_method else "", row["dataset"]), []).append(
-            row["lam"]
-        )
-    texts: dict[str, list[str]] = {}
-    for (method, dataset), lams in sorted(own.items()):
-        texts.setdefault(method + span(lams), []).append(dataset)
-    return "; ".join(f"{text} ({', '.join(names)})" for text, names in texts.items())
-
-
-def rank(row: Mapping[str, Any]) -> int | None:
+def rank(row: Row) -> int | None:
     """R of the paper: grids, random features, landmarks, or rows of a block; None for the exact
     kernel.
     """
@@ -230,112 +197,157 @@ def rank(row: Mapping[str, Any]) -> int | None:
     return params.get("n_grids") or params.get("block_size") or row["n_features"]
 
 
-def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
-    """Figures 3 (over gamma) and 4 (over R) of rb, a curve per data set, including data sets
-    without our rows.
+def _performance(score: str, error: str) -> Callable[[Row], float | None]:
+    def value(row: Row) -> float | None:
+        name = error if row["dataset"] in REGRESSION else score
+        return row["score"] if name == "score" else row["params"].get(name)
+
+    return value
+
+
+# The compared quantities of a row; test and train: relative error or accuracy; memory in MiB.
+QUANTITIES: dict[str, Callable[[Row], Any]] = {
+    "test": _performance("score", "relative_error"),
+    "train": _performance("train_score", "train_relative_error"),
+    "seconds": seconds_train,
+    "predict": lambda row: row["seconds_predict"],
+    "memory": lambda row: row["peak_rss_mb"],
+    "bins": lambda row: row["n_features"] if "n_grids" in row["params"] else None,
+    "kappa": lambda row: row["params"].get("kappa"),
+    "gamma": width,
+    "converged": lambda row: row["converged"],
+}
+
+
+def lambdas(rows: Iterable[Row], by_method: bool) -> str:
+    """The lambdas of the rows, each with its data sets; those that vary within a data set (and
+    method) as a range.
     """
-    axis = "gamma" if figure == "fig3" else "n_grids"
-    found = {name: Curve(name, "rb") for name in DATA}
+    lams: dict[tuple, list] = {}
+    for row in rows:
+        lams.setdefault((f"{row['method']} " * by_method, row["dataset"]), []).append(row["lam"])
+    texts: dict[str, list[str]] = {}
+    for (method, dataset), own in sorted(lams.items()):
+        texts.setdefault(method + (span(own, "{:.3g}".format) or "not known"), []).append(dataset)
+    return "; ".join(f"{text} ({', '.join(names)})" for text, names in texts.items())
+
+
+def compared(rows: Iterable[Row], figure: str, setting: str) -> list[Curve]:
+    """The curves of Figures 3 (rb over gamma), 4 (rb over R) and 5 (all methods over R; the only
+    point of the exact kernel is at 0), including data sets without our rows.
+    """
+    methods = METHODS if figure == "fig5" else ("rb",)
+    found = {(name, method): Curve(name, method) for name in DATA for method in methods}
     for line in curves(__package__, figure):
-        point = {name: line[name] for name in ("test", "train", "bins", "gamma")} | {
-            "seconds": line["seconds_train"]
-        }
-        point["kappa"] = line["bins"] and line["bins"] / line["n_grids"]
-        found[line["dataset"]].authors[line[axis]] = point
-    points: dict[tuple, list[dict]] = {}
+        place, point = _published(line)
+        found[line["dataset"], line.get("method", "rb")].authors[
+            line["gamma"] if figure == "fig3" else place
+        ] = point
+    points: dict[tuple, dict[Any, Row]] = {}
     for row in of_figure(rows, figure, setting):
-        if row["status"] == "ok" and row["method"] == "rb" and row["dataset"] in found:
-            place = quantities(row)["gamma"] if axis == "gamma" else rank(row)
-            if isinstance(place, (int, float)):
-                points.setdefault((row["dataset"], place), []).append(row)
-    for (dataset, place), own in points.items():
-        found[dataset].ours[place] = over_seeds(own)
+        size = 0 if row["method"] == "kernel" else rank(row)
+        at = width(row) if figure == "fig3" else size
+        case = row["dataset"], row["method"]
+        if row["status"] == "ok" and case in found and at is not None:
+            points.setdefault((case, at), {})[row["seed"]] = row
+    for (case, place), by_seed in points.items():
+        means = {name: seeds.mean(map(of, by_seed.values())) for name, of in QUANTITIES.items()}
+        found[case].ours[place] = {name: mean for name, mean in means.items() if mean}
     return [curve for curve in found.values() if curve.places]
 
 
-def comparison(rows: list[dict], setting: str) -> list[Curve]:
-    """Figure 5: a curve over R for each data set and method; the only point of the exact kernel is
-    at 0.
-    """
-    found = {(name, method): Curve(name, method) for name in DATA for method in METHODS}
-    for line in curves(__package__, "fig5"):
-        found[line["dataset"], line["method"]].authors[line["n_features"] or 0] = {
-            "test": line["test"],
-            "seconds": line["seconds_train"],
-            "predict": line["seconds_predict"],
-            "memory": line["numbers_a_row"] * _ROWS[line["dataset"]] * 8 / 2**20,
-        }
-    points: dict[tuple, list[dict]] = {}
-    for row in of_figure(rows, "fig5", setting):
-        if (row["dataset"], row["method"]) in found and row["status"] == "ok":
-            place = 0 if row["method"] == "kernel" else rank(row)
-            if isinstance(place, int):
-                points.setdefault((row["dataset"], row["method"], place), []).append(row)
-    for (dataset, method, place), own in points.items():
-        found[dataset, method].ours[place] = over_seeds(own)
-    return [curve for curve in found.values() if curve.places]
+def _published(line: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """R of a line of the authors' plot data, and its quantities."""
+    grids, numbers = line.get("n_grids"), line.get("numbers_a_row")
+    point = {name: line.get(name) for name in ("test", "train", "bins", "gamma")} | {
+        "seconds": line["seconds_train"],
+        "predict": line.get("seconds_predict"),
+        "kappa": line["bins"] / grids if line.get("bins") else None,
+        "memory": numbers and numbers * _ROWS[line["dataset"]] * 8 / 2**20,
+    }
+    known = {name: value for name, value in point.items() if value is not None}
+    return grids or line.get("n_features") or 0, known
 
 
-def target(authors: Curve) -> float | None:
+def target(curve: Curve) -> float | None:
     """The test performance that all methods must reach in Figure 5. It is our choice: that of the
     authors' rb at R = 128.
     """
-    return authors.authors.get(128, {}).get("test")
+    return curve.authors.get(128, {}).get("test")
 
 
-def reach(curve: Curve, whose: str, wanted: float) -> tuple[float, dict] | None:
-    """The fastest point (place, quantities) of a curve that is at least as good as `wanted`."""
-    points = [
-        (place, point)
-        for place, point in getattr(curve, whose).items()
-        if None not in (point["test"], point["seconds"])
-        and better(curve.dataset, point["test"], wanted)
+def reach(curve: Curve, whose: str, wanted: float) -> float | None:
+    """The place of the fastest point of a curve that is at least as good as `wanted`."""
+    seconds = curve.series(whose, "seconds")
+    good = [
+        place
+        for place, value in curve.series(whose, "test").items()
+        if place in seconds and better(curve.dataset, value, wanted)
     ]
-    return min(points, key=lambda item: (item[1]["seconds"], item[0]), default=None)
+    return min(good, key=lambda place: (seconds[place], place), default=None)
 
 
-def speedups(rows: list[dict]) -> list[Curve]:
-    """Figure 6: for each data set and method, threads -> seconds and speed-up, the median over the
-    seeds, and its range.
+@dataclass(frozen=True)
+class Timed:
+    """Figure 6: one method on one data set with a number of threads; medians over the seeds.
 
-    A seed's speed-up is its time with one thread divided by that with several. Only the passes over
-    the columns are timed.
+    A seed's speed-up is its time with one thread divided by that with several; None without a seed
+    that has both. Only the passes over the columns are timed. grids, bins: R and D of equation 29;
+    for sparse-rf, whose rows have all features, both are D.
     """
-    times: dict[tuple[str, str], dict[int, dict[int, dict]]] = {}
-    for row in complete(of_figure(rows, "fig6"), "threads", "n_iter"):
-        if row["status"] == "ok" and row["seconds_fit"]:
-            times.setdefault((row["dataset"], row["method"]), {}).setdefault(row["threads"], {})[
-                row["seed"]
-            ] = row
-    found = []
+
+    dataset: str
+    method: str
+    threads: int
+    seconds: float
+    speedup: Mean | None
+    steps: float
+    kappa: float | None
+    runs: int
+    converged: bool
+    grids: int
+    bins: float
+
+
+def timed(rows: Iterable[Row]) -> list[Timed]:
+    """The runs of Figure 6, by data set, method and threads."""
+    groups: dict[tuple[Any, ...], dict[int, Row]] = {}
     order = {name: place for place, name in enumerate((*DATA, "sparse-rb", "sparse-rf"))}
-    for (dataset, method), by_threads in sorted(
-        times.items(), key=lambda item: [order.get(name, -1) for name in item[0]]
-    ):
-        curve = Curve(dataset, method)
-        alone = by_threads.get(1, {})
-        for threads, by_seed in by_threads.items():
-            ratios = [
-                passes(alone[seed]) / passes(row) for seed, row in by_seed.items() if seed in alone
-            ]
-            kappas = [
-                row["params"]["kappa"] for row in by_seed.values() if row["params"].get("kappa")
-            ]
-            curve.ours[threads] = {
-                "seconds": median(passes(row) for row in by_seed.values()),
-                "speedup": median(ratios) if ratios else None,
-                "low": min(ratios, default=None),
-                "high": max(ratios, default=None),
-                "runs": len(by_seed),
-                "steps": median(row["n_iter"] for row in by_seed.values()),
-                "kappa": median(kappas) if kappas else None,
-                "converged": all(row["converged"] for row in by_seed.values()),
-            }
-        found.append(curve)
+    needs = ("threads", "n_iter", "n_features", "seconds_fit")
+    for row in complete(of_figure(rows, "fig6"), *needs):
+        if row["status"] == "ok":
+            names = row["dataset"], row["method"]
+            case = [order.get(name, -1) for name in names]
+            groups.setdefault((*case, *names, row["threads"]), {})[row["seed"]] = row
+    found = []
+    for (*case, threads), by_seed in sorted(groups.items()):
+        alone, own = groups.get((*case, 1), {}), list(by_seed.values())
+        ratios = [
+            passes(alone[seed]) / passes(row) for seed, row in by_seed.items() if seed in alone
+        ]
+        speedup = Mean(median(ratios), None, len(own), min(ratios), max(ratios)) if ratios else None
+        kappas = [row["params"]["kappa"] for row in own if row["params"].get("kappa")]
+        kappa, grids = median(kappas) if kappas else None, own[0]["params"].get("n_grids")
+        size = own[0]["n_features"]
+        found.append(
+            Timed(
+                own[0]["dataset"],
+                own[0]["method"],
+                threads,
+                median(map(passes, own)),
+                speedup,
+                median(row["n_iter"] for row in own),
+                kappa,
+                len(own),
+                all(row["converged"] for row in own),
+                grids or size,
+                grids * kappa if grids and kappa else size,
+            )
+        )
     return found
 
 
-def passes(row) -> float:
+def passes(row: Row) -> float:
     """Seconds of the passes over all outputs, if known: without certificates and other parts of
     training.
     """
@@ -346,3 +358,79 @@ def passes(row) -> float:
     }
     # rows of rfx 0.1 store them in params
     return sum(last.values()) or row["params"].get("pass_seconds") or row["seconds_fit"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set, gamma and penalty ("L1", "L2"): the objectives by R, and the exact machine;
+    beta of the theorem is its curvature, and kappa the mean over the runs.
+    """
+
+    dataset: str
+    gamma: float
+    penalty: str
+    reference: Reference
+    excess: Excess
+
+    @property
+    def limit(self) -> float:
+        """The objective with infinitely many grids."""
+        return self.excess.limit if self.penalty == "L1" else self.reference.objective
+
+    @property
+    def above(self) -> dict[int, seeds.Mean]:
+        """R -> the distance above the limit."""
+        return self.excess.above(None if self.penalty == "L1" else self.limit)
+
+    @property
+    def slope(self) -> float | None:
+        """The slope of the points against R in a log-log plot; None for fewer than three points."""
+        return self.excess.slope if self.penalty == "L1" else slope_of(self.above)
+
+    @property
+    def wasted(self) -> int | None:
+        """c of the theorem, which is about the L1 penalty."""
+        return self.reference.wasted if self.penalty == "L1" else None
+
+    def bound_cell(self, size: int) -> Cell:
+        """The theorem's bound on the objective with an L1 penalty."""
+        return self.reference.cell(size) if self.penalty == "L1" else Cell()
+
+
+def cases(rows: Iterable[Row]) -> list[Case]:
+    """Data sets, gammas and penalties with a row of the exact machine and two sizes of random
+    binning, by data set.
+
+    Raises DataError if there is no such case.
+    """
+    found = []
+    for exact, alike in exact_machines(rows, THEOREM1, lambda row: (row["dataset"], width(row))):
+        for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
+            own = [row for row in alike if row["method"] == method]
+            own = complete(own, "params.kappa", "params.kappa_bound", "params.n_grids")
+            excess = Excess.of(own, lambda row: row["params"]["n_grids"])
+            if excess:
+                kappa, blocks = (
+                    seeds.mean_of([row["params"][name] for row in own]).value
+                    for name in ("kappa_bound", "kappa")
+                )
+                reference = Reference.of(exact, kappa=kappa, blocks=blocks)
+                found.append(
+                    Case(exact["dataset"], width(exact) or 0.0, penalty, reference, excess)
+                )
+    order = list(DATA)
+    place = lambda name: order.index(name) if name in order else len(order)
+    found.sort(key=lambda case: (place(case.dataset), case.penalty, case.gamma))
+    return needed(found, "wu2016-theorem1", "exact machine with random binning at two R")
+
+
+def predicted(threads: float, n_grids: int, n_bins: float) -> float:
+    """Equation 29: the speed-up of parallel coordinate descent on n_bins bins of n_grids grids with
+    this number of threads.
+    """
+    return threads / (1 + (n_grids - 1) * (threads - 1) / (n_bins - 1))
+
+
+def limit(share: float, kappa: float) -> float:
+    """Equation 30: the same with share kappa + 1 threads, for many bins and grids; kappa = D/R."""
+    return (share * kappa + 1) / (1 + share)

@@ -3,221 +3,166 @@ predicted speed-up: ours solid with filled marks, the authors' dashed and hollow
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
-from rfx.papers.wu2016 import theory
 from rfx.reporting import style
 from rfx.reporting.builders import Builder, needed
-from rfx.reporting.charts import Chart, Curve, Panel, in_lines, level, upright
+from rfx.reporting.charts import (
+    Chart,
+    Curve,
+    Panel,
+    in_lines,
+    level,
+    mean_curve,
+    positive_curve,
+    upright,
+)
 
 # Figure 2 as printed: rows, grids, bins. sigma is not printed; 6.8 results in about the same number
 # of bins for rows drawn uniformly from the unit square.
 _ROWS, _GRIDS, _BINS, _GAMMA = 200, 10, 395, 6.8
 _SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of panels of a sweep: its quantities, the axis label, and whether the axis is
-    logarithmic.
-    """
-
-    names: tuple[str, ...]
-    label: str
-    log: bool = True
-
-
+# The columns of panels of Figures 3 and 4: quantities, label of the axis, and whether the axis is
+# logarithmic.
 _SWEPT = (
-    _Column(("test", "train"), "", False),
-    _Column(("seconds",), "training, seconds"),
-    _Column(("bins",), "bins D (training rows)"),
+    (("test", "train"), "", False),
+    (("seconds",), "training, seconds", True),
+    (("bins",), "bins D (training rows)", True),
 )
+_KAPPA = (("kappa",), "kappa = D / R", False)
+_ALIKE = {"color": "0.6", "linewidth": 0.9, "linestyle": ":"}
+_METHODS = {"sparse-rb": "random binning (sparse-rb)", "sparse-rf": "random Fourier (sparse-rf)"}
 
 
-def figure3(rows, setting) -> Chart:
-    """Test and training performance, training seconds and bins over 1/sigma, a line of panels per
-    data set.
+def sweep(name, title, x_axis, columns, rows, setting) -> Chart:
+    """Figures 3 and 4: test and training performance, training seconds and bins over 1/sigma or R,
+    a line of panels per data set with rows.
     """
-    title = "Wu et al. 2016, Figure 3: random binning (rb) while sigma varies, R = 128"
-    panels = _sweep(rows, "fig3", setting, "1/sigma of exp(-||x - y||$_1$ / sigma)", _SWEPT)
-    return _chart(
-        title,
-        setting,
-        panels,
-        [row for row in wu2016.of_figure(rows, "fig3", setting) if row["status"] == "ok"],
-    )
-
-
-def figure4(rows, setting) -> Chart:
-    """The same over R at one sigma, with kappa = D/R."""
-    title = "Wu et al. 2016, Figure 4: random binning (rb) while R varies, sigma fixed"
-    panels = _sweep(
-        rows, "fig4", setting, "grids R", (*_SWEPT, _Column(("kappa",), "kappa = D / R", False))
-    )
-    return _chart(
-        title,
-        setting,
-        panels,
-        [row for row in wu2016.of_figure(rows, "fig4", setting) if row["status"] == "ok"],
-    )
-
-
-def _sweep(rows, name, setting, axis_label, columns) -> list[list[Panel | None]]:
-    """A line of panels for each data set with rows."""
-    swept = [curve for curve in wu2016.sweep(rows, name, setting) if curve.ours]
-    drawn = needed(swept, f"wu2016-{name}")
+    found = [curve for curve in wu2016.compared(rows, name, setting) if curve.ours]
     exact = {
-        curve.dataset: curve.authors.get(0)
-        for curve in wu2016.comparison([], setting)
-        if curve.method == "kernel"
+        curve.dataset: curve.authors[0]["test"]
+        for curve in wu2016.compared([], "fig5", setting)
+        if 0 in curve.authors
     }
-    lines = []
-    for curve in drawn:
-        line: list[Panel | None] = []
-        for column in columns:
-            own = _swept(curve, name, column, exact.get(curve.dataset) or {})
-            heads = (
-                axis_label if curve is drawn[-1] else "",
-                column.label or wu2016.metric(curve.dataset),
+    panels = [
+        [
+            Panel(
+                "" if place else _title(curve, name),
+                x_axis if curve is found[-1] else "",
+                label or wu2016.metric(curve.dataset),
+                list(_swept(curve, name, quantities, exact.get(curve.dataset))),
+                dress=partial(_dress, name=name, quantities=quantities, log=log),
             )
-            line.append(
-                Panel("" if line else _title(curve, name), *heads, own, dress=_dress(name, column))
-            )
-        lines.append(line)
-    return lines
+            for place, (quantities, label, log) in enumerate(columns)
+        ]
+        for curve in needed(found, f"wu2016-{name}")
+    ]
+    return _chart(name, title, panels, rows, setting)
 
 
 def _title(curve, name) -> str:
-    gammas = wu2016.span([gamma for point in curve.ours.values() for gamma in point["gammas"]])
+    ends = [end for mean in curve.means("gamma").values() for end in (mean.low, mean.high)]
+    gammas = wu2016.span(ends, "{:.3g}".format)
     return wu2016.heading(curve.dataset) + ("" if name == "fig3" else f"; 1/sigma = {gammas}")
 
 
-def _swept(curve, name, column, exact) -> list[Curve]:
-    """The curves of one panel of a sweep; exact: the authors' exact kernel."""
-    found: list[Curve] = []
-    for quantity in column.names:
-        look = quantity if style.known(quantity) else ""
-        found += _both(
-            curve,
-            quantity,
-            style.identifier(name, curve.dataset, quantity),
-            look,
-            look or "seconds, bins, kappa",
-        )
-    if "test" in column.names:
-        found += _best(curve)
-        if exact:
-            gid = style.identifier(name, curve.dataset, "exact", "authors")
-            found.append(
-                level(
-                    exact["test"],
-                    "test, authors' exact kernel",
-                    gid,
-                    color="black",
-                    linewidth=0.9,
-                    linestyle=":",
-                )
-            )
-    return found
+def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
+    """The curves of one panel of a sweep; exact: test performance of the authors' exact kernel."""
+    for quantity in quantities:
+        look = quantity if quantity in ("test", "train") else ""
+        gid = style.identifier(name, curve.dataset, quantity)
+        yield from _both(curve, quantity, gid, look, look or "seconds, bins, kappa")
+    tests = curve.series("ours", "test")
+    if "test" in quantities and tests:
+        best = (min if curve.dataset in wu2016.REGRESSION else max)(tests, key=tests.__getitem__)
+        square = {"linestyle": "", "marker": "s", "markersize": 8, "markerfacecolor": "none"}
+        look = square | {"color": style.look("test")["color"]}
+        yield Curve([best], [tests[best]], look, "best test, ours")
+    if "test" in quantities and exact:
+        gid = style.identifier(name, curve.dataset, "exact", "authors")
+        look = {"color": "black", "linewidth": 0.9, "linestyle": ":"}
+        yield level(exact, "test, authors' exact kernel", gid, **look)
 
 
-def _dress(name, column):
-    """The axes of a sweep: over gamma, or over R in powers of two. A panel of bins at one R also
-    has an axis for kappa.
-    """
+def _dress(axes, name, quantities, log) -> None:
+    """The axes of a sweep. A panel of bins at one R also has an axis for kappa."""
+    _scale(axes, name != "fig3", log)
+    if name == "fig3" and "bins" in quantities:
+        both = (lambda bins: bins / 128, lambda kappa: kappa * 128)
+        right = axes.secondary_yaxis("right", functions=both)
+        right.set_ylabel("kappa = D / R")
+        style.plain_ticks(right.yaxis)
+    if "kappa" in quantities:
+        axes.set_ylim(bottom=0)
 
-    def dress(axes):
-        _scale(axes, "log" if name == "fig3" else "R", column.log)
-        if name == "fig3" and "bins" in column.names:
-            right = axes.secondary_yaxis(
-                "right", functions=(lambda bins: bins / 128, lambda kappa: kappa * 128)
-            )
-            right.set_ylabel("kappa = D / R")
-            style.plain_ticks(right.yaxis)
-        if "kappa" in column.names:
-            axes.set_ylim(bottom=0)
 
-    return dress
+def _scale(axes, by_size, log) -> None:
+    """The axes of a sweep over R, in powers of two, or over gamma."""
+    if by_size:
+        style.sizes_axis(axes, _SIZES)
+    else:
+        style.log_places(axes)
+    if log:
+        style.log_values(axes)
 
 
 def figure5(rows, setting) -> Chart:
     """Test performance and training seconds over R, and seconds and memory over test
     performance, of all methods.
     """
-    by_data: dict[str, list[wu2016.Curve]] = {}
-    found = wu2016.comparison(rows, setting)
-    present = {curve.dataset for curve in found if curve.ours}
-    for curve in found:
-        if curve.dataset in present:
-            by_data.setdefault(curve.dataset, []).append(curve)
-    panels = [_compared(*item) for item in needed(by_data, "wu2016-fig5").items()]
-    used = [row for row in wu2016.of_figure(rows, "fig5", setting) if row["status"] == "ok"]
+    found = wu2016.compared(rows, "fig5", setting)
+    present = dict.fromkeys(curve.dataset for curve in found if curve.ours)
+    panels = [
+        _compared(dataset, [curve for curve in found if curve.dataset == dataset])
+        for dataset in needed(present, "wu2016-fig5")
+    ]
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
     loading = (
         "Seconds of ours are of a new process, which first loads its compiled code (some tenths of"
         " a second)."
     )
-    return _chart(title, setting, panels, used, [f"Memory: {wu2016.MEMORY}", loading])
+    return _chart("fig5", title, panels, rows, setting, [f"Memory: {wu2016.MEMORY}", loading])
 
 
-def _compared(dataset, own) -> list[Panel | None]:
+def _compared(dataset, curves) -> list[Panel | None]:
     """The panels of one data set of figure 5."""
-    metric = wu2016.metric(dataset)
+    metric, head = wu2016.metric(dataset), wu2016.heading(dataset)
+    wanted = next((wu2016.target(curve) for curve in curves if curve.method == "rb"), None)
     line: list[Panel | None] = []
     for quantity, label in (("test", f"test {metric}"), ("seconds", "training, seconds")):
         drawn: list[Curve] = []
-        for curve in own:
-            words, gid = (
-                wu2016.METHODS[curve.method],
-                style.identifier("fig5", dataset, curve.method, quantity),
-            )
-            if curve.method == "kernel":
-                drawn += _level(curve, quantity, gid, words)
-            else:
-                drawn += _both(curve, quantity, gid, curve.method, words, _SIZES[-1])
-        heading = "" if line else wu2016.heading(dataset)
-        line.append(
-            Panel(
-                heading,
-                "R",
-                label,
-                drawn,
-                dress=partial(_scale, kind="R", log=quantity == "seconds"),
-            )
-        )
-    wanted = next((wu2016.target(curve) for curve in own if curve.method == "rb"), None)
-    for quantity, label in (("seconds", "training, seconds"), ("memory", "memory, MiB")):
-        drawn = []
-        for curve in own:
-            gid = style.identifier("fig5", dataset, curve.method, quantity, "by-test")
-            drawn += _cost(curve, quantity, gid, wu2016.METHODS[curve.method])
-        if wanted is not None:
-            gid = style.identifier("fig5", dataset, "target")
-            drawn.append(
-                upright(
-                    wanted,
-                    "the authors' rb at R = 128",
-                    gid,
-                    color="0.5",
-                    linewidth=0.8,
-                    linestyle=":",
+        for curve in curves:
+            gid = style.identifier("fig5", dataset, curve.method, quantity)
+            drawn += (
+                _level(curve, quantity, gid)
+                if curve.method == "kernel"
+                else _both(
+                    curve, quantity, gid, curve.method, wu2016.METHODS[curve.method], _SIZES[-1]
                 )
             )
-        line.append(
-            Panel(
-                "",
-                f"test {metric}, better to the right",
-                label,
-                drawn,
-                dress=partial(_by_test, dataset=dataset),
+        dress = partial(_scale, by_size=True, log=quantity == "seconds")
+        line.append(Panel("" if line else head, "R", label, drawn, dress=dress))
+    for quantity, label in (("seconds", "training, seconds"), ("memory", "memory, MiB")):
+        drawn = [
+            one
+            for curve in curves
+            for one in _cost(
+                curve,
+                quantity,
+                style.identifier("fig5", dataset, curve.method, quantity, "by-test"),
             )
-        )
+        ]
+        if wanted is not None:
+            gid = style.identifier("fig5", dataset, "target")
+            look = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
+            drawn.append(upright(wanted, "the authors' rb at R = 128", gid, **look))
+        dress = partial(_by_test, dataset=dataset)
+        line.append(Panel("", f"test {metric}, better to the right", label, drawn, dress=dress))
     return line
 
 
@@ -227,176 +172,156 @@ def _by_test(axes, dataset) -> None:
         axes.invert_xaxis()
 
 
+def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterator[Curve]:
+    """The authors' and our curve of one quantity, ours with its standard deviation over the seeds,
+    up to the place `last`; a cross over each of our points whose solver did not converge.
+    """
+    authors, ours = (
+        {place: value for place, value in series.items() if place <= last}
+        for series in (curve.series("authors", quantity), curve.means(quantity))
+    )
+    if authors:
+        faint, text = style.look(look, "authors"), style.label(words, "authors")
+        yield Curve([*authors], [*authors.values()], faint, text, f"{gid}-authors")
+    if ours:
+        yield mean_curve(ours, style.look(look), style.label(words, "ours"), f"{gid}-ours")
+    unsolved = [place for place in ours if curve.converged(place) is False]
+    if unsolved and quantity in ("test", "train"):
+        cross = {"linestyle": "", "marker": "x", "markersize": 4.5, "color": "0.25", "zorder": 3}
+        values = [ours[place].value for place in unsolved]
+        yield Curve(unsolved, values, cross, "ours, not converged")
+
+
+def _level(curve, quantity, gid) -> Iterator[Curve]:
+    """The exact kernel has no R: a horizontal line."""
+    for whose, dashes, alpha in (("authors", "--", 0.65), ("ours", "-", 1.0)):
+        look = {"color": "black", "linestyle": dashes, "linewidth": 1.0, "alpha": alpha}
+        for value in list(curve.series(whose, quantity).values())[:1]:
+            words = style.label(wu2016.METHODS["kernel"], whose)
+            yield level(value, words, f"{gid}-{whose}", **look)
+
+
+def _cost(curve, quantity, gid) -> Iterator[Curve]:
+    """A quantity against the test performance reached, along increasing R."""
+    for whose in ("authors", "ours"):
+        tests = curve.series(whose, "test")
+        costs = {
+            place: value for place, value in curve.series(whose, quantity).items() if place in tests
+        }
+        look = style.look(curve.method, whose)
+        if costs:
+            yield Curve(
+                [tests[place] for place in costs],
+                [*costs.values()],
+                look | {"markersize": 7} if curve.method == "kernel" else look,
+                style.label(wu2016.METHODS[curve.method], whose),
+                f"{gid}-{whose}",
+            )
+
+
+def _chart(
+    name: str, title: str, panels: Sequence, rows, setting=None, remarks=(), height=2.1
+) -> Chart:
+    """The chart with the notes common to all figures."""
+    used = [row for row in wu2016.of_figure(rows, name, setting) if row["status"] == "ok"]
+    runs = len({row["seed"] for row in used})
+    notes = [f"lambda: {wu2016.lambdas(used, by_method=setting is None)}."]
+    if setting is not None:
+        title = f"{title}; setting: {setting}"
+        notes.insert(0, f"Setting {setting}: {wu2016.SETTINGS[setting]}")
+        seeds = f"Ours: means over up to {runs} seeds, bands: their standard deviation."
+        letter = any(row["dataset"] == "letter" for row in used)
+        end = "; their letter lacks its Z." if letter else "."
+        authors = f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{end}"
+        notes += [seeds, authors] if runs > 1 else [authors]
+    machines = style.machines(used, threads=setting is not None)
+    return Chart(title, [*notes, *remarks, machines], panels, height)
+
+
+# ----------------------------------------------------------------------------------------- speed-up
+
+
+def _measured(points, look, label, gid) -> Curve:
+    """The median speed-ups over the seeds, with their range as bars."""
+    known = {one.threads: one.speedup for one in points if one.speedup}
+    around = {threads: (mean.low, mean.high) for threads, mean in known.items()}
+    values = [mean.value for mean in known.values()]
+    return Curve([*known], values, look, label, gid, around, "bars")
+
+
+def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
+    """(data set, method) -> its points, if any has a speed-up."""
+    groups: dict[tuple[str, str], list[wu2016.Timed]] = {}
+    for one in wu2016.timed(rows):
+        groups.setdefault((one.dataset, one.method), []).append(one)
+    groups = {case: own for case, own in groups.items() if any(one.speedup for one in own)}
+    return needed(groups, "wu2016-fig6", what)
+
+
 def figure6(rows) -> Chart:
     """Speed-up of parallel randomised coordinate descent over threads; the authors' numbers are not
     published.
     """
-    drawn: dict[str, list[wu2016.Curve]] = {}
-    for curve in wu2016.speedups(rows):
-        if any(point["speedup"] for point in curve.ours.values()):
-            drawn.setdefault(curve.dataset, []).append(curve)
-    needed(drawn, "wu2016-fig6")
-    panels = in_lines([_sped(dataset, own) for dataset, own in drawn.items()], min(4, len(drawn)))
-    used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
+    found = _by_case(rows)
+    panels = [_sped(dataset, found) for dataset in dict.fromkeys(dataset for dataset, _ in found)]
     title = "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only"
     remark = (
         "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same"
         " relative duality gap."
     )
-    return _chart(title, None, panels, used, [remark], 2.6)
+    lines = in_lines(panels, min(4, len(panels)))
+    return _chart("fig6", title, lines, rows, None, [remark], 2.6)
 
 
-def _sped(dataset, own) -> Panel:
+def _sped(dataset, found) -> Panel:
     """The speed-ups on one data set."""
-    threads = sorted({place for curve in own for place in curve.ours})
-    names = {"sparse-rb": "random binning (sparse-rb)", "sparse-rf": "random Fourier (sparse-rf)"}
-    curves = [
-        Curve(
-            threads,
-            threads,
-            {"color": "0.6", "linewidth": 0.9, "linestyle": ":"},
-            "as many times as threads",
-        )
-    ]
+    methods = {method: own for (name, method), own in found.items() if name == dataset}
+    threads = sorted({one.threads for own in methods.values() for one in own})
+    curves = [Curve(threads, threads, _ALIKE, "as many times as threads")]
     curves += [
-        speedup_curve(
-            curve,
-            style.look(curve.method),
-            names[curve.method],
-            style.identifier("fig6", dataset, curve.method, "ours"),
+        _measured(
+            own,
+            style.look(method),
+            _METHODS[method],
+            style.identifier("fig6", dataset, method, "ours"),
         )
-        for curve in own
+        for method, own in methods.items()
     ]
 
     def dress(axes):
         axes.set_xticks(threads, [f"{place:g}" for place in threads])
         axes.set_ylim(bottom=0)
 
-    kappas = [
-        f"kappa {point['kappa']:,.0f}"
-        for curve in own
-        for point in list(curve.ours.values())[:1]
-        if point["kappa"]
-    ]
+    kappas = [f"kappa {own[0].kappa:,.0f}" for own in methods.values() if own[0].kappa]
     title = "; ".join([dataset + (" (subset)" if wu2016.DATA[dataset] else ""), *kappas])
     return Panel(title, "threads", "speed-up", curves, dress=dress)
 
 
-def speedup_curve(curve, look, label, gid) -> Curve:
-    """The median speed-ups over the seeds, with their range as bars."""
-    places, values = curve.series("ours", "speedup")
-    around = {place: (curve.ours[place]["low"], curve.ours[place]["high"]) for place in places}
-    return Curve(places, values, look, label, gid, around, "bars")
-
-
-# ------------------------------------------------------------------------------------------- curves
-
-
-def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterable[Curve]:
-    """The authors' and our curve of one quantity, ours with its standard deviation over the seeds,
-    up to the place `last`.
+def speedup(rows) -> Chart:
+    """Equation 29 for every data set of Figure 6 over threads, with the measured speed-ups; the
+    limit of equation 30 as text.
     """
-    around = {
-        place: (low, high) for place, low, high in zip(*curve.band(quantity)) if place <= last
-    }
-    for whose in ("authors", "ours"):
-        points = [
-            (place, value) for place, value in zip(*curve.series(whose, quantity)) if place <= last
-        ]
-        if points:
-            xs, ys = zip(*points)
-            band = around if whose == "ours" else {}
-            yield Curve(
-                xs, ys, style.look(look, whose), style.label(words, whose), f"{gid}-{whose}", band
-            )
-    # a cross over each of our points whose solver did not converge
-    unsolved = [
-        place
-        for place, point in curve.ours.items()
-        if point["converged"] is False and point.get(quantity) is not None
-    ]
-    places = [place for place in unsolved if place <= last]
-    if places and quantity in ("test", "train"):
-        cross = {"linestyle": "", "marker": "x", "markersize": 4.5, "color": "0.25", "zorder": 3}
-        yield Curve(
-            places, [curve.ours[place][quantity] for place in places], cross, "ours, not converged"
+    found = _by_case(rows, "rows with one thread and with several")
+    most = max(8, *(one.threads for own in found.values() for one in own))
+    threads = list(range(1, 2 * most + 1))
+    curves = [Curve(threads, threads, _ALIKE, "as many times as threads")]
+    for number, ((dataset, method), own) in enumerate(found.items()):
+        grids, bins, look = own[0].grids, own[0].bins, style.numbered(number)
+        words, gid = (
+            f"{dataset}, {method}, kappa {bins / grids:,.0f}",
+            style.identifier("speedup", dataset, method),
         )
+        ratios = [wu2016.predicted(count, grids, bins) for count in threads]
+        dashed = look | {"marker": "", "linestyle": "--"}
+        curves.append(Curve(threads, ratios, dashed, f"{words}: equation 29", f"{gid}-predicted"))
+        curves.append(_measured(own, look, f"{words}: measured", f"{gid}-ours"))
+    used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
+    title = "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up"
+    panel = Panel("", "threads", "speed-up", curves, dress=partial(style.log_both, base=2))
+    return Chart(title, [*wu2016.SPEEDUP_NOTES, style.machines(used)], [[panel]], 4.2)
 
 
-def _best(curve) -> Iterable[Curve]:
-    """A square around our best test performance."""
-    places, values = curve.series("ours", "test")
-    if places:
-        best = values.index((min if curve.dataset in wu2016.REGRESSION else max)(values))
-        look = {
-            "linestyle": "",
-            "marker": "s",
-            "markersize": 8,
-            "markerfacecolor": "none",
-            "color": style.look("test")["color"],
-        }
-        yield Curve([places[best]], [values[best]], look, "best test, ours")
-
-
-def _level(curve, quantity, gid, words) -> Iterable[Curve]:
-    """The exact kernel has no R: a horizontal line."""
-    for whose, dashes in (("authors", "--"), ("ours", "-")):
-        _, values = curve.series(whose, quantity)
-        if values:
-            look = {
-                "color": "black",
-                "linestyle": dashes,
-                "linewidth": 1.0,
-                "alpha": 0.65 if whose == "authors" else 1.0,
-            }
-            yield level(values[0], style.label(words, whose), f"{gid}-{whose}", **look)
-
-
-def _cost(curve, quantity, gid, words) -> Iterable[Curve]:
-    """A quantity against the test performance reached, along increasing R."""
-    for whose in ("authors", "ours"):
-        places, values = curve.series(whose, quantity)
-        known = [
-            (getattr(curve, whose)[place].get("test"), value)
-            for place, value in zip(places, values)
-        ]
-        known = [pair for pair in known if pair[0] is not None]
-        if known:
-            xs, ys = zip(*known)
-            look = style.look(curve.method, whose) | (
-                {"markersize": 7} if curve.method == "kernel" else {}
-            )
-            yield Curve(xs, ys, look, style.label(words, whose), f"{gid}-{whose}")
-
-
-def _scale(axes, kind, log):
-    """The axes of a sweep: over gamma ("log") or over R, in powers of two."""
-    if kind == "R":
-        style.sizes_axis(axes, _SIZES)
-    else:
-        style.log_scale(axes, "x")
-        style.plain_ticks(axes.xaxis)
-    if log:
-        style.log_values(axes)
-
-
-def _chart(title, setting, panels, rows, remarks=(), height=2.1) -> Chart:
-    """The chart with the notes common to all figures."""
-    notes = [] if setting is None else [f"Setting {setting}: {wu2016.SETTINGS[setting]}"]
-    notes.append(f"lambda: {wu2016.lambdas(rows, by_method=setting is None)}.")
-    runs = len({row["seed"] for row in rows})
-    if setting is not None and runs > 1:
-        notes.append(f"Ours: means over up to {runs} seeds, bands: their standard deviation.")
-    if setting is not None:
-        letter = any(row["dataset"] == "letter" for row in rows)
-        notes.append(
-            "Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz"
-            + ("; their letter lacks its Z." if letter else ".")
-        )
-    title = title if setting is None else f"{title}; setting: {setting}"
-    return Chart(
-        title, [*notes, *remarks, style.machines(rows, threads=setting is not None)], panels, height
-    )
+# ----------------------------------------------------------------------------- Figure 2, Theorem 1
 
 
 def figure2(rows) -> Chart:
@@ -414,9 +339,8 @@ def figure2(rows) -> Chart:
         " as many bins."
     ]
     title = "Wu et al. 2016, Figure 2: the sparse feature matrix of random binning"
-    return Chart(
-        title, notes, [[_place(X, grids, ids, bins), _matrix(ids, bins)]], 3.4, legend=False
-    )
+    panels = [_place(X, grids, ids, bins), _matrix(ids, bins)]
+    return Chart(title, notes, [panels], 3.4, legend=False)
 
 
 def _place(X, grids, ids, bins) -> Panel:
@@ -424,28 +348,20 @@ def _place(X, grids, ids, bins) -> Panel:
     counts = np.diff(bins.starts)
     shown = int(np.argsort(counts)[_GRIDS // 2])
     edges = []
-    for axis in (0, 1):
-        width, offset = grids.widths[shown, axis], grids.offsets[shown, axis]
-        for edge in range(int(np.floor(-offset / width)), int(np.ceil((1 - offset) / width)) + 1):
-            at, look = offset + edge * width, {"color": "0.5", "linewidth": 0.7}
-            edges.append(
-                Curve((), (at,), look, kind="level")
-                if axis
-                else Curve((at,), (), look, kind="upright")
-            )
+    lines: tuple[Callable[..., Curve], ...] = (upright, level)
+    for line, width, offset in zip(lines, grids.widths[shown], grids.offsets[shown]):
+        numbers = range(int(np.floor(-offset / width)), int(np.ceil((1 - offset) / width)) + 1)
+        edges += [line(offset + edge * width, color="0.5", linewidth=0.7) for edge in numbers]
     # neighbouring numbers have very different colours
     look = {"c": (ids[shown].astype(np.int64) * 7) % 20, "cmap": "tab20", "s": 9, "zorder": 3}
     spots = Curve(X[:, 0], X[:, 1], look, gid="fig2-rows", kind="spots")
 
     def dress(axes):
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1)
-        axes.set_aspect("equal")
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         axes.grid(visible=False)
 
-    return Panel(
-        f"one grid: {counts[shown]} bins with rows", "x$_1$", "x$_2$", [*edges, spots], dress=dress
-    )
+    title = f"one grid: {counts[shown]} bins with rows"
+    return Panel(title, "x$_1$", "x$_2$", [*edges, spots], dress=dress)
 
 
 def _matrix(ids, bins) -> Panel:
@@ -459,8 +375,7 @@ def _matrix(ids, bins) -> Panel:
     ]
 
     def dress(axes):
-        axes.set_xlim(-0.5, total - 0.5)
-        axes.set_ylim(_ROWS - 0.5, -0.5)
+        axes.set(xlim=(-0.5, total - 0.5), ylim=(_ROWS - 0.5, -0.5))
         axes.grid(visible=False)
 
     title = f"Z: {_ROWS} x {total}, {ids.size:,} non-zeros"
@@ -471,140 +386,83 @@ def theorem1(rows) -> Chart:
     """Panels for L1 and L2, a line per data set: the objective's distance above its limit, in units
     of beta ||w*||^2.
     """
-    found = theory.cases(rows)
-    names = dict.fromkeys(case.dataset for case in found)
+    found = wu2016.cases(rows)
     panels = [
         [
             _excess(
                 name,
                 penalty,
-                [case for case in found if (case.dataset, case.penalty) == (name, penalty)],
+                [one for one in found if (one.dataset, one.penalty) == (name, penalty)],
             )
             for penalty in ("L1", "L2")
         ]
-        for name in names
+        for name in dict.fromkeys(case.dataset for case in found)
     ]
     used = [
-        row for row in rows if row["params"].get("label") == theory.LABEL and row["status"] == "ok"
+        row
+        for row in rows
+        if row["params"].get("label") == wu2016.THEOREM1 and row["status"] == "ok"
     ]
     title = "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R"
-    return Chart(title, [*theory.NOTES, style.machines(used)], panels, 3.0)
+    return Chart(title, [*wu2016.THEOREM_NOTES, style.machines(used)], panels, 3.0)
 
 
-def _excess(name, penalty, own) -> Panel:
+def _excess(name, penalty, cases) -> Panel:
     """A curve for each gamma, with its slope at the end."""
     curves, slopes = [], []
-    for number, case in enumerate(own):
-        known = [
-            (size * case.kappa, mean / case.scale, sd / case.scale)
-            for size, mean, sd in zip(*case.points())
-            if mean > 0
-        ]
-        if not known:
-            continue
-        places, values, _ = zip(*known)
-        around = {place: (max(value - sd, 0.05 * value), value + sd) for place, value, sd in known}
-        gid = style.identifier("theorem1", case.dataset, penalty, f"{case.gamma:g}")
-        curves.append(
-            Curve(
-                places,
-                values,
-                style.numbered(number),
-                f"1/sigma = {case.gamma:g}",
-                gid,
-                around,
-                shade=0.15,
-            )
+    for number, case in enumerate(cases):
+        kappa, scale = case.reference.kappa, case.reference.scale
+        means = {size * kappa: mean for size, mean in case.above.items()}
+        look, gid = (
+            style.numbered(number),
+            style.identifier("theorem1", name, penalty, f"{case.gamma:g}"),
         )
-        slopes.append((case.slope(), (places[-1], values[-1])))
-    products = [place for curve in curves for place in curve.x]
-    looks = [curve.look["color"] for curve in curves]
-    if penalty == "L1" and products:
-        ends = np.array([min(products), max(products)])
+        curve = positive_curve(means, look, f"1/sigma = {case.gamma:g}", gid, scale)
+        if curve.x:
+            curves.append(curve)
+            slopes.append((case.slope, curve.points[-1], look["color"]))
+    ends = (
+        [end(place for curve in curves for place in curve.x) for end in (min, max)]
+        if curves
+        else []
+    )
+    if penalty == "L1" and ends:
         look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
-        curves.append(Curve(ends, 2 / ends, look, "2 / (kappa R), the bound's last term for c = 0"))
+        bound = [2 / end for end in ends]
+        curves.append(Curve(ends, bound, look, "2 / (kappa R), the bound's last term for c = 0"))
 
     def dress(axes):
-        for (slope, end), colour in zip(slopes, looks):
+        shift = {"xytext": (4, -2), "textcoords": "offset points", "fontsize": 7}
+        for slope, end, colour in slopes:
             if slope is not None:
-                axes.annotate(
-                    f"{slope:.2f}",
-                    end,
-                    xytext=(4, -2),
-                    textcoords="offset points",
-                    fontsize=7,
-                    color=colour,
-                )
-        style.log_scale(axes, "x")
-        style.plain_ticks(axes.xaxis)
-        style.log_values(axes)
+                axes.annotate(f"{slope:.2f}", end, color=colour, **shift)
+        style.log_both(axes)
 
-    return Panel(
-        f"{name}, {penalty}",
-        "kappa R",
-        f"above the limit / beta ||w*||$^2$, {penalty}",
-        curves,
-        dress=dress,
-    )
+    y_axis = f"above the limit / beta ||w*||$^2$, {penalty}"
+    return Panel(f"{name}, {penalty}", "kappa R", y_axis, curves, dress=dress)
 
 
-def speedup(rows) -> Chart:
-    """Equation 29 for every data set of Figure 6 over threads, with the measured speed-ups; the
-    limit of equation 30 as text.
-    """
-    sizes = theory.sizes(rows)
-    drawn = [
-        curve
-        for curve in wu2016.speedups(rows)
-        if any(point["speedup"] for point in curve.ours.values())
-    ]
-    drawn = [curve for curve in drawn if (curve.dataset, curve.method) in sizes]
-    needed(drawn, "wu2016-fig6", "rows with one thread and with several")
-    most = max(8, *(place for curve in drawn for place in curve.ours))
-    threads = list(range(1, int(2 * most) + 1))
-    curves = [
-        Curve(
-            threads,
-            threads,
-            {"color": "0.6", "linestyle": ":", "linewidth": 0.9},
-            "as many times as threads",
-        )
-    ]
-    for number, curve in enumerate(drawn):
-        grids, bins = sizes[curve.dataset, curve.method]
-        look = style.numbered(number)
-        words = f"{curve.dataset}, {curve.method}, kappa {bins / grids:,.0f}"
-        ratios = [theory.predicted(count, grids, bins) for count in threads]
-        gid = style.identifier("speedup", curve.dataset, curve.method)
-        curves.append(
-            Curve(
-                threads,
-                ratios,
-                look | {"marker": "", "linestyle": "--"},
-                f"{words}: equation 29",
-                f"{gid}-predicted",
-            )
-        )
-        curves.append(speedup_curve(curve, look, f"{words}: measured", f"{gid}-ours"))
-    used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
-    title = "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up"
-    panel = Panel("", "threads", "speed-up", curves, dress=_log_both)
-    return Chart(title, [*theory.SPEEDUP_NOTES, style.machines(used)], [[panel]], 4.2)
-
-
-def _log_both(axes) -> None:
-    style.log_scale(axes, "x", 2)
-    style.log_scale(axes, "y", 2)
-    for axis in (axes.xaxis, axes.yaxis):
-        style.plain_ticks(axis)
+def _swept_builder(name: str, title: str, x_axis: str, columns) -> Builder:
+    make = partial(sweep, name, title, x_axis, columns)
+    return Builder(f"wu2016-{name}", make, wu2016.settings(name))
 
 
 FIGURES = {
     "fig2": Builder("wu2016-fig2", figure2, alone=True),
     "theorem1": Builder("wu2016-theorem1", theorem1),
     "speedup": Builder("wu2016-speedup", speedup, plan="fig6"),
-    "fig3": Builder("wu2016-fig3", figure3, wu2016.settings("fig3")),
-    "fig4": Builder("wu2016-fig4", figure4, wu2016.settings("fig4")),
+    "fig3": _swept_builder(
+        "fig3",
+        "Wu et al. 2016, Figure 3: random binning (rb) while sigma varies, R = 128",
+        "1/sigma of exp(-||x - y||$_1$ / sigma)",
+        _SWEPT,
+    ),
+    "fig4": _swept_builder(
+        "fig4",
+        "Wu et al. 2016, Figure 4: random binning (rb) while R varies, sigma fixed",
+        "grids R",
+        (*_SWEPT, _KAPPA),
+    ),
     "fig5": Builder("wu2016-fig5", figure5, wu2016.settings("fig5")),
     "fig6": Builder("wu2016-fig6", figure6),
 }

@@ -2,12 +2,11 @@
 Theorem 1 and equations 29 and 30 as tables.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rfx.data.registry import registry
 from rfx.papers.wu2016 import curves as wu2016
-from rfx.papers.wu2016 import theory
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
     DASH,
@@ -22,8 +21,9 @@ from rfx.reporting.cells import (
     short,
     words,
 )
+from rfx.reporting.measures import Row
 from rfx.reporting.printed import Printed, printed
-from rfx.reporting.seeds import LEGEND, Mean
+from rfx.reporting.seeds import LEGEND
 from rfx.reporting.tables import failures, machines
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}
@@ -34,30 +34,29 @@ _CURVES = (
 )
 _score = decimals(4)
 
-# name in wu2016.quantities -> heading, format
-_SWEPT = {
+# name in wu2016.QUANTITIES -> heading, format
+_SWEPT: dict[str, tuple[str, Callable[[float], str]]] = {
     "test": ("test", _score),
     "train": ("train", _score),
     "seconds": ("training, s", short),
     "bins": ("bins D", count),
     "kappa": ("kappa", short),
 }
-_TITLES = {title: method for method, title in wu2016.METHODS.items()}
-_TIMED = ("seconds", "speedup", "low", "high", "steps", "kappa", "runs")
-# the labels of a line of figure 6, of (curve, threads, point)
-_OF_THREADS: dict[str, Callable[[Any], Cell]] = {
-    "data set": lambda of: words(of[0].dataset),
-    "method": lambda of: words(of[0].method),
-    "threads": lambda of: number(of[1], count),
-}
-_COMPARED = {
+_COMPARED: dict[str, tuple[str, Callable[[float], str]]] = {
     "test": ("test", _score),
     "seconds": ("training, s", short),
     "memory": ("memory, MiB", count),
 }
+_TITLES = {title: method for method, title in wu2016.METHODS.items()}
+# the columns of a wu2016.Timed
+_TIMED: dict[str, Callable[[wu2016.Timed], Cell]] = {
+    "data set": lambda one: words(one.dataset),
+    "method": lambda one: words(one.method),
+    "threads": lambda one: number(one.threads, count),
+}
 
 
-def table1(rows) -> Table:
+def table1(rows: Sequence[Row]) -> Table:
     """The sizes of the data sets, counted in the training and test data, next to the
     printed ones.
     """
@@ -81,100 +80,88 @@ def table1(rows) -> Table:
         **{heading: cell(field) for field, heading in _PROPERTIES.items()},
         "rows in its files": lambda name: words(_files(name)),
     }
-    notes = [_PAIRS]
-    for name in names:
-        own = {field: cells[name, field] for field in _PROPERTIES}
-        notes += [
-            f"Mismatch: {name}: {_PROPERTIES[field]} is {count(of.value or 0)} in the data,"
-            f" {of.paper.text} in the paper."
-            for field, of in own.items()
-            if of.verdict == "differs" and isinstance(of.paper, Printed)
-        ]
-        notes += _drawn(name) if name in counted else []
-    return Table(
-        "wu2016-table1",
-        "Wu et al. 2016, Table 1: properties of the data sets",
-        [grid("", columns, names)],
-        [
-            *notes,
-            "A regression set has one class, as in the paper.",
-            (
-                "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
-                " report 38 fewer, 78,785."
-            ),
-            *failures([row for row in wu2016.of_figure(rows, "table1") if _known(row)]),
-            *machines(row for row in counted.values() if _known(row)),
-        ],
-        [
-            {
-                "table": "wu2016-table1",
-                "dataset": name,
-                "stands_for": wu2016.DATA[name] or None,
-                "field": field,
-                "ours": cell.value,
-                "paper": cell.paper,
-                "verdict": cell.verdict,
-            }
-            for (name, field), cell in cells.items()
-        ],
-        [cell for cell in cells.values() if cell.paper is not None],
-    )
+    known = [row for row in rows if row["dataset"] in wu2016.DATA]
+    notes = [
+        _PAIRS,
+        *(note for name in names for note in _mismatches(name, cells, counted)),
+        "A regression set has one class, as in the paper.",
+        (
+            "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
+            " report 38 fewer, 78,785."
+        ),
+        *failures(wu2016.of_figure(known, "table1")),
+        *machines(row for row in counted.values() if row["dataset"] in wu2016.DATA),
+    ]
+    tidy = [
+        {
+            "table": "wu2016-table1",
+            "dataset": name,
+            "stands_for": wu2016.DATA[name] or None,
+            "field": field,
+            "ours": cell.value,
+            "paper": cell.paper,
+            "verdict": cell.verdict,
+        }
+        for (name, field), cell in cells.items()
+    ]
+    compared = [cell for cell in cells.values() if cell.paper is not None]
+    title = "Wu et al. 2016, Table 1: properties of the data sets"
+    return Table("wu2016-table1", title, [grid("", columns, names)], notes, tidy, compared)
 
 
-def _known(row) -> bool:
-    return row["dataset"] in wu2016.DATA
+def _mismatches(name: str, cells: Mapping, counted: Mapping) -> list[str]:
+    """The notes on counts that differ from the printed ones, and on how the split draws rows from
+    the files, if the paper does not specify its rows.
+    """
+    notes = [
+        f"Mismatch: {name}: {heading} is {count(cell.value or 0)} in the data, {cell.paper.text} in"
+        " the paper."
+        for field, heading in _PROPERTIES.items()
+        if (cell := cells[name, field]).verdict == "differs" and isinstance(cell.paper, Printed)
+    ]
+    info = registry.get(name)
+    split = info.splits["wu2016"]
+    there = sum(info.file(role).rows for role in split.train)
+    if name in counted and split.pool:
+        notes.append(
+            f"{name}: which rows are for training is not said; the file is cut by rfx's own seed."
+        )
+    elif name in counted and split.n_train and split.n_train < there:
+        notes.append(
+            f"{name}: {count(split.n_train)} of the training file's {count(there)} rows are drawn"
+            " by rfx's own seed; which ones the paper took is not said."
+        )
+    return notes
 
 
-def _counted(row, field, paper) -> Cell:
+def _counted(row: Row | None, field: str, paper: Printed | None) -> Cell:
     """Our count next to the paper's, with a verdict that the text does not mark."""
-    ours = row and row[field] if field in ("n_train", "n_test", "n_inputs") else None
+    ours: int | None = row.get(field) if row else None
     if row and field == "n_classes":
         ours = max(1, row["params"].get("n_classes") or 0)
     verdict = None if None in (ours, paper) else "equal" if ours == paper else "differs"
     return number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False)
 
 
-def _files(name) -> str:
+def _files(name: str) -> str:
     return ", ".join(f"{entry.role} {count(entry.rows)}" for entry in registry.get(name).files)
 
 
-def _drawn(name) -> list[str]:
-    """How the split draws rows from the files, if the paper does not specify its rows."""
-    info = registry.get(name)
-    split = info.splits["wu2016"]
-    if split.pool:
-        return [
-            f"{name}: which rows are for training is not said; the file is cut by rfx's own seed."
-        ]
-    there = sum(info.file(role).rows for role in split.train)
-    if split.n_train and split.n_train < there:
-        drawn = (
-            f"{count(split.n_train)} of the training file's {count(there)} rows are drawn by rfx's"
-            " own seed"
-        )
-        return [f"{name}: {drawn}; which ones the paper took is not said."]
-    return []
-
-
-def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
+def _swept(figure: str, title: str, axis: str, axis_heading: str, write_axis) -> Builder:
     """The table of figure 3 or 4: one section per data set, one line per place on the axis."""
 
-    def section(curve, cells) -> Section:
-        cell = lambda name: lambda place: cells[curve.dataset, place, name]
+    def section(curve: wu2016.Curve) -> Section:
+        cell = lambda name, write: lambda place: _pair(curve, place, name, write)
         gammas = "" if axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
-        return grid(
-            f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})",
-            {
-                axis_heading: lambda place: number(place, write_axis),
-                **{heading: cell(name) for name, (heading, _) in _SWEPT.items()},
-            },
-            curve.places,
-            dataset=curve.dataset,
-            methods=dict.fromkeys(range(1, len(_SWEPT) + 1), "rb"),
-        )
+        columns = {axis_heading: lambda place: number(place, write_axis)} | {
+            heading: cell(name, write) for name, (heading, write) in _SWEPT.items()
+        }
+        heading = f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})"
+        methods = dict.fromkeys(range(1, len(columns)), "rb")
+        return grid(heading, columns, curve.places, dataset=curve.dataset, methods=methods)
 
-    def make(rows, setting) -> Table:
-        swept = wu2016.sweep(rows, figure, setting)
+    def make(rows: Sequence[Row], setting: str) -> Table:
+        swept = wu2016.compared(rows, figure, setting)
         cells = {
             (curve.dataset, place, name): _pair(curve, place, name, write)
             for curve in swept
@@ -182,45 +169,53 @@ def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
             for name, (_, write) in _SWEPT.items()
         }
         tidy = [
-            {
-                "table": f"wu2016-{figure}",
-                "setting": setting,
-                "dataset": dataset,
-                "method": "rb",
-                axis: place,
-            }
-            | _fields(name, cell)
+            {"dataset": dataset, "method": "rb", axis: place} | _fields(name, cell)
             for (dataset, place, name), cell in cells.items()
         ]
-        sections = [section(curve, cells) for curve in _shown(swept)]
-        made = Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, [], tidy)
-        return _finished(made, figure, setting, rows, cells.values())
+        sections = [section(curve) for curve in _shown(swept)]
+        return _table(figure, title, setting, rows, sections, tidy, cells.values())
 
-    return Builder(
-        f"wu2016-{figure}",
-        make,
-        wu2016.settings(figure),
-        unrun=lambda: make([], next(iter(wu2016.SETTINGS))).compared,
-    )
+    first = next(iter(wu2016.SETTINGS))
+    unrun = lambda: make([], first).compared
+    return Builder(f"wu2016-{figure}", make, wu2016.settings(figure), unrun=unrun)
 
 
-def _shown(found):
+def _shown(curves: Sequence[wu2016.Curve]) -> list[wu2016.Curve]:
     """The curves of data sets for which we have rows; if there are no rows at all, the authors'
     curves of all data sets.
     """
-    ours = {curve.dataset for curve in found if curve.ours}
-    return [curve for curve in found if not ours or curve.dataset in ours]
+    ours = {curve.dataset for curve in curves if curve.ours}
+    return [curve for curve in curves if not ours or curve.dataset in ours]
 
 
-def _gammas(curve) -> str:
+def _gammas(curve: wu2016.Curve) -> str:
     """Ours / the authors' if they differ."""
-    ours = [gamma for point in curve.ours.values() for gamma in point["gammas"]]
-    authors = [point["gamma"] for point in curve.authors.values()]
-    texts = [wu2016.span(found) if found else DASH for found in (ours, authors)]
-    return texts[0] if texts[0] == texts[1] else " / ".join(texts)
+    ours = [end for mean in curve.means("gamma").values() for end in (mean.low, mean.high)]
+    both = (ours, curve.series("authors", "gamma").values())
+    return " / ".join(
+        dict.fromkeys(wu2016.span(gammas, "{:.3g}".format) or DASH for gammas in both)
+    )
 
 
-def _fields(name, cell) -> dict:
+def _pair(curve: wu2016.Curve, place: float, name: str, write: Callable[[float], str]) -> Cell:
+    """Ours next to the authors' at one place: performance with its noise over the seeds, and test
+    performance with a verdict.
+    """
+    authors = curve.authors.get(place, {}).get(name)
+    return Cell(
+        curve.ours.get(place, {}).get(name),
+        write,
+        "deviation" if name in ("test", "train") else "",
+        # written with as many digits as ours
+        None if authors is None else float(authors),
+        pair=True,
+        verdict=curve.judged(place, name),
+        converged=curve.converged(place),
+        marked=name == "test",
+    )
+
+
+def _fields(name: str, cell: Cell) -> dict[str, Any]:
     """A cell as entries of CSV and JSON."""
     return {
         "field": name,
@@ -231,28 +226,41 @@ def _fields(name, cell) -> dict:
     }
 
 
-def figure5(rows, setting) -> Table:
+def figure5(rows: Sequence[Row], setting: str) -> Table:
     """Test performance, training time and memory of all methods over R, and the cost of a given
     test performance for each.
     """
-    found = wu2016.comparison(rows, setting)
-    shown = [curve.dataset for curve in _shown(found)]
-    by_data = {
-        dataset: {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS}
-        | {curve.method: curve for curve in found if curve.dataset == dataset}
-        for dataset in dict.fromkeys(curve.dataset for curve in found)
-    }
-    sections, cells, compared = [], [], []
-    for dataset, own in by_data.items():
-        section, known = _compared(dataset, own)
-        compared += [cell for cell, _ in known]
-        made = [(section, [line for _, line in known])]
-        wanted = wu2016.target(own["rb"])
+    found = wu2016.compared(rows, "fig5", setting)
+    shown = {curve.dataset for curve in _shown(found)}
+    sections: list[Section] = []
+    tidy: list[dict[str, Any]] = []
+    compared: list[Cell] = []
+    for dataset in dict.fromkeys(curve.dataset for curve in found):
+        curves = {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS} | {
+            curve.method: curve for curve in found if curve.dataset == dataset
+        }
+        # the exact kernel, at 0, uses every row: it comes last
+        places = {place for curve in curves.values() for place in curve.places if place <= 1024}
+        cells = {
+            (place, name, method): _pair(curve, place, name, write)
+            for place in sorted(places, key=lambda place: (place == 0, place))
+            for name, (_, write) in _COMPARED.items()
+            for method, curve in curves.items()
+        }
+        known = {of: cell for of, cell in cells.items() if of[0] in curves[of[2]].places}
+        compared += known.values()
+        tidy += [
+            {"dataset": dataset, "method": method, "n_features": place or None}
+            | _fields(name, cell)
+            for (place, name, method), cell in known.items()
+        ]
+        wanted = wu2016.target(curves["rb"])
+        if dataset in shown:
+            sections.append(_all_methods(dataset, cells))
         if dataset in shown and wanted is not None:
-            made.append(_reached(dataset, own, wanted))
-        sections += [section for section, _ in made] if dataset in shown else []
-        of = {"table": "wu2016-fig5", "setting": setting, "dataset": dataset}
-        cells += [of | line for _, lines in made for line in lines]
+            section, lines = _reached(dataset, curves, wanted)
+            sections.append(section)
+            tidy += lines
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
     notes = [
         (
@@ -261,112 +269,125 @@ def figure5(rows, setting) -> Table:
         ),
         f"Memory: {wu2016.MEMORY}",
     ]
-    made_table = Table("wu2016-fig5", f"{title}; setting: {setting}", sections, notes, cells)
-    return _finished(made_table, "fig5", setting, rows, compared)
+    return _table("fig5", title, setting, rows, sections, tidy, compared, notes)
 
 
-def _compared(dataset, own) -> tuple[Section, list[tuple[Cell, dict]]]:
-    """The section of one data set of figure 5; and for each existing point its cells and their
-    values for CSV and JSON.
-    """
-    # the exact kernel, at 0, uses every row: it comes last
-    places = {place for curve in own.values() for place in curve.places if place <= 1024}
-    cells = {
-        (place, name): {method: _pair(curve, place, name, write) for method, curve in own.items()}
-        for place in sorted(places, key=lambda place: (place == 0, place))
-        for name, (_, write) in _COMPARED.items()
-    }
-    cell_of = lambda method: lambda of: cells[of][method]
+def _all_methods(dataset: str, cells: Mapping[tuple, Cell]) -> Section:
+    """The section of one data set of figure 5."""
+    cell_of = lambda method: lambda of: cells[*of, method]
     columns = {
-        "R": lambda of: words(("all" if of[0] == 0 else count(of[0])) if of[1] == "test" else ""),
+        "R": lambda of: words("" if of[1] != "test" else "all" if of[0] == 0 else count(of[0])),
         "": lambda of: words(_COMPARED[of[1]][0]),
-        **{title: cell_of(method) for method, title in wu2016.METHODS.items()},
+        **{title: cell_of(method) for title, method in _TITLES.items()},
     }
     heading = f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})"
-    return grid(heading, columns, cells, 2, dataset=dataset, methods=_TITLES), [
-        (cell, {"method": method, "n_features": place or None} | _fields(name, cell))
-        for (place, name), line in cells.items()
-        for method, cell in line.items()
-        if place in own[method].places
-    ]
+    lines = dict.fromkeys(of[:2] for of in cells)
+    return grid(heading, columns, lines, 2, dataset=dataset, methods=_TITLES)
 
 
-def _reached(dataset, own, wanted) -> tuple[Section, list[dict]]:
+def _reached(
+    dataset: str, curves: Mapping[str, wu2016.Curve], wanted: float
+) -> tuple[Section, list[dict[str, Any]]]:
     """The section and cells of each method's cost to be as good as the authors' rb at R = 128."""
-    found = {
-        method: [wu2016.reach(curve, whose, wanted) for whose in ("ours", "authors")]
-        for method, curve in own.items()
+    writes = {"R": ("R", count)} | {name: _COMPARED[name] for name in ("seconds", "memory")}
+
+    def cost(curve: wu2016.Curve, whose: str, name: str) -> float | None:
+        place = wu2016.reach(curve, whose, wanted)
+        if place is None:
+            return None
+        return (place or None) if name == "R" else curve.series(whose, name).get(place)
+
+    cells = {
+        (name, method): number(
+            cost(curve, "ours", name),
+            write,
+            paper=None if (paper := cost(curve, "authors", name)) is None else float(paper),
+            pair=True,
+        )
+        for name, (_, write) in writes.items()
+        for method, curve in curves.items()
     }
-    writes = {
-        "R": ("R", count),
-        "seconds": ("training, s", short),
-        "memory": ("memory, MiB", count),
+    cell_of = lambda method: lambda name: cells[name, method]
+    columns = {"": lambda name: words(writes[name][0])} | {
+        title: cell_of(method) for title, method in _TITLES.items()
     }
-    costs = {
-        (name, method): [
-            None if at is None else at[0] or None if name == "R" else at[1].get(name) for at in both
-        ]
-        for name in writes
-        for method, both in found.items()
-    }
-    lines = [
-        [
-            words(heading),
-            *(
-                number(
-                    costs[name, method][0], write, paper=_plain(costs[name, method][1]), pair=True
-                )
-                for method in found
-            ),
-        ]
-        for name, (heading, write) in writes.items()
-    ]
     title = (
         f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R"
         " = 128"
     )
-    columns = ["", *wu2016.METHODS.values()]
-    return Section(title, columns, lines, dataset=dataset, methods=_TITLES), [
-        {
-            "method": method,
-            "n_features": None,
-            "field": f"{name} to reach {wanted:g}",
-            "ours": ours,
-            "paper": authors,
-        }
-        for (name, method), (ours, authors) in costs.items()
+    return grid(title, columns, writes, dataset=dataset, methods=_TITLES), [
+        {"dataset": dataset, "method": method, "n_features": None}
+        | {"field": f"{name} to reach {wanted:g}", "ours": cell.value, "paper": cell.paper}
+        for (name, method), cell in cells.items()
     ]
 
 
-def figure6(rows) -> Table:
+def _table(
+    figure: str,
+    title: str,
+    setting: str,
+    rows: Sequence[Row],
+    sections: list[Section],
+    tidy: list[dict[str, Any]],
+    compared: Iterable[Cell],
+    notes: Sequence[str] = (),
+) -> Table:
+    """A table of our numbers next to the authors' plot data, with the notes common to all."""
+    own = wu2016.of_figure(rows, figure, setting)
+    used = [row for row in own if row["status"] == "ok"]
+    runs = len({row["seed"] for row in used})
+    seeds = (
+        f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run."
+    )
+    lams = wu2016.lambdas(used, by_method=figure == "fig5")
+    all_notes = [
+        _CURVES,
+        f"Setting {setting}: {wu2016.SETTINGS[setting]}",
+        *notes,
+        *([seeds, LEGEND] if runs > 1 else []),
+        *([f"lambda: {lams}"] if used else []),
+        *(f"Differs from the paper: {text}" for text in wu2016.AUTHORS),
+        *failures(own),
+        *machines(own),
+    ]
+    name = f"wu2016-{figure}"
+    cells = [{"table": name, "setting": setting} | line for line in tidy]
+    printed_cells = [cell for cell in compared if cell.paper is not None]
+    return Table(name, f"{title}; setting: {setting}", sections, all_notes, cells, printed_cells)
+
+
+def figure6(rows: Sequence[Row]) -> Table:
     """Seconds and speed-up of parallel coordinate descent over threads."""
-    points = [
-        (curve, threads, point)
-        for curve in wu2016.speedups(rows)
-        for threads, point in sorted(curve.ours.items())
-    ]
-    columns = _OF_THREADS | {
-        "training, s": lambda of: number(
-            of[2]["seconds"], short, converged=bool(of[2]["converged"])
-        ),
-        "speed-up": lambda of: speedup_cell(of[2]),
-        "passes": lambda of: number(of[2]["steps"], count),
-        "kappa": lambda of: number(of[2]["kappa"], short),
-        "runs": lambda of: number(of[2]["runs"], count),
+    points = wu2016.timed(rows)
+    columns = _TIMED | {
+        "training, s": lambda one: number(one.seconds, short, converged=one.converged),
+        "speed-up": lambda one: Cell(one.speedup, decimals(2), "range"),
+        "passes": lambda one: number(one.steps, count),
+        "kappa": lambda one: number(one.kappa, short),
+        "runs": lambda one: number(one.runs, count),
     }
     cells = [
         {
             "table": "wu2016-fig6",
-            "dataset": curve.dataset,
-            "method": curve.method,
-            "threads": threads,
+            "dataset": one.dataset,
+            "method": one.method,
+            "threads": one.threads,
             "field": name,
-            "ours": point[name],
-            "converged": point["converged"],
+            "ours": ours,
+            "converged": one.converged,
         }
-        for curve, threads, point in points
-        for name in _TIMED
+        for one in points
+        for name, ours in {
+            "seconds": one.seconds,
+            "speedup": one.speedup and one.speedup.value,
+            "low": one.speedup and one.speedup.low,
+            "high": one.speedup and one.speedup.high,
+            "steps": one.steps,
+            "kappa": one.kappa,
+            "runs": one.runs,
+        }.items()
     ]
+    own = wu2016.of_figure(rows, "fig6")
     notes = [
         (
             "Medians over the seeds; speed-up: a seed's time with one thread over its time with"
@@ -374,7 +395,8 @@ def figure6(rows) -> Table:
         ),
         "Times are of the passes over the columns, to the same relative duality gap.",
         "The authors' speed-ups are in no file that we have.",
-        *_of_rows(wu2016.of_figure(rows, "fig6")),
+        *failures(own),
+        *machines(own),
     ]
     title = (
         "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over"
@@ -383,104 +405,74 @@ def figure6(rows) -> Table:
     return Table("wu2016-fig6", title, [grid("", columns, points, 3)], notes, cells)
 
 
-def _of_rows(rows) -> list[str]:
-    """The notes on failed runs and on the machines of the others."""
-    return failures(rows) + machines([row for row in rows if row["status"] == "ok"])
-
-
-def speedup_cell(point) -> Cell:
-    """The median speed-up over the seeds, with its range."""
-    if not point["speedup"]:
-        return Cell()
-    return Cell(
-        Mean(point["speedup"], None, point["runs"], point["low"], point["high"]),
-        decimals(2),
-        "range",
-    )
-
-
-def _plain(value: float | None) -> float | None:
-    """A number from the authors' plot data, written with as many digits as ours."""
-    return None if value is None else float(value)
-
-
-def _pair(curve: wu2016.Curve, place: float, name: str, write) -> Cell:
-    """Ours next to the authors' at one place: performance with its noise over the seeds, and test
-    performance with a verdict.
+def speedup(rows: Sequence[Row]) -> Table:
+    """Each data set and method of Figure 6: predicted and measured speed-up by threads, and the
+    prediction of equation 30 with kappa + 1 threads.
     """
-    ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
-    return Cell(
-        ours.get("means", {}).get(name),
-        write,
-        "deviation" if name in ("test", "train") else "",
-        _plain(authors.get(name)),
-        pair=True,
-        verdict=wu2016.judged(curve.dataset, name, ours, authors),
-        converged=ours.get("converged"),
-        marked=name == "test",
-    )
-
-
-def _finished(made: Table, figure, setting, rows, compared) -> Table:
-    """A table of our numbers next to the authors' plot data, with its notes and the
-    compared cells.
-    """
-    own = wu2016.of_figure(rows, figure, setting)
-    used = [row for row in own if row["status"] == "ok"]
-    runs = len({row["seed"] for row in used})
-    seeds = (
-        [
-            (
-                f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a"
-                " single run."
-            ),
-            LEGEND,
-        ]
-        if runs > 1
-        else []
-    )
-    made.notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *made.notes]
-    made.notes += [
-        *seeds,
-        *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else []),
+    points = wu2016.timed(rows)
+    predicted = lambda one: wu2016.predicted(one.threads, one.grids, one.bins)
+    columns = {
+        "data set": _TIMED["data set"],
+        "method": _TIMED["method"],
+        "R": lambda one: number(one.grids, count),
+        "D": lambda one: number(round(one.bins), count),
+        "kappa": lambda one: number(one.bins / one.grids, short),
+        "threads": _TIMED["threads"],
+        "equation 29": lambda one: number(predicted(one), decimals(2)),
+        "measured": lambda one: Cell(one.speedup, decimals(2), "range"),
+        "equation 30": lambda one: number(wu2016.limit(1.0, one.bins / one.grids), short),
+    }
+    cells = [
+        {
+            "table": "wu2016-speedup",
+            "dataset": one.dataset,
+            "method": one.method,
+            "threads": one.threads,
+            "kappa": one.bins / one.grids,
+            "predicted": predicted(one),
+            "ours": one.speedup and one.speedup.value,
+        }
+        for one in points
     ]
-    made.notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]
-    made.notes += failures(own) + machines(used)
-    made.compared = [cell for cell in compared if cell.paper is not None]
-    return made
+    title = (
+        "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
+        " coordinate descent"
+    )
+    own = wu2016.of_figure(rows, "fig6")
+    notes = [*wu2016.SPEEDUP_NOTES, *failures(own), *machines(own)]
+    return Table("wu2016-speedup", title, [grid("", columns, points, 2)], notes, cells)
 
 
-def theorem1(rows) -> Table:
+def theorem1(rows: Sequence[Row]) -> Table:
     """A section for each data set, penalty and gamma: R, kappa R, the distance above the limit, the
     bound's last term, and the bound.
     """
-    found = theory.cases(rows)
-    labels: dict[str, Callable[[Any], Cell]] = {
+    found = wu2016.cases(rows)
+    labels: dict[str, Callable[[wu2016.Case], Cell]] = {
         "data set": lambda case: words(case.dataset),
         "penalty": lambda case: words(case.penalty),
         "1/sigma": lambda case: number(case.gamma, general),
     }
     summary = labels | {
-        "kappa": lambda case: number(case.kappa, short),
-        "slope": lambda case: number(case.slope(), decimals(2)),
+        "kappa": lambda case: number(case.reference.kappa, short),
+        "slope": lambda case: number(case.slope, decimals(2)),
         "||w*||": lambda case: number(case.reference.norm, "{:.3g}".format),
         "F(0)": lambda case: number(case.reference.zero, decimals(4)),
         "F(w*)": lambda case: number(case.reference.value, decimals(4)),
-        "limit": lambda case: number(
-            case.excess.limit if case.penalty == "L1" else case.reference.objective, decimals(4)
-        ),
+        "limit": lambda case: number(case.limit, decimals(4)),
         "c": lambda case: number(case.wasted, count),
     }
-    points = [(case, size, above) for case in found for size, above, _ in zip(*case.points())]
+    # case, R, the distance above the limit
+    points = [(case, size, mean.value) for case in found for size, mean in case.above.items()]
     columns = {name: lambda of, cell=cell: cell(of[0]) for name, cell in labels.items()} | {
         "R": lambda of: number(of[1], count),
-        "kappa R": lambda of: number(of[0].kappa * of[1], short),
-        "objective": lambda of: number(of[0].objective(of[1]), decimals(5)),
+        "kappa R": lambda of: number(of[0].reference.kappa * of[1], short),
+        "objective": lambda of: number(of[0].limit + of[2], decimals(5)),
         "above the limit": lambda of: number(of[2], decimals(5)),
         "x kappa R / (beta ||w*||^2)": lambda of: number(
-            of[2] / of[0].scale * of[0].kappa * of[1], "{:.3g}".format
+            of[2] / of[0].reference.scale * of[0].reference.kappa * of[1], "{:.3g}".format
         ),
-        "bound": lambda of: bound_cell(of[0].bound(of[1]), of[0].reference.zero),
+        "bound": lambda of: of[0].bound_cell(of[1]),
     }
     cells = [
         {
@@ -489,81 +481,31 @@ def theorem1(rows) -> Table:
             "penalty": case.penalty,
             "gamma": case.gamma,
             "n_grids": size,
-            "kappa": case.kappa,
-            "objective": case.objective(size),
+            "kappa": case.reference.kappa,
+            "objective": case.limit + above,
             "above": above,
-            "bound": None if case.bound(size) == float("inf") else case.bound(size),
-            "slope": case.slope(),
-            "scale": case.scale,
+            "bound": case.bound_cell(size).value,
+            "slope": case.slope,
+            "scale": case.reference.scale,
         }
         for case, size, above in points
     ]
+    own = [row for row in rows if row["params"].get("label") == wu2016.THEOREM1]
     notes = [
-        *theory.NOTES,
+        *wu2016.THEOREM_NOTES,
         (
             "Objectives are divided by the number of rows. The theorem promises a last but one"
             " column below 2 as long as F is above F(w*); vacuous: a bound above F(0)."
         ),
-        *_of_rows([row for row in rows if row["params"].get("label") == theory.LABEL]),
+        *failures(own),
+        *machines(own),
     ]
-    return Table(
-        "wu2016-theorem1",
-        "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
-        [
-            grid("slopes against R, and what the bound is made of", summary, found, 3),
-            grid("all R", columns, points, 4),
-        ],
-        notes,
-        cells,
-    )
-
-
-def bound_cell(bound: float | None, zero: float) -> Cell:
-    """A bound, which is vacuous if it is at least the objective of zero weights."""
-    if bound == float("inf"):
-        return words("infinite")
-    return number(bound, short, note=", vacuous" if bound is not None and bound >= zero else "")
-
-
-def speedup(rows) -> Table:
-    """Each data set and method of Figure 6: predicted and measured speed-up by threads, and the
-    prediction of equation 30 with kappa + 1 threads.
-    """
-    sizes = theory.sizes(rows)
-    points = [
-        (curve, threads, point, *sizes[curve.dataset, curve.method])
-        for curve in wu2016.speedups(rows)
-        if (curve.dataset, curve.method) in sizes
-        for threads, point in sorted(curve.ours.items())
+    title = "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R"
+    sections = [
+        grid("slopes against R, and what the bound is made of", summary, found, 3),
+        grid("all R", columns, points, 4),
     ]
-    columns = {
-        **dict(list(_OF_THREADS.items())[:2]),
-        "R": lambda of: number(of[3], count),
-        "D": lambda of: number(round(of[4]), count),
-        "kappa": lambda of: number(of[4] / of[3], short),
-        "threads": _OF_THREADS["threads"],
-        "equation 29": lambda of: number(theory.predicted(of[1], of[3], of[4]), decimals(2)),
-        "measured": lambda of: speedup_cell(of[2]),
-        "equation 30": lambda of: number(theory.limit(1.0, of[4] / of[3]), short),
-    }
-    cells = [
-        {
-            "table": "wu2016-speedup",
-            "dataset": curve.dataset,
-            "method": curve.method,
-            "threads": threads,
-            "kappa": bins / grids,
-            "predicted": theory.predicted(threads, grids, bins),
-            "ours": point["speedup"],
-        }
-        for curve, threads, point, grids, bins in points
-    ]
-    title = (
-        "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
-        " coordinate descent"
-    )
-    notes = [*theory.SPEEDUP_NOTES, *_of_rows(wu2016.of_figure(rows, "fig6"))]
-    return Table("wu2016-speedup", title, [grid("", columns, points, 2)], notes, cells)
+    return Table("wu2016-theorem1", title, sections, notes, cells)
 
 
 TABLES = {

@@ -1,117 +1,118 @@
 """The claims of Yen et al. (2014) about sparse random features."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rfx.papers.yen2014 import figure1, theory
+from rfx.papers.yen2014 import curves as yen
 from rfx.papers.yen2014.tables import OURS, TABLE1, TABLE2
 from rfx.records.result import seconds_train
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Limits, Measure, Row, exponent
+from rfx.reporting.measures import Effects, Limits, Measure, Row, exponent, measure
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _FIGURE1 = _COROLLARY1 = "ours: lambda is not printed"
 
 
+# generated rows have no errors of interest, and 20,000 rows of covtype are covtype
+_DATA = [
+    (data.name, table)
+    for table in (TABLE1, TABLE2)
+    for data in table.data
+    if not data.generated and data.name != "covtype-20k"
+]
+
+
+@measure
 def _beside(
+    table: "DataFrame",
     field: Callable[[Row], float | None],
     first: str,
     second: str,
     setting: str,
     difference: bool = False,
-) -> Measure:
+) -> Effects:
     """The ratio or difference of a quantity of two methods in the cells of Tables 1 and 2, of each
     seed. A method with a single seed is compared with every seed of the other.
     """
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        found: dict[str, list[float]] = {}
-        for data in (*TABLE1.data, *TABLE2.data):
-            # generated rows have no errors of interest, and 20,000 rows of covtype are covtype
-            if data.generated or data.name == "covtype-20k":
-                continue
-            own = [row for row in rows if row["dataset"] == data.name]
-            picked = (TABLE2 if data in TABLE2.data else TABLE1).pick(own, setting)
-            for kernel in ("gaussian", "laplacian", "perceptron"):
-                line = kernel if (kernel, second) in picked else OURS
-                sides = [
-                    {row["seed"]: field(row) for row in picked.get((line, method), ())}
-                    for method in (first, second)
-                ]
-                pairs = [
-                    (ours, sides[1].get(seed) if len(sides[1]) > 1 else [*sides[1].values()][0])
-                    for seed, ours in sides[0].items()
-                    if sides[1]
-                ]
-                found[f"{data.name} {kernel}"] = [
-                    ours - theirs if difference else ours / theirs
-                    for ours, theirs in pairs
-                    if ours is not None and theirs
-                ]
-        return found
-
-    return measure
-
-
-def _ends(curve: str) -> Measure:
-    """The last objective of a curve of Figure 1 over the kernel machine's line, of each seed, on
-    the paper's data sets; the other panels are parts of them.
-    """
-
-    def measure(rows: Sequence[Row]) -> Effects:
-        return {
-            name: [
-                end / line.bound(row["seed"])
-                for end, row in zip(curves[curve].ends(1), curves[curve].rows)
+    found: dict[str, list[float]] = {}
+    for name, printed in _DATA:
+        picked = printed.pick([row for row in table["row"] if row["dataset"] == name], setting)
+        for kernel in ("gaussian", "laplacian", "perceptron"):
+            line = kernel if (kernel, second) in picked else OURS
+            ours, theirs = (
+                {row["seed"]: field(row) for row in picked.get((line, method), ())}
+                for method in (first, second)
+            )
+            single = next(iter(theirs.values())) if len(theirs) == 1 else None
+            pairs = [(value, theirs.get(seed, single)) for seed, value in ours.items()]
+            found[f"{name} {kernel}"] = [
+                value - other if difference else value / other
+                for value, other in pairs
+                if value is not None and other
             ]
-            for name, (curves, line) in figure1.found(rows).items()
-            if name in figure1.AXES and curve in curves and line is not None
-        }
-
-    return measure
+    return found
 
 
-def _sooner(rows: Sequence[Row]) -> Effects:
+def _panels(table: "DataFrame", *needed: str) -> list[tuple[str, dict, yen.Line | None]]:
+    """The paper's data sets with these curves of Figure 1; the other panels are parts of them."""
+    return [
+        (name, curves, line)
+        for name, (curves, line) in yen.figure1(table["row"]).items()
+        if name in yen.AXES and curves.keys() >= set(needed)
+    ]
+
+
+@measure
+def _ends(table: "DataFrame", curve: str) -> Effects:
+    """The last objective of a curve of Figure 1 over the kernel machine's line, of each seed."""
+    return {
+        name: [run["objective"][-1] / line.bound(seed) for seed, run in curves[curve].runs.items()]
+        for name, curves, line in _panels(table, curve)
+        if line is not None
+    }
+
+
+@measure
+def _sooner(table: "DataFrame") -> Effects:
     """Seconds of boosting over those of Sparse-RF until its objective is that at which boosting
     ends, of each seed.
     """
     found: dict[str, list[float]] = {}
-    for name, (curves, _) in figure1.found(rows).items():
-        if name in figure1.AXES and {"sparse-rf", "boosting"} <= curves.keys():
-            runs = {
-                row["seed"]: run
-                for row, run in zip(curves["sparse-rf"].rows, curves["sparse-rf"].runs)
-            }
-            for row, (seconds, objectives, _) in zip(
-                curves["boosting"].rows, curves["boosting"].runs
-            ):
-                ours = runs.get(row["seed"])
-                if ours is not None and (below := ours[1] <= objectives[-1]).any():
-                    found.setdefault(name, []).append(seconds[-1] / ours[0][below][0])
+    for name, curves, _ in _panels(table, "sparse-rf", "boosting"):
+        for seed, run in curves["boosting"].runs.items():
+            ours = curves["sparse-rf"].runs.get(seed)
+            below = (
+                [] if ours is None else ours["seconds"][ours["objective"] <= run["objective"][-1]]
+            )
+            if len(below):
+                found.setdefault(name, []).append(run["seconds"][-1] / below[0])
     return found
 
 
-def _theory(effects: Callable[[theory.Case], Sequence[float] | Limits]) -> Measure:
+@measure
+def _theory(table: "DataFrame", effects: Callable[[yen.Case], Sequence[float] | Limits]) -> Effects:
     """Effects of each data set and kernel of the plan corollary1."""
-    return lambda rows: {f"{one.dataset} {one.kernel}": effects(one) for one in theory.cases(rows)}
+    return {f"{one.dataset} {one.kernel}": effects(one) for one in yen.cases(table["row"])}
 
 
-def _at_size(effect: Callable[[theory.Case, int, float], float], few: bool = False) -> Measure:
+def _at_size(effect: Callable[[yen.Case, int, float], float], few: bool = False) -> Measure:
     """An effect of a case, a number of features and the objective there, of each seed. The number
     is the smallest, or the largest of several seeds.
     """
 
-    def effects(one: theory.Case) -> list[float]:
-        values = one.excess.values
-        most = max(map(len, values.values()))
-        size = min(values) if few else max(size for size in values if len(values[size]) == most)
-        return [effect(one, size, objective) for objective in values[size]]
+    def effects(one: yen.Case) -> list[float]:
+        counts = one.excess.objectives.count()
+        size = counts.index[0] if few else counts.index[counts == counts.max()][-1]
+        return [effect(one, size, objective) for objective in one.excess.at(size)]
 
     return _theory(effects)
 
 
-def _difference(one: theory.Case) -> list[float]:
+def _difference(one: yen.Case) -> list[float]:
     """The exponent of Sparse-RF less that of RF, of each seed with both."""
-    ours, theirs = one.excess.slopes(), one.rf_slopes()
+    ours, theirs = one.excess.slopes(), one.rf_slopes
     return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
 
 
@@ -120,15 +121,14 @@ def _fewer(share: float) -> Measure:
     machine's, of each seed. A seed of RF that never is has its largest number.
     """
 
-    def effects(one: theory.Case) -> list[float] | Limits:
+    def effects(one: yen.Case) -> list[float] | Limits:
         if one.rf is None:
             return []
         ours = one.excess.within(one.reference.value, share)
         theirs = one.rf.within(one.reference.objective, share, below=False)
-        most = max(one.rf.values)
-        sizes = [(size, theirs[seed]) for seed, size in ours.items() if size and seed in theirs]
-        values = [(other or most) / size for size, other in sizes]
-        return values if all(other for _, other in sizes) else Limits(values, "or more")
+        pairs = [(size, theirs[seed]) for seed, size in ours.items() if size and seed in theirs]
+        values = [(other or one.rf.sizes[-1]) / size for size, other in pairs]
+        return values if all(other for _, other in pairs) else Limits(values, "or more")
 
     return _theory(effects)
 
@@ -137,28 +137,21 @@ def _in_both(
     name: str, where: str, says: str, effect: str, measure: Callable[[str], Measure], **more: Any
 ) -> list[Claim]:
     """A claim about Tables 1 and 2 by the paper's protocol, and the same with setting tuned."""
-    plans = more.pop("plan", "table1 table2")
+    tuned = f"The same with every setting by validation: {says[0].lower()}{says[1:]}"
     return [
         Claim(
-            name,
+            name + end,
             where,
-            says,
+            sentence,
             effect,
-            plans,
-            measure("paper"),
-            settings="printed: lambda of Sparse-RF on test rows; gamma is inferred",
-            **more,
-        ),
-        Claim(
-            f"{name}-tuned",
-            where,
-            f"The same with every setting by validation: {says[0].lower()}{says[1:]}",
-            effect,
-            plans,
-            measure("tuned"),
-            settings="held-out rows",
-            **more,
-        ),
+            measure=measure(setting),
+            settings=source,
+            **{"plan": "table1 table2"} | more,
+        )
+        for setting, end, sentence, source in (
+            ("paper", "", says, "printed: lambda of Sparse-RF on test rows; gamma is inferred"),
+            ("tuned", "-tuned", tuned, "held-out rows"),
+        )
     ]
 
 
@@ -225,13 +218,8 @@ CLAIMS = [
         "The cost of the kernel method grows at least quadratically with the number of rows.",
         "exponent of the number of rows in the training seconds, covtype and its first 20,000 rows",
         "table2",
-        exponent(
-            "seconds",
-            "n_train",
-            {"method": "kernel", "label": "paper", "dataset": ("covtype-20k", "covtype")},
-            ("kernel",),
-            places=2,
-        ),
+        exponent("seconds", "n_train", ("kernel",), places=2),
+        rows={"method": "kernel", "label": "paper", "dataset": ("covtype-20k", "covtype")},
         least=1.9,
         settings="printed; gamma is inferred",
         why="there is one run for each size, of up to half an hour: rfx run yen2014-table2-full",
@@ -242,9 +230,8 @@ CLAIMS = [
         "The model of Sparse-RF does not grow linearly with the number of rows.",
         "exponent of the number of rows in the number of non-zero weights",
         "growth",
-        exponent(
-            "model_size", "n_train", {"method": "sparse-rf", "label": "growth"}, ("method", "lam")
-        ),
+        exponent("model_size", "n_train", ("method", "lam")),
+        rows={"method": "sparse-rf", "label": "growth"},
         most=0.9,
         settings="ours",
     ),
@@ -254,12 +241,8 @@ CLAIMS = [
         "The model of Sparse-RF does not grow linearly with the number of features drawn.",
         "exponent of D in the number of non-zero weights",
         "corollary1",
-        exponent(
-            "model_size",
-            "n_features",
-            {"method": "sparse-rf", "label": "corollary1"},
-            ("dataset", "kernel"),
-        ),
+        exponent("model_size", "n_features", ("dataset", "kernel")),
+        rows={"method": "sparse-rf", "label": "corollary1"},
         most=0.9,
         settings=_COROLLARY1,
     ),
@@ -302,7 +285,7 @@ CLAIMS = [
         "Sparse-RF converges faster than approximate boosting.",
         "processor seconds of boosting over those of Sparse-RF, to the last objective of boosting",
         "figure1",
-        _sooner,
+        _sooner(),
         least=1.0,
         ratio=True,
         settings=_FIGURE1,
@@ -346,7 +329,7 @@ CLAIMS = [
         "The objective of RF approaches the kernel machine's at least like 1/sqrt(D).",
         "exponent of D in the distance of RF's objective from that of the exact kernel machine",
         "corollary1",
-        _theory(lambda one: list(one.rf_slopes().values())),
+        _theory(lambda one: list(one.rf_slopes.values())),
         most=-0.4,
         settings=_COROLLARY1,
     ),
@@ -383,7 +366,7 @@ CLAIMS = [
         "The bound limits the objective after D features (one over the effect is its slack).",
         "objective over the bound, at the largest D of several seeds",
         "corollary1",
-        _at_size(lambda one, size, objective: objective / one.reference.bound(size, one.curvature)),
+        _at_size(lambda one, size, objective: objective / one.reference.bound(size)),
         most=1.0,
         ratio=True,
         settings=_COROLLARY1,
@@ -395,9 +378,7 @@ CLAIMS = [
         "objective of zero weights over the bound, at the smallest D",
         "corollary1",
         _at_size(
-            lambda one, size, objective: (
-                one.reference.zero / one.reference.bound(size, one.curvature)
-            ),
+            lambda one, size, objective: one.reference.zero / one.reference.bound(size),
             few=True,
         ),
         most=1.0,

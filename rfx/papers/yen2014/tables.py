@@ -5,13 +5,12 @@ The additional sections of Tables 1 and 2 show the runs from which the setting `
 and the published programs. The plans label these rows `inference` and `published`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from rfx.papers.yen2014 import figure1 as yen
-from rfx.papers.yen2014 import theory
+from rfx.papers.yen2014 import curves as yen
 from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.builders import Builder
@@ -27,9 +26,9 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.printed import printed
+from rfx.reporting.measures import Row, width
 from rfx.reporting.seeds import mean, mean_of
-from rfx.reporting.tables import Comparison, DataRow, Field, failures, gamma, machines, memory_gb
+from rfx.reporting.tables import Comparison, DataRow, Field, failures, machines, memory_gb
 
 OURS = "perceptron, range"
 PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
@@ -47,25 +46,24 @@ class YenTable(Comparison):
 
     full: tuple[tuple[str, str, str], ...] = ()
 
-    def __call__(self, rows, setting=None):
-        table = super().__call__(rows, setting)
-        if table.cells[0]["setting"] == "paper":
-            known = [row for row in rows if row["dataset"] in {data.name for data in self.data}]
-            table.sections += inference(known, printed(self.package, self.table)) + published(known)
+    def make(self, rows, setting):
+        table = super().make(rows, setting)
+        if setting == "paper":
+            names = {data.name for data in self.data}
+            known = [row for row in rows if row["dataset"] in names]
+            table.sections += inference(known, self.book) + published(known)
         return table
 
     def line(self, row):
         return OURS if row["params"].get("features") == "range" else row["kernel"]
 
-    def notes(self, groups, rows, book, setting):
-        notes = super().notes(groups, rows, book, setting)
+    def notes(self, groups, rows, setting):
         there = {(row["dataset"], row["method"]) for group in groups for row in group}
-        later = [
+        return super().notes(groups, rows, setting) + [
             f"{dataset}, {self.methods[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
             for of, dataset, method in self.full
             if of == setting and (dataset, method) not in there
         ]
-        return notes + later
 
 
 def _fields(metric, heading, best):
@@ -178,30 +176,22 @@ TABLE2 = YenTable(
 )
 
 
-def _labelled(rows, label) -> list[Mapping]:
-    """The newest row of each successful run with that label."""
+def _labelled(rows: Iterable[Row], label: str) -> list[list[Row]]:
+    """The newest rows of successful runs with that label, in groups that differ in the seed."""
     good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == label]
-    return complete(
-        (row for group in seeds.variants(good) for row in group),
-        "kernel",
-        "solver",
-        "lam",
-        "metric",
-        "score",
-        "model_size",
-    )
+    needs = ("kernel", "solver", "lam", "metric", "score", "model_size")
+    return seeds.variants(complete(good, *needs))
 
 
-def inference(rows, book) -> list[Section]:
+def inference(rows: Iterable[Row], book: Mapping) -> list[Section]:
     """The values tried for settings that the paper does not print, with the resulting and the
     printed numbers; no section without such rows.
     """
-    beside = lambda row, name, field, write: number(
-        row[name],
-        write,
-        paper=book.get((row["dataset"], row["kernel"], row["method"], field)),
-        pair=True,
-    )
+
+    def beside(row: Row, name: str, field: str, write) -> Cell:
+        paper = book.get((row["dataset"], row["kernel"], row["method"], field))
+        return number(row[name], write, paper=paper, pair=True)
+
     columns = {
         "data set": lambda row: words(row["dataset"]),
         "kernel": lambda row: words(row["kernel"]),
@@ -210,50 +200,44 @@ def inference(rows, book) -> list[Section]:
         "score": lambda row: beside(row, "score", row["metric"], decimals(4)),
         "model size": lambda row: beside(row, "model_size", "model_size", count),
     }
-    order = lambda row: (
-        row["dataset"],
-        row["kernel"],
-        row["method"],
-        gamma(row) or 0,
-        row["lam"],
-    )
-    found = sorted(_labelled(rows, "inference"), key=order)
+    names = ("dataset", "kernel", "method")
+    order = lambda row: (*map(row.get, names), width(row) or 0, row["lam"])
+    found = [row for group in _labelled(rows, "inference") for row in group]
     title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
-    return [grid(title, columns, found, 4)] if found else []
+    return [grid(title, columns, sorted(found, key=order), 4)] if found else []
 
 
-def _tried(row) -> str:
+def _tried(row: Row) -> str:
     """The values that a run tried."""
-    width = gamma(row)
-    first = f"gamma {width:g}" if width else f"scale {row['params'].get('perceptron_scale')}"
+    gamma = width(row)
+    first = f"gamma {gamma:g}" if gamma else f"scale {row['params'].get('perceptron_scale')}"
     return first + (f", lambda {row['lam']:g}" if row["method"] == "sparse-rf" else "")
 
 
-def published(rows) -> list[Section]:
+def published(rows: Iterable[Row]) -> list[Section]:
     """rfx's solvers and the programs that the paper used, each pair on the same features or kernel;
     no section without such rows.
     """
-    of = lambda name: lambda group: mean([row[name] for row in group])
+
+    def cell(of, write, around="deviation", **more):
+        """The mean of a quantity over a group."""
+        return lambda group: Cell(mean(map(of, group)), write, around, **more)
+
     columns = {
         "data set": lambda group: words(group[0]["dataset"]),
         "method": lambda group: words(group[0]["method"]),
         "problem": lambda group: words(_problem(group[0])),
         "by": lambda group: words(PROGRAMS.get(group[0]["solver"], group[0]["solver"])),
         "seeds": lambda group: number(len(group), count),
-        "training, s": lambda group: Cell(
-            mean([seconds_train(row) for row in group]), short, "deviation"
+        "training, s": cell(seconds_train, short),
+        "memory, GB": cell(memory_gb, short, ""),
+        "objective": cell(itemgetter("objective"), "{:,.6g}".format),
+        "gap": lambda group: cell(_share, "{:.1e}".format, "")(group)._replace(
+            converged=all(row["converged"] for row in group)
         ),
-        "memory, GB": lambda group: Cell(mean([memory_gb(row) for row in group]), short),
-        "objective": lambda group: Cell(of("objective")(group), "{:,.6g}".format, "deviation"),
-        "gap": lambda group: Cell(
-            mean([_share(row) for row in group]),
-            "{:.1e}".format,
-            converged=all(row["converged"] for row in group),
-        ),
-        "model size": lambda group: Cell(of("model_size")(group), count, "deviation"),
-        "score": lambda group: Cell(of("score")(group), decimals(4), "deviation"),
+        "model size": cell(itemgetter("model_size"), count),
+        "score": cell(itemgetter("score"), decimals(4)),
     }
-    groups = seeds.variants(_labelled(rows, "published"))
     # by problem; rfx before the program that solves the same one
     order = lambda group: (
         group[0]["dataset"],
@@ -263,21 +247,22 @@ def published(rows) -> list[Section]:
         group[0]["lam"],
         group[0]["solver"] != "rfx",
     )
+    groups = sorted(_labelled(rows, "published"), key=order)
     title = (
         "The published programs beside rfx's solvers, on the same features or kernel. gap: over the"
         " objective. Means over the seeds"
     )
-    return [grid(title, columns, sorted(groups, key=order), 4)] if groups else []
+    return [grid(title, columns, groups, 4)] if groups else []
 
 
-def _problem(row) -> str:
+def _problem(row: Row) -> str:
     """Kernel, loss, lambda and features."""
     loss = (row["params"].get("loss") or "").replace("_", " ")
     size = f", D {count(row['n_features'])}" if row["n_features"] else ""
     return f"{row['kernel']}, {loss}, lambda {row['lam']:g}{size}"
 
 
-def _share(row) -> float | None:
+def _share(row: Row) -> float | None:
     """The gap over the objective."""
     known = row["objective"] and row["gap"] is not None
     return row["gap"] / row["objective"] if known else None
@@ -286,11 +271,11 @@ def _share(row) -> float | None:
 # ----------------------------------------------------------------------------------------- Figure 1
 
 
-def figure1(rows) -> Table:
+def figure1(rows: Sequence[Row]) -> Table:
     """A section for each data set: the kernel's line first, then Sparse-RF and boosting, as means
     over the seeds.
     """
-    found = yen.found(rows)
+    found = yen.figure1(rows)
     cell = lambda name, write: lambda one: Cell(one.get(name), write, "deviation")
     columns = {
         "method": lambda one: words(one["title"]),
@@ -301,16 +286,11 @@ def figure1(rows) -> Table:
         "seconds": cell("seconds", short),
         "seconds to the kernel's line": _to_line,
     }
-    lines = {name: _figure1(*own) for name, own in found.items()}
+    lines = {name: _figure1(*of) for name, of in found.items()}
     quantities = ("features", "objective", "error", "seconds", "seconds_to_line")
     cells = [
-        {
-            "table": "yen2014-figure1",
-            "dataset": name,
-            "method": one["method"],
-            "lam": one["lam"],
-            "seeds": one["seeds"],
-        }
+        {"table": "yen2014-figure1", "dataset": name}
+        | {item: one[item] for item in ("method", "lam", "seeds")}
         | {item: one[item] and one[item].value for item in quantities if item in one}
         | {f"{item}_sd": one[item] and one[item].sd for item in quantities if item in one}
         for name, own in lines.items()
@@ -340,41 +320,38 @@ def figure1(rows) -> Table:
     return Table("yen2014-figure1", title, sections, notes, cells)
 
 
-def _axes(name, curves) -> str:
+def _axes(name: str, curves: Mapping[str, yen.Curves]) -> str:
     """The title of a data set's section, with the paper's axes."""
-    title = f"{yen.DATA[name]}, N = {next(iter(curves.values())).n:,}"
-    if name not in yen.AXES:
-        return title
-    return "{}; the paper's axes: {} s, {}, {}".format(
-        title, *(f"{low:g} to {high:g}" for low, high in yen.AXES[name])
-    )
+    title = f"{yen.DATA[name]}, N = {next(iter(curves.values())).rows[0]['n_train']:,}"
+    ends = [f"{low:g} to {high:g}" for low, high in yen.AXES.get(name, ())]
+    return "{}; the paper's axes: {} s, {}, {}".format(title, *ends) if ends else title
 
 
-def _figure1(curves, line) -> list[dict]:
+def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[dict[str, Any]]:
     """The kernel's line and the curves of a data set: means over the seeds."""
-    found: list[dict] = []
-    if line is not None:
-        found.append(
+    kernel = (
+        []
+        if line is None
+        else [
             {
                 "title": "Kernel (dashed)",
                 "method": "kernel",
-                "lam": line.lam,
-                "seeds": len(line.seeds),
-                "objective": mean_of(line.bounds),
-                "error": mean_of(line.errors),
-                "seconds": mean_of(line.seconds),
+                "lam": line.rows[0]["lam"],
+                "seeds": len(line.rows),
+                "objective": mean_of([*line.bounds.values()]),
+                "error": mean_of([1 - row["score"] for row in line.rows]),
+                "seconds": mean_of([row["seconds_fit"] for row in line.rows]),
             }
-        )
-    return found + [
+        ]
+    )
+    return kernel + [
         {
             "title": yen.CURVES[key],
             "method": key,
-            "lam": runs.lam,
+            "lam": runs.rows[0]["lam"],
             "seeds": len(runs.rows),
             "features": mean_of([row["model_size"] for row in runs.rows]),
-            "objective": mean_of(runs.ends(1)),
-            "error": mean_of(runs.ends(2)),
-            "seconds": mean_of(runs.ends(0)),
+            **{name: mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")},
             "seconds_to_line": line and mean(runs.reached(line)),
             "lined": line is not None,
         }
@@ -382,7 +359,7 @@ def _figure1(curves, line) -> list[dict]:
     ]
 
 
-def _to_line(one) -> Cell:
+def _to_line(one: Mapping[str, Any]) -> Cell:
     """Seconds until the kernel's line is reached, and the number of seeds that reach it if not all
     do.
     """
@@ -396,11 +373,17 @@ def _to_line(one) -> Cell:
 # -------------------------------------------------------------------------------------- Corollary 1
 
 
-def corollary1(rows) -> Table:
+def corollary1(rows: Sequence[Row]) -> Table:
     """A section for each data set and kernel: D, the objective, its distance above its limit, and
     the bound; then the slope.
     """
-    found = theory.cases(rows)
+    found = yen.cases(rows)
+    points = {
+        f"{case.dataset}, {case.kernel}": [
+            (case, size, mean_of(case.excess.at(size))) for size in case.excess.sizes
+        ]
+        for case in found
+    }
     columns = {
         "D": lambda of: number(of[1], count),
         "F": lambda of: Cell(of[2], decimals(5), "deviation"),
@@ -409,15 +392,9 @@ def corollary1(rows) -> Table:
             if (above := of[2].value - of[0].excess.limit)
             else words("limit")
         ),
-        "bound on F": lambda of: _bound(of[0], of[1]),
+        "bound on F": lambda of: of[0].reference.cell(of[1]),
         "runs": lambda of: number(of[2].n, count),
-        "RF: P - P*": lambda of: Cell(of[0].rf_above(of[1]), decimals(5), "deviation"),
-    }
-    points = {
-        f"{case.dataset}, {case.kernel}": [
-            (case, size, mean_of(values)) for size, values in case.excess.values.items()
-        ]
-        for case in found
+        "RF: P - P*": lambda of: Cell(of[0].rf_above.get(of[1]), decimals(5), "deviation"),
     }
     cells = [
         {
@@ -425,55 +402,41 @@ def corollary1(rows) -> Table:
             "dataset": case.dataset,
             "kernel": case.kernel,
             "n_features": size,
-            "objective": own.value,
-            "sd": own.sd,
-            "excess": own.value - case.excess.limit,
-            "bound": _bound(case, size).value,
-            "runs": own.n,
+            "objective": mean.value,
+            "sd": mean.sd,
+            "excess": mean.value - case.excess.limit,
+            "bound": case.reference.cell(size).value,
+            "runs": mean.n,
             "slope": case.excess.slope,
             "rf_excess": rf and rf.value,
             "rf_sd": rf and rf.sd,
             "norm": case.reference.norm,
         }
-        for own_points in points.values()
-        for case, size, own in own_points
-        for rf in [case.rf_above(size)]
+        for of_case in points.values()
+        for case, size, mean in of_case
+        for rf in [case.rf_above.get(size)]
     ]
-    used = [row for row in rows if row["params"].get("label") == theory.LABEL]
-    notes = [
-        *theory.NOTES,
-        *(_summary(case) for case in found),
-        *failures(used),
-        *machines([row for row in used if row["status"] == "ok"]),
-    ]
+    used = [row for row in rows if row["params"].get("label") == yen.COROLLARY1]
+    notes = [*yen.COROLLARY_NOTES, *map(_summary, found), *failures(used), *machines(used)]
     title = (
         "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
     )
-    sections = [grid(name, columns, own) for name, own in points.items()]
+    sections = [grid(name, columns, of_case) for name, of_case in points.items()]
     return Table("yen2014-corollary1", title, sections, notes, cells)
 
 
-def _bound(case, size) -> Cell:
-    """The bound at D = size, and whether it is vacuous."""
-    bound = case.reference.bound(size, case.curvature)
-    vacuous = ", vacuous" if case.vacuous(size) else ""
-    return (
-        words(f"infinite{vacuous}") if bound == float("inf") else number(bound, short, note=vacuous)
-    )
-
-
-def _summary(case) -> str:
+def _summary(case: yen.Case) -> str:
     """The slope of a case, and what its bound is made of."""
     one, slope = case.reference, case.excess.slope
     return (
         f"{case.dataset}, {case.kernel}: slope {'not known' if slope is None else f'{slope:.2f}'};"
         f" F(0) {one.zero:.4f}, F* {one.value:.4f}, limit {case.excess.limit:.4f}; ||w*||"
-        f" {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the"
-        f" bound is below F(0) from D = {count(case.first_useful())} on."
+        f" {one.norm:.3g}, gamma {one.curvature:g}, c {count(one.wasted)}; the bound is below F(0)"
+        f" from D = {count(case.first_useful())} on."
     )
 
 
-TABLES = {table.table: table for table in (TABLE1, TABLE2)} | {
+TABLES = {table.table: table.builder for table in (TABLE1, TABLE2)} | {
     name: Builder(f"yen2014-{name}", make)
     for name, make in (("figure1", figure1), ("corollary1", corollary1))
 }

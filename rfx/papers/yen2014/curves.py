@@ -1,0 +1,241 @@
+"""Shared by the tables, figures and claims of Yen et al. (2014): our runs of Figure 1 with their
+curves, and the kernel's dashed line; for Corollary 1 the objectives of Sparse-RF and RF against D,
+and the bound on the objective of Sparse-RF.
+
+In Figure 1 all methods use one basis, perceptrons +-1, and objectives are divided by the number of
+training rows N. Seconds are processor seconds of all threads, which do not depend on the load of
+the machine. The paper's are from another machine.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfx.errors import DataError
+from rfx.parallel import cached
+from rfx.records.result import complete, having
+from rfx.reporting.builders import needed
+from rfx.reporting.measures import Row
+from rfx.reporting.seeds import Mean
+from rfx.reporting.suboptimality import Excess, Reference, exact_machines
+
+FIGURE1, COROLLARY1 = "figure1", "corollary1"
+DATA = {
+    "cod-rna": "Cod-RNA",
+    "ijcnn1": "IJCNN",
+    "ijcnn1-tr": "IJCNN, 35,000 rows",
+    "covtype": "Covtype",
+    "covtype-20k": "Covtype, 16,000 rows",
+}
+CURVES = {
+    "sparse-rf": "Sparse-RF",
+    "boosting": "Boosting",
+    "boosting-exact": "Boosting, exact thresholds",
+}
+# the paper's printed axes: seconds, objective, error
+AXES = {
+    "cod-rna": ((0, 2500), (0.1, 0.8), (0, 0.35)),
+    "ijcnn1": ((0, 25000), (0.05, 0.25), (0, 0.09)),
+    "covtype": ((0, 15000), (0.35, 0.65), (0.08, 0.22)),
+}
+# the square of the largest feature, B^2
+_LARGEST = {"perceptron": 1.0, "gaussian": 2.0}
+COROLLARY_NOTES = (
+    (
+        "F = lam ||w||_1 + mean loss, lam and objectives divided by the number of rows; F* is the"
+        " same of the exact kernel machine with ||w*||_2 for the L1 norm, which the bound 2 gamma"
+        " ||w*||^2 / D' is added to, D' = D - c, gamma the curvature of the loss times B^2."
+    ),
+    (
+        "The limit F(inf) is Sparse-RF at the largest D; slopes are of D up to a sixteenth of it."
+        " Nothing is promised below F*, but Sparse-RF gets there."
+    ),
+    "Where the bound is above F(0), the objective of zero weights, it says nothing: it is vacuous.",
+    (
+        "P is the objective of RF, with lam/2 ||w||^2 for the L1 norm, and P* that of the exact"
+        " kernel machine, which RF approaches as D grows."
+    ),
+)
+# number of points at which the curves of several seeds are compared
+POINTS = 60
+
+
+@dataclass(frozen=True)
+class Line:
+    """The exact kernel machine's rows, one for each seed, which draws its training rows; lam_l1:
+    lambda_N of the L1 problem.
+    """
+
+    rows: Sequence[Row]
+    lam_l1: float
+
+    @cached
+    def bounds(self) -> dict[int, float]:
+        """(lambda_N/N) ||w*||_2 + mean loss of each seed, the right-hand side of (22)."""
+        losses = {
+            row["seed"]: row["objective"] - 0.5 * row["lam"] * row["params"]["norm"] ** 2
+            for row in self.rows
+        }
+        return {
+            row["seed"]: (self.lam_l1 * row["params"]["norm"] + losses[row["seed"]])
+            / row["n_train"]
+            for row in self.rows
+        }
+
+    def bound(self, seed: int) -> float:
+        """The bound of this seed, or the mean over the seeds if it has none."""
+        return self.bounds.get(seed, float(np.mean([*self.bounds.values()])))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The runs of one curve on one data set: a row per seed, in the order of the seeds."""
+
+    rows: Sequence[Row]
+
+    @cached
+    def runs(self) -> dict[int, dict[str, np.ndarray]]:
+        """Seed -> seconds, objective / N and error of a run's steps, without the start, which
+        precedes any feature.
+        """
+        return {row["seed"]: _steps(row) for row in self.rows}
+
+    def ends(self, quantity: str) -> list[float]:
+        """The last value of every run."""
+        return [float(run[quantity][-1]) for run in self.runs.values()]
+
+    def reached(self, line: Line) -> list[float | None]:
+        """Seconds until each run's objective is at most the line's bound for its seed; None for a
+        run that never reaches it.
+        """
+        return [
+            next(iter(run["seconds"][run["objective"] <= line.bound(seed)].tolist()), None)
+            for seed, run in self.runs.items()
+        ]
+
+    def band(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds, and the values of all seeds there; a run that has ended keeps its last value."""
+        runs = self.runs.values()
+        first, last = (max(run["seconds"][place] for run in runs) for place in (0, -1))
+        at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
+        at[0], at[-1] = first, max(last, first)
+        places = [np.searchsorted(run["seconds"], at, side="right") - 1 for run in runs]
+        return at, np.array([run[quantity][place] for run, place in zip(runs, places)])
+
+
+def _steps(row: Row) -> dict[str, np.ndarray]:
+    steps = [
+        step
+        for step in row["trace"]
+        if step.get("features") and {"error", "objective", "seconds"} <= step.keys()
+    ]
+    if not steps:
+        raise DataError(
+            f"the run of {row['method']} on {row['dataset']} has no trace with errors; run the plan"
+            " yen2014-figure1"
+        )
+    return {
+        "seconds": np.array([step.get("cpu_seconds", step["seconds"]) for step in steps]),
+        "objective": np.array([step["objective"] for step in steps]) / row["n_train"],
+        "error": np.array([step["error"] for step in steps]),
+    }
+
+
+def curve_of(row: Row) -> str:
+    """The key of a row in CURVES."""
+    exact = row["method"] == "boosting" and row["params"].get("threshold") == "exact"
+    return "boosting-exact" if exact else row["method"]
+
+
+def panel_of(dataset: str, split: str | None) -> str:
+    """The key of a row or run in DATA. LIBSVM's own training rows of ijcnn1, used by Wu et al., are
+    fewer than those of Yen et al.
+    """
+    return "ijcnn1-tr" if (dataset, split) == ("ijcnn1", "wu2016") else dataset
+
+
+def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | None]]:
+    """Data set -> (its curves by their keys, the kernel's line), in the paper's order.
+
+    If a run was repeated, its last row counts. Of several lambdas, the last one run counts. Raises
+    DataError if no rows belong to the figure.
+    """
+    good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == FIGURE1]
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in complete(good, "lam", "n_train", "seed", "model_size"):
+        place = panel_of(row["dataset"], row["split"]), curve_of(row)
+        groups.setdefault(place, []).append(row)
+    panels = {}
+    for name in DATA:
+        curves = {key: Curves(_last(groups[name, key])) for key in CURVES if (name, key) in groups}
+        if curves:
+            first = next(iter(curves.values())).rows[0]
+            exact = having(groups.get((name, "kernel"), []), "params.norm", "objective", "score")
+            exact = _last([row for row in exact if row["n_train"] == first["n_train"]])
+            panels[name] = curves, Line(exact, first["lam"]) if exact else None
+    return needed(panels, "yen2014-figure1")
+
+
+def _last(rows: Sequence[Row]) -> list[Row]:
+    """The last row of each seed, of those with the lambda and the number of rows of the last."""
+    setting = lambda row: (row["lam"], row["n_train"])
+    last = {row["seed"]: row for row in rows if setting(row) == setting(rows[-1])}
+    return [last[seed] for seed in sorted(last)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set and kernel: the exact machine, and the objectives of Sparse-RF and of RF by D.
+
+    Attributes
+    ----------
+    reference : Reference
+    excess : Excess
+        The objectives of Sparse-RF, with their limit.
+    rf : Excess or None
+        The same for RF, whose limit is `reference.objective`. None without rows of two sizes.
+    """
+
+    dataset: str
+    kernel: str
+    reference: Reference
+    excess: Excess
+    rf: Excess | None
+
+    @property
+    def rf_above(self) -> dict[int, Mean]:
+        """D -> P - P* of RF, over the seeds."""
+        return {} if self.rf is None else self.rf.above(self.reference.objective)
+
+    @property
+    def rf_slopes(self) -> dict[Any, float]:
+        """Seed -> the exponent of D in |P - P*|."""
+        return {} if self.rf is None else self.rf.slopes(self.reference.objective)
+
+    def first_useful(self) -> int:
+        """The smallest D at which the bound is below F(0)."""
+        one = self.reference
+        return one.wasted + int(2 * one.scale / (one.zero - one.value)) + 1
+
+
+def cases(rows: Iterable[Row]) -> list[Case]:
+    """The data sets and kernels with a row of the exact machine and two sizes of sparse-rf.
+
+    Raises DataError if there is no such case.
+    """
+    found = []
+    same = lambda row: (row["dataset"], row["kernel"], row["lam"])
+    for exact, alike in exact_machines(rows, COROLLARY1, same):
+        ours, theirs = (
+            Excess.of(
+                [row for row in alike if row["method"] == method and row["n_features"]],
+                lambda row: row["n_features"],
+            )
+            for method in ("sparse-rf", "rf")
+        )
+        if ours and exact["kernel"] in _LARGEST:
+            reference = Reference.of(exact, _LARGEST[exact["kernel"]])
+            found.append(Case(exact["dataset"], exact["kernel"], reference, ours, theirs))
+    return needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")

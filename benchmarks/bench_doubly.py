@@ -260,7 +260,9 @@ class Doubly:
 
     def predict(self, X):
         rows = self.learned.inputs.transform(X)
-        return self.session.preprocessing().labels(self.session.learner.predict(rows)[:, 0])
+        session = self.session
+        values = session.method.predict(session.solver, rows)[:, 0]
+        return session.learned.preprocessing.labels(values)
 
 
 class Peer:
@@ -273,7 +275,7 @@ class Peer:
         from sklearn.linear_model import SGDClassifier
 
         self.name, self.classes = f"RBFSampler(1000) + SGDClassifier {words(options)}", np.unique(y)
-        self.transform, n_inputs = inputs.inputs.transform, inputs.n_prepared
+        self.transform, n_inputs = inputs.inputs.transform, inputs.sample.shape[1]
         # float32, like the rows: float64 takes three times as long
         rows = np.zeros((1, n_inputs), np.float32)
         self.sampler = RBFSampler(
@@ -310,7 +312,7 @@ def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
             for start in range(0, len(X), BATCH):
                 part = order[start : start + BATCH]
                 solver.step(X[part], Y[part], part)
-        return solver.expansion.coef
+        return solver.expansion.coefficients.predicting
 
     if not np.array_equal(run(True, 2), run(False, 2)):
         raise SystemExit("stored features differ from recomputed ones")

@@ -242,7 +242,8 @@ class MethodEstimator(Estimator):
         X, trainer = self._encode(task, X, y), self._create(task)
         with in_python():
             if self.method.incremental:
-                self.session_, trained = trainer.train(X, y, sample_weight)
+                self.session_ = trainer.session()
+                trained = self.session_.fit(X, y, sample_weight)
             else:
                 trained = trainer.fit(X, y, sample_weight)
         if not trained.info["converged"]:

@@ -162,7 +162,7 @@ class Method(Declared):
     incremental: ClassVar[bool] = False
     several_targets: ClassVar[bool] = False
     distributed: ClassVar[bool] = False
-    # its trainer; None for `rfx.fitting.training.Trainer`
+    # the trainer of auto; None for `rfx.fitting.training.Trainer`
     trainer_class: ClassVar[Any] = None
 
     # Options of every method.

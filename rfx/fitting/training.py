@@ -5,24 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path as File
 from typing import Any
 
 import numpy as np
 
 from rfx import parallel
 from rfx.data import guess_task
+from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms.scaling import Scaler, as_floats
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, memory, targets, weights
 from rfx.fitting.cache import Cache
+from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Curve, Problem, Progress
 from rfx.fitting.selection import Choice, choose
+from rfx.fitting.session import Session
+from rfx.fitting.streaming import StreamMethod
 from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.
@@ -41,11 +46,14 @@ class Trainer:
         How the rows were read from a table, and the spelling of labels; stored in the pipeline.
     classes : array, (n_classes,), or None
         All labels, ascending, if the rows may lack some.
+    keeper : Keeper or None
+        Where to write checkpoints, and whether to resume from one.
     """
 
     method: Method
     schema: Schema | None = None
     classes: np.ndarray | None = None
+    keeper: Keeper | None = None
 
     @classmethod
     def of(cls, kind: type[Method], given: dict[str, Any]) -> Trainer:
@@ -69,6 +77,40 @@ class Trainer:
         """The same method with other values for some options."""
         return replace(self, method=self.method.updated(**changes))
 
+    def keep(self, path: Any, every: int | None = None, resume: bool = False) -> Trainer:
+        """The trainer that writes a checkpoint to `path` after this many steps and at the end.
+
+        resume: start from the existing one. UsageError if the method can't write checkpoints.
+        """
+        if not self.in_batches("checkpoint").resumable:
+            raise UsageError(
+                f"method {self.name} can't write checkpoints, because scikit-learn does not expose"
+                " Adam's state; omit --checkpoint"
+            )
+        return replace(self, keeper=Keeper(File(path), every, resume))
+
+    def in_batches(self, option: str) -> StreamMethod:
+        """The method; UsageError for that option of the command if it does not learn in batches."""
+        if not isinstance(self.method, StreamMethod):
+            raise UsageError(
+                f"--{option} is for methods that learn in batches, not for {self.name}"
+            )
+        return self.method
+
+    def session(
+        self,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> Session:
+        """A training batch by batch; see `Session`."""
+        method = self.in_batches("stream")
+        return Session(method, self.schema, self.classes, self.keeper, held_out, squared, progress)
+
+    def fit_stream(self, source: Source, **listening: Any) -> Pipeline:
+        """Learn from a source of rows; listening as in `session`."""
+        return self.session(**listening).fit_stream(source)
+
     @parallel.one_blas_thread()
     def fit(
         self,
@@ -77,6 +119,7 @@ class Trainer:
         sample_weight: Any = None,
         *,
         held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
         progress: Progress | None = None,
         apart: Apart | None = None,
     ) -> Pipeline:
@@ -90,6 +133,8 @@ class Trainer:
         sample_weight : array, (n,), or None
         held_out : (X, y) or None
             Raw rows to evaluate at every step of the solver; ``trace`` then has ``error``.
+        squared : bool
+            See `Session`.
         progress : callable or None
             Called with a dict for every step.
         apart : Apart or None
@@ -108,6 +153,8 @@ class Trainer:
             For unusable rows or targets, and if a number is not finite.
         """
         method = self.method
+        if isinstance(method, StreamMethod):
+            return self.session(held_out, squared, progress).fit(X, y, sample_weight, apart)
         if held_out is not None and (not method.evaluates_steps or method.get("lam_path")):
             what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
             raise UsageError(f"curves are not supported for {what}; omit --curve")

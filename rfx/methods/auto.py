@@ -98,6 +98,7 @@ class AutoTrainer(Trainer):
         sample_weight: Any = None,
         *,
         held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
         progress: Progress | None = None,
         apart: Apart | None = None,
     ) -> Pipeline:

@@ -4,7 +4,9 @@ Every step uses random rows and new features. f = sum_j coef_j phi_j over featur
 recomputed from (seed, j) when needed; no bias.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,56 +17,18 @@ from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
 from rfx.fitting import virtual_examples
-from rfx.fitting.learned import Learned
-from rfx.fitting.method import Method
+from rfx.fitting.descent import DescentMethod, GradientMethod
+from rfx.fitting.linear import FEATURES
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.step_sizes import DescentMethod, descent_of
-from rfx.fitting.stream_options import (
-    AVERAGING,
-    FEATURES,
-    PRECONDITION,
-)
-from rfx.fitting.stream_weights import BatchWeights
-from rfx.fitting.streaming import Learner, Restored, StreamMethod
+from rfx.fitting.streaming import Arrays, Batch, Setup, StreamMethod
 from rfx.model import Array
-from rfx.options import Option, option
+from rfx.options import option
 from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.expansion import ROWS
 from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
 
 KEPT = "rows that repeat and blocks that are always new"
-MEMORY = Option(
-    "max_memory",
-    float,
-    "MiB for data cached between steps: sampled frequencies, and with --max-blocks the features of"
-    " rows that are reused. The rest is recomputed from the seed.",
-    low=1,
-    default=256.0,
-)
-
-
-class DoublyLearner(Learner):
-    """The learner of a growing expansion."""
-
-    def __init__(self, solver: DoublySGD, method: Method) -> None:
-        super().__init__(solver)
-        self.method = method
-
-    def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
-        return self.solver.step(X, Y, index, own)
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        return {"coef": self.solver.expansion.coef}
-
-    def follow(self, X: Any) -> Callable[[], np.ndarray]:
-        if self.method.averaging != "none":
-            return super().follow(X)
-        return self.solver.expansion.track(X).values
-
-    def describe(self) -> dict[str, Any]:
-        count = self.solver.expansion.n_features
-        return {"n_features": count, "model_size": count, "step": self.method.step}
 
 
 class DoublySgd(DescentMethod):
@@ -84,12 +48,17 @@ class DoublySgd(DescentMethod):
         least=1,
         most=MOST,
     )
-    precondition: bool = PRECONDITION()
+    precondition: bool = GradientMethod.options["precondition"](before=None)
     damping: float = option(
         DAMPING, "Added to the diagonal of that covariance, in addition to nu.", above=0
     )
-    averaging: str = AVERAGING()
-    max_memory: float = MEMORY()
+    averaging: str = GradientMethod.options["averaging"](before=None)
+    max_memory: float = option(
+        256.0,
+        "MiB for data cached between steps: sampled frequencies, and with --max-blocks the features"
+        " of rows that are reused. The rest is recomputed from the seed.",
+        least=1,
+    )
     keep_values: bool = option(
         False,
         "Store f of every row, so that a step computes only the blocks added since the row's"
@@ -128,80 +97,88 @@ class DoublySgd(DescentMethod):
 
     # ------------------------------------------------------------------ training
 
-    def learner(self, learned: Learned, own: BatchWeights, rewindable: bool) -> Learner:
-        s, known, kept = self, None, held_mb(learned, self, rewindable)
-        if s.keep_values:
-            known, needed = learned.n_rows, 8 * learned.n_rows * (learned.n_outputs + 1) / 2**20
-            if needed > s.max_memory:
+    def start(self, setup: Setup) -> DoublySGD:
+        held, keep_rows = self.held_mb(setup), None
+        if self.keep_values:
+            keep_rows = setup.n_rows
+            needed = 8 * keep_rows * (setup.n_outputs + 1) / 2**20
+            if needed > self.max_memory:
                 raise UsageError(
-                    f"--keep-values needs {needed:,.0f} MiB for {known:,} rows, more than"
-                    f" --max-memory {s.max_memory:g}"
+                    f"--keep-values needs {needed:,.0f} MiB for {keep_rows:,} rows, more than"
+                    f" --max-memory {self.max_memory:g}"
                 )
-        solver = DoublySGD(
-            _growing(learned.n_prepared, learned.kernel_params, s, kept),
-            learned.n_outputs,
-            learned.loss,
-            s.nu,
-            descent_of(s),
-            Blocks(s.block, s.max_blocks, known, learned.n_rows if kept else None),
-            s.seed,
-        )
-        return DoublyLearner(solver, s)
+        blocks = Blocks(self.block, self.max_blocks, keep_rows, setup.n_rows if held else None)
+        return self._solver(setup, self.nu, self.descent, blocks, held)
 
-    def finished(self, learned, learner, source) -> dict[str, Any]:
-        learner.solver.held = None
+    def held_mb(self, setup: Setup) -> float:
+        """MiB of the features of all rows in all blocks, if caching them pays.
+
+        Rows must be used at least three times; 0 if the features do not fit, and for batches whose
+        values of f are summed in another order than from cached features.
+        """
+        n_rows, samples = setup.n_rows, self.budget_samples
+        rounds = samples / n_rows if samples else self.passes(n_rows)
+        again = setup.rewindable and not self.head and not virtual_examples.endless(self)
+        if not (self.max_blocks and again and rounds >= 3):
+            return 0.0
+        if setup.n_outputs == 1 and self.batch > ROWS:
+            return 0.0
+        needed = n_rows * self.max_blocks * self.block * input_dtype(self).itemsize / 2**20
+        return needed if needed <= self.max_memory else 0.0
+
+    def _solver(
+        self, setup: Setup, nu: float, descent: Descent, blocks: Blocks, held_mb: float = 0.0
+    ) -> DoublySGD:
+        growing = GrowingMap(
+            self.kernel,
+            setup.n_inputs,
+            self.seed,
+            setup.kernel_params,
+            variant=self.features,
+            dtype=input_dtype(self),
+            piece=self.block * max(1, PIECE // self.block),
+            max_memory_mb=self.max_memory - held_mb,
+        )
+        return DoublySGD(growing, setup.n_outputs, setup.loss, nu, descent, blocks, self.seed)
+
+    def finished(
+        self, solver: Any, batches: Callable[[], Iterator[Batch]], n_counted: float
+    ) -> dict[str, Any]:
+        solver.expansion.held = None
         return {}
 
-    # ------------------------------------------------------------------ model files
+    def follow(self, solver: Any, X: Any) -> Callable[[], np.ndarray]:
+        if self.averaging != "none":
+            return super().follow(solver, X)
+        values: Callable[[], np.ndarray] = solver.expansion.follow(X)
+        return values
 
-    def predictor(self, header, arrays, known: Restored):
-        coef, block = arrays["coef"], self.block
-        if len(coef) % block:
-            raise DataError(f"its {len(coef)} coefficients are not of blocks of {block}")
-        growing = _growing(known.n_prepared, known.kernel_params, self)
-        last = Descent(Steps("constant"))
-        solver = DoublySGD(growing, known.n_outputs, known.loss, 0.0, last, Blocks(block))
+    # ------------------------------------------------------------------ models
+
+    def parameters(self, solver: Any) -> Arrays:
+        return {"coef": solver.expansion.coefficients.predicting}
+
+    def describe(self, solver: Any) -> dict[str, Any]:
+        count = solver.expansion.n_features
+        return {"n_features": count, "model_size": count, "step": self.step}
+
+    def predictor(
+        self, header: dict[str, Any], arrays: Arrays, setup: Setup
+    ) -> Callable[[Any], np.ndarray]:
+        return self._restored(arrays, setup).predictions
+
+    def _restored(self, arrays: Arrays, setup: Setup) -> DoublySGD:
+        coef = np.asarray(arrays["coef"], np.float64)
+        if len(coef) % self.block:
+            raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.block}")
+        solver = self._solver(setup, 0.0, Descent(Steps("constant")), Blocks(self.block))
         scales = np.array([1.0, 0.0, 0.0])
-        solver.expansion.restore({"coef": np.asarray(coef, np.float64), "scales": scales})
-        return solver.predictions
+        solver.expansion.coefficients.restore({"coef": coef, "scales": scales})
+        return solver
 
-    def steps(self, header, arrays, known: Restored) -> told.Steps:
+    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
         coef = arrays["coef"]
         if not len(coef):
-            return told.constant(known.n_prepared, np.zeros(known.n_outputs))
-        growing = _growing(known.n_prepared, known.kernel_params, self)
+            return told.constant(setup.n_inputs, np.zeros(setup.n_outputs))
+        growing = self._restored(arrays, setup).expansion.map
         return *growing.sampled(0, len(coef)).steps(), told.linear(coef)
-
-
-def held_mb(learned: Learned, method: Method, rewindable: bool) -> float:
-    """MiB of the features of all rows in all blocks, if caching them pays.
-
-    Rows must be used at least three times; 0 if the features do not fit, and for batches whose
-    values of f are summed in another order than from cached features.
-    """
-    s = method
-    rounds = s.budget_samples / learned.n_rows if s.budget_samples else s.passes(learned.n_rows)
-    again = rewindable and not s.head and not virtual_examples.endless(s)
-    if not (s.max_blocks and again and rounds >= 3):
-        return 0.0
-    if learned.n_outputs == 1 and s.batch > ROWS:
-        return 0.0
-    needed = learned.n_rows * s.max_blocks * s.block * input_dtype(s).itemsize / 2**20
-    return needed if needed <= s.max_memory else 0.0
-
-
-def _growing(
-    n_inputs: int, kernel_params: dict, method: Method, held_mb: float = 0.0
-) -> GrowingMap:
-    s = method
-    piece = s.block * max(1, PIECE // s.block)
-    return GrowingMap(
-        s.kernel,
-        n_inputs,
-        s.seed,
-        kernel_params,
-        variant=s.features,
-        dtype=input_dtype(s),
-        piece=piece,
-        max_memory_mb=s.max_memory - held_mb,
-    )

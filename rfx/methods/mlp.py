@@ -4,7 +4,10 @@ It replaces the networks compared with doubly-sgd in Dai et al. (2014), Figure 1
 of rectified linear units, trained by Adam; --nu is of nu/2 ||weights||^2, without the intercepts.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,37 +16,11 @@ import numpy as np
 from rfx import losses
 from rfx import steps as told
 from rfx.errors import DataError, UsageError
-from rfx.fitting.learned import Learned
-from rfx.fitting.method import Method
 from rfx.fitting.options import DTYPE, LOSS, SCALING
-from rfx.fitting.stream_options import BATCH, NU
-from rfx.fitting.stream_weights import BatchWeights
-from rfx.fitting.streaming import Learner, Restored, StreamMethod
+from rfx.fitting.streaming import Arrays, Setup, StreamMethod
 from rfx.model import Array
 from rfx.options import Widths, option
 from rfx.solvers.stochastic.network import Network, forward
-
-
-class MlpLearner(Learner):
-    """The learner of a network with layers of these shapes."""
-
-    def __init__(self, solver: Network, shapes: list[tuple[int, int]]) -> None:
-        super().__init__(solver)
-        self.shapes = shapes
-
-    def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
-        return self.solver.step(X, Y)
-
-    def training_bytes(self) -> None:
-        """None: scikit-learn does not give Adam's state."""
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        layers = [np.append(weights, intercepts) for weights, intercepts in self.solver.layers]
-        return {"parameters": np.concatenate(layers)}
-
-    def describe(self) -> dict[str, Any]:
-        size = sum((inputs + 1) * width for inputs, width in self.shapes)
-        return {"n_features": None, "model_size": size}
 
 
 class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
@@ -61,8 +38,8 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
         ),
         choices=("squared", "logistic", "softmax"),
     )
-    nu: float = NU(choices=(), default=1e-6)
-    batch: int = BATCH(default=64)
+    nu: float = StreamMethod.options["nu"](choices=(), default=1e-6)
+    batch: int = StreamMethod.options["batch"](default=64)
     scaling: str = SCALING(default="standard")
     layers: str = option("100", "Widths of the hidden layers, starting at the inputs.", kind=Widths)
     rate: float = option(3e-3, "Adam's step.", above=0)
@@ -83,51 +60,52 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
             raise UsageError("--loss is logistic, but there are several classes; choose softmax")
         return loss
 
-    def learner(self, learned: Learned, own: BatchWeights, rewindable: bool) -> Learner:
-        widths, outputs = Widths.values(self.layers), learned.n_outputs
-        scaler = learned.target_scaler
-        solver = Network(
-            widths,
-            outputs,
-            learned.loss,
+    def start(self, setup: Setup) -> Network:
+        return Network(
+            Widths.values(self.layers),
+            setup.n_outputs,
+            setup.loss,
             self.nu,
             self.rate,
             self.seed,
-            unit_deviation=scaler is not None and scaler.kind == "mean",
+            unit_deviation=setup.task == "regression" and self.target_scaling in (None, "mean"),
         )
-        return MlpLearner(solver, _shapes(learned.n_prepared, self, outputs))
 
-    def predictor(self, header, arrays, known: Restored):
-        return partial(forward, _layers(arrays["parameters"], self, known))
+    def training_bytes(self, solver: Any) -> None:
+        """None: scikit-learn does not give Adam's state."""
 
-    def steps(self, header, arrays, known: Restored) -> told.Steps:
-        (weights, intercepts), *others = _layers(arrays["parameters"], self, known)
-        found: told.Steps = (told.linear(weights, intercepts),)
+    def parameters(self, solver: Any) -> Arrays:
+        layers = [np.append(weights, intercepts) for weights, intercepts in solver.layers]
+        return {"parameters": np.concatenate(layers)}
+
+    def describe(self, solver: Any) -> dict[str, Any]:
+        return {"n_features": None, "model_size": len(self.parameters(solver)["parameters"])}
+
+    def predictor(
+        self, header: dict[str, Any], arrays: Arrays, setup: Setup
+    ) -> Callable[[Any], np.ndarray]:
+        return partial(forward, self._layers(arrays["parameters"], setup))
+
+    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
+        (weights, intercepts), *others = self._layers(arrays["parameters"], setup)
+        steps: told.Steps = (told.linear(weights, intercepts),)
         for layer in others:
-            found += (told.Function("ramp"), told.linear(*layer))
-        return found
+            steps += (told.Function("ramp"), told.linear(*layer))
+        return steps
 
-
-def _layers(
-    parameters: np.ndarray, method: Method, known: Restored
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(weights, intercepts) of each layer; DataError if the number of parameters is wrong."""
-    layers, start = [], 0
-    shapes = _shapes(known.n_prepared, method, known.n_outputs)
-    wanted = sum((inputs + 1) * width for inputs, width in shapes)
-    if len(parameters) != wanted:
-        raise DataError(
-            f"its {len(parameters)} parameters are not the {wanted} of layers {method.layers}"
-        )
-    for shape in shapes:
-        end = start + math.prod(shape)
-        weights = parameters[start:end].reshape(shape)
-        layers.append((weights, parameters[end : end + shape[1]]))
-        start = end + shape[1]
-    return layers
-
-
-def _shapes(n_inputs: int, method: Method, n_outputs: int) -> list[tuple[int, int]]:
-    """(inputs, outputs) of every layer."""
-    sizes = [n_inputs, *Widths.values(method.layers), n_outputs]
-    return list(zip(sizes, sizes[1:]))
+    def _layers(self, parameters: np.ndarray, setup: Setup) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(weights, intercepts) of each layer; DataError if the number of parameters is wrong."""
+        sizes = [setup.n_inputs, *Widths.values(self.layers), setup.n_outputs]
+        shapes = list(zip(sizes, sizes[1:]))
+        wanted = sum((inputs + 1) * width for inputs, width in shapes)
+        if len(parameters) != wanted:
+            raise DataError(
+                f"its {len(parameters)} parameters are not the {wanted} of layers {self.layers}"
+            )
+        layers, start = [], 0
+        for shape in shapes:
+            end = start + math.prod(shape)
+            weights = parameters[start:end].reshape(shape)
+            layers.append((weights, parameters[end : end + shape[1]]))
+            start = end + shape[1]
+        return layers

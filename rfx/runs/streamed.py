@@ -14,6 +14,7 @@ from rfx.data.tabular import foreign
 from rfx.data.tabular.schema import Schema
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
+from rfx.fitting.streaming import StreamMethod
 from rfx.records.run import Run
 
 
@@ -28,40 +29,26 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
         raise UsageError(
             "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
         )
+    in_batches = isinstance(trainer.method, StreamMethod)
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
-    listening = {"progress": progress}
-    if not hasattr(trainer, "fit_stream"):
-        if not asked:
-            return trainer, listening | _curve(trainer, run, split)
-        raise UsageError(
-            f"--{asked[0]} is for methods that learn in batches, not for {trainer.name}"
-        )
+    if asked:
+        trainer.in_batches(asked[0])
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
     if run.checkpoint:
         trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
-    if (run.curve or run.trace) and split is not None and split.X_test is not None:
-        if run.curve == "exact":
-            listening |= {"held_out": (split.X_test, _exact(trainer, split)), "squared": True}
-        else:
-            listening["held_out"] = split.X_test, split.y_test
-    return trainer, listening
-
-
-def _curve(trainer, run, split) -> dict:
-    """Add the error on the split's test rows to the trace of a method that does not learn in
-    batches, if requested.
-    """
-    if not run.curve:
-        return {}
-    if run.curve != "test" or not run.trace:
+    tested = split is not None and split.X_test is not None
+    if run.curve and not in_batches and (run.curve != "test" or not run.trace or not tested):
         raise UsageError(
-            f'method {trainer.name} writes its curve only to a trace; use curve = "test" with a'
-            " trace"
+            f"method {trainer.name} writes its curve only to a trace, for test rows; use curve ="
+            ' "test" with a trace and test rows'
         )
-    if split.X_test is None:
-        raise UsageError(f"there are no test rows for the curve of {trainer.name}; specify some")
-    return {"held_out": (split.X_test, split.y_test)}
+    listening = {"progress": progress}
+    if tested and (run.curve or (run.trace and in_batches)):
+        exact = run.curve == "exact"
+        listening["held_out"] = split.X_test, _exact(trainer, split) if exact else split.y_test
+        listening |= {"squared": True} if exact else {}
+    return trainer, listening
 
 
 def _exact(trainer, split):

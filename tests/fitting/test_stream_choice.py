@@ -9,8 +9,7 @@ from rfx import env, methods, model
 from rfx.data.libsvm import svmlight
 from rfx.data.stream import ArraySource
 from rfx.data.textstream import LibsvmSource
-from rfx.fitting import stream_choice
-from rfx.fitting.stream_options import FEW_ROWS
+from rfx.fitting.streaming import FEW_NU, StreamMethod
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (700, 3))
@@ -42,13 +41,13 @@ class Seen:
     """The problems on which options were chosen."""
 
     def __init__(self, monkeypatch):
-        self.problems, choose = [], stream_choice.choose
+        self.problems, chosen = [], StreamMethod.chosen
 
         def noted(method, problem, n_rows):
             self.problems.append(problem)
-            return choose(method, problem, n_rows)
+            return chosen(method, problem, n_rows)
 
-        monkeypatch.setattr(stream_choice, "choose", noted)
+        monkeypatch.setattr(StreamMethod, "chosen", noted)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -102,7 +101,7 @@ def test_a_checkpoint_keeps_the_choice(name, tmp_path, monkeypatch):
     header, _ = model.read(path)
     assert header["chosen"]["nu"] == whole.info["lam"] / 700
     assert header["chosen"]["gamma"] == whole.info["kernel_params"]["gamma"]
-    monkeypatch.setattr(stream_choice, "choose", None)
+    monkeypatch.setattr(StreamMethod, "chosen", None)
     again = made(name, epochs=4).keep(path, resume=True).fit(X, Y)
     np.testing.assert_array_equal(again.decision_function(X), whole.decision_function(X))
     assert again.info["validation"] == whole.info["validation"]
@@ -144,7 +143,7 @@ def test_a_stream_shorter_than_the_sample_is_learnt(name):
     found = made(name).fit_stream(source)
     assert tried(found) and found.score(X, Y)["score"] > 0.7
     few = made(name).fit_stream(ArraySource(X[:4], Y[:4]))
-    assert few.info["lam"] == FEW_ROWS["nu"] * 4
+    assert few.info["lam"] == FEW_NU * 4
     assert np.isfinite(few.decision_function(X)).all()
 
 

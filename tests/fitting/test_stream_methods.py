@@ -16,8 +16,7 @@ from rfx.data.libsvm import svmlight
 from rfx.data.stream import ArraySource
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
-from rfx.fitting import streaming
-from rfx.methods.doubly_sgd import held_mb
+from rfx.fitting import session
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (900, 3))
@@ -138,7 +137,7 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
     with pytest.raises(DataError, match="the label 7 did not occur in the first rows"):
         session.further(X[:5], np.full(5, 7.0))
     with pytest.raises(UsageError, match="stores a number for each row"):
-        made("k-sdca").session()
+        made("k-sdca").session().further(X, y)
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -318,7 +317,7 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
         (
             "doubly-sgd",
             {"step": "theorem", "theta": 1.0, "nu": 0.1},
-            "need a product from 1 to 2: below 1, f converges more slowly",
+            "need a product from 1 to 2: below, f converges more slowly",
         ),
         (
             "doubly-sgd",
@@ -357,7 +356,7 @@ def test_a_stream_that_is_read_once():
             source(file.name)
         )
         assert method.info["samples"] == 900 and method.info["n_train"] >= 200
-        with pytest.raises(UsageError, match="needs the number of rows beforehand"):
+        with pytest.raises(UsageError, match="needs all rows beforehand"):
             made("r-sdca").fit_stream(source(file.name))
 
 
@@ -509,7 +508,7 @@ def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, 
 
 @pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
 def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, monkeypatch):
-    monkeypatch.setattr(streaming, "SAMPLE", 100)
+    monkeypatch.setattr(session, "SAMPLE", 100)
     few, many = (
         made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"])
         for count in (20, 150)
@@ -528,11 +527,13 @@ def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, t
     )
     method = made(name, n_features=60, **target).fit(X[:800], TARGETS[task][:800])
     decided = method.decision_function(X[800:])
-    session, _ = made(name, n_features=60, **target).train(X[:800], TARGETS[task][:800])
+    session = made(name, n_features=60, **target).session()
+    session.fit(X[:800], TARGETS[task][:800])
     rows = session.learned.inputs.transform(X[800:], np.float64)
-    by_features = session.learner.solver.predictions(rows)
+    by_features = session.solver.predictions(rows)
     atol = 1e-3 * np.abs(by_features).max()
-    np.testing.assert_allclose(session.learner.predict(rows), by_features, rtol=1e-4, atol=atol)
+    folded = session.method.predict(session.solver, rows)
+    np.testing.assert_allclose(folded, by_features, rtol=1e-4, atol=atol)
     method.save(tmp_path / "m.npz")
     np.testing.assert_array_equal(
         methods.load(tmp_path / "m.npz").decision_function(X[800:]), decided
@@ -557,11 +558,16 @@ def test_held_features_change_the_cost_alone(more, tmp_path):
     } | more
     rows = np.hstack([X, X[:, :1]]) if "virtual" in more else X
     y = TARGETS["multiclass"]
-    sessions, models = zip(
-        *(made("doubly-sgd", max_memory=memory, **options).train(rows, y) for memory in (1, 256))
-    )
-    assert [held_mb(one.learned, one.method, True) > 0 for one in sessions] == [False, True]
-    assert sessions[1].learner.solver.held is None, "what training alone needs is not kept"
+
+    def trained(**more):
+        session = made("doubly-sgd", **options | more).session()
+        pipeline = session.fit(rows, y)
+        held = session.method.held_mb(session.learned.setup(None, True)) > 0
+        assert session.solver.expansion.held is None, "what training alone needs is not kept"
+        return session, pipeline, held
+
+    sessions, models, held = zip(*(trained(max_memory=memory) for memory in (1, 256)))
+    assert held == (False, True)
     for _ in range(2):
         plain, held = (arrays_of(method, tmp_path) for method in models)
         assert all(np.array_equal(value, held[key]) for key, value in plain.items())
@@ -572,9 +578,7 @@ def test_held_features_change_the_cost_alone(more, tmp_path):
         {"budget_samples": 1500},
         {"head": 500},
     ):
-        rest = options | {"virtual": "none", "virtual_copies": None} | other
-        session, _ = made("doubly-sgd", **rest).train(rows, y)
-        assert not held_mb(session.learned, session.method, True)
+        assert not trained(**{"virtual": "none", "virtual_copies": None} | other)[2]
 
 
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
@@ -600,7 +604,7 @@ def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
     ):
         made("doubly-sgd", keep_values=True).fit_stream(source)
     with pytest.raises(UsageError, match="use fit, or omit it"):
-        made("doubly-sgd", keep_values=True).session()
+        made("doubly-sgd", keep_values=True).session().further(X, TARGETS["binary"])
     rows, y = np.zeros((70_000, 1)), np.zeros(70_000)
     with pytest.raises(
         UsageError, match="--keep-values needs 1 MiB for 70,000 rows, more than --max-memory 1"

@@ -144,10 +144,12 @@ def test_class_weights_are_weights_of_rows(tmp_path):
     peer = made("norma", **options).fit(X, y, np.where(y == 1, 30 / counts[1], 30 / counts[0]))
     np.testing.assert_allclose(balanced.decision_function(X), peer.decision_function(X), rtol=1e-12)
     # later rows are weighted by label, too
-    further = [made("norma", **options | more) for more in ({"class_weight": "1:5"}, {})]
-    further[0] = further[0].train(X, y)[0].further(X, y)
-    further[1] = further[1].train(X, y, own)[0].further(X, y, sample_weight=own)
-    np.testing.assert_array_equal(further[0].decision_function(X), further[1].decision_function(X))
+    models = []
+    for more, weights in (({"class_weight": "1:5"}, None), ({}, own)):
+        session = made("norma", **options | more).session()
+        session.fit(X, y, weights)
+        models.append(session.further(X, y, sample_weight=weights).decision_function(X))
+    np.testing.assert_array_equal(*models)
     # the model file has lambda, and gives the same predictions
     balanced.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
@@ -212,7 +214,7 @@ def test_what_can_have_no_weights_is_refused():
             train(made("norma", class_weight="1:2", task="regression"), regression)
     with pytest.raises(
         UsageError,
-        match="method k-sdca needs the weights of all rows beforehand; --class-weight",
+        match="method k-sdca needs all rows beforehand, but --class-weight",
     ):
         made("k-sdca", class_weight="1:2").fit_stream(ArraySource(X, y))
     with pytest.raises(

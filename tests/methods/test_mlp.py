@@ -113,6 +113,6 @@ def test_what_is_refused_of_rows(tmp_path):
     )
     with pytest.raises(DataError, match="its 3 parameters are not the 761 of layers 30,20"):
         method.method.restore(
-            method.model.header() | {"loss": "logistic"},
+            method.model.header() | {"loss": "logistic", "task": "binary"},
             {"parameters": np.zeros(3), "classes": method.classes},
         )

@@ -20,6 +20,7 @@ from rfx.solvers.stochastic.pegasos import Pegasos
 from rfx.solvers.stochastic.precondition import solve_covariance, solve_few, solve_kernel
 from rfx.solvers.stochastic.sdca import LONGEST, KernelSDCA, LinearSDCA
 from rfx.solvers.stochastic.steps import Descent, Steps
+from rfx.solvers.stochastic.support import Support
 
 GAMMA = 0.3
 PARAMS = {"gamma": GAMMA}
@@ -68,6 +69,31 @@ def doubly(
     )
 
 
+def support(dtype=np.float64):
+    return Support("gaussian", PARAMS, dtype)
+
+
+def norma(loss, nu, steps):
+    return Norma(support(), 1, loss, nu, Descent(steps))
+
+
+def block(solver):
+    """The first feature of the block of the next step."""
+    solver.t += 1
+    start = solver._block()
+    solver.t -= 1
+    return start
+
+
+def coef(solver):
+    return solver.expansion.coefficients.predicting
+
+
+def last(solver, start=0, stop=None):
+    c = solver.expansion.coefficients
+    return c.scale * c.raw[start:stop]
+
+
 def algorithm_1(X, y, loss, nu, theta, t0):
     """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i drawn from
     (seed, i).
@@ -106,7 +132,7 @@ def test_one_row_and_one_feature_a_step_is_algorithm_1(name):
     solver = doubly(name, nu, Steps("theorem", nu, theta, 3.0))
     for i in range(200):
         solver.step(X[i : i + 1], Y[i : i + 1])
-    np.testing.assert_allclose(solver.expansion.coef[:, 0], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(coef(solver)[:, 0], expected, rtol=1e-9, atol=1e-12)
 
 
 def test_theta_nu_of_two_decays_by_zero_in_the_second_step():
@@ -118,14 +144,14 @@ def test_theta_nu_of_two_decays_by_zero_in_the_second_step():
         solver.step(X[i : i + 1], Y[i : i + 1])
         values += solver.expansion.values(X) / 20
     assert expected[0] == 0.0
-    np.testing.assert_allclose(solver.expansion.last(0, 20)[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(last(solver)[:, 0], expected, atol=1e-12)
     np.testing.assert_allclose(solver.predictions(X), values, atol=1e-12)
 
 
 def test_a_block_step_is_the_sum_over_its_rows_and_features():
     X, Y = rows(60)
     solver = doubly("squared", 0.2, block=4)
-    f, coef = np.zeros((60, 1)), np.zeros((0, 1))
+    f, expected = np.zeros((60, 1)), np.zeros((0, 1))
     for t in range(1, 7):
         batch = slice(10 * (t - 1), 10 * t)
         Z = sample("gaussian", 3, 4, 5, start=4 * (t - 1), dtype=np.float64, **PARAMS).transform(X)
@@ -140,11 +166,11 @@ def test_a_block_step_is_the_sum_over_its_rows_and_features():
                 for j in range(4)
             ]
         )
-        coef = np.concatenate([coef * (1 - gamma * 0.2), new])
+        expected = np.concatenate([expected * (1 - gamma * 0.2), new])
         f = f * (1 - gamma * 0.2) + Z @ new
         loss = solver.step(X[batch], Y[batch])
         assert loss > 0
-    np.testing.assert_allclose(solver.expansion.coef, coef, atol=1e-12)
+    np.testing.assert_allclose(coef(solver), expected, atol=1e-12)
     np.testing.assert_allclose(solver.predictions(X), f, atol=1e-12)
 
 
@@ -177,7 +203,7 @@ def test_scale_and_average_are_those_of_the_definition(averaging):
     total, weights = np.zeros((120, 1)), 0.0
     for t in range(1, 13):
         before = solver.expansion.values(X)
-        start = solver._block(t)
+        start = block(solver)
         solver.step(X[10 * t - 10 : 10 * t], Y[10 * t - 10 : 10 * t])
         Z = growing().sampled(start, start + 8).transform(X)
         gamma = 4.0 / (t + 0.5)
@@ -196,15 +222,15 @@ def test_scale_and_average_are_those_of_the_definition(averaging):
 def test_decay_far_below_the_smallest_number_loses_nothing():
     X, Y = rows(40)
     solver = doubly("squared", 0.9, Steps("constant", 0.9, step0=1.1), averaging="uniform")
-    tracker = solver.expansion.track(X)
+    tracked = solver.expansion.follow(X)
     mean = np.zeros((40, 1))
     for t in range(300):
         solver.step(X[t % 40 : t % 40 + 1], Y[t % 40 : t % 40 + 1])
         mean += solver.expansion.values(X) / 300
         if t % 50 == 0:
-            np.testing.assert_allclose(tracker.values(), solver.expansion.values(X), atol=1e-10)
-    assert np.isfinite(solver.expansion.coef).all() and 1e-4 <= abs(solver.expansion.scale) <= 1
-    np.testing.assert_allclose(tracker.values(), solver.expansion.values(X), atol=1e-10)
+            np.testing.assert_allclose(tracked(), solver.expansion.values(X), atol=1e-10)
+    assert np.isfinite(coef(solver)).all() and 1e-4 <= abs(solver.expansion.coefficients.scale) <= 1
+    np.testing.assert_allclose(tracked(), solver.expansion.values(X), atol=1e-10)
     np.testing.assert_allclose(solver.predictions(X), mean, atol=1e-10)
 
 
@@ -220,10 +246,10 @@ def test_preconditioned_step_solves_the_covariance_of_the_batch():
         damping=1e-3,
     )
     for t in range(1, 6):
-        f, start = solver.expansion.values(X), solver._block(t)
+        f, start = solver.expansion.values(X), block(solver)
         Z = growing().sampled(start, start + 16).transform(X) / 4.0
         old = (
-            solver.expansion.last(start, start + 16) * 4.0
+            last(solver, start, start + 16) * 4.0
             if start < solver.expansion.n_features
             else np.zeros((16, 1))
         )
@@ -272,7 +298,7 @@ def test_going_on_from_a_checkpoint_gives_the_same_bits(options):
     second = doubly(block=16, dtype=np.float32, **options)
     second.restore(first.state())
     run(second, range(7, 12))
-    assert np.array_equal(whole.expansion.coef, second.expansion.coef)
+    assert np.array_equal(coef(whole), coef(second))
     assert np.array_equal(whole.predictions(X), second.predictions(X))
 
 
@@ -299,7 +325,7 @@ def test_threads_memory_and_sparse_rows_change_nothing():
             )
             for t in range(9):
                 solver.step(matrix[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
-            results.append(solver.expansion.coef)
+            results.append(coef(solver))
         finally:
             env.set_threads(None)
     for other in results[1:3]:
@@ -356,20 +382,10 @@ def test_steps_and_what_they_refuse():
     assert normalized(7, np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(0.6 / np.sqrt(12.5))
     assert normalized(7, np.full((4, 1), 0.5)) == normalized(7) == 1.0
     for theta in (9.0, 21.0):
-        with pytest.raises(
-            UsageError, match="--theta .* times --nu 0.1 is .*need a product from 1 to 2"
-        ):
+        with pytest.raises(UsageError, match="--theta .* need a product from 1 to 2"):
             Steps("theorem", 0.1, theta)
-    with pytest.raises(
-        UsageError, match="above 2, the factor 1 - theta nu / t of the early steps is negative"
-    ):
-        Steps("theorem", 0.1, 21.0)
     with pytest.raises(UsageError, match="flip the sign of f"):
         Steps("constant", 0.5, step0=3.0)
-    with pytest.raises(UsageError, match="--step is 'wild'"):
-        Steps("wild")
-    with pytest.raises(UsageError, match="--averaging is 'some'"):
-        doubly(averaging="some")
 
 
 # ---------------------------------------------------------------- the baselines
@@ -378,9 +394,7 @@ def test_steps_and_what_they_refuse():
 def test_norma_is_its_recursion():
     X, Y = rows(60)
     loss, nu = get_loss("hinge"), 0.02
-    solver = Norma(
-        "gaussian", PARAMS, 1, loss, nu, Descent(Steps("root", nu, 5.0)), dtype=np.float64
-    )
+    solver, again = (norma(loss, nu, Steps("root", nu, 5.0)) for _ in range(2))
     f, K = np.zeros((60, 1)), gram(X)
     for t in range(1, 13):
         batch = slice(5 * t - 5, 5 * t)
@@ -390,9 +404,6 @@ def test_norma_is_its_recursion():
         solver.step(X[batch], Y[batch])
         np.testing.assert_allclose(solver.predictions(X), f, atol=1e-10)
     assert solver.support.n_rows < 60  # rows beyond the margin are not stored
-    again = Norma(
-        "gaussian", PARAMS, 1, loss, nu, Descent(Steps("root", nu, 5.0)), dtype=np.float64
-    )
     again.restore(solver.state())
     for one in (solver, again):
         one.step(X[:5], Y[:5])
@@ -433,15 +444,7 @@ def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
     loss, nu = get_loss("logistic"), 0.3
     make = {
         "doubly-sgd": lambda: doubly("logistic", nu, Steps("constant", nu, step0=0.5), block=8),
-        "norma": lambda: Norma(
-            "gaussian",
-            PARAMS,
-            1,
-            loss,
-            nu,
-            Descent(Steps("constant", nu, step0=0.5)),
-            dtype=np.float64,
-        ),
+        "norma": lambda: norma(loss, nu, Steps("constant", nu, step0=0.5)),
         "pegasos": lambda: Pegasos(features(), 40, 1, loss, nu),
     }[name]
     short, whole, resumed = make(), make(), make()
@@ -480,7 +483,7 @@ def test_dual_steps_lead_both_forms_to_the_optimum_that_the_gap_proves(name):
         nu,
     )
     order, rng = np.arange(80.0), np.random.default_rng(1)
-    kernel = KernelSDCA("gaussian", PARAMS, Y.shape[1], 80, loss, nu, dtype=np.float64)
+    kernel = KernelSDCA(support(), Y.shape[1], 80, loss, nu)
     lowest = -np.inf
     for _ in range(150):
         chosen = rng.permutation(80)
@@ -523,7 +526,7 @@ def test_rows_at_rest_are_left_out_and_come_back():
     assert sum(computed) < 0.6 * 300 * 1500
     # at the bound 0 for a long time; when the target of a row changes, it moves once it is visited
     # again
-    still = int(np.flatnonzero((resting.a[:, 0] == 0) & (resting.rests.counts[1] == LONGEST))[0])
+    still = int(np.flatnonzero((resting.a[:, 0] == 0) & (resting.skips[1] == LONGEST))[0])
     Y[still] *= -1
     for _ in range(LONGEST):
         resting.step(order[[still]], Y[[still]], np.array([still]))
@@ -534,12 +537,12 @@ def test_sdca_checkpoints_and_refusals():
     X, Y = rows(60)
     for make in (
         lambda: LinearSDCA(features(), 40, 1, 60, get_loss("hinge"), 0.1),
-        lambda: KernelSDCA("gaussian", PARAMS, 1, 60, get_loss("hinge"), 0.1),
+        lambda: KernelSDCA(support(np.float32), 1, 60, get_loss("hinge"), 0.1),
     ):
         one, two = make(), make()
         for start in 6 * (0, 20):
             one.step(X[start : start + 20], Y[start : start + 20], np.arange(start, start + 20))
-        assert one.rests.counts[0].any()
+        assert one.skips[0].any()
         two.restore(one.state())
         losses = [
             [solver.step(X[10:60], Y[10:60], np.arange(10, 60)) for _ in range(2)]
@@ -552,7 +555,7 @@ def test_sdca_checkpoints_and_refusals():
     ):
         LinearSDCA(features(), 40, 3, 60, get_loss("softmax"), 0.1)
     with pytest.raises(UsageError, match="--nu is 0"):
-        KernelSDCA("gaussian", PARAMS, 1, 60, get_loss("hinge"), 0.0)
+        KernelSDCA(support(), 1, 60, get_loss("hinge"), 0.0)
     with pytest.raises(UsageError, match="bounds the minimum of the hinge loss"):
         Pegasos(features(), 40, 1, get_loss("logistic"), 0.1, project=True)
 
@@ -560,17 +563,15 @@ def test_sdca_checkpoints_and_refusals():
 def test_support_is_the_exact_kernel_expansion_in_any_pieces():
     X, _ = rows(5000)
     coef = np.random.default_rng(2).standard_normal((5000, 2))
-    from rfx.solvers.stochastic.support import Support
-
-    support = Support("gaussian", PARAMS, 2, np.float64)
+    expansion = support()
     for start, stop in ((0, 3), (3, 2048), (2048, 2050), (2050, 5000)):
-        support.append(X[start:stop], coef[start:stop])
+        expansion.append(X[start:stop])
         np.testing.assert_allclose(
-            support.values(X[:7]), gram(X[:7], X[:stop]) @ coef[:stop], atol=1e-9
+            expansion.values(X[:7], coef[:stop]), gram(X[:7], X[:stop]) @ coef[:stop], atol=1e-9
         )
-    np.testing.assert_array_equal(support.rows, X)
+    np.testing.assert_array_equal(expansion.rows, X)
     expected = kernels.decision("gaussian", PARAMS, X, coef, X[:20])
-    np.testing.assert_allclose(support.values(X[:20]), expected, atol=1e-9)
+    np.testing.assert_allclose(expansion.values(X[:20], coef), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("nu, step", [(0.0, 0.5), (0.3, 1.0)])
@@ -594,15 +595,12 @@ def test_kept_values_are_the_values(nu, step, precondition):
         if t == 30:
             state, kept = kept.state(), doubly(**options, damping=1e-3, keep_rows=50)
             kept.restore(state)
-    np.testing.assert_allclose(plain.expansion.coef, kept.expansion.coef, rtol=1e-7, atol=1e-11)
-
-
-def test_features_are_held_of_blocks_that_are_met_again_alone():
-    options = {"nu": 0.1, "steps": Steps("constant", 0.1, step0=0.5), "block": 16}
-    with pytest.raises(
-        UsageError, match="hold_rows is 50, .* also set the maximum number of blocks"
-    ):
-        doubly("squared", **options, hold_rows=50)
+    np.testing.assert_allclose(
+        coef(plain),
+        coef(kept),
+        rtol=1e-7,
+        atol=1e-11,
+    )
 
 
 @pytest.mark.parametrize("precondition, batch", [(False, 20), (True, 20), (False, 5000)])
@@ -634,7 +632,7 @@ def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monk
         made.clear()
         assert held.step(X[index], Y[index], index) == one
     assert not made
-    assert np.array_equal(plain.expansion.coef, held.expansion.coef)
+    assert np.array_equal(coef(plain), coef(held))
     # rows that are not in the set
     assert held.step(X + 1, Y) == plain.step(X + 1, Y)
 

@@ -20,9 +20,9 @@ import numpy as np
 from rfx.counters import uniforms
 from rfx.errors import UsageError
 from rfx.losses import times
-from rfx.solvers.stochastic.expansion import Expansion, cross
-from rfx.solvers.stochastic.held import Held
+from rfx.solvers.stochastic.expansion import Expansion, HeldFeatures, cross
 from rfx.solvers.stochastic.precondition import solve_covariance
+from rfx.solvers.stochastic.steps import GradientSolver
 
 if TYPE_CHECKING:
     from rfx.features.growing import GrowingMap
@@ -52,11 +52,6 @@ class Blocks:
     hold_rows : int or None
         For such a set, their number, with reused blocks: their features are cached, one number per
         row and feature (most * size of them).
-
-    Raises
-    ------
-    UsageError
-        For stored rows without reused blocks.
     """
 
     size: int = 1
@@ -64,15 +59,8 @@ class Blocks:
     keep_rows: int | None = None
     hold_rows: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.hold_rows is not None and self.most is None:
-            raise UsageError(
-                f"hold_rows is {self.hold_rows}, which requires reused blocks; also set the maximum"
-                " number of blocks"
-            )
 
-
-class DoublySGD:
+class DoublySGD(GradientSolver):
     """f and its training steps.
 
     Parameters
@@ -80,21 +68,14 @@ class DoublySGD:
     growing : GrowingMap
         Its piece size is a multiple of the block size.
     n_outputs : int
-    loss : Loss
-        Of `rfx.losses`, for n_outputs predictions a row.
-    nu : float
-        Regularisation of the mean loss.
+    loss, nu
+        See `GradientSolver`.
     descent : Descent
         With preconditioning, C is the covariance of the block's features, scaled by 1/sqrt(block),
         as in the authors' program; a reused block is then regularised alone, by block coordinates.
     blocks : Blocks
     seed : int
         For reused blocks.
-
-    Raises
-    ------
-    UsageError
-        If the map's pieces are not a multiple of blocks.
     """
 
     def __init__(
@@ -107,91 +88,68 @@ class DoublySGD:
         blocks: Blocks = Blocks(),
         seed: int = 0,
     ) -> None:
-        if growing.piece % blocks.size:
-            raise UsageError(
-                f"pieces of {growing.piece} features are not a multiple of blocks of {blocks.size}"
-            )
-        self.loss, self.nu, self.descent, self.blocks = loss, float(nu), descent, blocks
-        self.seed = seed
+        super().__init__(loss, nu)
+        self.descent, self.blocks, self.seed = descent, blocks, seed
         self.expansion = Expansion(growing, n_outputs, descent.averaging)
-        self.known = None if blocks.keep_rows is None else self.expansion.keep(blocks.keep_rows)
-        self.held = None
+        self.kept = None if blocks.keep_rows is None else self.expansion.keep(blocks.keep_rows)
         if blocks.hold_rows is not None and blocks.most is not None:
-            self.held = Held(growing, blocks.hold_rows, blocks.most * blocks.size)
-        self.t, self.largest = 0, 0
+            n_held = blocks.most * blocks.size
+            self.expansion.held = HeldFeatures(growing, blocks.hold_rows, n_held)
 
-    def step(
+    def _evaluated(self, X: Inputs, index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        start = self._block()
+        if self.kept is not None and index is not None:
+            F = self.kept.values(X, index)
+        else:
+            F = self.expansion.values(X, index)
+        return F, self.expansion.features(X, start, start + self.blocks.size, index)
+
+    def _move(
         self,
-        X: Inputs,
-        Y: np.ndarray,
-        index: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
-    ) -> float:
-        """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); returns the batch's
-        mean loss before it.
-
-        Losses of several outputs of an elementwise loss are summed. index: the rows' numbers in the
-        set, if f is stored. weights: (n,) factors of their losses, None for ones. A batch smaller
-        than the largest so far makes a proportional step, so that all rows count equally.
-        """
-        t, e = self.t + 1, self.expansion
-        start = self._block(t)
-        held = self.held if index is not None else None
-        if self.known is None:
-            F = e.values(X, held, index)
-        else:
-            assert index is not None  # with which f is stored
-            F = self.known.values(X, index)
-        stop = start + self.blocks.size
-        Z = (
-            e.transform(e.map.sampled(start, stop), X)
-            if held is None or index is None
-            else held.features(X, index, start, stop)
-        )
-        self.largest = max(self.largest, len(F))
-        derivatives = times(self.loss.derivative(F, Y), weights)
-        gamma = self.descent.steps(t, derivatives) * len(F) / self.largest
-        gradient = cross(Z, derivatives) / (len(F) * self.blocks.size)
+        features: np.ndarray,
+        derivatives: np.ndarray,
+        index: np.ndarray | None,
+        weights: np.ndarray | None,
+    ) -> None:
+        n, e, start = len(features), self.expansion, self._block()
+        derivatives = times(derivatives, weights)
+        gamma = self.descent.steps(self.t, derivatives) * n / self.largest
+        gradient = cross(features, derivatives) / (n * self.blocks.size)
         fresh = start == e.n_features
-        if not self.descent.precondition:
-            self._decay(gamma)
-            e.add(start, -gamma * gradient)
-        elif fresh:
-            self._decay(gamma)
-            e.add(start, -gamma * self._solve(Z, gradient, weights))
-        else:
-            gradient += self.nu * e.last(start, stop)
-            e.add(start, -gamma * self._solve(Z, gradient, weights))
-        if self.known is not None and index is not None and fresh:
-            self.known.add(Z, start, index)
-        self.t = t
-        e.count(t)
-        return float(times(self.loss.value(F, Y), weights).sum() / len(F))
-
-    def _decay(self, gamma: float) -> None:
         # step 1 has nothing to decay, and 1 - gamma nu may be negative there
-        if self.nu and self.expansion.n_features:
-            self.expansion.decay(1.0 - gamma * self.nu)
+        if (fresh or not self.descent.precondition) and self.nu and e.n_features:
+            e.decay(1.0 - gamma * self.nu)
+        if self.descent.precondition:
+            if not fresh:
+                raw = e.coefficients.raw[start : start + self.blocks.size]
+                gradient += self.nu * (e.coefficients.scale * raw)
+            gradient = self._solved(features, gradient, weights)
+        e.add(start, -gamma * gradient)
+        if self.kept is not None and index is not None and fresh:
+            self.kept.add(features, start, index)
+        e.coefficients.count(self.t)
 
-    def _block(self, t: int) -> int:
-        """The first feature of the block of step t."""
+    def _block(self) -> int:
+        """The first feature of the block of this step."""
         have, size, most = self.expansion.n_features, self.blocks.size, self.blocks.most
         if most is None or have < most * size:
             return have
-        return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * most) * size
+        return int(uniforms(self.seed, VISIT, self.t, self.t + 1, 1)[0, 0] * most) * size
 
-    def _solve(self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    def _solved(
+        self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None
+    ) -> np.ndarray:
         """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch
         and its rows' weights.
         """
         ridge = self.nu + self.descent.damping
-        found = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
-        if found is None:
+        solution = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
+        if solution is None:
             raise UsageError(
                 f"--damping is {self.descent.damping:g}, below the rounding error of the features'"
                 " covariance; use a larger one"
             )
-        return found
+        return solution
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
@@ -199,15 +157,13 @@ class DoublySGD:
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` continues bitwise identically."""
-        known = (
-            {}
-            if self.known is None
-            else {"known": self.known.raw.copy(), "seen": self.known.seen.copy()}
-        )
-        return self.expansion.state() | known | {"t": np.array([self.t, self.largest])}
+        arrays = self.expansion.coefficients.state() | {"t": self._counts()}
+        if self.kept is not None:
+            arrays |= {"known": self.kept.raw.copy(), "seen": self.kept.seen.copy()}
+        return arrays
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.expansion.restore(state)
-        if self.known is not None:
-            self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
-        self.t, self.largest = (int(value) for value in state["t"])
+        self.expansion.coefficients.restore(state)
+        if self.kept is not None:
+            self.kept.raw[:], self.kept.seen[:] = state["known"], state["seen"]
+        self._recount(state["t"])

@@ -1,27 +1,20 @@
-"""f = scale * sum_j coef_j phi_j over the features of a growing map: the decay of coefficients
-changes a single number.
-
-A step of a stochastic gradient multiplies all earlier coefficients by 1 - gamma nu; here only
-`scale` is multiplied. The average over all steps is stored similarly: with S the weighted sum of
-the scales so far, the sum of f over the steps is S coef - before, where `before` contains, for
-every change of coef, the change times the S of its time.
-"""
+"""Values of f = scale * sum_j coef_j phi_j over the features of a growing map."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from rfx.operators.blocks import block_size, ranges
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import for_ranges, matmul, one_blas_thread
+from rfx.solvers.stochastic.steps import Coefficients
 
 if TYPE_CHECKING:
     from rfx.features.base import FeatureMap
     from rfx.features.growing import GrowingMap
-    from rfx.solvers.stochastic.held import Held
     from rfx.types import Inputs
 
 # Rows of a large set for which the features of a piece are computed together, and rows whose
@@ -30,9 +23,6 @@ ROWS, SUMMED = 4096, 1024
 # Maximum rows for which a thread processes whole pieces, their number, and maximum numbers of their
 # frequencies; for rows with so few entries, one thread processes all.
 _SMALL, _TOGETHER, _NUMBERS, _FEW = 1024, 16, 1 << 21, 1024
-# The scale is moved into the coefficients below this: the average is a difference of numbers as
-# large as 1/scale.
-_SMALLEST = 1e-4
 
 
 def explicit_values(
@@ -47,141 +37,90 @@ def explicit_values(
 
 
 class Expansion:
-    """Coefficients (n_features, n_outputs), float64, of the features of a GrowingMap, with their
-    common scale.
+    """Coefficients of the features of a GrowingMap, and values of the function.
 
-    averaging: none, uniform (over all steps) or linear (step t has weight t).
+    n_held: number of rows of a set whose features are cached (see `HeldFeatures`); averaging: see
+    `Descent`.
     """
 
     def __init__(self, growing: GrowingMap, n_outputs: int, averaging: str = "none") -> None:
-        self.map, self.averaging = growing, averaging
-        self.n_features, self.scale = 0, 1.0
-        self.sum, self.weight = 0.0, 0.0
-        self._raw = np.zeros((growing.piece, n_outputs))
-        self._before = np.zeros_like(self._raw) if averaging != "none" else None
-        self._trackers: list[Tracker | Known] = []
+        self.map, self.n_outputs = growing, n_outputs
+        self.coefficients = Coefficients(n_outputs, averaging)
+        self.held: HeldFeatures | None = None
+        self._kept: list[KeptValues] = []
         self._buffer = np.empty(0, growing.dtype)
 
     @property
-    def n_outputs(self) -> int:
-        return self._raw.shape[1]
-
-    @property
-    def coef(self) -> np.ndarray:
-        """(n_features, n_outputs) coefficients of the predicting function: the last one, or the
-        average.
-        """
-        raw = self._raw[: self.n_features]
-        if self._before is None or not self.weight:
-            return self.scale * raw
-        return (self.sum * raw - self._before[: self.n_features]) / self.weight
-
-    def last(self, start: int, stop: int) -> np.ndarray:
-        """(stop - start, n_outputs) coefficients of the last function."""
-        return self.scale * self._raw[start:stop]
+    def n_features(self) -> int:
+        return self.coefficients.n
 
     def decay(self, factor: float) -> None:
         """Multiply every coefficient by a factor."""
-        self.scale *= factor
-        if abs(self.scale) < _SMALLEST:
-            self._fold()
-
-    def _fold(self) -> None:
-        """Move the scale into the coefficients; also called for a factor of zero."""
-        used = slice(0, self.n_features)
-        if self._before is not None:
-            self._before[used] -= self.sum * self._raw[used]
-            self.sum = 0.0
-        self._raw[used] *= self.scale
-        for tracker in self._trackers:
-            tracker.raw *= self.scale
-        self.scale = 1.0
+        moved = self.coefficients.decay(factor)
+        if moved != 1.0:
+            for kept in self._kept:
+                kept.raw *= moved
 
     def add(self, start: int, change: np.ndarray) -> None:
         """Coefficients from `start` on += change (count, n_outputs); new ones if `start` is the
         end.
         """
-        stop = start + len(change)
-        if stop > len(self._raw):
-            self._grow(stop)
         if start < self.n_features:
-            for tracker in self._trackers:
-                tracker.forget()
-        change = change / self.scale
-        self._raw[start:stop] += change
-        if self._before is not None:
-            self._before[start:stop] += self.sum * change
-        self.n_features = max(self.n_features, stop)
-
-    def _grow(self, needed: int) -> None:
-        size = max(needed, 2 * len(self._raw))
-        self._raw = np.concatenate([self._raw, np.zeros((size - len(self._raw), self.n_outputs))])
-        if self._before is not None:
-            self._before = np.concatenate(
-                [self._before, np.zeros((size - len(self._before), self.n_outputs))]
-            )
-
-    def count(self, t: int) -> None:
-        """End step t: its function enters the average."""
-        if self._before is not None:
-            weight = t if self.averaging == "linear" else 1.0
-            self.sum += weight * self.scale
-            self.weight += weight
+            for kept in self._kept:
+                kept.raw[:], kept.seen[:] = 0.0, 0
+        self.coefficients.add(start, change)
 
     # ------------------------------------------------------------------ values
 
-    def values(
-        self, X: Inputs, held: Held | None = None, index: np.ndarray | None = None
-    ) -> np.ndarray:
-        """(n, n_outputs) float64 values of the last function.
-
-        held: features of the rows with numbers `index` in a set are cached there
-        (rfx.solvers.stochastic.held).
+    def values(self, X: Inputs, index: np.ndarray | None = None) -> np.ndarray:
+        """(n, n_outputs) float64 values of the last function; index: the rows' numbers in the set
+        whose features are cached.
         """
-        return self.scale * self._sum(X, self._raw, 0, self.n_features, held, index)
+        c = self.coefficients
+        return c.scale * self.sum(X, c.raw, 0, self.n_features, index)
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of the predicting function."""
-        return (
-            self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)
-        )
+        c = self.coefficients
+        if c.averaging == "none":
+            return self.values(X)
+        return self.sum(X, c.predicting, 0, self.n_features)
 
-    def track(self, X: Inputs) -> Tracker:
-        """Values for repeatedly requested rows: only the features added since the last call are
-        computed.
+    def keep(self, n_rows: int) -> KeptValues:
+        """Values for the rows of a set used again: only the features added since a row's last use
+        are computed.
         """
-        made = Tracker(self, X)
-        self._trackers.append(made)
-        return made
+        self._kept.append(KeptValues(self, n_rows))
+        return self._kept[-1]
 
-    def keep(self, n_rows: int) -> Known:
-        """Values for the rows of a set used batch by batch: only the features added since the last
-        call are computed.
-        """
-        made = Known(self, n_rows)
-        self._trackers.append(made)
-        return made
+    def follow(self, X: Inputs) -> Callable[[], np.ndarray]:
+        """A function that repeatedly returns the last function's values for these rows."""
+        kept, index = self.keep(X.shape[0]), np.arange(X.shape[0])
+        return lambda: kept.values(X, index)
 
-    def _sum(
-        self,
-        X: Inputs,
-        coef: np.ndarray,
-        start: int,
-        stop: int,
-        held: Held | None = None,
-        index: np.ndarray | None = None,
+    def features(
+        self, X: Inputs, start: int, stop: int, index: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(n, stop - start) features of one piece, in memory reused by the next call."""
+        if self.held is not None and index is not None:
+            return self.held.features(X, index, start, stop)
+        return self._transform(self.map.sampled(start, stop), X)
+
+    def sum(
+        self, X: Inputs, coef: np.ndarray, start: int, stop: int, index: np.ndarray | None = None
     ) -> np.ndarray:
         """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and in blocks
         of rows.
         """
         out = np.zeros((X.shape[0], coef.shape[1]))
         together = min(_TOGETHER, _NUMBERS // (self.map.piece * max(1, self.map.n_inputs)))
-        if held is None and len(out) <= _SMALL and together > 1:
+        cached = self.held is not None and index is not None
+        if not cached and len(out) <= _SMALL and together > 1:
             for values in self._each_piece(X, coef, list(self._pieces(start, stop)), together):
                 out += values
             return out
         for low, high in self._pieces(start, stop):
-            features = self.map.sampled(low, high) if held is None or index is None else None
+            features = None if cached else self.map.sampled(low, high)
             if features is not None and self.n_outputs == 1 and len(out) > ROWS:
                 # separately in each thread, in parts that fit into its cache
                 out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
@@ -189,10 +128,10 @@ class Expansion:
             weights = coef[low:high].astype(self.map.dtype)
             for first in range(0, len(out), ROWS):
                 part = slice(first, first + ROWS)
-                if held is None or index is None:
-                    Z = self.transform(cast("FeatureMap", features), X[part])
+                if features is not None:
+                    Z = self._transform(features, X[part])
                 else:
-                    Z = held.features(X[part], index[part], low, high)
+                    Z = self.features(X[part], low, high, cast("np.ndarray", index)[part])
                 out[part] += matmul(Z, weights)
         return out
 
@@ -217,8 +156,8 @@ class Expansion:
 
             work = X.size * sum(len(weights) for _, weights in few) if X.size > _FEW else 0
             with one_blas_thread():
-                found = for_ranges(part, len(few), work=work)
-            for values in found:
+                sums = for_ranges(part, len(few), work=work)
+            for values in sums:
                 yield from values
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -227,7 +166,7 @@ class Expansion:
             yield start, high
             start = high
 
-    def transform(self, features: FeatureMap, X: Inputs) -> np.ndarray:
+    def _transform(self, features: FeatureMap, X: Inputs) -> np.ndarray:
         """Features of the rows X, in memory reused by the next call."""
         size = X.shape[0] * features.n_features
         if len(self._buffer) < size:
@@ -236,52 +175,8 @@ class Expansion:
             X, out=self._buffer[:size].reshape(X.shape[0], features.n_features)
         )
 
-    # ------------------------------------------------------------------ checkpoints
 
-    def state(self) -> dict[str, Any]:
-        """Arrays that `restore` takes."""
-        arrays = {
-            "coef": self._raw[: self.n_features].copy(),
-            "scales": np.array([self.scale, self.sum, self.weight]),
-        }
-        return (
-            arrays
-            if self._before is None
-            else arrays | {"before": self._before[: self.n_features].copy()}
-        )
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue bitwise identically from another's `state`."""
-        self.n_features = len(state["coef"])
-        self._grow(max(len(self._raw), self.n_features))
-        self._raw[: self.n_features] = state["coef"]
-        if self._before is not None:
-            self._before[: self.n_features] = state["before"]
-        self.scale, self.sum, self.weight = (float(value) for value in state["scales"])
-
-
-class Tracker:
-    """Values of an expansion's last function for fixed rows."""
-
-    def __init__(self, expansion: Expansion, X: Inputs) -> None:
-        self.expansion, self.X, self.seen = expansion, X, 0
-        self.raw = np.zeros((X.shape[0], expansion.n_outputs))
-
-    def forget(self) -> None:
-        """Coefficients of existing features have changed."""
-        self.seen = 0
-
-    def values(self) -> np.ndarray:
-        """(n, n_outputs) float64."""
-        e = self.expansion
-        if not self.seen:
-            self.raw[:] = 0.0
-        self.raw += e._sum(self.X, e._raw, self.seen, e.n_features)
-        self.seen = e.n_features
-        return e.scale * self.raw
-
-
-class Known:
+class KeptValues:
     """Values of an expansion's last function for the rows of a set, identified by their numbers:
     one number per row and output.
     """
@@ -290,27 +185,64 @@ class Known:
         self.expansion = expansion
         self.raw, self.seen = np.zeros((n_rows, expansion.n_outputs)), np.zeros(n_rows, np.int64)
 
-    def forget(self) -> None:
-        """Coefficients of existing features have changed."""
-        self.raw[:], self.seen[:] = 0.0, 0
-
     def values(self, X: Inputs, index: np.ndarray) -> np.ndarray:
         """(n, n_outputs) float64 for the rows X (n, d), whose numbers in the set are `index`."""
         e, seen = self.expansion, self.seen[index]
         for first in np.unique(seen[seen < e.n_features]).tolist():
             old = np.flatnonzero(seen == first)
-            self.raw[index[old]] += e._sum(X[old], e._raw, first, e.n_features)
+            self.raw[index[old]] += e.sum(X[old], e.coefficients.raw, first, e.n_features)
         self.seen[index] = e.n_features
-        found: np.ndarray = e.scale * self.raw[index]
-        return found
+        values: np.ndarray = e.coefficients.scale * self.raw[index]
+        return values
 
     def add(self, Z: np.ndarray, start: int, index: np.ndarray) -> None:
         """The features from `start` to the last have the values Z (n, m) for the rows `index`,
         whose values include all earlier ones.
         """
         stop = start + Z.shape[1]
-        self.raw[index] += matmul(Z, self.expansion._raw[start:stop].astype(Z.dtype))
+        self.raw[index] += matmul(Z, self.expansion.coefficients.raw[start:stop].astype(Z.dtype))
         self.seen[index] = stop
+
+
+class HeldFeatures:
+    """Values of the first n_features features of a GrowingMap for n_rows rows, filled batch by
+    batch: features of reused blocks are computed once.
+
+    Memory: n_rows n_features numbers of the map's type, as far as requested. Bitwise the same as
+    recomputed features.
+    """
+
+    def __init__(self, growing: GrowingMap, n_rows: int, n_features: int) -> None:
+        self.map, piece = growing, growing.piece
+        widths = [min(piece, n_features - start) for start in range(0, n_features, piece)]
+        self._values = [np.empty((n_rows, width), growing.dtype) for width in widths]
+        # for every row, the number of a piece's features that are available, from its first on
+        self._made = np.zeros((len(widths), n_rows), np.int32)
+        self._buffer = np.empty(0, growing.dtype)
+
+    def features(self, X: Inputs, index: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`:
+        features of one piece.
+
+        They are in memory reused by the next call.
+        """
+        number = start // self.map.piece
+        first, values, made = number * self.map.piece, self._values[number], self._made[number]
+        missing = np.flatnonzero(made[index] < stop - first)
+        if len(missing):
+            rows = index[missing]
+            low = int(made[rows].min())
+            features = self.map.sampled(first + low, stop)
+            values[rows, low : stop - first] = features.transform(X[missing])
+            made[rows] = stop - first
+        size = len(index) * values.shape[1]
+        if len(self._buffer) < size:
+            self._buffer = np.empty(size, values.dtype)
+        # numbers outside the set raised an error above; in another mode numpy would copy twice
+        whole = np.take(
+            values, index, axis=0, out=self._buffer[:size].reshape(len(index), -1), mode="clip"
+        )
+        return whole[:, start - first : stop - first]
 
 
 def cross(Z: np.ndarray, R: np.ndarray) -> np.ndarray:

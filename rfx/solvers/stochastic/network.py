@@ -59,9 +59,15 @@ class Network:
         *hidden, (weights, intercepts) = zip(self.model.coefs_, self.model.intercepts_)
         return [*hidden, (weights * self.scale, intercepts * self.scale)]
 
-    def step(self, X: Inputs, Y: np.ndarray) -> float:
-        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); returns the
-        batch's mean loss before it.
+    def step(
+        self,
+        X: Inputs,
+        Y: np.ndarray,
+        index: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> float:
+        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs), without
+        weights; returns the batch's mean loss before it.
 
         Losses of several outputs of the squared loss are summed.
         """

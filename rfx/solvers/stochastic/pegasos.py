@@ -20,15 +20,14 @@ from rfx.losses import times
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.expansion import cross, explicit_values
 from rfx.solvers.stochastic.precondition import solve_covariance, solve_few
+from rfx.solvers.stochastic.steps import GradientSolver, averaging_weight
 
 if TYPE_CHECKING:
     from rfx.losses import Loss
     from rfx.types import Inputs
 
-PROJECTED = ("hinge",)
 
-
-class Pegasos:
+class Pegasos(GradientSolver):
     """w (n_features, n_outputs) and its training steps.
 
     features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. loss: of rfx.losses.
@@ -51,52 +50,53 @@ class Pegasos:
     ) -> None:
         if not nu > 0:
             raise UsageError(f"--nu is {nu:g}; Pegasos steps are 1/(nu t), so it must be above 0")
-        if project and loss.name not in PROJECTED:
+        if project and loss.name != "hinge":
             raise UsageError(
                 f"--project bounds the minimum of the hinge loss, not of {loss.name}; omit it"
             )
-        self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
+        super().__init__(loss, nu)
+        self.features, self.project = features, project
         self.precondition, self.averaging = precondition, averaging
-        self.last, self.t, self.largest = np.zeros((n_features, n_outputs)), 0, 0
+        self.last = np.zeros((n_features, n_outputs))
         # of the average: the weighted sum of all w, that of the weights
         self.sum, self.weight = np.zeros_like(self.last), 0.0
 
-    def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as in
-        DoublySGD; returns its mean loss before.
-
-        weights: (n,) factors of the rows' losses, None for ones.
-        """
-        self.t += 1
+    def _evaluated(self, X: Inputs, index: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         Z = self.features(X)
-        F = matmul(Z, self.last.astype(Z.dtype)).astype(np.float64)
-        self.largest = max(self.largest, len(F))
-        gradient = cross(Z, times(self.loss.derivative(F, Y), weights))
+        return matmul(Z, self.last.astype(Z.dtype)).astype(np.float64), Z
+
+    def _move(
+        self,
+        features: np.ndarray,
+        derivatives: np.ndarray,
+        index: np.ndarray | None,
+        weights: np.ndarray | None,
+    ) -> None:
+        n, gradient = len(features), cross(features, times(derivatives, weights))
         if self.precondition:
-            self._newton(Z, gradient / len(F), weights)
+            self._newton(features, gradient / n, weights)
         else:
-            self.last *= 1.0 - len(F) / self.largest / self.t
+            self.last *= 1.0 - n / self.largest / self.t
             self.last -= gradient / (self.nu * self.t * self.largest)
         if self.project:
             norms = np.linalg.norm(self.last, axis=0)
             self.last *= np.minimum(1.0, 1.0 / (np.sqrt(self.nu) * np.where(norms > 0, norms, 1.0)))
-        if self.averaging != "none":
-            share = self.t if self.averaging == "linear" else 1.0
-            self.sum += share * self.last
-            self.weight += share
-        return float(times(self.loss.value(F, Y), weights).sum() / len(F))
+        weight = averaging_weight(self.averaging, self.t)
+        if weight:
+            self.sum += weight * self.last
+            self.weight += weight
 
     def _newton(self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None) -> None:
         """The preconditioned step; gradient: (n_features, n_outputs) of the batch's mean loss."""
         gamma = min(self.t**-0.5, 1.0 / (self.nu * self.t)) * len(Z) / self.largest
         solve = solve_few if len(Z) < Z.shape[1] else solve_covariance
-        found = solve(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
-        if found is None:
+        solution = solve(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
+        if solution is None:
             raise UsageError(
                 f"--nu is {self.nu:g}, below the rounding error of the features' covariance, so"
                 " steps can't be preconditioned; use a larger one, or --precondition false"
             )
-        self.last -= gamma * found
+        self.last -= gamma * solution
 
     @property
     def w(self) -> np.ndarray:
@@ -109,13 +109,13 @@ class Pegasos:
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` continues bitwise identically."""
-        found = {"w": self.last.copy(), "t": np.array([self.t, self.largest])}
-        if self.averaging == "none":
-            return found
-        return found | {"sum": self.sum.copy(), "weight": np.array([self.weight])}
+        arrays = {"w": self.last.copy(), "t": self._counts()}
+        if self.averaging != "none":
+            arrays |= {"sum": self.sum.copy(), "weight": np.array([self.weight])}
+        return arrays
 
     def restore(self, state: dict[str, Any]) -> None:
         self.last[:] = state["w"]
         if self.averaging != "none":
             self.sum[:], self.weight = state["sum"], float(state["weight"][0])
-        self.t, self.largest = (int(value) for value in state["t"])
+        self._recount(state["t"])

@@ -16,12 +16,13 @@ kernel values (Yu et al. 2012): with many sweeps the dual is maximised in all va
 at once.
 
 Most variables soon stay at a bound. A row that did not move is then skipped for some epochs, see
-`Rests`.
+`DualSolver.skips`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,10 @@ from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.losses import times
 from rfx.solvers.stochastic.expansion import explicit_values
-from rfx.solvers.stochastic.support import Support
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from rfx.losses import Loss
+    from rfx.solvers.stochastic.support import Support
     from rfx.types import Inputs
 
 # The maximum number of skipped offers of a row.
@@ -54,45 +53,104 @@ CODES = {
 }
 
 
-def _check(loss: Loss, nu: float, n_rows: int) -> None:
-    if loss.name not in CODES:
-        raise UsageError(
-            f"--loss is {loss.name}, but dual coordinate ascent supports {', '.join(CODES)}"
-        )
-    if not nu > 0:
-        raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
-    if n_rows < 1:
-        raise UsageError(
-            f"the number of rows is {n_rows}; dual coordinate ascent needs it beforehand"
-        )
+class DualSolver(ABC):
+    """Steps in the variables a (n_rows, n_outputs) of a set of rows.
 
-
-class Rests:
-    """Which of the offered rows are due: one whose variables did not move skips 0, 1, 3, 7, ...
-    offers, at most LONGEST - 1.
-
-    It replaces LIBLINEAR's shrinking (Hsieh et al. 2008, section 3.2) for any loss: every row
-    returns repeatedly, so the limit is the same, and the gap is over all rows.
+    weights: (n_rows,) above 0 and of mean 1, None for ones. sweeps: maximum sweeps per batch.
+    Raises UsageError for a loss without a dual step, or if nu is not positive.
     """
 
-    def __init__(self, n_rows: int) -> None:
-        # offers until a row is due again, and its last number of skips; for each row
-        self.counts = np.zeros((2, n_rows), np.int16)
+    def __init__(
+        self,
+        n_outputs: int,
+        n_rows: int,
+        loss: Loss,
+        nu: float,
+        weights: np.ndarray | None = None,
+        sweeps: int = 1,
+    ) -> None:
+        if loss.name not in CODES:
+            raise UsageError(
+                f"--loss is {loss.name}, but dual coordinate ascent supports {', '.join(CODES)}"
+            )
+        if not nu > 0:
+            raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
+        self.loss, self.nu, self.n_rows, self.sweeps = loss, float(nu), int(n_rows), int(sweeps)
+        self.weights, self.t, self.last = weights, 0, np.zeros((n_rows, n_outputs))
+        self.loss_code = CODES[loss.name], float(getattr(loss, "epsilon", 0.0))
+        # Offers until a row is due again, and its last number of skips, for each row: one whose
+        # variables did not move skips 0, 1, 3, 7, ... offers, at most LONGEST - 1. This replaces
+        # LIBLINEAR's shrinking (Hsieh et al. 2008, section 3.2) for any loss: every row returns
+        # repeatedly, so the limit is the same, and the gap is over all rows.
+        self.skips = np.zeros((2, n_rows), np.int16)
 
-    def due(self, index: np.ndarray) -> np.ndarray:
-        """The positions in `index` (n,) of the rows to update; the others come one offer closer."""
-        return _due(self.counts[0], index)
+    def step(
+        self,
+        X: Inputs,
+        Y: np.ndarray,
+        index: Any = None,
+        weights: np.ndarray | None = None,
+    ) -> float:
+        """Maximise, in turn, the variables of the due rows of X (n, d), whose numbers in the set
+        are `index`.
 
-    def note(self, index: np.ndarray, moved: np.ndarray) -> None:
-        """The rows `index` were updated, and moved (n,) or not."""
-        _note(self.counts, index, moved)
+        Y: (n, n_outputs). weights: not used, because those of the set are known. Returns the mean
+        loss, for every row before the last step in which it was due.
+        """
+        self.t += 1
+        due = _due(self.skips[0], index)
+        if len(due):
+            moved = self._ascend(X if len(due) == len(Y) else X[due], Y[due], index[due])
+            _note(self.skips, index[due], moved)
+        return float(times(self.loss.value(self.last[index], Y), self._own(index)).sum() / len(Y))
+
+    def bounds(
+        self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]
+    ) -> tuple[float, float]:
+        """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
+        loss, conjugate, norm = 0.0, 0.0, 0.0
+        for X, Y, index in batches:
+            F, own = self.predictions(X), self._own(index)
+            a, weighted = self._dual(index, own)
+            loss += float(times(self.loss.value(F, Y), own).sum())
+            conjugate += float(times(self.loss.conjugate(-a, Y), own).sum())
+            norm += float((weighted * F).sum())
+        half = 0.5 * self._norm(norm)
+        return half + loss / self.n_rows, -conjugate / self.n_rows - half
+
+    def _own(self, index: np.ndarray) -> np.ndarray | None:
+        return None if self.weights is None else self.weights[index]
+
+    @abstractmethod
+    def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Maximise the rows' variables, and set their `last` values; returns whether each moved."""
+
+    @abstractmethod
+    def _dual(self, index: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """The variables a (n, n_outputs) of rows with these weights c, and c a."""
+
+    @abstractmethod
+    def _norm(self, products: float) -> float:
+        """nu ||w||^2, given the sum of c_i a_i w.z_i."""
+
+    @abstractmethod
+    def predictions(self, X: Inputs) -> np.ndarray:
+        """(n, n_outputs) float64 values of f."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays from which `restore` continues bitwise identically."""
+        return {"t": np.array([self.t]), "rests": self.skips.copy(), "last": self.last.copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.t = int(state["t"][0])
+        self.skips[:], self.last[:] = state["rests"], state["last"]
 
 
-class LinearSDCA:
+class LinearSDCA(DualSolver):
     """a (n_rows, n_outputs) and w (n_features, n_outputs).
 
-    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,)
-    above 0 and of mean 1, None for ones. sweeps: maximum sweeps per batch.
+    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. The other parameters
+    are those of `DualSolver`.
     """
 
     def __init__(
@@ -101,215 +159,113 @@ class LinearSDCA:
         n_features: int,
         n_outputs: int,
         n_rows: int,
-        loss: Loss,
-        nu: float,
-        weights: np.ndarray | None = None,
-        sweeps: int = 1,
+        *more: Any,
+        **options: Any,
     ) -> None:
-        """Raises UsageError for a loss without a dual step, or if nu or n_rows is not positive."""
-        _check(loss, nu, n_rows)
-        self.features, self.loss, self.nu, self.n_rows, self.weights = (
-            features,
-            loss,
-            float(nu),
-            int(n_rows),
-            weights,
-        )
-        self.sweeps = int(sweeps)
+        super().__init__(n_outputs, n_rows, *more, **options)
+        self.features = features
         self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
-        self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
-    def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
-        """Maximise, in turn, the variables of the due rows of X, whose numbers in the set are
-        `index`.
-
-        Y: (n, n_outputs). Returns the mean loss, for every row just before its own last update.
-        """
-        self.t += 1
-        due = self.rests.due(index)
-        if len(due):
-            rows = index[due]
-            before = self.a.take(rows, axis=0)
-            self.last[rows] = self.ascend(self.features(_part(X, due)), Y.take(due, axis=0), rows)
-            self.rests.note(rows, (self.a[rows] != before).any(axis=1))
-        return float(
-            times(self.loss.value(self.last.take(index, axis=0), Y), _of(self.weights, index)).sum()
-            / len(Y)
-        )
+    def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
+        before = self.a[index]
+        self.last[index] = self.ascend(self.features(X), Y, index)
+        moved: np.ndarray = (self.a[index] != before).any(axis=1)
+        return moved
 
     def ascend(self, Z: np.ndarray, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Updates with features Z (n, n_features), C order, in all rows: the values (n, n_outputs)
         of each before its own.
         """
-        F, units = (
-            np.empty(Y.shape),
-            times(np.full(len(Y), 1 / (self.nu * self.n_rows)), _of(self.weights, index)),
-        )
+        units = times(np.full(len(Y), 1 / (self.nu * self.n_rows)), self._own(index))
+        F = np.empty(Y.shape)
         for k in range(Y.shape[1]):
-            w, a = self.w[:, k].copy(), self.a[index, k]
-            _rows(
-                Z,
-                np.ascontiguousarray(Y[:, k]),
-                a,
-                w,
-                units,
-                CODES[self.loss.name],
-                _epsilon(self.loss),
-                F[:, k],
-                self.sweeps,
-            )
+            w, a, y = self.w[:, k].copy(), self.a[index, k], np.ascontiguousarray(Y[:, k])
+            _rows(Z, y, a, w, units, *self.loss_code, F[:, k], self.sweeps)
             self.w[:, k], self.a[index, k] = w, a
         return F
 
-    def bounds(
-        self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]
-    ) -> tuple[float, float]:
-        """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
-        loss, conjugate = 0.0, 0.0
-        for X, Y, index in batches:
-            own = _of(self.weights, index)
-            loss += float(times(self.loss.value(self.predictions(X), Y), own).sum())
-            conjugate += float(times(self.loss.conjugate(-self.a[index], Y), own).sum())
-        half = 0.5 * self.nu * float((self.w**2).sum())
-        return half + loss / self.n_rows, -conjugate / self.n_rows - half
+    def _dual(self, index: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        a = self.a[index]
+        return a, times(a, own)
+
+    def _norm(self, products: float) -> float:
+        return self.nu * float((self.w**2).sum())
 
     def predictions(self, X: Inputs) -> np.ndarray:
-        """(n, n_outputs) float64 values w.z(x)."""
         return explicit_values(self.features, X, self.w)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` continues bitwise identically."""
-        arrays = {"a": self.a.copy(), "w": self.w.copy(), "t": np.array([self.t])}
-        return arrays | {"rests": self.rests.counts.copy(), "last": self.last.copy()}
+        return super().state() | {"a": self.a.copy(), "w": self.w.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.a[:], self.w[:], self.t = state["a"], state["w"], int(state["t"][0])
-        self.rests.counts[:], self.last[:] = state["rests"], state["last"]
+        super().restore(state)
+        self.a[:], self.w[:] = state["a"], state["w"]
 
 
-class KernelSDCA:
+class KernelSDCA(DualSolver):
     """a (n_rows, n_outputs) of the rows used so far, which are stored: f = 1/(nu n) sum_i c_i a_i
     k(x_i, .).
 
-    weights: c (n_rows,), above 0 and of mean 1, None for ones. sweeps: maximum sweeps per batch.
-    The support's coefficients are the c_i a_i.
+    support: receives the rows; their coefficients are the c_i a_i. The other parameters are those
+    of `DualSolver`.
     """
 
     def __init__(
-        self,
-        kernel: str,
-        params: dict[str, Any],
-        n_outputs: int,
-        n_rows: int,
-        loss: Loss,
-        nu: float,
-        dtype: DTypeLike = np.float32,
-        weights: np.ndarray | None = None,
-        sweeps: int = 1,
+        self, support: Support, n_outputs: int, n_rows: int, *more: Any, **options: Any
     ) -> None:
-        """Raises UsageError for a loss without a dual step, or if nu or n_rows is not positive."""
-        _check(loss, nu, n_rows)
-        self.support = Support(kernel, params, n_outputs, dtype)
-        self.loss, self.nu, self.n_rows, self.weights = loss, float(nu), int(n_rows), weights
-        self.sweeps = int(sweeps)
+        super().__init__(n_outputs, n_rows, *more, **options)
+        self.support, self._raw = support, np.zeros((n_rows, n_outputs))
         # the position of each row of the set in the support, -1 if unused so far
         self.place = np.full(n_rows, -1, np.int64)
-        self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
+        self.unit = 1 / (self.nu * self.n_rows)
 
-    def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
-        """Maximise, in turn, the variables of the due rows of X (n, d), whose numbers in the set
-        are `index`.
-
-        Y: (n, n_outputs). Returns the mean loss, for every row before the last step in which it was
-        due.
-        """
-        self.t += 1
-        due = self.rests.due(index)
-        if len(due):
-            self._ascend(_part(X, due), Y[due], index[due])
-        return float(
-            times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y)
-        )
-
-    def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> None:
-        s, unit, own = self.support, 1 / (self.nu * self.n_rows), _of(self.weights, index)
-        F = self.last[index] = unit * s.values(X)
-        G = times(unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64), own)
+    def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
+        s, own = self.support, self._own(index)
+        F = self.last[index] = self.unit * s.values(X, self._raw)
+        G = times(self.unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64), own)
         new = np.flatnonzero(self.place[index] < 0)
         if len(new):
             self.place[index[new]] = s.n_rows + np.arange(len(new))
-            s.append(X[new], np.zeros((len(new), s.coef.shape[1])))
+            s.append(X[new])
         where = self.place[index]
-        before = _over(s.coef[where], own)
+        before = _over(self._raw[where], own)
         after = before.copy(order="F")
         for k in range(Y.shape[1]):
-            _gram(
-                G,
-                np.ascontiguousarray(Y[:, k]),
-                after[:, k],
-                F[:, k].copy(),
-                CODES[self.loss.name],
-                _epsilon(self.loss),
-                self.sweeps,
-            )
-        s.coef[where] = times(after, own)
-        self.rests.note(index, (after != before).any(axis=1))
+            y, f = np.ascontiguousarray(Y[:, k]), F[:, k].copy()
+            _gram(G, y, after[:, k], f, *self.loss_code, self.sweeps)
+        self._raw[where] = times(after, own)
+        moved: np.ndarray = (after != before).any(axis=1)
+        return moved
 
-    def bounds(
-        self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]
-    ) -> tuple[float, float]:
-        """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
-        loss, conjugate, norm = 0.0, 0.0, 0.0
-        for X, Y, index in batches:
-            F, own = self.predictions(X), _of(self.weights, index)
-            met = self.place[index] >= 0
-            a = np.zeros(Y.shape)
-            a[met] = self.support.coef[self.place[index][met]]
-            loss += float(times(self.loss.value(F, Y), own).sum())
-            conjugate += float(times(self.loss.conjugate(-_over(a, own), Y), own).sum())
-            norm += float((a * F).sum())
-        half = 0.5 * norm / self.n_rows
-        return half + loss / self.n_rows, -conjugate / self.n_rows - half
+    def _dual(self, index: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        place = self.place[index]
+        weighted = np.where(place[:, None] >= 0, self._raw[place], 0.0)
+        return _over(weighted, own), weighted
+
+    def _norm(self, products: float) -> float:
+        return products / self.n_rows
 
     @property
     def coef(self) -> np.ndarray:
         """(n, n_outputs) coefficients of support.rows."""
-        return self.support.coef / (self.nu * self.n_rows)
+        return self._raw[: self.support.n_rows] / (self.nu * self.n_rows)
 
     def predictions(self, X: Inputs) -> np.ndarray:
-        """(n, n_outputs) float64 values of f."""
-        return self.support.values(X) / (self.nu * self.n_rows)
+        return self.support.values(X, self._raw) / (self.nu * self.n_rows)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` continues bitwise identically."""
-        arrays = {
-            "rows": self.support.rows,
-            "coef": self.support.coef.copy(),
-            "place": self.place.copy(),
-            "t": np.array([self.t]),
-        }
-        return arrays | {"rests": self.rests.counts.copy(), "last": self.last.copy()}
+        used = self._raw[: self.support.n_rows].copy()
+        own = {"rows": self.support.rows, "coef": used, "place": self.place.copy()}
+        return super().state() | own
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.support.append(state["rows"], state["coef"])
-        self.place[:], self.t = state["place"], int(state["t"][0])
-        self.rests.counts[:], self.last[:] = state["rests"], state["last"]
-
-
-def _part(X: Inputs, due: np.ndarray) -> Inputs:
-    return X if len(due) == X.shape[0] else X[due]
-
-
-def _of(weights: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
-    return None if weights is None else weights[index]
+        super().restore(state)
+        self.support.append(state["rows"])
+        self._raw[: self.support.n_rows], self.place[:] = state["coef"], state["place"]
 
 
 def _over(a: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return a if weights is None else a / weights[:, None]
-
-
-def _epsilon(loss: Loss) -> float:
-    return float(getattr(loss, "epsilon", 0.0))
 
 
 @njit(cache=True, nogil=True, boundscheck=True)

@@ -1,0 +1,485 @@
+"""The training of a method that learns in batches, from arrays, files, standard input, or endless
+streams.
+
+It can be stopped, saved and resumed at any batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rfx import parallel
+from rfx.data import guess_task
+from rfx.data.stream import ArraySource, Source, Stream
+from rfx.data.survey import SAMPLE, Survey
+from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.schema import Schema
+from rfx.errors import DataError, UsageError
+from rfx.fitting import inputs, targets, virtual_examples, weights
+from rfx.fitting.batch_weights import BatchWeights
+from rfx.fitting.checkpoints import Keeper
+from rfx.fitting.learned import Learned
+from rfx.fitting.method import scalars
+from rfx.fitting.pipeline import Pipeline, silent
+from rfx.fitting.preprocessing import Preprocessing, input_dtype
+from rfx.fitting.problem import Problem, Progress
+from rfx.fitting.streaming import HEAD, Arrays, Batch, StreamMethod, dense
+
+# Returns an iterator of (X, y) over all rows each time it is called.
+Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
+# Maximum rows of the sample on which options are chosen; other words for the bandwidth than loo are
+# resolved on SAMPLE of them.
+CHOICE_ROWS = 6144
+# A curve has a point each time the samples grew by this factor.
+GROWTH = 1.3
+# Seconds between reports of progress.
+TELL = 0.2
+
+
+class Session:
+    """One training in progress: the only mutable object here.
+
+    `fit` and `fit_stream` process rows to their end; `further` makes steps over more rows. All
+    return a pipeline.
+
+    Parameters
+    ----------
+    asked : StreamMethod
+        With the options as requested.
+    schema, classes
+        See `rfx.fitting.training.Trainer`.
+    keeper : Keeper or None
+        Where to write checkpoints, and whether to resume from one.
+    held_out : (X, y) or None
+        Raw rows to evaluate during training, outside of its clock. ``trace`` then has ``error``:
+        the error rate or the mean absolute error.
+    squared : bool
+        The error of a regression is the mean squared error instead.
+    progress : callable or None
+    """
+
+    def __init__(
+        self,
+        asked: StreamMethod,
+        schema: Schema | None = None,
+        classes: np.ndarray | None = None,
+        keeper: Keeper | None = None,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.asked = self.method = asked
+        self.schema, self.classes, self.keeper = schema, classes, keeper
+        self.held_out = held_out and (held_out[0], targets.checked(*held_out))
+        self.squared, self.progress = squared, progress
+        self.apart: Apart | None = None
+        self.weights = BatchWeights()
+        self.weight_sum: float | None = None
+        self.learned: Any = None
+        self.solver: Any = None
+        self.curve: list[dict[str, Any]] = []
+        self.samples, self.seconds, self.next_point, self.epochs = 0, 0.0, 1.0, 1
+        self.loss_sum, self.loss_rows = 0.0, 0.0
+        self.seconds_choice, self._evaluating = 0.0, 0.0
+        self._live: Callable[[], np.ndarray] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # listeners are not pickled
+        return self.__dict__ | {"_live": None, "progress": None, "held_out": None, "apart": None}
+
+    # ------------------------------------------------------------------ training
+
+    @parallel.one_blas_thread()
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, apart: Apart | None = None
+    ) -> Pipeline:
+        """Learn from rows in memory, with a random order in each epoch.
+
+        Parameters
+        ----------
+        X : array or CSR matrix, (n, d)
+        y : array, (n,) or (n, k)
+            Several targets per row require regression.
+        sample_weight : array, (n,), or None
+        apart : Apart or None
+            Groups or times for held-out splits.
+        """
+        start, s = time.perf_counter(), self.method
+        every, classes = targets.checked(X, y), self.classes
+        if apart is not None and s.virtual != "none":
+            raise UsageError(
+                f"--virtual is {s.virtual}, which generates new rows; omit it or --{apart.by}"
+            )
+        self.apart, own, y = apart, None, every
+        if sample_weight is not None or s.get("class_weight") is not None:
+            if s.virtual != "none":
+                raise UsageError(
+                    f"--virtual is {s.virtual}, whose generated rows have no sample weights; omit"
+                    " the weights"
+                )
+            task = s.task or ("regression" if y.ndim == 2 else guess_task(y))
+            X, y, own, self.apart = weights.counted(
+                s, task, self.schema, X, y, sample_weight, apart
+            )
+            if classes is None and len(y) < len(every) and task != "regression":
+                # a class whose rows all have weight zero remains a class
+                classes = np.unique(every)
+        self.weights, self.weight_sum = BatchWeights(own), None if own is None else float(own.sum())
+        source: Source
+        if virtual_examples.endless(s):
+            if s.budget_samples is None and s.budget_seconds is None:
+                raise UsageError(
+                    "--virtual is endless; set --budget-samples, --budget-seconds or"
+                    " --virtual-copies"
+                )
+            source = virtual_examples.source(s.virtual, X, y, s.seed)
+        else:
+            if s.virtual_copies is not None:
+                X, y = virtual_examples.fixed(s.virtual, X, y, s.seed, s.virtual_copies)
+            source = ArraySource(X, y, s.seed, s.replace, own)
+        return self._run(source, lambda: iter([(X, y)]), 0, start, classes)
+
+    @parallel.one_blas_thread()
+    def fit_stream(self, source: Source) -> Pipeline:
+        """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
+        start, s = time.perf_counter(), self.method
+        s.check_stream(source)
+        self.weights = BatchWeights(None, s.get("class_weight"), self.schema)
+        head = s.head or (None if source.rewindable else HEAD)
+
+        def chunks() -> Iterator[tuple[Any, np.ndarray]]:
+            if head is not None:
+                yield source.peek(head)
+                return
+            source.rewind()
+            while (part := source.read(65536)) is not None:
+                yield part[:2]
+            source.rewind()
+
+        return self._run(source, chunks, s.buffer, start)
+
+    @parallel.one_blas_thread()
+    def further(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Pipeline:
+        """Make steps over the rows X (n, d), y (n,) or (n, k), in order, in batches.
+
+        The first call also learns scaling, gamma and, unless `classes` is given, the labels. The
+        loss of each row is multiplied by its weight divided by the mean weight so far.
+        """
+        self.method.check_further()
+        y = targets.checked(X, y, None if self.learned is None else self.learned.n_targets)
+        given = weights.of_rows(y, sample_weight)
+        labelled = BatchWeights(None, self.method.get("class_weight"), self.schema)
+        self.weights.by_label = labelled.by_label
+        if self.learned is None:
+            self.learn(lambda: iter([(X, y)]), classes, sample_weight=given)
+            self.start(True)
+        for X_part, y_part, index in Stream(ArraySource(X, y), self.method.batch):
+            own = self.weights.further(y_part, weights.part(given, index))
+            self.advance(X_part, y_part, None, own)
+        return self._pipeline(self.seconds)
+
+    def _run(
+        self,
+        source: Source,
+        chunks: Chunks,
+        buffer: int,
+        start: float,
+        classes: np.ndarray | None = None,
+    ) -> Pipeline:
+        """Learn from the source.
+
+        chunks() returns (X, y) for the survey of the rows; classes are labels known beforehand.
+        """
+        s, keeper = self.method, self.keeper
+        s.check_source(source)
+        deadline = None if s.timeout is None else time.monotonic() + s.timeout
+        endless = s.budget_samples is not None or virtual_examples.endless(s)
+        counted = source.rewindable and not s.head
+
+        def stream() -> Stream:
+            self.epochs = s.passes(self.learned.n_rows if counted else None)
+            epochs = None if endless and source.rewindable else self.epochs
+            return Stream(source, s.batch, buffer, s.seed, epochs)
+
+        saved = keeper.load(self.asked) if keeper else None
+        if keeper is None or saved is None:
+            self.learn(chunks, classes, source.name, counted)
+            rows = stream()
+            self.start(source.rewindable)
+        else:
+            header, arrays = saved
+            with keeper.restoring():
+                self._restore(header, arrays)
+                rows = stream()
+                self.start(source.rewindable)
+                of_solver = {n[7:]: v for n, v in arrays.items() if n.startswith("solver_")}
+                self.solver.restore(of_solver)
+                rows.seek(header["position"])
+        with silent():
+            status = self._consume(rows, deadline)
+        if keeper:
+            self._save(keeper, rows)
+        if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
+            self._point(self._live)
+        seconds = time.perf_counter() - start - self._evaluating - self.seconds_choice
+        more = self.method.finished(
+            self.solver, partial(self._batches, source), self.learned.n_counted
+        )
+        return self._pipeline(seconds, status, more)
+
+    def _batches(self, source: Source) -> Iterator[Batch]:
+        """All prepared rows of a source, with encoded targets and numbers."""
+        source.rewind()
+        for X, y, index in Stream(source, 4096):
+            yield self._prepared(X), self.learned.encode(y), index
+
+    def _prepared(self, X: Any) -> Any:
+        return self.learned.inputs.transform(X, input_dtype(self.method))
+
+    # ------------------------------------------------------------------ steps of a training
+
+    def learn(
+        self,
+        chunks: Chunks,
+        classes: Any = None,
+        name: str | None = None,
+        counted: bool = False,
+        sample_weight: np.ndarray | None = None,
+    ) -> None:
+        """Survey the rows and initialise the training.
+
+        name: of the rows, for messages; counted: whether they are all rows; sample_weight: (n,) if
+        the session does not know it yet.
+        """
+        s = self.method
+        n_kept = max(SAMPLE, s.n_landmarks())
+        survey = Survey(
+            chunks,
+            scaling=s.scaling,
+            unit=s.unit,
+            pca=s.pca,
+            centred=s.pca_centred,
+            dtype=input_dtype(s),
+            seed=s.seed,
+            sample=max(CHOICE_ROWS, n_kept),
+            name=name,
+        )
+        targets.check_inputs(survey.n_inputs)
+        task, labels, target_scaler = targets.learn(s, survey, classes)
+        if target_scaler is not None:
+            targets.check_size(target_scaler.in_units(target_scaler.transform(survey.y)))
+        self.weights.check(task, labels, s.get("class_weight"))
+        loss = s.loss_for(task)
+        softmax = loss.name == "softmax"
+        # first the metric, which changes distances, then the options that depend on them
+        Y = targets.encode(survey.y, labels, target_scaler, softmax, self.schema)
+        own = self.weights.of_some(survey.y, survey.index, sample_weight)
+        apart = None if self.apart is None else self.apart.rows(survey.index)
+        steps: list[dict[str, Any]] = []
+        if s.metric != "none":
+            first = np.arange(len(Y))[:n_kept]
+            sides = None if apart is None else apart.rows(first)
+            found = inputs.with_metric(
+                survey.inputs.scaler,
+                s,
+                survey.X[:n_kept],
+                Y[first],
+                task,
+                weights.part(own, first),
+                sides,
+            )
+            steps, survey.inputs.scaler = found.steps, found.scaler
+            if found.scaler.metric is not None:
+                survey.X = found.scaler.metric.transform(survey.X)
+        some = np.arange(len(Y)) if own is None else np.flatnonzero(own)
+        problem = Problem(survey.X, Y, loss, task, own, apart=apart).rows(some[:CHOICE_ROWS])
+        start = time.perf_counter()
+        with silent():
+            choice = s.chosen(
+                replace(problem, progress=self.progress), survey.n_rows if counted else None
+            )
+        self.seconds_choice = time.perf_counter() - start
+        dtype, scaler = input_dtype(s), survey.inputs.scaler
+        self._know(
+            Learned(
+                Preprocessing(task, scaler, dtype, labels, target_scaler, self.schema),
+                survey.inputs,
+                loss,
+                choice.method.kernel_params(survey.X[:SAMPLE]),
+                survey.n_rows,
+                survey.n_inputs,
+                survey.n_targets,
+                dense(survey.X[:n_kept]),
+                steps + choice.steps,
+                self.weight_sum,
+                {name: float(value) for name, value in choice.chosen.items()},
+            )
+        )
+
+    def _know(self, learned: Learned) -> None:
+        self.learned, self.method = learned, self.asked.with_choice(learned.chosen)
+
+    def start(self, rewindable: bool) -> None:
+        """Create the solver, and follow its values for the held-out rows."""
+        s, self._evaluating = self.method, 0.0
+        self.solver = s.start(self.learned.setup(self.weights.relative(), rewindable))
+        if self.held_out is not None:
+            views = virtual_examples.views(s, self.held_out[0])
+            followed = [s.follow(self.solver, self._prepared(view)) for view in views]
+            self._live = partial(_mean, followed)
+
+    def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
+        """One step over a batch of raw rows."""
+        loss = self.solver.step(self._prepared(X), self.learned.encode(y), index, own)
+        self.samples += len(y)
+        # the mean loss of the last tenth of the rows
+        enough = self.loss_rows < 0.1 * self.samples
+        keep = 1.0 if enough else 1.0 - len(y) / self.loss_rows
+        self.loss_sum = keep * self.loss_sum + loss * len(y)
+        self.loss_rows = keep * self.loss_rows + len(y)
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean loss of the latest rows, each before its own step."""
+        return self.loss_sum / max(self.loss_rows, 1e-300)
+
+    def _consume(self, stream: Stream, deadline: float | None) -> str:
+        """Make steps over the stream until its end, or that of a budget; returns the status."""
+        s, keeper = self.method, self.keeper
+        started, before = time.perf_counter(), self.seconds
+        last_told = started
+        for X, y, index in stream:
+            self.advance(X, y, index, self.weights.of(y, index))
+            self.seconds = before + time.perf_counter() - started - self._evaluating
+            if self._live and self.samples >= self.next_point:
+                self._point(self._live)
+            if self.progress is not None and time.perf_counter() - last_told > TELL:
+                last_told = time.perf_counter()
+                entry = {"samples": self.samples, "seconds": self.seconds, "loss": self.mean_loss}
+                self.progress(entry | {"share": self._share()})
+            if keeper and keeper.due(self.solver.t):
+                self._save(keeper, stream)
+            if s.budget_samples is not None and self.samples >= s.budget_samples:
+                break
+            if s.budget_seconds is not None and self.seconds >= s.budget_seconds:
+                break
+            if deadline is not None and time.monotonic() >= deadline:
+                return "timeout"
+        return "converged"
+
+    def _share(self) -> float | None:
+        """The fraction of the training that is done, if its end is known."""
+        s = self.method
+        ends = [self.samples / s.budget_samples] if s.budget_samples else []
+        ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
+        if not s.budget_samples and not virtual_examples.endless(s):
+            ends.append(self.samples / (self.learned.n_rows * self.epochs))
+        return min(1.0, max(ends)) if ends else None
+
+    def _point(self, live: Callable[[], np.ndarray]) -> None:
+        """Add a point to the curve: the error rate, or the mean absolute (or squared) error in the
+        targets' original units.
+        """
+        start, p = time.perf_counter(), self.learned.preprocessing
+        values, (_, y) = live(), self.held_out or (None, None)
+        labels = p.labels(values[:, 0] if values.shape[1] == 1 else values)
+        if p.task == "regression":
+            errors = (labels - y) ** 2 if self.squared else np.abs(labels - y)
+        else:
+            errors = labels != y
+        self.next_point = max(self.samples + 1, self.samples * GROWTH)
+        self.curve.append(
+            {
+                "samples": self.samples,
+                "seconds": round(self.seconds, 4),
+                "steps": self.solver.t,
+                "loss": self.mean_loss,
+                "error": float(np.mean(errors)),
+            }
+        )
+        self._evaluating += time.perf_counter() - start
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def _save(self, keeper: Keeper, stream: Stream) -> None:
+        """Write a checkpoint."""
+        header, arrays = self.learned.state()
+        header |= {
+            "position": stream.position(),
+            "counts": [
+                self.samples,
+                self.seconds,
+                self.loss_sum,
+                self.loss_rows,
+                self.next_point,
+            ],
+            "weights": [self.weights.rows, self.weights.sum],
+            "curve": self.curve,
+        }
+        arrays |= {f"solver_{name}": values for name, values in self.solver.state().items()}
+        keeper.write(self.asked, header, arrays)
+
+    def _restore(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Restore what a checkpoint has learnt and counted."""
+        self._know(Learned.of_state(header, arrays, self.asked, self.schema))
+        counts, self.curve = header["counts"], header["curve"]
+        self.samples, self.seconds, self.loss_sum, self.loss_rows, self.next_point = counts
+        self.weights.rows, self.weights.sum = header["weights"]
+
+    # ------------------------------------------------------------------ results
+
+    def _pipeline(
+        self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None
+    ) -> Pipeline:
+        """The pipeline of the training so far."""
+        s, known, solver = self.method, self.learned, self.solver
+        arrays = s.parameters(solver).values()
+        if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in arrays)):
+            raise DataError(
+                f"training {s.name} diverged: its numbers are not finite (mean loss"
+                f" {self.mean_loss:g}); try smaller steps or another --gamma"
+            )
+        model = s.model(solver, known.inputs, known.n_outputs, known.header())
+        info = {
+            "task": known.preprocessing.task,
+            "n_train": known.n_rows,
+            "n_inputs": known.n_inputs,
+            "method": s.name,
+            "kernel": s.get("kernel"),
+            "solver": None,
+            "loss": known.loss.name,
+            "lam": s.nu * known.n_counted,
+            "objective": self.mean_loss,
+            "gap": None,
+            "n_iter": solver.t,
+            "converged": status == "converged",
+            "ended": status,
+            "seconds_features": 0.0,
+            "seconds_fit": seconds,
+            "samples": self.samples,
+            "seconds_steps": self.seconds,
+            "kernel_params": scalars(known.kernel_params),
+        }
+        info |= model.description
+        optional = {
+            "training_bytes": s.training_bytes(solver),
+            "weight_sum": known.weight_sum,
+            "validation": known.steps or None,
+            "seconds_validation": (self.seconds_choice or None) if known.steps else None,
+            "curve": self.curve or None,
+        }
+        info |= {name: value for name, value in optional.items() if value is not None}
+        return Pipeline(
+            self.asked, known.preprocessing, model, known.loss, info | (more or {}), self.curve
+        )
+
+
+def _mean(followed: list[Callable[[], np.ndarray]]) -> np.ndarray:
+    first, *others = [values() for values in followed]
+    return sum(others, first) / len(followed)

@@ -56,7 +56,8 @@ class Registry(Mapping):
 
     kind: the noun for messages. package: the folder's, such as rfx.methods. declares: a function
     that returns {name: object} for a value at the top of a module or of an entry point. group: of
-    entry points, if any. aliases: other names of rfx's own objects, as {alias: name}.
+    entry points, if any. aliases: other names of rfx's own objects, as {alias: name}. files: of
+    objects that are not in the file of their name, as {name: file}.
     """
 
     def __init__(
@@ -66,9 +67,10 @@ class Registry(Mapping):
         declares: Callable[[object], dict],
         group: str | None = None,
         aliases: Mapping[str, str] = MappingProxyType({}),
+        files: Mapping[str, str] = MappingProxyType({}),
     ):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
-        self.aliases = aliases
+        self.aliases, self.files = aliases, files
         self._all: dict | None = None
         self._loaded: dict = {}  # from files of their name, before all files are imported
 
@@ -94,7 +96,7 @@ class Registry(Mapping):
 
     def _own(self, name: str):
         """rfx's own object of that name, from the file of that name or any other; else None."""
-        file = name.replace("-", "_")
+        file = self.files.get(name, name.replace("-", "_"))
         if self._all is None and name not in self._loaded and file.isidentifier():
             if importlib.util.find_spec(f"{self.package}.{file}") is not None:
                 self._loaded |= self._declared_by(file)

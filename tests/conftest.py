@@ -46,3 +46,19 @@ def own_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("RFX_MIRROR", "RFX_DATASETS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def fewest_evaluated(monkeypatch):
+    """A function that sets the minimum number of rows that a single split evaluates."""
+    from rfx.fitting import selection
+    from rfx.fitting.held_out import HeldOut
+
+    def change(number):
+        class Changed(HeldOut):
+            def parts(self, share, fewest, option):
+                return super().parts(share, number, option)
+
+        monkeypatch.setattr(selection, "HeldOut", Changed)
+
+    return change

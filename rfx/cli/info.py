@@ -36,7 +36,6 @@ def command(model, as_json):
 
 def _facts(method, size) -> dict:
     from rfx.data.tabular import schema
-    from rfx.fitting import calibration
 
     labels = None if method.classes is None else schema.shown(method, method.classes)
     columns = (
@@ -50,7 +49,7 @@ def _facts(method, size) -> dict:
         "columns": columns,
         "n_inputs": method.info["n_inputs"],
         "model_bytes": size,
-        "probabilities": calibration.words(method),
+        "probabilities": method.probability_source,
         "metric_shares": None if metric is None else metric.shares().tolist(),
         "importances": _importances(method),
         "params": method.method.values,

@@ -91,7 +91,6 @@ def command(
     from rfx.cli import rows
     from rfx.data.libsvm import svmlight
     from rfx.data.tabular import schema
-    from rfx.fitting import calibration
 
     if decision and proba:
         raise UsageError("--decision and --proba can't be combined; use only one of them")
@@ -106,7 +105,7 @@ def command(
     files.guard(("-o", output), [("the model", model), *named("the data", source)], own, force)
     method = methods.load(model)
     if proba:
-        calibration.check(method)
+        method.check_probabilities()
     reading = Reading(header=header, encoding=encoding, zero_based=zero_based or None)
     ids = None
     if identify is None:
@@ -115,7 +114,7 @@ def command(
         X, *ids = rows.identified_rows(method, source, identify, reading, strict)
     values = method.decision_function(X)
     labels = method.labels(values)
-    shown = values if decision else calibration.probabilities(method, values) if proba else None
+    shown = values if decision else method.probabilities(values) if proba else None
     if method.task == "regression":
         labels = rows.rounded(labels, digits)
     shown = None if shown is None else rows.rounded(shown, digits)

@@ -242,7 +242,7 @@ def command(
     """
     from rfx.data.tasks import guess_task
     from rfx.runs import held_out, single
-    from rfx.runs.tune import AUTO, Asked, Tuning
+    from rfx.runs.tune import AUTO, Tuning
 
     method = methods.short(method)
     if method not in _methods():
@@ -280,19 +280,22 @@ def command(
 
     with Progress("tuning", quiet) as progress:
         file = None if results is None else Path(results)
-        how = Asked(
+        tuning = Tuning(
+            loaded,
+            names,
+            given,
+            tell,
             kernels=asked,
-            measure=measure,
+            score=measure,
             cv=cv,
             holdout=holdout,
             seed=seed,
-            budget=budget,
-            trials=trials,
+            seconds=budget,
+            most_trials=trials,
             results_file=file,
             source=source,
             calibrated=calibrate is not None,
         )
-        tuning = Tuning(loaded, names, given, how, tell)
         found = tuning.run()
         best, metric = found.best, found.measure.name
         own = tuning.options(best.point) | {"lam": best.lam}

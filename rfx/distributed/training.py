@@ -30,7 +30,7 @@ from rfx.distributed.workers import Workers
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
 from rfx.fitting.options import AUTO
-from rfx.fitting.validation import error
+from rfx.fitting.problem import error
 from rfx.records.run import Run
 from rfx.runs import held_out
 
@@ -68,7 +68,7 @@ def check_method(trainer) -> None:
         raise UsageError(
             f"--solver is {s.solver}, which needs all rows in one process; use --solver rfx"
         )
-    for name in trainer.method.searched:
+    for name in trainer.method.space.values:
         word = isinstance(s.get(name), str) and s.get(name) != AUTO
         word = word and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):

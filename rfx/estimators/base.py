@@ -31,9 +31,10 @@ from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.estimators import categories, files
 from rfx.estimators.parameters import CATEGORICAL, RANDOM_STATE, Parameter, derive, in_words
-from rfx.fitting import calibration, weights
+from rfx.fitting import weights
 from rfx.fitting.method import Method
 from rfx.fitting.options import BUDGET_SECONDS
+from rfx.fitting.pipeline import PROBABILISTIC
 from rfx.options import LabelWeights, Option
 
 _MOST_SEEDS = 2**31  # drawn seeds are below this number
@@ -509,8 +510,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
 
     def _has_probabilities(self):
         if hasattr(self, "method_"):
-            return calibration.has(self.method_)
-        return self.loss in calibration.OWN
+            return self.method_.has_probabilities
+        return self.loss in PROBABILISTIC
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
@@ -527,7 +528,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         decision = self._decision(X)
-        return calibration.probabilities(self.method_, decision)
+        return self.method_.probabilities(decision)
 
 
 class Regressor(RegressorMixin, MethodEstimator):

@@ -17,7 +17,8 @@ from rfx.features import MAPS, FeatureMap
 from rfx.features.binning import BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.widths import WIDTHS
-from rfx.fitting import bandwidth, memory
+from rfx.fitting import memory
+from rfx.fitting.method import kernel_params
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.fitting.training import begin
 from rfx.kernels.chisquare import ChiSquare
@@ -154,7 +155,7 @@ class MapTransformer(Transformer, Estimator):
             X = scaler.transform(X)
             kernel = p.setdefault("kernel", self.only_kernel)
             own = {option.name: p.get(option.name) for option in kernels.get_kernel(kernel).options}
-            params = bandwidth.resolve(kernel, p.get("gamma"), X, p["seed"], **own)
+            params = kernel_params(kernel, p.get("gamma"), X, p["seed"], **own)
             self.map_ = self._learn(X, p, params)
         self.scaler_, self._n_features_out = scaler, self.map_.n_features
         return self

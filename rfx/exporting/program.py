@@ -14,7 +14,6 @@ from rfx import steps as told
 from rfx._version import __version__
 from rfx.data.tabular import schema
 from rfx.errors import UsageError
-from rfx.fitting import calibration
 from rfx.fitting.pipeline import Pipeline
 
 # The `facts` about columns whose exported inputs differ from their written form.
@@ -111,7 +110,7 @@ class Program:
             found,
             outputs,
             labels,
-            calibration.steps(model, outputs),
+            model.probability_steps(outputs),
             _facts(model, columns),
             model.calibration is not None,
         )
@@ -183,7 +182,7 @@ def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
         found["kernel"] = str(model.method.kernel)
     if model.target_scaler is not None:
         found["target_scaling"] = model.target_scaler.kind
-    words = calibration.words(model)
+    words = model.probability_source
     if words is not None:
         found["probabilities"] = words
     forms = {column.form.kind for column in _inputs(model) if column.form is not None}

@@ -9,21 +9,17 @@ prediction of a calibrated model is its most probable label.
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from rfx import lazy
 from rfx import steps as told
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.errors import DataError, RfxWarning, UsageError
-
-if TYPE_CHECKING:
-    from rfx.fitting.pipeline import Pipeline
+from rfx.errors import DataError, RfxWarning
 
 KINDS = {
     "platt": "a sigmoid",
@@ -31,7 +27,6 @@ KINDS = {
 }
 # Minimum held-out rows of an isotonic curve.
 LEAST_ROWS = 1000
-OWN = ("logistic", "softmax")
 
 
 @dataclass
@@ -88,29 +83,20 @@ class Calibration:
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities from decision values (n,) or (n, classes)."""
         columns = decision[:, None] if decision.ndim == 1 else decision
-        found = [
-            (
-                expit(first[0] * values + second[0])
-                if self.kind == "platt"
-                else np.interp(values, first, second)
-            )
-            for values, (first, second) in zip(columns.T, self.curves, strict=True)
-        ]
-        return _of_all(np.stack(found, axis=1))
+        platt = lambda values, slope, intercept: expit(slope[0] * values + intercept[0])
+        curve = platt if self.kind == "platt" else np.interp
+        each = [curve(values, *own) for values, own in zip(columns.T, self.curves, strict=True)]
+        return of_all(np.stack(each, axis=1))
 
     def steps(self) -> told.Steps:
         """The computation steps from decision values to a probability for each of them."""
         if self.kind == "platt":
-            slopes, intercepts = (
-                np.array([float(np.ravel(curve[place])[0]) for curve in self.curves])
-                for place in (0, 1)
-            )
+            slopes, intercepts = np.array(self.curves).reshape(-1, 2).T
             return told.linear(np.diag(slopes), intercepts), told.Function("sigmoid")
         curves = []
         for first, second in self.curves:
             knots, places = np.unique(first, return_index=True)
-            values = second[places]
-            curves.append((knots, values, values, values))
+            curves.append((knots, *[second[places]] * 3))
         return (told.Interpolate.of(curves),)
 
     def words(self) -> str:
@@ -174,7 +160,7 @@ def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)
 
 
-def _of_all(found: np.ndarray) -> np.ndarray:
+def of_all(found: np.ndarray) -> np.ndarray:
     """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each class
     against the rest.
     """
@@ -182,79 +168,3 @@ def _of_all(found: np.ndarray) -> np.ndarray:
         return np.hstack([1 - found, found])
     total = found.sum(axis=1, keepdims=True)
     return np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1])
-
-
-def has(method: Pipeline) -> bool:
-    """Whether the trained method has probabilities."""
-    if method.task == "regression":
-        return False
-    assert method.classes is not None
-    return method.calibration is not None or method.loss.name in OWN or len(method.classes) == 1
-
-
-def check(method: Pipeline) -> None:
-    """Raise UsageError if the trained method has no probabilities."""
-    if not has(method):
-        if method.task == "regression":
-            raise UsageError("--proba is for classification, but the model is a regression")
-        raise UsageError(
-            f"the model has no probabilities, because its loss is {method.loss.name}; to get them,"
-            f" train it again with --calibrate platt{_training(method)}"
-        )
-
-
-def _training(method: Pipeline) -> str:
-    """The command that trains on the model's data with calibration, if these are known."""
-    info, schema = method.info, method.schema
-    if not info.get("dataset"):
-        return ""
-    words = ["rfx", "train", "--data", info["dataset"]]
-    words += [] if info["split"] in ("all", "default") else ["--split", info["split"]]
-    if schema is not None and schema.target is not None:
-        words += ["--target", schema.target[0] if schema.named else str(schema.target[1] + 1)]
-        words += ["--ignore", ",".join(schema.ignored)] if schema.ignored else []
-    return f": {shlex.join([*words, '--calibrate', 'platt', '--model', 'FILE'])}"
-
-
-def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:
-    """(n, classes) probabilities of decision values, in the order of method.classes; raises like
-    `check`.
-    """
-    check(method)
-    assert method.classes is not None
-    if len(method.classes) == 1:
-        return np.ones((len(decision), 1))
-    if method.calibration is not None:
-        return method.calibration.probabilities(decision)
-    if method.loss.name == "softmax":
-        found: np.ndarray = softmax(decision, axis=1)
-        return found
-    return _of_all(expit(decision[:, None] if decision.ndim == 1 else decision))
-
-
-def steps(method: Pipeline, outputs: int) -> told.Steps | None:
-    """The computation steps from the decision values of a row to its probabilities; None if it has
-    none.
-    """
-    if not has(method):
-        return None
-    assert method.classes is not None
-    if len(method.classes) == 1:
-        return (told.linear(np.zeros((outputs, 1)), 1.0),)
-    if method.calibration is None and method.loss.name == "softmax":
-        return (told.Softmax(),)
-    own = (told.Function("sigmoid"),) if method.calibration is None else method.calibration.steps()
-    if outputs > 1:
-        return *own, told.Shares()
-    return *own, told.linear(np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
-
-
-def words(method: Pipeline) -> str | None:
-    """The source of the model's probabilities; None if it has none."""
-    if not has(method):
-        return None
-    return (
-        method.calibration.words()
-        if method.calibration is not None
-        else f"from the {method.loss.name} loss itself"
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 from rfx.errors import UsageError
 from rfx.fitting.problem import Problem
@@ -59,7 +60,7 @@ class DescentMethod(GradientMethod):
     t0: float | None = option(None, "See --step; by default 2 theta (theorem), 0 (root).", least=0)
     step0: float = option(1.0, "See --step.", above=0)
     step1: float = option(1e-4, "See --step.", least=0)
-    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "theta": THETAS}
+    space = replace(StreamMethod.space, values={"nu": NUS, "theta": THETAS})
 
     def check(self, given: dict[str, Any]) -> None:
         super().check(given)

@@ -13,6 +13,7 @@ from rfx import kernels
 from rfx import steps as told
 from rfx.errors import DataError
 from rfx.fitting import memory
+from rfx.fitting.candidates import GAMMA_FACTORS, LAMS, SearchSpace
 from rfx.fitting.method import Method, TunedMethod, scalars
 from rfx.fitting.options import (
     DTYPE,
@@ -174,7 +175,7 @@ class ExpansionMethod(TunedMethod):
     )()
     dtype: str = DTYPE()
 
-    tried_kernels: ClassVar[tuple[str, ...]] = TRIED_KERNELS
+    space = SearchSpace({"gamma": GAMMA_FACTORS, "lam": LAMS}, kernels=TRIED_KERNELS)
     arrays: ClassVar[dict[str, Array]] = {
         "coef": Array("f", "vectors outputs"),
         "intercept": Array("f", "outputs"),

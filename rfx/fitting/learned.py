@@ -63,8 +63,8 @@ class Learned:
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Encode raw targets as (n, outputs)."""
         p = self.preprocessing
-        softmax = self.loss.name == "softmax"
-        return targets.encode(y, p.classes, p.target_scaler, softmax, p.schema)
+        targets.check_known(y, p.classes, p.schema)
+        return targets.encode(y, p.classes, p.target_scaler, self.loss.name == "softmax")
 
     def setup(self, weights: np.ndarray | None, rewindable: bool) -> Setup:
         """What the solver is started from; see `Setup`."""

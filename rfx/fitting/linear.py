@@ -1,7 +1,10 @@
-"""Shared by the methods with random features: options, drawing of a map, and the linear model."""
+"""Shared by the methods with random features: options, drawing of a map, the linear model, and the
+solver of its weights with L2 regularisation.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,19 +14,20 @@ from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, form_of, leverage, sample
 from rfx.fitting import weights
-from rfx.fitting.cache import Cache, Same
 from rfx.fitting.callbacks import StepCallback, evaluating
-from rfx.fitting.method import Method, TunedMethod, kernel_params, scalars
-from rfx.fitting.options import (
-    DTYPE,
-    MOST,
-    N_FEATURES,
-    chosen_kernel,
-)
-from rfx.fitting.problem import Problem
+from rfx.fitting.candidates import KERNELS, SearchSpace
+from rfx.fitting.method import Method, TunedMethod, budget, each_output, scalars
+from rfx.fitting.options import DTYPE, MOST, N_FEATURES, chosen_kernel
+from rfx.fitting.problem import Cache, Problem, Same
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Chosen, Option
+from rfx.solvers.base import Certificate, Solution, stack
+from rfx.solvers.l2 import solve_l2
+from rfx.solvers.normal import MOST as MOST_COLUMNS
+from rfx.solvers.normal import ridge_path
+from rfx.solvers.published.liblinear import solve_liblinear
+from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 PREDICTION_BYTES = 4 * 2**20
 # Pool size per selected feature, unless --pool is set.
@@ -32,11 +36,11 @@ POOL_SHARE = 10
 
 def _variants() -> dict[str, str]:
     """The variants of all maps."""
-    found: dict[str, list[str]] = {}
+    meanings: dict[str, list[str]] = {}
     for kind in dict.fromkeys(MAPS.values()):
         for name, meaning in kind.variants.items():
-            found.setdefault(name, []).extend([meaning] if meaning else [])
-    return {name: " or ".join(dict.fromkeys(meanings)) for name, meanings in found.items()}
+            meanings.setdefault(name, []).extend([meaning] if meaning else [])
+    return {name: " or ".join(dict.fromkeys(texts)) for name, texts in meanings.items()}
 
 
 FEATURES = Option("features", str, "Variant of the kernel's features.", _variants, default="offset")
@@ -66,7 +70,6 @@ OFFSET = Option(
     {"none": "", "mean": ""},
     default="none",
 )
-TRIED_KERNELS = ("laplacian-l2", "laplacian", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -93,15 +96,15 @@ class LinearModel:
         """The model of the features with a nonzero weight in any output."""
         coef = np.asarray(coef)
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        if len(used) == feature_map.n_features:
-            return cls(feature_map, coef, offset)
-        return cls(feature_map.select(used), coef[used], offset)
+        if len(used) < feature_map.n_features:
+            feature_map, coef = feature_map.select(used), coef[used]
+        return cls(feature_map, coef, offset)
 
     @property
     def letters(self) -> bytes | None:
         """The alphabet of the map for sequences; None for other rows."""
-        found = self.map.params.get("alphabet")
-        return None if found is None else bytes(found)
+        alphabet = self.map.params.get("alphabet")
+        return None if alphabet is None else bytes(alphabet)
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
@@ -119,9 +122,9 @@ class LinearModel:
         return values if self.offset is None else values + self.offset
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {f"map_{key}": value for key, value in self.map.arrays.items()}
-        found["coef"] = self.coef
-        return found if self.offset is None else found | {"offset": self.offset}
+        arrays = {f"map_{key}": value for key, value in self.map.arrays.items()}
+        arrays["coef"] = self.coef
+        return arrays if self.offset is None else arrays | {"offset": self.offset}
 
     def header(self) -> dict[str, Any]:
         return {"map": self.map.header()}
@@ -133,13 +136,13 @@ class LinearModel:
 class LinearMethod(TunedMethod):
     """A method whose model is a `LinearModel`."""
 
-    kernel: str = chosen_kernel(lambda: list(MAPS), TRIED_KERNELS, "gaussian")()
+    kernel: str = chosen_kernel(lambda: list(MAPS), KERNELS, "gaussian")()
     features: str = FEATURES()
     n_features: int | Chosen = N_FEATURES()
     dtype: str = DTYPE()
 
     arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
-    tried_kernels = TRIED_KERNELS
+    space = SearchSpace(kernels=KERNELS)
 
     def check(self, given: dict[str, Any]) -> None:
         super().check(given)
@@ -189,7 +192,7 @@ def sampled(method: LinearMethod, problem: Problem, lam: float, cache: Cache) ->
     lam is the ridge parameter of --choose leverage.
     """
     count = method.n_drawn()
-    pool = drawn(problem.X, method, count, kernel_params(problem, method), cache)
+    pool = drawn(problem.X, method, count, method.kernel_params(problem.X), cache)
     if method.get("choose") is None:
         return pool
     curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
@@ -204,16 +207,11 @@ def drawn(X: Any, method: Method, count: int, params: dict[str, Any], cache: Cac
 
     Trials, and the final fit, reuse the last features if they would be the same.
     """
-    kernel, seed, variant, dtype = method.kernel, method.seed, method.features, method.dtype
-    key = (kernel, X.shape[1], count, seed, dtype, variant, repr(sorted(params.items())))
-    found = cache.get(
-        "map",
-        key,
-        lambda: sample(
-            kernel, X.shape[1], count, seed, dtype=np.dtype(dtype), variant=variant, **params
-        ),
-    )
-    return found.fit(X, variant)
+    variant, dtype = method.features, np.dtype(method.dtype)
+    first = (method.kernel, X.shape[1], count, method.seed)
+    key = (*first, dtype, variant, repr(sorted(params.items())))
+    features = cache.get("map", key, lambda: sample(*first, dtype=dtype, variant=variant, **params))
+    return features.fit(X, variant)
 
 
 def target_offset(problem: Problem, method: Method) -> np.ndarray:
@@ -227,14 +225,6 @@ def target_offset(problem: Problem, method: Method) -> np.ndarray:
     return weights.mean(problem.Y, problem.weights)
 
 
-def check_path(method: Method) -> None:
-    """Raise an error for --lam-path with a solver without warm starts."""
-    if method.solver != "rfx":
-        raise UsageError(
-            f"--lam-path needs --solver rfx; {method.solver} starts every lambda from zero"
-        )
-
-
 def step_callback(
     problem: Problem,
     feature_map: FeatureMap,
@@ -246,6 +236,74 @@ def step_callback(
     limit = method.max_memory
     matvec = lambda X: feature_matrix(feature_map, X, scale, limit).matvec
     return evaluating(problem, matvec, offset)
+
+
+# ---------------------------------------------------------------------- weights with L2 penalty
+
+
+def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Solution:
+    """The weights (D, k) over features Z (n, D): lam/2 ||w||^2 + sum L(w.z, y) for each output, by
+    the method's solver. callback: receives every step, or None.
+
+    Raises UsageError for a solver that does not support the loss.
+    """
+    solver, lam, limits = method.solver, method.lam, budget(problem, method)
+    Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+    if not Z.shape[1]:
+        # without features, every prediction is zero, and that is the minimum
+        value = float(loss.value(np.zeros_like(Y), Y).sum(axis=0).sum())
+        return Solution(np.zeros((0, Y.shape[1])), value, Certificate("gap", 0.0), 0, "converged")
+    if solver == "liblinear":
+        return each_output(
+            Y,
+            lambda y, tell: solve_liblinear(
+                Z, y, lam, problem.loss, limits, callback=tell, seed=method.seed
+            ),
+            callback,
+        )
+    if loss.name == "squared":
+        ridge = solve_ridge_cg if solver == "cg" else solve_ridge
+        return ridge(Z, Y, lam, loss, limits, callback=callback)
+    if solver == "cg":
+        raise UsageError(
+            f"--solver is cg, which is for squared loss, not {loss.name}; use --loss squared or"
+            " --solver rfx"
+        )
+    return each_output(
+        Y, lambda y, tell: solve_l2(Z, y, lam, loss, limits, callback=tell), callback
+    )
+
+
+def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> Iterator[Solution]:
+    """A solution for each lambda by rfx's own solvers.
+
+    Squared loss uses one Gram matrix for all of them; other losses start each at the previous
+    solution.
+    """
+    limits = budget(problem, method)
+    Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+    if loss.name == "squared":
+        yield from solve_ridge_grid(Z, Y, lams, loss, limits)
+        return
+    last: list[Any] = [None] * Y.shape[1]
+    for lam in lams:
+        outputs = [solve_l2(Z, Y[:, k], lam, loss, limits, last[k]) for k in range(len(last))]
+        last = [one.coef for one in outputs]
+        yield stack(outputs)
+
+
+def coefficients_along(
+    Z: Any, problem: Problem, method: Method, lams: list[float]
+) -> Iterator[Any]:
+    """Weights (D, k) for each lambda, of models that are only evaluated.
+
+    They are exact for squared loss, else to --tol.
+    """
+    if problem.loss.name == "squared" and Z.shape[1] <= min(MOST_COLUMNS, 2 * Z.shape[0]):
+        Z, Y, _ = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+        yield from ridge_path(Z, Y, lams)
+    else:
+        yield from (one.coef for one in solve_path(Z, problem, method, lams))
 
 
 # ---------------------------------------------------------------------- decision values
@@ -263,8 +321,7 @@ def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.nda
     size = feature_map.n_features * feature_map.dtype.itemsize
     Z = MapMatrix(feature_map, X, block=max(32, PREDICTION_BYTES // size))
     if coef.shape[1] == 1:
-        column: np.ndarray = Z.matvec(coef[:, 0])[:, None]
-        return column
+        return np.asarray(Z.matvec(coef[:, 0])[:, None])
     return Z.matvec(coef)
 
 
@@ -276,7 +333,7 @@ class ValidationRows:
 
     def __init__(self, X: Any, memory_mb: float | None) -> None:
         self.X, self.memory_mb = X, memory_mb
-        self._map: FeatureMap | None = None
+        self._map: Any = None
         self._features: Any = None
 
     @classmethod
@@ -284,14 +341,14 @@ class ValidationRows:
         """The features of the rows X, cached."""
         return cache.get("validation rows", Same(X), lambda: cls(X, method.max_memory))
 
-    def decision(self, model: LinearModel) -> np.ndarray:
-        """(m, k) values of a model."""
+    def decision(self, model: Any) -> Any:
+        """(m, k) values of a linear model."""
         if self._map is not model.map:
             self._map, self._features = model.map, None
             return model.decision(self.X)
         quick = model.map.quick_decision(self.X, model.coef)
-        if quick is not None:
-            return model.shifted(quick)
-        if self._features is None:
-            self._features = feature_matrix(model.map, self.X, max_mb=self.memory_mb)
-        return model.shifted(self._features.matvec(model.coef))
+        if quick is None:
+            if self._features is None:
+                self._features = feature_matrix(model.map, self.X, max_mb=self.memory_mb)
+            quick = self._features.matvec(model.coef)
+        return model.shifted(quick)

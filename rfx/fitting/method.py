@@ -14,8 +14,7 @@ from rfx import steps as told
 from rfx.data.transforms.scaling import TARGET_KINDS
 from rfx.errors import UsageError, or_near
 from rfx.features import MAPS
-from rfx.fitting import bandwidth
-from rfx.fitting.cache import Cache
+from rfx.fitting.candidates import L1_SHARES, LAMS, SMALLER, SearchSpace
 from rfx.fitting.options import (
     AUTO,
     BUDGET_SECONDS,
@@ -30,19 +29,13 @@ from rfx.fitting.options import (
     TIMEOUT,
 )
 from rfx.fitting.preprocessing import Preprocessing
-from rfx.fitting.problem import Problem
-from rfx.fitting.validation import (
-    FEW_LAM,
-    FEWEST_EVALUATED,
-    HELD_OUT,
-    LAMS,
-    SMALLER,
-    TOL,
-    error,
-)
+from rfx.fitting.problem import Cache, Problem, error
 from rfx.model import Array
 from rfx.options import Chosen, Declared, Option, option
 from rfx.solvers.base import Budget, Solution, for_output, stack
+
+# Relative duality gap of models that are only evaluated, unless --tol is given.
+TOL = 1e-2
 
 
 class Model(Protocol):
@@ -113,29 +106,12 @@ class Method(Declared):
         The values of the kernel's own options, which are attributes of the method, too.
     arrays : dict
         The arrays of its model file, with their required forms.
-    searched : dict
-        Options that validation can choose, and their candidate values. Those of gamma are multiples
-        of the median bandwidth.
-    stages : tuple
-        Options that are chosen together, stage by stage.
-    held_out_share, held_out_rows, fewest_evaluated
-        The fraction of rows held out to choose options, the maximum rows to fit and to evaluate
-        (None: all), and the minimum to evaluate (see `validation.parts`).
-    few_rows : dict
-        Fallback values of options chosen by validation, for too few rows.
-    tried_kernels : tuple of str
-        The candidates of ``--kernel auto``.
-    thorough : bool
-        Whether the choice of scaling, kernel and metric may take longer than the fit.
-    loo_slack : float
-        See `bandwidth.loo`.
-    loo_multiples : tuple
-        The multiples of the bandwidth from `bandwidth.loo` to try on held-out rows.
+    space : SearchSpace
+        The choices of its options on held-out rows.
+    default_loss : str or None
+        The loss if none is given; None for that of the task.
     evaluates_steps : bool
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
-    simplest : bool
-        Whether to take, among error rates within a standard error of the lowest, that of the first
-        values.
     weighted : bool
         Whether it supports sample weights: whether it has the option class_weight.
     incremental, several_targets, distributed : bool
@@ -146,17 +122,8 @@ class Method(Declared):
     name: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     arrays: ClassVar[dict[str, Array]] = {}
-    searched: ClassVar[dict[str, tuple[float, ...]]] = {}
-    stages: ClassVar[tuple[tuple[str, ...], ...]] = (("gamma", "lam"),)
-    held_out_share: ClassVar[float] = HELD_OUT
-    held_out_rows: ClassVar[int | None] = None
-    fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
-    few_rows: ClassVar[dict[str, float]] = {"lam": FEW_LAM}
-    loo_slack: ClassVar[float] = 0.0
-    loo_multiples: ClassVar[tuple[float, ...]] = (1.0,)
-    simplest: ClassVar[bool] = False
-    tried_kernels: ClassVar[tuple[str, ...]] = ()
-    thorough: ClassVar[bool] = False
+    space: ClassVar[SearchSpace] = SearchSpace()
+    default_loss: ClassVar[str | None] = None
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
@@ -193,31 +160,30 @@ class Method(Declared):
     @kept
     def declared(cls) -> dict[str, Option]:
         """Its options by name: the common ones, its own, and those of its kernels."""
-        found = dict(cls.options)
-        for kernel in found["kernel"].meanings() if "kernel" in found else ():
-            if kernel != AUTO:
-                for option in kernels.get_kernel(kernel).options:
-                    found.setdefault(option.name, option)
-        return found
+        declared = dict(cls.options)
+        for kernel in declared["kernel"].meanings() if "kernel" in declared else ():
+            for one in () if kernel == AUTO else kernels.get_kernel(kernel).options:
+                declared.setdefault(one.name, one)
+        return declared
 
     @classmethod
     def defaults(cls, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The default of every option that is not given, in its type."""
         given = given or {}
         fixed = _fixes_inputs(given)
-        found = {
+        defaults = {
             name: option.default if option.fixed is None or not fixed else option.fixed
             for name, option in cls.options.items()
         }
-        kernel = given.get("kernel") or found.get("kernel", AUTO)
-        if kernel == AUTO:
-            return found
-        known = kernels.get_kernel(str(kernel))
-        if known.scalings:
-            found["scaling"] = known.scalings[0]
-        if found.get("features") and kernel in MAPS:
-            found["features"] = MAPS[str(kernel)].usual(str(kernel))
-        return {option.name: option.default for option in known.options} | found
+        name = given.get("kernel") or defaults.get("kernel", AUTO)
+        if name == AUTO:
+            return defaults
+        kernel = kernels.get_kernel(str(name))
+        if kernel.scalings:
+            defaults["scaling"] = kernel.scalings[0]
+        if defaults.get("features") and name in MAPS:
+            defaults["features"] = MAPS[str(name)].usual(str(name))
+        return {option.name: option.default for option in kernel.options} | defaults
 
     @classmethod
     def converted(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,20 +194,17 @@ class Method(Declared):
         UsageError
             For an unknown option or an invalid value.
         """
-        known, found = cls.declared(), {}
+        declared, converted = cls.declared(), {}
         for name, value in given.items():
-            if name not in known:
-                flags = [option.flag for option in known.values()]
-                flag = f"--{name.replace('_', '-')}"
-                raise UsageError(
-                    f"method {cls.name} has no option {flag}{or_near(flag, flags, 'it has')}"
-                )
+            if name not in declared:
+                near = or_near(_flag(name), [one.flag for one in declared.values()], "it has")
+                raise UsageError(f"method {cls.name} has no option {_flag(name)}{near}")
             if value is not None:
                 try:
-                    found[name] = known[name].convert(value)
+                    converted[name] = declared[name].convert(value)
                 except UsageError as error:
                     raise UsageError(f"{error} (method {cls.name})") from None
-        return found
+        return converted
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -262,10 +225,12 @@ class Method(Declared):
         return super().values | self.kernel_options
 
     def updated(self, **changes: Any) -> Self:
-        """The same method with other values for some options."""
+        """The same method with other values for some options; TypeError for an unknown name."""
+        of_kernel = {k: value for k, value in changes.items() if k not in self.options}
+        if unknown := of_kernel.keys() - self.declared().keys():
+            raise TypeError(f"method {self.name} has no option {', '.join(sorted(unknown))}")
         own = {name: value for name, value in changes.items() if name in self.options}
-        kernel_options = self.kernel_options | {k: changes[k] for k in changes.keys() - own.keys()}
-        return super().updated(**own, kernel_options=kernel_options)
+        return super().updated(**own, kernel_options=self.kernel_options | of_kernel)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self.__dict__.get("kernel_options", ()):
@@ -274,7 +239,11 @@ class Method(Declared):
 
     def kernels_of(self) -> tuple[str, ...]:
         """Its kernel, or the candidates for it."""
-        return self.tried_kernels if self.kernel == AUTO else (self.kernel,)
+        return self.space.kernels if self.kernel == AUTO else (self.kernel,)
+
+    def kernel_params(self, X: Any) -> dict[str, Any]:
+        """The parameters of its kernel, learnt from scaled rows X (n, d) if requested."""
+        return kernel_params(self.kernel, self.gamma, X, self.seed, **self.kernel_options)
 
     def check(self, given: dict[str, Any]) -> None:
         """Raise an error for given options that have no effect with other options.
@@ -283,56 +252,46 @@ class Method(Declared):
         ------
         UsageError
         """
-        for name in given.keys() - self.defaults(given).keys():
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{flag} is {given[name]}, which does not apply to kernel {self.kernel}"
+        kernel, path, metric = self.get("kernel") or AUTO, "lam_path" in given, self.metric
+        scaled = kernel != AUTO and kernels.get_kernel(kernel).scalings
+        tube = losses.EpsilonInsensitive.name
+        conflicts = {name: f"which does not apply to kernel {kernel}" for name in given}
+        conflicts = {k: v for k, v in conflicts.items() if k not in self.defaults(given)}
+        if scaled and metric != "none":
+            conflicts["metric"] = f"but kernel {kernel} is for inputs without one; use none"
+        if path:
+            useless = "which has no effect with --lam-path; use only one of them"
+            conflicts |= {name: useless for name in ("lam", "rounds") if name in given}
+        if path and self.get("gamma") == "validation":
+            conflicts["gamma"] = (
+                "which needs a single lambda, but --lam-path has several; use tuned or a number"
             )
-        kernel = self.get("kernel") or AUTO
-        suited = () if kernel == AUTO else kernels.get_kernel(kernel).scalings
-        if suited and self.metric != "none":
-            raise UsageError(
-                f"--metric is {self.metric}, but kernel {kernel} is for inputs without one; use"
-                " --metric none"
-            )
-        for other in ("lam", "rounds"):
-            if "lam_path" in given and other in given:
-                raise UsageError(
-                    f"--{other} is {given[other]}, which has no effect with --lam-path; use only"
-                    " one of them"
-                )
-        if "metric_steps" in given and self.metric == "none":
-            raise UsageError(
-                f"--metric-steps is {given['metric_steps']}, which has no effect without --metric;"
-                " set --metric diagonal or full"
-            )
-        if "epsilon" in given and self.get("loss") != losses.EpsilonInsensitive.name:
-            raise UsageError(
-                f"--epsilon is {given['epsilon']}, which has no effect without --loss"
-                " epsilon_insensitive; use both or neither"
-            )
-        if "lam_path" in given and self.get("gamma") == "validation":
-            raise UsageError(
-                "--gamma is validation, which needs a single lambda, but --lam-path has several;"
-                " use tuned or a number"
-            )
+        if path and self.solver != "rfx":
+            conflicts["solver"] = "which starts every lambda from zero; --lam-path needs rfx"
+        if "metric_steps" in given and metric == "none":
+            conflicts["metric_steps"] = "which has no effect without --metric diagonal or full"
+        if "epsilon" in given and self.get("loss") != tube:
+            conflicts["epsilon"] = f"which has no effect without --loss {tube}"
+        for name, why in conflicts.items():
+            raise UsageError(f"{_flag(name)} is {self.get(name)}, {why}")
 
     def loss_for(self, task: str) -> losses.Loss:
         """The loss of the options, by default that of the task; UsageError if it does not match the
         task.
         """
-        name = self.get("loss") or ("squared" if task == "regression" else "squared_hinge")
+        usual = "squared" if task == "regression" else "squared_hinge"
+        name = self.get("loss") or self.default_loss or usual
         # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
-        if task == "regression" and name not in losses.OF_NUMBERS:
+        numbers = name in losses.OF_NUMBERS
+        if numbers != (task == "regression") and name != "squared":
             known = self.declared()["loss"].meanings()
-            fitting = ", ".join(loss for loss in losses.OF_NUMBERS if loss in known)
+            fitting = [
+                loss
+                for loss in known
+                if loss == "squared" or (loss in losses.OF_NUMBERS) != numbers
+            ]
             raise UsageError(
-                f"--loss is {name}, but the task is {task}; use {fitting}, or set --task"
-            )
-        if task != "regression" and name in losses.OF_NUMBERS and name != "squared":
-            raise UsageError(
-                f"--loss is {name}, which is for regression, but the task is {task}; use another"
-                " loss, or set --task"
+                f"--loss is {name}, but the task is {task}; use {', '.join(fitting)}, or set --task"
             )
         return losses.get_loss(name, self.get("epsilon"))
 
@@ -372,17 +331,17 @@ class Method(Declared):
 
     def trial(self) -> Self:
         """A cheaper method for models that are only evaluated."""
-        own = self.get("solver") in (None, "rfx")
-        if own and "tol" in self.options and self.tol is None:
-            return self.updated(tol=TOL)
-        return self
+        published = self.get("solver") not in (None, "rfx")
+        if published or "tol" not in self.options or self.tol is not None:
+            return self
+        return self.updated(tol=TOL)
 
     def evaluation(self) -> Self:
         """Method for the choice of options: rfx's solver instead of LIBLINEAR processes."""
-        found = self.trial()
+        trial = self.trial()
         if self.get("solver") == "liblinear":
-            return found.updated(solver="rfx", tol=TOL)
-        return found
+            return trial.updated(solver="rfx", tol=TOL)
+        return trial
 
     def with_choice(self, chosen: dict[str, Any]) -> Self:
         """The method with the chosen values of some options."""
@@ -390,12 +349,17 @@ class Method(Declared):
 
     def candidates(self, name: str, problem: Problem) -> list[float]:
         """The candidate values of an option other than gamma."""
-        values = list(self.searched[name])
+        values, unit = list(self.space.values[name]), problem.mean_weight
         if name != "lam":
             return values
-        if self.searched[name] == LAMS and self.get("gamma") == "loo":
+        if self.space.l1:
+            # a regression uses multiples of the targets' range, unless they are scaled to [0, 1]
+            if problem.task == "regression" and self.target_scaling != "minmax01":
+                values, unit = list(L1_SHARES), unit * (float(np.ptp(problem.Y)) or 1.0)
+            return [lam * unit for lam in values]
+        if values == list(LAMS) and self.get("gamma") == "loo":
             values = self.ridge_lams(problem)
-        return [lam * problem.mean_weight / problem.unit for lam in values]
+        return [lam * unit / problem.unit for lam in values]
 
     def ridge_lams(self, problem: Problem) -> list[float]:
         """The lambdas of --gamma loo, and those tried after it, for mean weight 1."""
@@ -484,13 +448,30 @@ class TunedMethod(Method):
     max_memory: float | None = MAX_MEMORY()
 
 
+def has_gamma(kernel: str) -> bool:
+    """Whether the kernel has a bandwidth."""
+    return "gamma" in kernels.get_kernel(kernel).parameters
+
+
+def kernel_params(kernel: str, gamma: Any, X: Any, seed: int, **options: Any) -> dict[str, Any]:
+    """The kernel's parameters for scaled rows X (n, d); gamma: a number or a word."""
+    if isinstance(gamma, str) and not has_gamma(kernel):
+        # the words mean "choose for this kernel"; only a number raises an error
+        gamma = None
+    return kernels.parameters(kernel, X, gamma, seed, **options)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _fixes_inputs(given: Mapping[str, Any]) -> bool:
     """Whether the given options leave nothing to choose: a bandwidth has a meaning for one scaling,
     and without a kernel only for its default; some kernels suit few scalings.
     """
     kernel, gamma = given.get("kernel", AUTO), given.get("gamma")
     if kernel not in (None, AUTO):
-        if not bandwidth.has_gamma(str(kernel)) or kernels.get_kernel(str(kernel)).scalings:
+        if not has_gamma(str(kernel)) or kernels.get_kernel(str(kernel)).scalings:
             return True
     return gamma == "paper" or (gamma is not None and not isinstance(gamma, str))
 
@@ -500,15 +481,9 @@ def _fixes_inputs(given: Mapping[str, Any]) -> bool:
 
 def budget(problem: Problem, method: Method, **defaults: Any) -> Budget:
     """The limits for a solver from the options and the deadline; defaults for unset options."""
-    given = {name: method.get(name) for name in ("tol", "max_iter")}
-    found = Budget(**given, memory_mb=method.get("max_memory"), deadline=problem.deadline)
-    return found.filled(**defaults)
-
-
-def kernel_params(problem: Problem, method: Method) -> dict[str, Any]:
-    """The parameters of the options' kernel, learnt from the problem's rows if requested."""
-    own = method.kernel_options
-    return bandwidth.resolve(method.kernel, method.gamma, problem.X, method.seed, **own)
+    limits = {name: method.get(name) for name in ("tol", "max_iter")}
+    memory_mb = method.get("max_memory")
+    return Budget(**limits, memory_mb=memory_mb, deadline=problem.deadline).filled(**defaults)
 
 
 def scalars(params: dict[str, Any]) -> dict[str, Any]:

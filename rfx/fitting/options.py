@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from rfx.data.transforms import scaling
-from rfx.fitting import validation
-from rfx.options import Option, Path
+from rfx.fitting.candidates import SAMPLE
+from rfx.options import LabelWeights, Option, Path
 
 AUTO = "auto"
 MOST = 10**9  # limit of a size or count; excludes absurd numbers
+L1_HELP = "for regression 10, 3, 1, …, 0.03 times the range of the targets (not with minmax01)"
 
 SCALING = Option(
     "scaling",
@@ -115,12 +116,15 @@ CHOSEN_GAMMA = GAMMA.but(
             "the best of median times 1/32, 1/16, …, 4 by leave-one-out kernel ridge regression on"
             " at most 800 rows"
         ),
-        "validation": validation.GAMMA_HELP,
+        "validation": "the best of median times 1/4, 1, 4, 16 on held-out rows, with this method",
     },
     default="loo",
 )
-ON_SAMPLE = {AUTO: f"validation on {validation.SAMPLE:,} rows at most"}
-CHOSEN_LAM = LAM.but(choices={"validation": validation.LAM_HELP} | ON_SAMPLE, default=AUTO)
+ON_SAMPLE = {AUTO: f"validation on {SAMPLE:,} rows at most"}
+CHOSEN_LAM = LAM.but(
+    choices={"validation": "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"} | ON_SAMPLE,
+    default=AUTO,
+)
 LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
 LAM_PATH = Option(
     "lam_path",
@@ -159,4 +163,10 @@ MAX_MEMORY = Option(
     "Memory limit in MiB for features or kernel matrices, above which they are computed in blocks;"
     " by default a third of the free memory.",
     low=1,
+)
+CLASS_WEIGHT = Option(
+    "class_weight",
+    LabelWeights,
+    "Weights of the classes, such as 1:10,-1:1; unlisted labels have weight 1; a label with a comma"
+    " needs double quotes; balanced: inversely proportional to the number of rows of a class.",
 )

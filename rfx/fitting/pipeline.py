@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from rfx import kernels, losses, parallel, plugins
 from rfx import model as model_file
+from rfx import steps as told
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import scaling
 from rfx.data.transforms.scaling import Scaler, TargetScaler
-from rfx.errors import DataError
-from rfx.fitting.calibration import Calibration
+from rfx.errors import DataError, UsageError
+from rfx.fitting.calibration import Calibration, of_all
 from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
 
+# Losses that define probabilities.
+PROBABILISTIC = ("logistic", "softmax")
 ARRAYS = scaling.ARRAYS | {"classes": model_file.Array("f", "classes")}
 
 
@@ -185,6 +190,71 @@ class Pipeline:
         """The result of score, from decision_function's values."""
         return self.method.score(self.preprocessing, self.ranked(decision), y)
 
+    # ------------------------------------------------------------------ probabilities
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it has probabilities, of its loss or by calibration."""
+        own = self.loss.name in PROBABILISTIC or self.calibration is not None
+        return self.classes is not None and (own or len(self.classes) == 1)
+
+    def check_probabilities(self) -> None:
+        """Raise UsageError if it has no probabilities."""
+        if self.classes is None:
+            raise UsageError("--proba is for classification, but the model is a regression")
+        if self.has_probabilities:
+            return
+        again, dataset, schema = "", self.info.get("dataset"), self.schema
+        if dataset:
+            split = self.info["split"]
+            words = ["rfx", "train", "--data", dataset]
+            words += [] if split in ("all", "default") else ["--split", split]
+            if schema is not None and schema.target is not None:
+                name, place = schema.target
+                words += ["--target", name if schema.named else str(place + 1)]
+                words += ["--ignore", ",".join(schema.ignored)] if schema.ignored else []
+            again = f": {shlex.join([*words, '--calibrate', 'platt', '--model', 'FILE'])}"
+        raise UsageError(
+            f"the model has no probabilities, because its loss is {self.loss.name}; to get them,"
+            f" train it again with --calibrate platt{again}"
+        )
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray:
+        """(n, classes) probabilities of decision values, in the order of the classes; raises like
+        `check_probabilities`.
+        """
+        self.check_probabilities()
+        if self.classes is not None and len(self.classes) == 1:
+            return np.ones((len(decision), 1))
+        if self.calibration is not None:
+            return self.calibration.probabilities(decision)
+        if self.loss.name == "softmax":
+            return np.asarray(softmax(decision, axis=1))
+        return of_all(expit(decision[:, None] if decision.ndim == 1 else decision))
+
+    def probability_steps(self, outputs: int) -> told.Steps | None:
+        """The computation steps from the decision values of a row to its probabilities; None if it
+        has none.
+        """
+        if self.classes is None or not self.has_probabilities:
+            return None
+        if len(self.classes) == 1:
+            return (told.linear(np.zeros((outputs, 1)), 1.0),)
+        if self.calibration is None and self.loss.name == "softmax":
+            return (told.Softmax(),)
+        each = (told.Function("sigmoid"),) if self.calibration is None else self.calibration.steps()
+        if outputs > 1:
+            return *each, told.Shares()
+        return *each, told.linear(np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
+
+    @property
+    def probability_source(self) -> str | None:
+        """Where its probabilities come from, in words; None if it has none."""
+        if not self.has_probabilities:
+            return None
+        own = f"from the {self.loss.name} loss itself"
+        return own if self.calibration is None else self.calibration.words()
+
     # ------------------------------------------------------------------ files
 
     def save(self, path: Any, **more: Any) -> int:
@@ -228,17 +298,19 @@ class Pipeline:
 
     def _plugins(self) -> list[dict[str, Any]]:
         """The plug-ins used: kind, name, package."""
-        kernel = self.method.get("kernel")
-        known = [
-            ("method", plugins.entries("rfx.methods"), self.name, type(self.method).__module__)
+        used: list[tuple[str, str, Any, str]] = [
+            ("method", self.name, type(self.method), "rfx.methods")
         ]
-        if kernel:
-            kind = kernels.get_kernel(kernel)
-            known.append(("kernel", plugins.entries("rfx.feature_maps"), kernel, kind.__module__))
+        if kernel := self.method.get("kernel"):
+            used.append(("kernel", kernel, kernels.get_kernel(kernel), "rfx.feature_maps"))
         return [
-            {"kind": kind, "name": name, "package": plugins.package_of(entries[name])}
-            for kind, entries, name, module in known
-            if name in entries and not module.startswith("rfx.")
+            {
+                "kind": kind,
+                "name": name,
+                "package": plugins.package_of(plugins.entries(group)[name]),
+            }
+            for kind, name, made, group in used
+            if name in plugins.entries(group) and not made.__module__.startswith("rfx.")
         ]
 
     @classmethod
@@ -249,29 +321,25 @@ class Pipeline:
         """
         known = sizes(method, header, arrays)
         model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
-        task = header["task"]
-        own = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
-        regression = task == "regression"
+        regression, outputs = header["task"] == "regression", known["outputs"]
+        scaler = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
+        target = TargetScaler.from_dict(header["target_scaler"], outputs) if regression else None
         preprocessing = Preprocessing(
-            task,
-            Scaler.from_dict(header["scaler"] | own),
+            header["task"],
+            Scaler.from_dict(header["scaler"] | scaler),
             input_dtype(method),
             None if regression else arrays["classes"],
-            TargetScaler.from_dict(header["target_scaler"], known["outputs"])
-            if regression
-            else None,
+            target,
             Schema.of_header(header),
         )
-        calibration = header.get("calibration")
+        curve = header.get("calibration")
         return cls(
             method,
             preprocessing,
             method.restore(header, arrays),
             losses.get_loss(header["loss"], method.get("epsilon")),
             header["info"],
-            calibration=None
-            if calibration is None
-            else Calibration.from_dict(calibration, known["outputs"]),
+            calibration=None if curve is None else Calibration.from_dict(curve, outputs),
         )
 
 
@@ -282,24 +350,22 @@ def silent() -> np.errstate:
 
 def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]:
     """The sizes of a model file's axes known from its header and labels."""
-    if header["task"] not in (*CLASSIFICATION, "regression"):
-        raise DataError(f"its task is {header['task']!r:.40}")
-    found = {"inputs": header["info"]["n_inputs"], "outputs": 1}
-    if type(found["inputs"]) is not int or found["inputs"] < 0:
-        raise DataError(f"its number of inputs is {found['inputs']!r:.40}")
-    if header["task"] in CLASSIFICATION:
+    task, inputs, outputs = header["task"], header["info"]["n_inputs"], 1
+    if task not in (*CLASSIFICATION, "regression") or type(inputs) is not int or inputs < 0:
+        raise DataError(f"its task is {task!r:.40}, its number of inputs {inputs!r:.40}")
+    if task in CLASSIFICATION:
         (count,) = arrays["classes"].shape
         if not count:
             raise DataError("it has no classes")
-        found["outputs"] = count if count > 2 else 1
+        outputs = count if count > 2 else 1
     elif method.several_targets:
-        found["outputs"] = n_targets(header)
-    return found
+        outputs = n_targets(header)
+    return {"inputs": inputs, "outputs": outputs}
 
 
 def n_targets(header: dict[str, Any]) -> int:
     """The number of targets per row in the header of a regression model; 1 if absent."""
-    found = header.get("n_targets", 1)
-    if type(found) is not int or found < 1:
-        raise DataError(f"its number of targets is {found!r:.40}")
-    return found
+    number = header.get("n_targets", 1)
+    if type(number) is not int or number < 1:
+        raise DataError(f"its number of targets is {number!r:.40}")
+    return number

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
+from rfx.data.tabular.schema import NEVER_SEEN, Schema
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxWarning
+from rfx.fitting import targets
 
 CLASSIFICATION = ("binary", "multiclass")
 
@@ -68,12 +69,7 @@ class Preprocessing:
         if task == "regression":
             scaled = TargetScaler.fit(y, method.target_scaling, weights)
             return cls(task, scaler, dtype, target_scaler=scaled, schema=schema)
-        classes = np.unique(y) if classes is None else classes
-        if task == "binary" and len(classes) > 2:
-            raise DataError(
-                f"the task is binary, but the targets have {len(classes)} values; set --task"
-                " multiclass"
-            )
+        classes = targets.check_classes(task, np.unique(y) if classes is None else classes)
         return cls(task, scaler, dtype, classes, schema=schema)
 
     def rows(self, X: Any) -> Any:
@@ -84,17 +80,7 @@ class Preprocessing:
         """Targets (n, k): scaled, or +-1 for each class against the rest (one column for two
         classes).
         """
-        if self.target_scaler is not None:
-            column: np.ndarray = self.target_scaler.transform(y)[:, None]
-            return column
-        classes = self.classes
-        assert classes is not None
-        if len(classes) <= 2:
-            # the larger label is +1; a single class keeps its sign
-            single = len(classes) < 2 and classes[0] <= 0
-            positive = np.inf if single else classes[-1]
-            return np.where(y == positive, 1.0, -1.0)[:, None]
-        return np.where(y[:, None] == classes[None, :], 1.0, -1.0)
+        return targets.encode(y, self.classes, self.target_scaler)
 
     def labels(self, decision: np.ndarray) -> np.ndarray:
         """(n,) labels, or targets in their original units, of decision values (n,) or (n, k)."""
@@ -102,14 +88,8 @@ class Preprocessing:
             return self.target_scaler.inverse(decision)
         classes = self.classes
         assert classes is not None
-        found: np.ndarray
-        if decision.ndim == 2:
-            found = classes[np.argmax(decision, axis=1)]
-            return found
-        if len(classes) == 1:
-            return np.full(len(decision), classes[0])
-        found = classes[(decision > 0).astype(int)]
-        return found
+        places = np.argmax(decision, axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
+        return np.asarray(classes[np.minimum(places, len(classes) - 1)])
 
     def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
         """``metric`` and ``score``: accuracy for classification, RMSE in the unit of the target,
@@ -131,8 +111,11 @@ class Preprocessing:
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         assert self.classes is not None
         if not np.isin(y, self.classes).any():
-            known, found = listed(self.classes, self.schema), listed(np.unique(y), self.schema)
-            raise DataError(f"none of the labels ({found}) is among the model's classes ({known})")
+            labels = targets.listed(np.unique(y), self.schema)
+            classes = targets.listed(self.classes, self.schema)
+            raise DataError(
+                f"none of the labels ({labels}) is among the model's classes ({classes})"
+            )
         return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
 
     def warn_of_unknown(self, y: Any) -> None:
@@ -145,22 +128,16 @@ class Preprocessing:
             return
         new = np.setdiff1d(y, self.classes)
         if len(new):
-            found = listed(new, self.schema)
-            message = f"the rows have labels that were absent in training: {found}; {NEVER_SEEN}"
+            labels = targets.listed(new, self.schema)
+            message = f"the rows have labels that were absent in training: {labels}; {NEVER_SEEN}"
             warnings.warn(message, RfxWarning, stacklevel=2)
 
     def error(self, decision: np.ndarray, y: Any) -> float:
         """The error rate, or the RMSE in units of the scaled target."""
-        found: float = self.score(decision, y)["score"]
-        return found if self.task == "regression" else 1.0 - found
+        score: float = self.score(decision, y)["score"]
+        return score if self.task == "regression" else 1.0 - score
 
 
 def input_dtype(method: Any) -> np.dtype:
     """The type of the scaled inputs."""
     return np.dtype(method.get("dtype") or "float64")
-
-
-def listed(labels: Any, schema: Schema | None = None) -> str:
-    """The first ten labels, for a message."""
-    shown = ", ".join(label_text(schema, label) for label in labels[:10])
-    return shown + (", …" if len(labels) > 10 else "")

@@ -1,11 +1,13 @@
-"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and listeners."""
+"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and listeners; the
+error on held-out rows; values shared by the trials of one training.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -80,18 +82,15 @@ class Problem:
 
     @property
     def n_rows(self) -> int:
-        count: int = self.X.shape[0]
-        return count
+        return int(self.X.shape[0])
 
     @property
     def n_inputs(self) -> int:
-        count: int = self.X.shape[1]
-        return count
+        return int(self.X.shape[1])
 
     @property
     def n_outputs(self) -> int:
-        count: int = self.Y.shape[1]
-        return count
+        return int(self.Y.shape[1])
 
     @property
     def mean_weight(self) -> float:
@@ -111,8 +110,8 @@ class Problem:
         """The problem of some of the rows, by their numbers, without listener."""
         weights = None if self.weights is None else self.weights[index]
         apart = None if self.apart is None else self.apart.rows(index)
-        some = replace(self, X=self.X[index], Y=np.asarray(self.Y[index]), weights=weights)
-        return replace(some, apart=apart).quiet()
+        rows = {"X": self.X[index], "Y": np.asarray(self.Y[index])}
+        return replace(self, **rows, weights=weights, apart=apart).quiet()
 
     def less(self, offset: np.ndarray) -> Problem:
         """The problem with the offset (k,) subtracted from the targets."""
@@ -128,6 +127,21 @@ class Problem:
         return replace(self, progress=None, curve=None)
 
 
+def error(
+    task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
+) -> float:
+    """Mean squared error for regression, error rate for classification; decision, Y: (n, k), Y as
+    +-1 for classes.
+
+    weights: (n,) of the rows, None for ones.
+    """
+    if task == "regression":
+        return float(np.average(np.mean((decision - Y) ** 2, axis=1), weights=weights))
+    if Y.shape[1] == 1:
+        return float(np.average((decision[:, 0] > 0) != (Y[:, 0] > 0), weights=weights))
+    return float(np.average(np.argmax(decision, axis=1) != np.argmax(Y, axis=1), weights=weights))
+
+
 class Clock:
     """Seconds by activity."""
 
@@ -137,6 +151,41 @@ class Clock:
     def timed(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call the function and add its time to `name`."""
         start = time.perf_counter()
-        found = function(*args, **kwargs)
+        result = function(*args, **kwargs)
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-        return found
+        return result
+
+
+class Cache:
+    """One value of each kind, recomputed when its key changes.
+
+    Features of many inputs take longest to draw, and two sets of them may not fit into memory. So a
+    new value of a kind replaces the last one, which is dropped first.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[Hashable, Any]] = {}
+
+    def get(self, kind: str, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of that kind for the key: the cached one, or the result of `make`."""
+        if kind not in self._entries or self._entries[kind][0] != key:
+            self._entries.pop(kind, None)
+            self._entries[kind] = (key, make())
+        return cast(T, self._entries[kind][1])
+
+    def keep_only(self, *kinds: str) -> None:
+        """Drop the values of all other kinds."""
+        self._entries = {kind: self._entries[kind] for kind in kinds if kind in self._entries}
+
+
+class Same:
+    """A key for an object itself: equal only to the same object."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)

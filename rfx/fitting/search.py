@@ -11,6 +11,7 @@ long as it pays.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import time
 from collections import Counter
@@ -21,6 +22,7 @@ from typing import Any, TypeAlias
 from rfx import parallel
 from rfx.errors import RfxError, UsageError
 
+log = logging.getLogger(__name__)
 # Consecutive lambdas above the lowest error after which smaller ones are not tried.
 WAIT = 2
 # The size is doubled as long as that reduces the error by this fraction.
@@ -194,8 +196,8 @@ class Budget:
     Parameters
     ----------
     deadline : float
-        Value of time.monotonic() that no trial except the first is expected to exceed. Which trials
-        it leaves out depends on the load of the machine.
+        Value of time.monotonic() after which no trial except the first is started. Which trials it
+        leaves out depends on the load of the machine.
     trials : int or None
         Maximum number of trials.
     work : float
@@ -243,17 +245,21 @@ class Trial:
 
     def like(self, point: Point) -> bool:
         """Whether it has the same method and kernel as another point."""
-        return (self.point.method, self.point.options.get("kernel")) == (
-            point.method,
-            point.options.get("kernel"),
-        )
+        kernels = [one.options.get("kernel") for one in (self.point, point)]
+        return self.point.method == point.method and kernels[0] == kernels[1]
+
+
+# What a limit of the budget left out, in words.
+_LIMITS = {
+    "trials": "--trials left out {}",
+    "work": "the budget, counted as work, left out {}; a longer --budget-seconds has more",
+    "time": "stopped by time, which left out {}: another run may differ",
+}
 
 
 @dataclass(frozen=True)
-class Found:
-    """The best trial, and all trials as evidence; cut: trials left out by each limit of the
-    budget.
-    """
+class Evidence:
+    """The best trial, and all trials; cut: trials left out by each limit of the budget."""
 
     best: Trial
     trials: list[Trial]
@@ -263,14 +269,14 @@ class Found:
     @property
     def limits(self) -> list[str]:
         """What the budget left out, in words."""
-        words = {
-            "trials": "--trials left out {}",
-            "work": "the budget, counted as work, left out {}; a longer --budget-seconds has more",
-            "time": "stopped by time, which left out {}: another run may differ",
-        }
         return [
-            words[limit].format(f"{n} trial{'s' * (n > 1)}") for limit, n in self.cut.items() if n
+            _LIMITS[limit].format(f"{n} trial{'s' * (n > 1)}") for limit, n in self.cut.items() if n
         ]
+
+    def warn(self, what: str) -> None:
+        """Log what the budget left out."""
+        for words in self.limits:
+            log.warning("%s: %s", what, words)
 
     def within(self, slack: float) -> list[Trial]:
         """The trials whose error exceeds the lowest by at most this fraction."""
@@ -322,8 +328,9 @@ class Tally:
     def report(self, tried: float = 0.0) -> None:
         """Report so many values of the present path, in addition to the completed paths."""
         if self.progress is not None:
-            entry = {"choosing": self.choosing, "tried": self.tried + int(tried), "of": self.total}
-            self.progress(entry | ({"least": self.least} if self.least < math.inf else {}))
+            least = {"least": self.least} if self.least < math.inf else {}
+            count = {"tried": self.tried + int(tried), "of": self.total}
+            self.progress({"choosing": self.choosing} | count | least)
 
     def add(self, errors: Sequence[float], of: int) -> None:
         """Report the errors of a completed path of `of` values."""
@@ -346,7 +353,7 @@ def search(
     known: Known = lambda point, round: None,
     tell: Tell = lambda trial, known: None,
     together: bool = False,
-) -> Found:
+) -> Evidence:
     """Try the points of the grid within the budget.
 
     Parameters
@@ -367,7 +374,7 @@ def search(
 
     Returns
     -------
-    Found
+    Evidence
         With the best trial of the last completed round; of equal ones the first.
 
     Raises
@@ -391,16 +398,16 @@ class _Search:
     cut: Counter[str] = field(default_factory=Counter)
     errors: list[RfxError] = field(default_factory=list)
 
-    def run(self) -> Found:
-        points = self.grid.points
+    def run(self) -> Evidence:
+        points, last = self.grid.points, self.grid.rounds[-1]
         for round in self.grid.rounds:
             sized = [self.grid.at(point, round.number) for point in points]
             points = [one.point for one in sorted(self._each(sized, round), key=self._loss)]
             points = points[: round.kept]
         best = self._best()
-        if best.round.number == self.grid.rounds[-1].number:
+        if best.round.number == last.number:
             self._refined(self._grown(self._refined(best)))
-        return Found(self._best(), self.trials, self.measure, self.cut)
+        return Evidence(self._best(), self.trials, self.measure, self.cut)
 
     def _loss(self, trial: Trial) -> float:
         return self.measure.loss(trial.score)
@@ -417,24 +424,24 @@ class _Search:
 
     def _refined(self, best: Trial) -> Trial:
         """Try half and twice the bandwidth as long as one of them is better."""
-        option = self.grid.halved
+        option, last = self.grid.halved, self.grid.rounds[-1]
         while option is not None and option in best.point.options:
-            value = best.point[option]
-            around = [best.point.updated(**{option: value * factor}) for factor in (0.5, 2.0)]
-            last = self.grid.rounds[-1]
+            around = [
+                best.point.updated(**{option: best.point[option] * factor}) for factor in (0.5, 2.0)
+            ]
             seen = [one.point for one in self.trials if one.round.number == last.number]
-            new = [point for point in around if point not in seen]
-            found = min(self._each(new, last), key=self._loss, default=best)
-            if self._loss(found) >= self._loss(best):
+            new = self._each([point for point in around if point not in seen], last)
+            better = min(new, key=self._loss, default=best)
+            if self._loss(better) >= self._loss(best):
                 break
-            best = found
+            best = better
         return best
 
     def _grown(self, best: Trial) -> Trial:
         """Double the size as long as that reduces the error by GAIN."""
-        error, known = self.measure.error, self.grid.sizes.get(best.point.method)
-        while known is not None and (size := best.point[known.option]) < known.most:
-            point = best.point.updated(**{known.option: 2 * size})
+        error, size = self.measure.error, self.grid.sizes.get(best.point.method)
+        while size is not None and best.point[size.option] < size.most:
+            point = best.point.updated(**{size.option: 2 * best.point[size.option]})
             larger = self._each([point], self.grid.rounds[-1])
             if not larger or error(larger[0].score) > (1 - GAIN) * error(best.score):
                 break
@@ -443,18 +450,18 @@ class _Search:
 
     def _each(self, points: Sequence[Point], round: Round) -> list[Trial]:
         """A trial of each point that can be fitted within the budget."""
-        found = []
-        ready = self._fitted_together(points, round) if self.together else {}
+        made = self._fitted_together(points, round) if self.together else {}
+        trials = []
         for number, point in enumerate(points):
-            trial = ready.get(number) if self.together else self.known(point, round)
-            there = trial is not None and not self.together
+            known = None if self.together else self.known(point, round)
+            trial = known or made.get(number)
             if trial is None and not self.together and not self._spent(point, round):
                 trial = self._trial(point, round)
             if trial is not None:
                 self.trials.append(trial)
-                found.append(trial)
-                self.tell(trial, there)
-        return found
+                trials.append(trial)
+                self.tell(trial, known is not None)
+        return trials
 
     def _fitted_together(self, points: Sequence[Point], round: Round) -> dict[int, Trial | None]:
         """Trials by the number of their points, run by all threads; every trial started before the
@@ -464,23 +471,20 @@ class _Search:
         each = [self.grid.work(point, round) for point in points]
         room = self.budget.work - self._work()
         count = sum(used <= room for used in itertools.accumulate(each)) or int(not self.trials)
-        late: list[int] = []
 
         def some(start: int, end: int) -> None:
             for number in range(start, end):
-                if time.monotonic() > self.budget.deadline and (number or self.trials):
-                    late.append(number)
-                else:
+                if time.monotonic() <= self.budget.deadline or not (number or self.trials):
                     made[number] = self._trial(points[number], round)
 
         if count:
             parallel.for_ranges(some, count, parts=count)
-        self.cut.update(work=len(points) - count, time=len(late))
+        self.cut.update(work=len(points) - count, time=count - len(made))
         return made
 
     def _trial(self, point: Point, round: Round) -> Trial | None:
-        start, lams = time.monotonic(), self.grid.lams[point.method]
-        loss, some = self.measure.loss, self._last_lams(point)
+        start, lams, loss = time.monotonic(), self.grid.lams[point.method], self.measure.loss
+        some = self._last_lams(point)
         try:
             values = self.fit(point, round, some)
             if len(some) < len(lams) and loss(values[0]) == min(map(loss, values)):
@@ -503,8 +507,8 @@ class _Search:
             return lams
         last = max(trial.round.number for trial in before)
         best = [trial.lam for trial in before if trial.round.number == last]
-        own = [lams.index(lam) for lam in best if lam in lams]
-        return lams[max(0, min(own) - self.grid.above) :] if own else lams
+        places = [lams.index(lam) for lam in best if lam in lams]
+        return lams[max(0, min(places) - self.grid.above) :] if places else lams
 
     def _work(self) -> float:
         return sum(self.grid.work(trial.point, trial.round) for trial in self.trials)
@@ -516,15 +520,7 @@ class _Search:
             limit = "trials"
         elif self.trials and self._work() + self.grid.work(point, round) > budget.work:
             limit = "work"
-        elif self.trials and time.monotonic() + self._expected(point, round) > budget.deadline:
+        elif self.trials and time.monotonic() > budget.deadline:
             limit = "time"
         self.cut.update([limit] if limit else [])
         return bool(limit)
-
-    def _expected(self, point: Point, round: Round) -> float:
-        """Estimated seconds of a trial, from that of its method and kernel with the most work."""
-        work, alike = self.grid.work, [trial for trial in self.trials if trial.like(point)]
-        if not alike:
-            return 0.0
-        last = max(alike, key=lambda trial: work(trial.point, trial.round))
-        return last.seconds * work(point, round) / work(last.point, last.round)

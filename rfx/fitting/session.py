@@ -276,29 +276,21 @@ class Session:
             targets.check_size(target_scaler.in_units(target_scaler.transform(survey.y)))
         self.weights.check(task, labels, s.get("class_weight"))
         loss = s.loss_for(task)
-        softmax = loss.name == "softmax"
         # first the metric, which changes distances, then the options that depend on them
-        Y = targets.encode(survey.y, labels, target_scaler, softmax, self.schema)
+        targets.check_known(survey.y, labels, self.schema)
+        Y = targets.encode(survey.y, labels, target_scaler, loss.name == "softmax")
         own = self.weights.of_some(survey.y, survey.index, sample_weight)
         apart = None if self.apart is None else self.apart.rows(survey.index)
         steps: list[dict[str, Any]] = []
+        problem = Problem(survey.X, Y, loss, task, own, apart=apart)
         if s.metric != "none":
-            first = np.arange(len(Y))[:n_kept]
-            sides = None if apart is None else apart.rows(first)
-            found = inputs.with_metric(
-                survey.inputs.scaler,
-                s,
-                survey.X[:n_kept],
-                Y[first],
-                task,
-                weights.part(own, first),
-                sides,
-            )
+            first = problem.rows(np.arange(len(Y))[:n_kept])
+            found = inputs.with_metric(survey.inputs.scaler, s, first)
             steps, survey.inputs.scaler = found.steps, found.scaler
             if found.scaler.metric is not None:
                 survey.X = found.scaler.metric.transform(survey.X)
         some = np.arange(len(Y)) if own is None else np.flatnonzero(own)
-        problem = Problem(survey.X, Y, loss, task, own, apart=apart).rows(some[:CHOICE_ROWS])
+        problem = replace(problem, X=survey.X).rows(some[:CHOICE_ROWS])
         start = time.perf_counter()
         with silent():
             choice = s.chosen(

@@ -23,16 +23,24 @@ from rfx.data.survey import SAMPLE, Inputs
 from rfx.data.transforms.pca import PCA
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS
-from rfx.fitting import bandwidth, selection, targets, virtual_examples
+from rfx.fitting import selection, targets, virtual_examples
 from rfx.fitting.batch_weights import BatchWeights
-from rfx.fitting.cache import Cache
-from rfx.fitting.method import Fitted, Method
-from rfx.fitting.options import AUTO, CHOSEN_GAMMA, DTYPE, EPSILON, GAMMA, KERNEL, LOSS, MOST
+from rfx.fitting.candidates import LAMS, SearchSpace
+from rfx.fitting.method import Fitted, Method, has_gamma
+from rfx.fitting.options import (
+    AUTO,
+    CHOSEN_GAMMA,
+    CLASS_WEIGHT,
+    DTYPE,
+    EPSILON,
+    GAMMA,
+    KERNEL,
+    LOSS,
+    MOST,
+)
 from rfx.fitting.pipeline import n_targets
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
-from rfx.fitting.problem import Problem
-from rfx.fitting.validation import LAMS, error
-from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.fitting.problem import Cache, Problem, error
 from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, option
@@ -293,13 +301,15 @@ class StreamMethod(Method):
     dtype: str = DTYPE()
     incremental = several_targets = True
     class_weight: str | None = CLASS_WEIGHT()
-    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS}
-    stages = (("nu", "theta"), ("gamma",))
-    simplest = True
-    # few epochs learn a narrower kernel better
-    loo_multiples = (1.0, 4.0, 16.0)
-    few_rows: ClassVar[dict[str, float]] = {"nu": FEW_NU, "theta": 1.0}
-    fewest_evaluated = 100
+    space = SearchSpace(
+        {"nu": NUS},
+        stages=(("nu", "theta"), ("gamma",)),
+        fewest=100,
+        few_rows={"nu": FEW_NU, "theta": 1.0},
+        # few epochs learn a narrower kernel better
+        multiples=(1.0, 4.0, 16.0),
+        simplest=True,
+    )
     default_losses: ClassVar[dict[str, str]] = {
         "regression": "squared",
         "binary": "squared_hinge",
@@ -363,10 +373,6 @@ class StreamMethod(Method):
     def n_landmarks(self) -> int:
         """Required rows of the survey's sample, if more than its default."""
         return 0
-
-    def kernel_params(self, X: Any) -> dict[str, Any]:
-        """The kernel's parameters, from some of the prepared rows."""
-        return bandwidth.resolve(self.kernel, self.gamma, X, self.seed, **self.kernel_options)
 
     # ------------------------------------------------------------------ the solver
 
@@ -463,20 +469,11 @@ class StreamMethod(Method):
         n_rows : int or None
             Of the whole set; None if unknown.
         """
-        if self.get("gamma") == "tuned" and bandwidth.has_gamma(self.kernel):
+        if self.get("gamma") == "tuned" and has_gamma(self.kernel):
             first = problem.rows(np.arange(problem.n_rows)[:SAMPLE])
             n_known = n_rows or problem.n_rows
             lams = list(LAMS) if isinstance(self.nu, str) else [self.nu * n_known]
-            gamma, steps = bandwidth.tuned(
-                self.kernel,
-                first.X,
-                first.Y,
-                lams,
-                self.seed,
-                first.weights,
-                first.apart,
-                **self.kernel_options,
-            )
+            gamma, steps = selection.tuned(self, first, lams)
             choice = self.updated(gamma=gamma).chosen(problem, n_rows)
             numbers = {"gamma": gamma} | choice.chosen
             return selection.Choice(choice.method, numbers, steps + choice.steps, choice.seconds)

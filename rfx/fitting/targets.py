@@ -10,7 +10,6 @@ from rfx.data import guess_task
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.transforms.scaling import TargetScaler
 from rfx.errors import DataError, UsageError
-from rfx.fitting.preprocessing import listed
 from rfx.losses import EpsilonInsensitive
 from rfx.options import Declared
 
@@ -21,21 +20,26 @@ def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
     n_targets is the required k, None for any. Raises DataError if there are no rows, or another
     number of targets.
     """
-    found: np.ndarray = np.asarray(y, np.float64)
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    if X.shape[0] == 0 or X.shape[0] != len(found):
+    Y: np.ndarray = np.asarray(y, np.float64)
+    if Y.ndim == 2 and Y.shape[1] == 1:
+        Y = Y[:, 0]
+    check_count(X, Y)
+    if Y.ndim not in (1, 2) or Y.size == 0:
+        raise DataError(f"targets of shape {Y.shape} are not one or several numbers per row")
+    if n_targets is not None and count(Y) != n_targets:
+        raise DataError(
+            f"the rows have {count(Y)} targets each, but the model was trained on {n_targets}"
+        )
+    return Y
+
+
+def check_count(X: Any, y: Any) -> None:
+    """Raise DataError unless there are rows X (n, d), and targets for each of them."""
+    if X.shape[0] == 0 or X.shape[0] != len(y):
         raise DataError(
             f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
-            f" {len(found)} targets"
+            f" {len(y)} targets"
         )
-    if found.ndim not in (1, 2) or found.size == 0:
-        raise DataError(f"targets of shape {found.shape} are not one or several numbers per row")
-    if n_targets is not None and count(found) != n_targets:
-        raise DataError(
-            f"the rows have {count(found)} targets each, but the model was trained on {n_targets}"
-        )
-    return found
 
 
 def check_inputs(n_inputs: int) -> None:
@@ -50,9 +54,8 @@ def check_inputs(n_inputs: int) -> None:
 def check_size(Y: np.ndarray) -> None:
     """Raise DataError for scaled targets (n,) or (n, k) whose squares are not finite."""
     with np.errstate(over="ignore"):
-        ends = (Y.min(axis=0), Y.max(axis=0))
-        squares = sum(float(np.sum(np.square(part))) for part in ends)
-    if not np.isfinite(squares):
+        finite = np.isfinite(np.square([Y.min(axis=0), Y.max(axis=0)]).sum())
+    if not finite:
         raise DataError(
             f"the targets are up to {np.abs(Y).max():.3g}, and their squares overflow; use a larger"
             " unit, or --target-scaling minmax01"
@@ -69,13 +72,11 @@ def scaling(method: Declared, task: str) -> str:
     classes.
     """
     given: str | None = method.target_scaling
-    if task == "regression":
-        return given or "mean"
-    if given not in (None, "none"):
+    if task != "regression" and given not in (None, "none"):
         raise UsageError(
             f"--target-scaling is {given}, which is for regression, but the task is {task}"
         )
-    return "none"
+    return (given or "mean") if task == "regression" else "none"
 
 
 def tube(method: Declared, Y: Any) -> dict[str, float]:
@@ -87,21 +88,29 @@ def tube(method: Declared, Y: Any) -> dict[str, float]:
     return {"epsilon": EpsilonInsensitive.epsilon * float(np.sqrt(np.var(Y, axis=0).mean()))}
 
 
+def check_classes(task: str, classes: np.ndarray) -> np.ndarray:
+    """The classes; DataError for more than two of a binary task."""
+    if task == "binary" and len(classes) > 2:
+        raise DataError(
+            f"the task is binary, but the targets have {len(classes)} values; set --task multiclass"
+        )
+    return classes
+
+
 def learn(
     method: Declared, found: Any, classes: Any = None
 ) -> tuple[str, Any, TargetScaler | None]:
     """(task, labels or None, target scaler or None) from a Survey and known labels."""
-    labels = found.labels
-    if classes is not None:
-        labels = np.unique(np.asarray(classes, np.float64))
+    labels = found.labels if classes is None else np.unique(np.asarray(classes, np.float64))
     if method.task or labels is None:
         task = method.task or "regression"
     elif classes is not None:
         task = "binary" if len(labels) <= 2 else "multiclass"
     else:
         task = guess_task(found.y)
+    kind = scaling(method, task)
     if task == "regression":
-        return task, None, found.target_scaler(scaling(method, task))
+        return task, None, found.target_scaler(kind)
     if found.n_targets > 1:
         raise UsageError(
             f"the task is {task}, but the rows have {found.n_targets} targets each, which requires"
@@ -111,34 +120,35 @@ def learn(
         raise DataError(
             "the targets have more than 1,000 values, too many for classes; set --task regression"
         )
-    if task == "binary" and len(labels) > 2:
-        raise DataError(
-            f"the task is binary, but the targets have {len(labels)} values; set --task multiclass"
-        )
-    scaling(method, task)
-    return task, labels, None
+    return task, check_classes(task, labels), None
 
 
 def encode(
-    y: np.ndarray,
-    classes: Any,
-    target_scaler: TargetScaler | None,
-    softmax: bool,
-    schema: Schema | None = None,
+    y: np.ndarray, classes: Any, target_scaler: TargetScaler | None, softmax: bool = False
 ) -> np.ndarray:
-    """Targets (n, outputs): scaled, +-1, or for softmax 0 and 1; DataError for an unknown label."""
+    """Targets (n, outputs): scaled, +-1 for each class against the rest (one column for two
+    classes), or for softmax 0 and 1.
+    """
     if target_scaler is not None:
-        return target_scaler.transform(y).reshape(len(y), -1)
-    place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    unknown = classes[place] != y
-    if unknown.any():
-        raise DataError(
-            f"the label {label_text(schema, y[np.argmax(unknown)])} did not occur in the first"
-            f" rows, from which labels are learnt ({listed(classes, schema)}); increase --head"
-        )
+        values: np.ndarray = target_scaler.transform(y)
+        return values[:, None] if values.ndim == 1 else values
     if len(classes) <= 2:
+        # the larger label is +1; a single class keeps its sign
         positive = classes[-1] if len(classes) == 2 or classes[0] > 0 else np.inf
         return np.where(y == positive, 1.0, -1.0)[:, None]
-    hot = np.zeros((len(y), len(classes)))
-    hot[np.arange(len(y)), place] = 1.0
-    return hot if softmax else 2 * hot - 1
+    return np.where(y[:, None] == classes[None, :], 1.0, 0.0 if softmax else -1.0)
+
+
+def check_known(y: np.ndarray, classes: Any, schema: Schema | None = None) -> None:
+    """Raise DataError for a label that is not among the classes of a stream; None: no classes."""
+    if classes is not None and not (known := np.isin(y, classes)).all():
+        raise DataError(
+            f"the label {label_text(schema, y[np.argmin(known)])} did not occur in the first"
+            f" rows, from which labels are learnt ({listed(classes, schema)}); increase --head"
+        )
+
+
+def listed(labels: Any, schema: Schema | None = None) -> str:
+    """The first ten labels, for a message."""
+    shown = ", ".join(label_text(schema, label) for label in labels[:10])
+    return shown + (", …" if len(labels) > 10 else "")

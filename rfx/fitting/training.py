@@ -18,14 +18,13 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms.scaling import Scaler, as_floats
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, memory, targets, weights
-from rfx.fitting.cache import Cache
 from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
-from rfx.fitting.problem import Curve, Problem, Progress
-from rfx.fitting.selection import Choice, choose
+from rfx.fitting.problem import Cache, Curve, Problem, Progress
+from rfx.fitting.selection import choose
 from rfx.fitting.session import Session
 from rfx.fitting.streaming import StreamMethod
 from rfx.options import Path
@@ -191,58 +190,26 @@ class Trainer:
                 fits = [choice.method.fit(problem, cache)]
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
-        choice = replace(
-            choice, steps=begun.steps + choice.steps, seconds=begun.seconds + choice.seconds
-        )
-        seconds = time.perf_counter() - start - choice.seconds
-        trainer = replace(self, method=begun.asked)
-        made = [
-            trainer._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
-            for lam, fitted in zip(lams, fits)
-        ]
+        steps = begun.steps + choice.steps
+        seconds = begun.seconds + choice.seconds
+        more: dict[str, Any] = {}
+        if steps:
+            more = {"validation": steps, "seconds_validation": seconds}
+        if problem.weights is not None:
+            more["weight_sum"] = float(problem.weights.sum())
         numbers = {k: value for k, value in choice.method.values.items() if k in CHOSEN}
         words = [name for name in INPUTS if self.method.get(name) != numbers.get(name)]
         if words:
-            asked = {name: self.method.get(name) for name in words}
-            made = [point.with_info(explicit=numbers, asked=asked) for point in made]
-        return made[-1].replace(path=tuple(made)) if method.get("lam_path") else made[-1]
-
-    def _pipeline(
-        self,
-        problem: Problem,
-        preprocessing: Preprocessing,
-        choice: Choice,
-        lam: float,
-        fitted: Fitted,
-        seconds: float,
-    ) -> Pipeline:
-        method, solution = self.method, fitted.solution
-        features = fitted.seconds.get("features", 0.0)
-        info = {
-            "task": problem.task,
-            "n_train": problem.n_rows,
-            "n_inputs": problem.n_inputs,
-            "method": method.name,
-            "kernel": method.get("kernel"),
-            "solver": method.get("solver"),
-            "loss": problem.loss.name,
-            "objective": solution.objective,
-            "gap": solution.gap,
-            "n_iter": solution.n_iter,
-            "converged": solution.converged,
-            "ended": solution.status,
-            "seconds_features": features,
-            "seconds_fit": seconds - features,
-            "lam": lam,
-        }
-        info |= fitted.model.describe() | fitted.details
-        if choice.steps:
-            info |= {"validation": choice.steps, "seconds_validation": choice.seconds}
-        if problem.weights is not None:
-            info["weight_sum"] = float(problem.weights.sum())
-        if method.get("lam_path"):
-            method = method.updated(lam=lam)
-        return Pipeline(method, preprocessing, fitted.model, problem.loss, info, solution.trace)
+            more["explicit"] = numbers
+            more["asked"] = {name: self.method.get(name) for name in words}
+        seconds = time.perf_counter() - start - seconds
+        path = []
+        for lam, fitted in zip(lams, fits):
+            info = _info(problem, begun.asked, lam, fitted, seconds) | more
+            asked = begun.asked.updated(lam=lam) if method.get("lam_path") else begun.asked
+            model, trace = fitted.model, fitted.solution.trace
+            path.append(Pipeline(asked, preprocessing, model, problem.loss, info, trace))
+        return path[-1].replace(path=tuple(path)) if method.get("lam_path") else path[-1]
 
     def along(
         self,
@@ -256,7 +223,7 @@ class Trainer:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
         The models are fitted to the raw rows X with targets y and are only evaluated: they are
-        solved to a relative gap of `validation.TOL` unless --tol is given.
+        solved to a relative gap of `method.TOL` unless --tol is given.
 
         Yields
         ------
@@ -310,11 +277,7 @@ def begin(
     """The problem of raw rows and targets, and the learnt values; raises like `Trainer.fit`."""
     method, schema = trainer.method, trainer.schema
     y = as_floats(y)
-    if X.shape[0] == 0 or X.shape[0] != len(y):
-        raise DataError(
-            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
-            f" {len(y)} targets"
-        )
+    targets.check_count(X, y)
     targets.check_inputs(X.shape[1])
     if y.ndim != 1:
         raise UsageError(
@@ -356,6 +319,31 @@ def begin(
     asked = trainer.method.updated(**chosen.options)
     seconds = time.perf_counter() - start
     return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds)
+
+
+def _info(
+    problem: Problem, method: Method, lam: float, fitted: Fitted, seconds: float
+) -> dict[str, Any]:
+    """The information about a fit, in the columns of a results row."""
+    solution, features = fitted.solution, fitted.seconds.get("features", 0.0)
+    info = {
+        "task": problem.task,
+        "n_train": problem.n_rows,
+        "n_inputs": problem.n_inputs,
+        "method": method.name,
+        "kernel": method.get("kernel"),
+        "solver": method.get("solver"),
+        "loss": problem.loss.name,
+        "objective": solution.objective,
+        "gap": solution.gap,
+        "n_iter": solution.n_iter,
+        "converged": solution.converged,
+        "ended": solution.status,
+        "seconds_features": features,
+        "seconds_fit": seconds - features,
+        "lam": lam,
+    }
+    return info | fitted.model.describe() | fitted.details
 
 
 def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:

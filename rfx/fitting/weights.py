@@ -19,17 +19,11 @@ from rfx.data.transforms.scaling import as_floats
 from rfx.errors import DataError, UsageError, or_near
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import scaled_rows
-from rfx.options import LabelWeights, Option
+from rfx.options import LabelWeights
 
 if TYPE_CHECKING:
     from rfx.fitting.method import Method
 
-CLASS_WEIGHT = Option(
-    "class_weight",
-    LabelWeights,
-    "Weights of the classes, such as 1:10,-1:1; unlisted labels have weight 1; a label with a comma"
-    " needs double quotes; balanced: inversely proportional to the number of rows of a class.",
-)
 # Values of class_weight: the option's text, or {label: weight}.
 ByLabel: TypeAlias = str | Mapping[Any, float]
 # Maximum labels named in a message.
@@ -155,16 +149,12 @@ def _no_label(label: object, labels: Sequence[str]) -> UsageError:
 
 def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.ndarray:
     labels, places = np.unique(y, return_inverse=True)
-    if isinstance(class_weight, str) and class_weight == LabelWeights.BALANCED:
-        sums = np.bincount(places, weights, len(labels))
-        present = sums > 0
-        factors = np.divide(
-            sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present
-        )
-        balanced: np.ndarray = factors[places]
-        return balanced
-    found: np.ndarray = of_labels(labels, class_weight)[places]
-    return found
+    if not (isinstance(class_weight, str) and class_weight == LabelWeights.BALANCED):
+        return np.asarray(of_labels(labels, class_weight)[places])
+    sums = np.bincount(places, weights, len(labels))
+    present = sums > 0
+    mean = sums.sum() / np.count_nonzero(present)
+    return np.asarray(np.divide(mean, sums, out=np.zeros(len(labels)), where=present)[places])
 
 
 def of_labels(
@@ -199,8 +189,7 @@ def of_labels(
 
 def mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """The mean (k,) of values (n, k) with weights (n,) or None."""
-    found: np.ndarray = values.mean(axis=0) if weights is None else weights @ values / weights.sum()
-    return found
+    return np.asarray(values.mean(axis=0) if weights is None else weights @ values / weights.sum())
 
 
 def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, SmoothLoss]:

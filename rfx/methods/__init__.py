@@ -1,4 +1,4 @@
-"""The methods, one file each, and their registry, which imports them on demand."""
+"""The methods, and their registry, which imports them on demand."""
 
 import difflib
 
@@ -27,7 +27,10 @@ LONG_NAMES = {
     "learned-kernel": "lkrf",
     "recursive-feature-machine": "rfm",
 }
-METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods", LONG_NAMES)
+# Methods in the file of another one.
+FILES = {"rfm": "kernel", "sparse-rb": "rb", "sparse-rf": "rf"}
+FILES |= dict.fromkeys(("k-sdca", "n-pegasos", "n-sdca", "norma", "r-pegasos", "r-sdca"), "dai")
+METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods", LONG_NAMES, FILES)
 
 
 def names() -> list[str]:

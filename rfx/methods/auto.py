@@ -8,7 +8,6 @@ For more rows they are methods with linear cost, compared on a sample.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,27 +19,22 @@ from rfx import methods, parallel
 from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.fitting import weights
+from rfx.fitting.candidates import HINGE_LAMS, LAMS, PLAIN_GAMMAS
+from rfx.fitting.held_out import HeldOut
 from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method
-from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, METRIC
+from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, CLASS_WEIGHT, METRIC
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Progress
 from rfx.fitting.search import Budget, Grid, Measure, Point, Round, Stop, Tally, search
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
-from rfx.fitting.validation import LAMS, drawn, fewer, parts
-from rfx.fitting.weights import CLASS_WEIGHT
 
-log = logging.getLogger(__name__)
 # Maximum rows for exact machines fitted to all of them.
 EXACT = 20_000
 # Maximum rows of the sample for comparing methods, to fit and to evaluate.
 FITTED, EVALUATED = 8000, 4000
-# Lambdas of the machine with squared hinge loss.
-FEW_LAMS = (*LAMS[::2], 0.001)
-# It is also tried with the Gaussian kernel on standardised inputs, as in a usual grid search for a
-# support vector machine: gamma times the number of inputs (0.25 is the median's). Above PLAIN rows
-# its small lambdas take too long.
-PLAIN_GAMMAS, PLAIN = (0.25, 0.06), 5000
+# Above PLAIN rows the small lambdas of the machine on standardised inputs take too long.
+PLAIN = 5000
 # Machines for pairs of classes are not tried with more pairs if they have fewer rows in the mean:
 # they take by far the longest, and gain nothing from so few rows.
 PAIRS, ROWS_OF_PAIR = 100, 100
@@ -69,8 +63,6 @@ _PASSED = (
 _EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
 # Fraction of the budget for scaling, kernel and metric; the rest is for comparing methods.
 OF_INPUTS = 0.5
-# The properties that distinguish candidates in the record of trials.
-_COMPARED = ("kernel", "gamma")
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,8 @@ class _Candidate:
 
     @property
     def point(self) -> Point:
-        compared = {name: self.options.get(name) for name in _COMPARED}
+        """With the properties that distinguish candidates in the record of trials."""
+        compared = {name: self.options.get(name) for name in ("kernel", "gamma")}
         return Point(self.name, {"method": self.name} | compared)
 
 
@@ -106,33 +99,34 @@ class AutoTrainer(Trainer):
             raise UsageError(
                 "curves are not supported for method auto; choose a method, such as --method rf"
             )
-        start = time.perf_counter()
-        passed = {name: self.method.get(name) for name in _PASSED}
-        budget, limit = Budget(), self.method.budget_seconds
+        start, auto = time.perf_counter(), self.method
+        passed = {name: auto.get(name) for name in _PASSED}
+        budget, limit = Budget(), auto.budget_seconds
         if limit is not None:
             passed["budget_seconds"] = OF_INPUTS * limit
             budget = Budget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
-        exact = replace(methods.create("rfm", **passed), schema=self.schema, classes=self.classes)
-        n, seed = X.shape[0], self.method.seed
-        alone = apart is not None and apart.one
-        held_out_parts = _parts(n, seed, apart)
+        own = {"schema": self.schema, "classes": self.classes}
+        exact, n = replace(methods.create("rfm", **passed), **own), X.shape[0]
+        y = np.asarray(y)
+        row_weights = None if sample_weight is None else np.asarray(sample_weight)
+        folds = _folds(HeldOut(n, auto.seed, apart))
+        rows = (X, y, row_weights, progress, apart)
         if n > EXACT:
-            kept, _ = held_out_parts[0]
-            own = None if sample_weight is None else np.asarray(sample_weight)[kept]
-            some = None if apart is None else apart.rows(kept)
-            begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress, some)
-        else:
-            begun = begin(exact, X, y, sample_weight, progress, apart)
-        free = all(self.method.get(name) == AUTO for name in ("scaling", "metric"))
-        weighted = sample_weight is not None or self.method.get("class_weight") is not None
-        candidates, given = _candidates(n, begun, weighted, free), self._given(begun)
+            kept, _ = folds[0]
+            few = None if apart is None else apart.rows(kept)
+            rows = (X[kept], y[kept], weights.part(row_weights, kept), progress, few)
+        begun = begin(exact, *rows)
+        free = all(auto.get(name) == AUTO for name in ("scaling", "metric"))
+        weighted = sample_weight is not None or auto.get("class_weight") is not None
+        candidates = _candidates(n, begun, weighted, free)
+        common = {name: auto.get(name) for name in _PASSED}
+        common |= {name: begun.asked.get(name) for name in INPUTS} | {"task": begun.problem.task}
+        del common["kernel"]
+        common = {name: value for name, value in common.items() if value is not None}
         chosen, steps, compared = candidates[0], [], time.perf_counter()
-        if len(candidates) > 1 and n >= FEWEST and not alone:
-            rows = np.asarray(y, np.float64)
-            own = None if sample_weight is None else np.asarray(sample_weight)
-            chosen, step = _compared(
-                candidates, given, X, rows, held_out_parts, apart, own, budget, progress
-            )
+        if len(candidates) > 1 and n >= FEWEST and not (apart is not None and apart.one):
+            data = X, np.asarray(y, np.float64), row_weights, apart
+            chosen, step = _compared(candidates, common, data, folds, budget, progress)
             steps = [step]
         seconds = time.perf_counter() - compared
         if chosen.name == exact.name:
@@ -140,42 +134,30 @@ class AutoTrainer(Trainer):
             fitted = exact.finish(begun, start + seconds, progress=progress)
             steps = fitted.info.get("validation", []) + steps
         else:
-            trainer = methods.create(chosen.name, **given | chosen.options)
+            trainer = replace(methods.create(chosen.name, **common | chosen.options), **own)
             method, seconds = trainer.method, time.perf_counter() - start
-            trainer = replace(trainer, schema=self.schema, classes=self.classes)
             begun.problem.doing("fitting the chosen model")
             fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
             steps = begun.steps + steps + fitted.info.get("validation", [])
         explicit = {name: method.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
-        evidence = {
-            "explicit": {name: value for name, value in explicit.items() if value is not None},
-            "validation": steps,
-            "seconds_validation": seconds + fitted.info.get("seconds_validation", 0.0),
-        }
-        return fitted.with_info(**evidence)
-
-    def _given(self, begun: Begun) -> dict[str, Any]:
-        """The common options of all candidates."""
-        given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
-        more = {name: self.method.get(name) for name in _PASSED if name not in INPUTS}
-        found = given | more | {"task": begun.problem.task}
-        return {name: value for name, value in found.items() if value is not None}
+        return fitted.with_info(
+            explicit={name: value for name, value in explicit.items() if value is not None},
+            validation=steps,
+            seconds_validation=seconds + fitted.info.get("seconds_validation", 0.0),
+        )
 
 
-def _parts(n: int, seed: int, apart: Apart | None) -> list[Part]:
+def _folds(held_out: HeldOut) -> list[Part]:
     """The rows for fitting methods, and those for comparing them; for few rows, those of a
     cross-validation.
     """
-    if n > EXACT:
-        if apart is not None and not apart.one:
-            return [fewer(apart.held_out(0.2, seed), FITTED, EVALUATED, seed)]
-        kept, out = drawn(n, seed, FITTED, EVALUATED)
-        return [(kept, out)]
-    if apart is not None and apart.one:
-        apart = None
-    if n < FEWEST:
+    if held_out.none:
+        held_out = replace(held_out, apart=None)
+    if held_out.count > EXACT:
+        return [held_out.sample(FITTED, EVALUATED, 0.2)]
+    if held_out.count < FEWEST:
         return []
-    return parts(n, 0.2, FEWEST_HELD_OUT, seed, "method auto", apart)
+    return held_out.parts(0.2, FEWEST_HELD_OUT, "method auto")
 
 
 def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candidate]:
@@ -184,84 +166,75 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     weighted: only methods that support sample weights. free: scaling and metric may differ from
     those chosen.
     """
-    unit = begun.problem.mean_weight
-    lams, few_lams = ([lam * unit for lam in each] for each in (LAMS, FEW_LAMS))
+    problem, method = begun.problem, begun.method
+    lams, few_lams = ([lam * problem.mean_weight for lam in each] for each in (LAMS, HINGE_LAMS))
     if n > EXACT:
         return [
             _Candidate(name, options, lams)
             for name, options in LARGE
             if methods.get(name).weighted or not weighted
         ]
-    method = begun.method
-    inputs = {"kernel": method.kernel, "gamma": method.gamma}
-    lam = method.lam
-    found = [
-        _Candidate("rfm", inputs | {"lam": lam}, lams if isinstance(lam, str) else (lam,)),
-    ]
-    count = begun.problem.n_outputs
+    inputs, lam = {"kernel": method.kernel, "gamma": method.gamma}, method.lam
+    lams = lams if isinstance(lam, str) else [lam]
+    candidates = [_Candidate("rfm", inputs | {"lam": lam}, lams)]
+    count = problem.n_outputs
     tiny = count * (count - 1) / 2 > PAIRS and 2 * n < ROWS_OF_PAIR * count
-    if begun.problem.task != "regression" and not tiny:
-        found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, few_lams))
-        if free and n <= PLAIN and isinstance(begun.problem.X, np.ndarray):
-            plain = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
-            own = plain | {"metric_steps": None, "loss": "squared_hinge"}
-            found += [
-                _Candidate("kernel", own | {"gamma": factor / begun.problem.X.shape[1]}, few_lams)
-                for factor in PLAIN_GAMMAS
-            ]
-    return found
+    if problem.task != "regression" and not tiny:
+        hinge = {"loss": "squared_hinge"}
+        candidates.append(_Candidate("kernel", inputs | hinge, few_lams))
+        if free and n <= PLAIN and isinstance(problem.X, np.ndarray):
+            plain: dict[str, Any] = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
+            plain |= hinge | {"metric_steps": None}
+            gammas = [factor / problem.n_inputs for factor in PLAIN_GAMMAS]
+            candidates += [_Candidate("kernel", plain | {"gamma": g}, few_lams) for g in gammas]
+    return candidates
 
 
 def _compared(
     candidates: list[_Candidate],
-    given: dict[str, Any],
-    X: Any,
-    y: np.ndarray,
-    held_out_parts: Sequence[Part],
-    apart: Apart | None,
-    sample_weight: np.ndarray | None,
+    common: dict[str, Any],
+    data: tuple[Any, np.ndarray, np.ndarray | None, Apart | None],
+    folds: Sequence[Part],
     budget: Budget,
     progress: Progress | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
     """The candidate with the lowest mean error on the held-out rows, with its lambda, and the
-    trials.
+    trials; data: (rows, targets, weights, groups or times).
     """
+    X, y, row_weights, apart = data
     points = [one.point for one in candidates]
-    classes = None if apart is None or given["task"] == "regression" else np.unique(y)
+    classes = None if apart is None or common["task"] == "regression" else np.unique(y)
 
     def errors(point: Point, round: Round, lams: Sequence[float]) -> list[float]:
-        chosen = candidates[points.index(point)]
-        trainer = replace(
-            methods.create(chosen.name, **given | chosen.options | {"lam": 1.0}), classes=classes
-        )
-        stop, found = Stop(), np.zeros(0)
-        for kept, out in held_out_parts:
+        candidate = candidates[points.index(point)]
+        options = common | candidate.options | {"lam": 1.0}
+        trainer = replace(methods.create(candidate.name, **options), classes=classes)
+        stop, sums = Stop(), np.zeros(0)
+        for kept, out in folds:
             # lambda is that of all rows
             share = len(kept) / len(y) if len(y) <= EXACT else 1.0
             sides = None if apart is None else apart.rows(kept)
-            mine: list[float] = []
-            scaled = [lam * share for lam in lams]
-            own = weights.part(sample_weight, kept)
-            for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides, own):
-                mine.append(fitted.preprocessing.error(decision, y[out]))
+            path: list[float] = []
+            rows = X[kept], y[kept], [lam * share for lam in lams], X[out], sides
+            for fitted, decision in trainer.along(*rows, weights.part(row_weights, kept)):
+                path.append(fitted.preprocessing.error(decision, y[out]))
                 # the first fold determines the length of the path
-                if len(mine) == len(found) or (not len(found) and stop(mine)):
+                if len(path) == len(sums) or (not len(sums) and stop(path)):
                     break
-            found = np.asarray(mine) + (found if len(found) else 0.0)
-        tally.add(means := list(found / len(held_out_parts)), len(lams))
+            sums = np.asarray(path) + (sums if len(sums) else 0.0)
+        tally.add(means := list(sums / len(folds)), len(lams))
         return means
 
     tally = Tally(progress, ["method"], sum(len(one.lams) for one in candidates))
     tally.report()
     lams = {one.name: one.lams for one in candidates}
-    what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
-    grid = Grid(points, lams, [Round(len(held_out_parts[0][0]))], lenient=True)
-    found = search(errors, grid, Measure(what), budget)
-    for words in found.limits:
-        log.warning("the comparison of methods: %s", words)
-    own = candidates[points.index(found.best.point)]
-    step = found.step(True, sum(len(out) for _, out in held_out_parts)) | {"by": "auto"}
-    return replace(own, options=own.options | {"lam": found.best.lam}), step
+    what = "share of wrong labels" if common["task"] != "regression" else "RMSE"
+    grid = Grid(points, lams, [Round(len(folds[0][0]))], lenient=True)
+    evidence = search(errors, grid, Measure(what), budget)
+    evidence.warn("the comparison of methods")
+    best = candidates[points.index(evidence.best.point)]
+    step = evidence.step(True, sum(len(out) for _, out in folds)) | {"by": "auto"}
+    return replace(best, options=best.options | {"lam": evidence.best.lam}), step
 
 
 class Auto(Method):

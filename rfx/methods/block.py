@@ -13,6 +13,8 @@ belongs to no block, and its prediction is the mean over all blocks (divide and 
 Duchi and Wainwright 2015), with N kernel values.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +26,10 @@ from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
-from rfx.fitting.cache import Cache
 from rfx.fitting.expansion import ExpansionMethod, ExpansionModel
-from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
-from rfx.fitting.options import CHOSEN_LAM, DTYPE, LIBLINEAR, MOST, SOLVER, TOL
-from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.validation import GAMMA_FACTORS, LAMS
-from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.fitting.method import Fitted, budget, each_output
+from rfx.fitting.options import CHOSEN_LAM, CLASS_WEIGHT, DTYPE, LIBLINEAR, MOST, SOLVER, TOL
+from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.mapped import dense
@@ -40,7 +39,29 @@ from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.published.liblinear import solve_liblinear
 
-PARTITION = ("directions", "thresholds", "children")
+# The arrays of a partition in a model file.
+PARTITION = {
+    "partition_directions": Array("f", "cuts inputs"),
+    "partition_thresholds": Array("f", "cuts"),
+    "partition_children": Array("i", "cuts 2"),
+}
+
+
+def partition_arrays(partition: Partition) -> dict[str, np.ndarray]:
+    """The arrays of PARTITION."""
+    return {name: getattr(partition, name.partition("_")[2]) for name in PARTITION}
+
+
+def restored_partition(arrays: dict[str, np.ndarray], n_blocks: int) -> Partition:
+    """The partition of a model file's arrays; DataError if they are not one of so many blocks."""
+    partition = Partition(*(arrays[name] for name in PARTITION))
+    cuts, children = len(partition.thresholds), partition.children
+    if n_blocks != cuts + 1:
+        raise DataError("its tree has another number of leaves than its model")
+    check_within("partition_children", children, -cuts - 1, cuts)
+    if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
+        raise DataError("array partition_children contains a cycle")
+    return partition
 
 
 class Block(ExpansionMethod):
@@ -48,7 +69,6 @@ class Block(ExpansionMethod):
 
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
-    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     dtype: str = DTYPE(default="float64")
     partition: str = option(
         "hyperplanes",
@@ -65,12 +85,7 @@ class Block(ExpansionMethod):
     solver: str | None = SOLVER.adding(LIBLINEAR)(default=None)
     tol: float | None = TOL()
     class_weight: str | None = CLASS_WEIGHT()
-    arrays = ExpansionMethod.arrays | {
-        "starts": Array("i", "blocks+1", cuts="vectors"),
-        "partition_directions": Array("f", "cuts inputs"),
-        "partition_thresholds": Array("f", "cuts"),
-        "partition_children": Array("i", "cuts 2"),
-    }
+    arrays = ExpansionMethod.arrays | {"starts": Array("i", "blocks+1", cuts="vectors")} | PARTITION
 
     def vectors(self, X: Any) -> int:
         blocks = -(-X.shape[0] // self.block_size)
@@ -78,36 +93,33 @@ class Block(ExpansionMethod):
         return super().vectors(X) + cuts
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        _check_memory(problem.n_rows, self)
-        clock, params = Clock(), kernel_params(problem, self)
+        need, limit = _block_mb(min(self.block_size, problem.n_rows)), _limit(self)
+        if need > limit:
+            raise UsageError(
+                f"--block-size is {self.block_size}, which needs {need:.0f} MiB per block, more"
+                f" than --max-memory of {limit:.0f} MiB; use smaller blocks, or method kernel"
+            )
+        clock, params = Clock(), self.kernel_params(problem.X)
         partition, blocks = clock.timed("features", _cut, problem.X, self)
-        if self.solver == "liblinear":
-            solutions = [_published(problem, params, blocks, self)]
-        else:
-            solutions = _solved(problem, params, blocks, self)
+        solve = _published if self.solver == "liblinear" else _solved
+        solutions = solve(problem, params, blocks, self)
         coef = np.concatenate([s.coef for s in solutions])
         if partition is None:
             coef = coef / len(blocks)
-        ends = np.concatenate([[0], np.cumsum([len(rows) for rows in blocks])])
+        ends = np.cumsum([0] + [len(rows) for rows in blocks])
         used = np.concatenate([[0], np.cumsum(np.any(coef != 0, axis=1))])
         rows, intercept = problem.X[np.concatenate(blocks)], np.zeros(problem.n_outputs)
-        own = ExpansionModel.of(self.kernel, params, rows, coef, intercept)
-        model = BlockModel(**vars(own), starts=used[ends], partition=partition)
+        expansion = ExpansionModel.of(self.kernel, params, rows, coef, intercept)
+        model = BlockModel(**vars(expansion), starts=used[ends], partition=partition)
         whole = stack(solutions, model.coef, of="block")
         return Fitted(model, whole, {"n_blocks": len(blocks)}, clock.seconds)
 
-    def restore(self, header, arrays) -> "BlockModel":
-        own = ExpansionModel.restored(header, arrays, self)
+    def restore(self, header, arrays) -> BlockModel:
         partition, starts = None, arrays["starts"]
         if self.partition == "hyperplanes":
-            partition = Partition(*(arrays[f"partition_{name}"] for name in PARTITION))
-            cuts, children = len(partition.thresholds), partition.children
-            if len(starts) != cuts + 2:
-                raise DataError("it has another number of blocks than its partition")
-            check_within("partition_children", children, -cuts - 1, cuts)
-            if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
-                raise DataError("array partition_children contains a cycle")
-        return BlockModel(**vars(own), starts=starts, partition=partition)
+            partition = restored_partition(arrays, len(starts) - 1)
+        expansion = ExpansionModel.restored(header, arrays, self)
+        return BlockModel(**vars(expansion), starts=starts, partition=partition)
 
 
 @dataclass(frozen=True)
@@ -133,10 +145,10 @@ class BlockModel(ExpansionModel):
 
         def part(start, stop):
             for b in range(start, stop):
-                own = slice(self.starts[b], self.starts[b + 1])
-                if len(placed[b]) and own.stop > own.start:
-                    block, taken = support.take(own), rows.take(placed[b])
-                    values = kernels.decision(kernel, params, block, self.coef[own], taken)
+                inside = slice(self.starts[b], self.starts[b + 1])
+                if len(placed[b]) and inside.stop > inside.start:
+                    block, taken = support.take(inside), rows.take(placed[b])
+                    values = kernels.decision(kernel, params, block, self.coef[inside], taken)
                     out[placed[b]] = np.asarray(values, np.float64).reshape(len(placed[b]), -1)
 
         with parallel.one_blas_thread():
@@ -152,20 +164,8 @@ class BlockModel(ExpansionModel):
         return (told.Product((super().kernel_steps(), inside)),)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = super().arrays() | {"starts": self.starts}
-        if self.partition is None:
-            return found
-        return found | {f"partition_{name}": getattr(self.partition, name) for name in PARTITION}
-
-
-def _check_memory(n_rows: int, method: Method) -> None:
-    """Raise an error for blocks whose kernel values do not fit into memory."""
-    need, limit = _block_mb(min(method.block_size, n_rows)), _limit(method)
-    if need > limit:
-        raise UsageError(
-            f"--block-size is {method.block_size}, which needs {need:.0f} MiB per block, more"
-            f" than --max-memory of {limit:.0f} MiB; use smaller blocks, or method kernel"
-        )
+        tree = {} if self.partition is None else partition_arrays(self.partition)
+        return super().arrays() | {"starts": self.starts} | tree
 
 
 def _block_mb(rows: int) -> float:
@@ -173,11 +173,11 @@ def _block_mb(rows: int) -> float:
     return 2 * 8 * rows**2 / 2**20
 
 
-def _limit(method: Method) -> float:
+def _limit(method: Block) -> float:
     return method.max_memory or default_memory_mb()
 
 
-def _cut(X: Any, method: Method) -> tuple[Partition | None, list[np.ndarray]]:
+def _cut(X: Any, method: Block) -> tuple[Partition | None, list[np.ndarray]]:
     """The partition, None for a uniform one, and the row numbers of each block."""
     if method.partition == "uniform":
         return None, uniform_blocks(X.shape[0], method.block_size, method.seed)
@@ -185,7 +185,7 @@ def _cut(X: Any, method: Method) -> tuple[Partition | None, list[np.ndarray]]:
 
 
 def _solved(
-    problem: Problem, params: dict, blocks: list[np.ndarray], method: Method
+    problem: Problem, params: dict, blocks: list[np.ndarray], method: Block
 ) -> list[Solution]:
     """A Solution for each block; blocks not started at the deadline keep f = 0."""
     kernel, limits = method.kernel, budget(problem, method)
@@ -194,36 +194,35 @@ def _solved(
 
     def part(start, stop):
         for b in range(start, stop):
-            own_weights = weights.part(problem.weights, blocks[b])
-            Y, loss = weights.targets(problem.Y[blocks[b]], problem.loss, own_weights)
+            block_weights = weights.part(problem.weights, blocks[b])
+            Y, loss = weights.targets(problem.Y[blocks[b]], problem.loss, block_weights)
             if limits.late():
                 value = float(loss.value(np.zeros_like(Y), Y).sum())
                 nothing = Certificate("gap", value)
                 solutions[b] = Solution(np.zeros_like(Y), value, nothing, 0, "timeout")
                 continue
-            own = rows.take(blocks[b])
-            K = kernels.block(kernel, own, own, params)
-            factors = None
-            if own_weights is not None and loss.name == "squared":
-                factors = np.sqrt(own_weights)[:, None]
+            block = rows.take(blocks[b])
+            K = kernels.block(kernel, block, block, params)
+            factors: Any = 1.0
+            if block_weights is not None and loss.name == "squared":
+                factors = np.sqrt(block_weights)[:, None]
                 K *= factors
                 K *= factors.T
             solutions[b] = solve_kernel_dense(K, Y, method.lam, loss, limits)
-            if factors is not None:
-                solutions[b].coef = factors * solutions[b].coef
+            solutions[b].coef = factors * solutions[b].coef
 
     largest = max(len(block) for block in blocks)
     if len(blocks) == 1 or env.threads() * _block_mb(largest) > _limit(method):
         part(0, len(blocks))
-        return solutions
-    with parallel.one_blas_thread():
-        parallel.for_ranges(part, len(blocks))
+    else:
+        with parallel.one_blas_thread():
+            parallel.for_ranges(part, len(blocks))
     return solutions
 
 
 def _published(
-    problem: Problem, params: dict, blocks: list[np.ndarray], method: Method
-) -> Solution:
+    problem: Problem, params: dict, blocks: list[np.ndarray], method: Block
+) -> list[Solution]:
     """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block by block.
 
     Within a block f = K c. With a factor K = L L' that is the linear machine over the rows of L,
@@ -239,21 +238,20 @@ def _published(
     kernel, limits = method.kernel, budget(problem, method)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     roots, inverses = [], []
-    for block in blocks:
-        own = rows.take(block)
-        values, vectors = np.linalg.eigh(kernels.block(kernel, own, own, params))
-        used = values > len(block) * np.finfo(float).eps * values[-1]
+    for numbers in blocks:
+        block = rows.take(numbers)
+        values, vectors = np.linalg.eigh(kernels.block(kernel, block, block, params))
+        used = values > len(numbers) * np.finfo(float).eps * values[-1]
         roots.append(vectors[:, used] * np.sqrt(values[used]))
         inverses.append(vectors[:, used] / np.sqrt(values[used]))
     Z = SparseMatrix(sp.block_diag(roots, format="csr"), np.float64)
-
-    def solve(y, tell):
-        return solve_liblinear(
+    solution = each_output(
+        problem.Y[np.concatenate(blocks)],
+        lambda y, tell: solve_liblinear(
             Z, y, method.lam, problem.loss, limits, callback=tell, seed=method.seed
-        )
-
-    solution = each_output(problem.Y[np.concatenate(blocks)], solve)
+        ),
+    )
     ends = np.cumsum([root.shape[1] for root in roots])[:-1]
     parts = np.split(np.asarray(solution.coef), ends)
     solution.coef = np.concatenate([inverse @ w for inverse, w in zip(inverses, parts)])
-    return solution
+    return [solution]

@@ -13,15 +13,17 @@ import numpy as np
 from rfx import kernels, losses
 from rfx.errors import UsageError
 from rfx.fitting import memory, weights
-from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating
+from rfx.fitting.candidates import L1_LAMS, SearchSpace
 from rfx.fitting.learners import Learner, Perceptrons, Stumps
 from rfx.fitting.linear import LinearMethod, LinearModel
 from rfx.fitting.method import Fitted, Method, budget
 from rfx.fitting.options import (
     CHOSEN_SCALING,
+    CLASS_WEIGHT,
     DTYPE,
     KERNEL,
+    L1_HELP,
     LAM_L1,
     MAX_ITER,
     MAX_MEMORY,
@@ -30,10 +32,7 @@ from rfx.fitting.options import (
     N_FEATURES,
     TOL,
 )
-from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.validation import L1_HELP, l1_lams
-from rfx.fitting.weights import CLASS_WEIGHT
-from rfx.methods.sparse_rf import LAMBDAS
+from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.operators.signs import SignColumns
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution, for_output, stack
@@ -57,9 +56,8 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         " again"
     )
     evaluates_steps = True
-    searched = {"lam": LAMBDAS}
     # a model of all rows costs far more than one used to choose lambda
-    held_out_rows = 4000
+    space = SearchSpace({"lam": L1_LAMS}, most=4000, l1=True)
     scaling: str = CHOSEN_SCALING()
     metric: str = METRIC()
     kernel: str = KERNEL(
@@ -97,9 +95,6 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
     dtype: str = DTYPE()
     max_memory: float | None = MAX_MEMORY()
     class_weight: str | None = CLASS_WEIGHT()
-
-    def candidates(self, name: str, problem: Problem) -> list[float]:
-        return l1_lams(LAMBDAS, problem, self)
 
     def check(self, given: dict[str, Any]) -> None:
         Method.check(self, given)

@@ -1,5 +1,5 @@
-"""`kernel`: the exact kernel machine: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al.
-(2014).
+"""The exact kernel machine, `kernel`: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al.
+(2014); and the recursive feature machine, `rfm`, with a learnt metric.
 
 By default ridge regression for regression, a support vector machine for classification. With the
 absolute or the epsilon-insensitive loss, regression uses a support vector machine, too. With
@@ -8,26 +8,44 @@ al. 2016); with logistic loss, by kernel logistic regression. A support vector m
 classes has one machine per pair, as in LIBSVM. Equation 1 has no bias, and neither have ridge and
 logistic regression. A support vector machine has one unless `--bias false` is given: LIBSVM, which
 the paper used, always has one.
+
+The recursive feature machine (Radhakrishnan, Beaglehole, Pandit and Belkin 2024) is kernel ridge
+regression with k(A'x, A'z), where M = A A' is the average outer product of the gradients of the
+previous machine (`rfx.fitting.inputs`). Scaling, kernel, metric, bandwidth and lambda are chosen on
+held-out rows.
 """
+
+from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.fitting import weights
-from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating, telling
+from rfx.fitting.candidates import KERNELS
 from rfx.fitting.expansion import ExpansionMethod, ExpansionModel, pairs
-from rfx.fitting.method import Fitted, Method, budget, kernel_params
-from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, EPSILON, LOSS, SOLVER, TOL
-from rfx.fitting.problem import Problem
-from rfx.fitting.validation import GAMMA_FACTORS, LAMS
-from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.fitting.method import Fitted, budget
+from rfx.fitting.options import (
+    AUTO,
+    CHOSEN_GAMMA,
+    CHOSEN_LAM,
+    CHOSEN_SCALING,
+    CLASS_WEIGHT,
+    DTYPE,
+    EPSILON,
+    LOSS,
+    METRIC,
+    SOLVER,
+    TOL,
+    chosen_kernel,
+)
+from rfx.fitting.problem import Cache, Problem
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution, for_output, stack
@@ -47,6 +65,7 @@ MANY = 50_000
 PAIRED = 30
 # Losses of support vector machines.
 CLASSIFICATION, REGRESSION = ("hinge", "squared_hinge"), ("absolute", "epsilon_insensitive")
+OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 
 
 class Kernel(ExpansionMethod):
@@ -55,8 +74,7 @@ class Kernel(ExpansionMethod):
     name = "kernel"
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     evaluates_steps = True
-    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
-    held_out_rows = ROWS
+    space = replace(ExpansionMethod.space, most=ROWS)
     dtype: str = DTYPE(default="float64")
     lam: float | Chosen = CHOSEN_LAM(
         help=f"{CHOSEN_LAM.help} Validation of lambda or gamma uses at most {ROWS:,} rows."
@@ -99,18 +117,11 @@ class Kernel(ExpansionMethod):
                 f"{problem.n_rows:,}",
                 float(problem.n_rows) ** 2,
             )
-        params = kernel_params(problem, self)
-        n_classes = 0
-        if problem.loss.name in (*CLASSIFICATION, *REGRESSION):
-            if problem.loss.name in CLASSIFICATION and 2 < problem.n_outputs <= PAIRED:
-                n_classes = problem.n_outputs
-            solution, intercept, norm = _machines(params, problem, self, n_classes)
-            coef = np.asarray(solution.coef).reshape(problem.n_rows, -1)
-        else:
-            Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
-            K, solution, coef = _without_bias(params, Y, loss, problem, self)
-            intercept = np.zeros(problem.n_outputs)
-            norm = _norm(solution, K, Y, loss, self.lam)
+        params, name, k = self.kernel_params(problem.X), problem.loss.name, problem.n_outputs
+        n_classes = k if name in CLASSIFICATION and 2 < k <= PAIRED else 0
+        fit = _machines if name in (*CLASSIFICATION, *REGRESSION) else _without_bias
+        solution, coef, intercept, norm = fit(params, problem, self, n_classes)
+        coef = np.asarray(coef).reshape(problem.n_rows, -1)
         model = ExpansionModel.of(
             self.kernel, params, problem.X, coef, intercept, n_classes=n_classes
         )
@@ -119,9 +130,10 @@ class Kernel(ExpansionMethod):
         return Fitted(model, solution, {} if norm is None else {"norm": norm})
 
 
-def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, method: Method):
-    """(K, solution, coefficients (n, k)) of ridge or logistic regression."""
-    what = "kernel ridge" if problem.loss.name == "squared" else "kernel logistic regression"
+def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int):
+    """(solution, coefficients, intercept, norm) of ridge or logistic regression."""
+    ridge = problem.loss.name == "squared"
+    what = "kernel ridge" if ridge else "kernel logistic regression"
     if method.bias:
         raise UsageError(
             f"--bias is for support vector machines; {what} has none (Yen et al. 2014, eq. 1)"
@@ -131,24 +143,25 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, method: Met
             f"--solver is {method.solver}, which does not support {what} here; use --solver rfx"
         )
     X, factors = problem.X, 1.0
+    Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
     K = KernelMatrix(method.kernel, X, params)
-    if loss.name == "squared" and problem.weights is not None:
+    if ridge and problem.weights is not None:
         factors = np.sqrt(problem.weights)
         K = ScaledKernel(method.kernel, X, params, factors)
 
     def decide(rows):
         return lambda coef: kernels.decision(method.kernel, params, X, (coef.T * factors).T, rows)
 
-    solve = solve_kernel_ridge if loss.name == "squared" else solve_kernel_newton
+    solve = solve_kernel_ridge if ridge else solve_kernel_newton
     callback = evaluating(problem, decide)
     solution = solve(K, Y, method.lam, loss, budget(problem, method), callback=callback)
     coef = (np.asarray(solution.coef).reshape(problem.n_rows, -1).T * factors).T
-    return K, solution, coef
+    return solution, coef, np.zeros(problem.n_outputs), _norm(solution, K, Y, loss, method.lam)
 
 
-def _machines(params: dict, problem: Problem, method: Method, n_classes: int):
-    """(solution, intercept (m,), norm) of the support vector machines: one for each pair of
-    classes, fitted to their rows, or one for each output if n_classes is 0.
+def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
+    """(solution, coefficients, intercept (m,), norm) of the support vector machines: one for each
+    pair of classes, fitted to their rows, or one for each output if n_classes is 0.
     """
     bias = True if method.bias is None else method.bias
     if problem.curve is not None:
@@ -165,49 +178,37 @@ def _machines(params: dict, problem: Problem, method: Method, n_classes: int):
     norms: list[float | None] = []
     intercepts: list[float] = []
     K = KernelMatrix(method.kernel, problem.X, params)
-
-    def solve(place: int, rows: np.ndarray | slice, y: np.ndarray) -> None:
-        kept = K.part(rows) if isinstance(rows, np.ndarray) else K
-        Y, loss, own = y[:, None], problem.loss, weights.part(problem.weights, rows)
+    jobs: list[tuple[Any, np.ndarray]] = [(slice(None), y) for y in problem.Y.T]
+    if n_classes:
+        positive = problem.Y > 0
+        each = [(i, np.flatnonzero(positive[:, i] | positive[:, j])) for i, j in pairs(n_classes)]
+        jobs = [(rows, np.where(positive[rows, first], 1.0, -1.0)) for first, rows in each]
+    for place, (rows, y) in enumerate(jobs):
+        if not len(y):  # neither class is among these rows
+            nothing = Certificate("gap", 0.0)
+            solutions.append(Solution(np.zeros(problem.n_rows), 0.0, nothing, 0, "converged"))
+            intercepts.append(0.0)
+            norms.append(0.0)
+            continue
+        part = K.part(rows) if n_classes else K
+        Y, loss, row_weights = y[:, None], problem.loss, weights.part(problem.weights, rows)
         if loss.name in CLASSIFICATION:
             # the labels carry the weights
-            (Y, loss), own = weights.targets(Y, loss, own), None
+            (Y, loss), row_weights = weights.targets(Y, loss, row_weights), None
         if method.solver == "libsvm":
-            found = solve_libsvm(kept, Y[:, 0], method.lam, loss, limits, seed=method.seed)
+            machine = solve_libsvm(part, Y[:, 0], method.lam, loss, limits, seed=method.seed)
         else:
-            found = solve_kernel_svm(
-                kept,
-                Y[:, 0],
-                method.lam,
-                loss,
-                limits,
-                callback=for_output(tell, place),
-                bias=bias,
-                weights=own,
-            )
-        norms.append(_norm(found, kept, Y, loss, method.lam))
-        intercepts.append(found.intercept)
+            listener = for_output(tell, place)
+            more: dict[str, Any] = {"bias": bias, "weights": row_weights, "callback": listener}
+            machine = solve_kernel_svm(part, Y[:, 0], method.lam, loss, limits, **more)
+        norms.append(_norm(machine, part, Y, loss, method.lam))
+        intercepts.append(machine.intercept)
         coef = np.zeros(problem.n_rows)
-        coef[rows] = found.coef
-        solutions.append(replace(found, coef=coef))
-
-    if n_classes:
-        for place, (first, second) in enumerate(pairs(n_classes)):
-            rows = np.flatnonzero((problem.Y[:, first] > 0) | (problem.Y[:, second] > 0))
-            if not len(rows):  # neither class is among these rows
-                solutions.append(
-                    Solution(np.zeros(problem.n_rows), 0.0, Certificate("gap", 0.0), 0, "converged")
-                )
-                intercepts.append(0.0)
-                norms.append(0.0)
-                continue
-            solve(place, rows, np.where(problem.Y[rows, first] > 0, 1.0, -1.0))
-    else:
-        for place in range(problem.n_outputs):
-            solve(place, slice(None), problem.Y[:, place])
-    known = [norm for norm in norms if norm is not None]
+        coef[rows] = machine.coef
+        solutions.append(replace(machine, coef=coef))
+    solution, known = stack(solutions), [norm for norm in norms if norm is not None]
     norm = float(np.linalg.norm(known)) if len(known) == len(norms) else None
-    return stack(solutions), np.array(intercepts), norm
+    return solution, solution.coef, np.array(intercepts), norm
 
 
 def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | None:
@@ -225,3 +226,32 @@ def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | 
     dual = solution.objective - solution.certificate.value
     conjugates = float(loss.conjugate(-lam * coef.reshape(Y.shape), Y).sum())
     return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / lam)))
+
+
+def _with_metric() -> list[str]:
+    """The kernels with exact values of rows that a metric may map."""
+    return [name for name, kind in kernels.KERNELS.items() if kind.metric and not kind.scalings]
+
+
+class RFM(Kernel):
+    """The exact kernel machine with a learnt metric."""
+
+    name = "rfm"
+    summary = "recursive feature machine: kernel ridge regression with a learnt metric"
+    # classes are fitted as targets +-1
+    default_loss = "squared"
+    space = replace(Kernel.space, kernels=KERNELS, thorough=True)
+    scaling: str = CHOSEN_SCALING(default=AUTO)
+    metric: str = METRIC(default=AUTO)
+    kernel: str = chosen_kernel(_with_metric, KERNELS)()
+    gamma: float | Chosen = CHOSEN_GAMMA.adding({AUTO: OF_THE_CHOICE})(default=AUTO)
+    lam: float | Chosen = Kernel.options["lam"].adding({AUTO: OF_THE_CHOICE})(default=AUTO)
+
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        """The machine of the centred targets; their mean is the intercept."""
+        if problem.loss.name != "squared":
+            return super().fit(problem, cache)
+        offset = weights.mean(problem.Y, problem.weights)
+        fitted = super().fit(problem.less(offset), cache)
+        model = cast(ExpansionModel, fitted.model)
+        return replace(fitted, model=replace(model, intercept=offset))

@@ -7,8 +7,9 @@ score subject to D_f(q || uniform) <= rho is computed, and applied in one of the
 number. The model stores only the selected features.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,19 +18,15 @@ from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, alignment, chosen
 from rfx.features.divergence import DIVERGENCES, maximise
 from rfx.features.joint import best_distribution
-from rfx.fitting import solving, weights
-from rfx.fitting.cache import Cache
-from rfx.fitting.linear import (
-    OFFSET,
-    LinearMethod,
-    LinearModel,
-    drawn,
-    target_offset,
-)
-from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
+from rfx.fitting import candidates, weights
+from rfx.fitting.candidates import SearchSpace
+from rfx.fitting.held_out import evenly
+from rfx.fitting.linear import OFFSET, LinearMethod, LinearModel, drawn, solve, target_offset
+from rfx.fitting.method import Fitted, budget, each_output
 from rfx.fitting.options import (
     AUTO,
     CG,
+    CLASS_WEIGHT,
     LAM,
     LIBLINEAR,
     MOST,
@@ -38,24 +35,13 @@ from rfx.fitting.options import (
     SOLVER,
     TOL,
 )
-from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.validation import error, evenly
-from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 from rfx.solvers.l1.newton import solve_l1
 
 POOL = 20_000
-# Candidates for validation: multiples of the pool's size and of the median bandwidth, numbers of
-# features, lambdas.
-RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
-GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
-COUNTS = (64, 256, 1024, 4096)
-LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
-# Maximum rows to fit and to evaluate.
-ROWS, HELD_OUT = 5000, 0.5
-
 USES = {
     "support": ("support if it has at most D features, like the authors' program, else draws"),
     "draw": "draws with replacement",
@@ -71,10 +57,20 @@ class LKRF(LinearMethod):
         "random features chosen from a pool by their alignment with the targets: learns the kernel"
     )
     distributed = True
-    # bandwidth and bound together, because they interact, then the others one by one
-    searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
-    stages = (("gamma", "rho"), ("lam",), ("n_features",))
-    held_out_share, held_out_rows, fewest_evaluated = HELD_OUT, ROWS, 0
+    space = SearchSpace(
+        {
+            "gamma": candidates.POOL_GAMMAS,
+            "rho": candidates.RHO_SHARES,
+            "lam": candidates.POOL_LAMS,
+            "n_features": candidates.COUNTS,
+        },
+        # bandwidth and bound together, because they interact, then the others one by one
+        stages=(("gamma", "rho"), ("lam",), ("n_features",)),
+        share=0.5,
+        most=5000,
+        fewest=0,
+        kernels=candidates.KERNELS,
+    )
     pool: int | None = option(
         None,
         f"Number N_w of features to choose from; by default {POOL}, and for coordinates and"
@@ -148,26 +144,25 @@ class LKRF(LinearMethod):
     # ------------------------------------------------------------------ training
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, count, objectives = Clock(), self.n_features, None
-        pool = clock.timed("features", _pool, problem, self, cache)
-        rho = _rho(pool.n_features, self)
+        clock, count = Clock(), self.n_features
+        details: dict[str, Any] = {}
+        pool = clock.timed("features", self._pool, problem, cache)
+        rho = self._rho(pool.n_features)
         if self.joint:
-            alternate = (pool, rho, problem, self)
-            q, objectives = clock.timed("seconds_joint", _alternated, *alternate)
-            aligned: tuple = None, None
+            q, objectives = clock.timed("seconds_joint", self._alternated, pool, rho, problem)
+            details["joint_objectives"] = objectives
+            aligned: list[Any] = [None, None]
         else:
-            scores = clock.timed("seconds_scores", _scores, pool, problem, self)
+            scores = clock.timed("seconds_scores", self._scores, pool, problem)
             q = clock.timed("seconds_maximise", maximise, scores, rho, self.divergence)
-            aligned = tuple(
-                float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores)
-            )
+            aligned = [float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores)]
         support = int(np.count_nonzero(q))
-        features = clock.timed("features", _chosen, pool, q, count, self)
-        solved = clock.timed("seconds_solve", _solved, features, problem, self)
+        features = clock.timed("features", self._selected, pool, q, count)
+        solution, model = clock.timed("seconds_solve", self._solved, features, problem)
         # of the support once; more were requested than there are
         used = min(count or support, support) if self.use == "support" else count or support
         steps = {name: value for name, value in clock.seconds.items() if name != "features"}
-        details = {
+        details |= {
             "n_features": used,
             "n_features_asked": count,
             "pool": pool.n_features,
@@ -176,19 +171,15 @@ class LKRF(LinearMethod):
             "alignment_before": aligned[0],
             "alignment_after": aligned[1],
         }
-        if objectives is not None:
-            details["joint_objectives"] = objectives
-        selecting = sum(value for name, value in steps.items() if name != "seconds_solve")
-        seconds = {"features": clock.seconds["features"] + selecting}
-        return Fitted(solved.model, solved.solution, details | steps, seconds)
+        seconds = {"features": sum(clock.seconds.values()) - steps["seconds_solve"]}
+        return Fitted(model, solution, details | steps, seconds)
 
     # ------------------------------------------------------------------ choice of options
 
     def with_choice(self, chosen: dict[str, Any]) -> Self:
         # the candidates of rho are multiples of the pool's size
         if "rho" in chosen:
-            chosen = dict(chosen)
-            chosen |= {"rho": None, "rho_share": chosen["rho"]}
+            chosen = chosen | {"rho": None, "rho_share": chosen["rho"]}
         return self.updated(**chosen)
 
     def errors_along(
@@ -199,108 +190,94 @@ class LKRF(LinearMethod):
         stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
+        def scored() -> tuple[FeatureMap, np.ndarray]:
+            pool = self._pool(problem, cache)
+            return pool, self._scores(pool, problem)
+
         # the pool and its scores are reused as long as gamma is the same
-        pool, scores = cache.get("scored pool", self.gamma, lambda: _scored(problem, self, cache))
-        q = maximise(scores, _rho(len(scores), self), self.divergence)
-        features, errors = _chosen(pool, q, self.n_features, self), []
+        pool, scores = cache.get("scored pool", self.gamma, scored)
+        q = maximise(scores, self._rho(len(scores)), self.divergence)
+        features, errors = self._selected(pool, q, self.n_features), []
         for lam in lams:
-            model = _solved(features, problem, self.updated(lam=lam)).model
+            _, model = self.updated(lam=lam)._solved(features, problem)
             errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
             # its lambdas are unordered, so all are tried
             stop(errors)
         return errors
 
+    # ------------------------------------------------------------------ parts of a training
 
-def _pool(problem: Problem, method: Method, cache: Cache) -> FeatureMap:
-    """The map of all features to choose from."""
-    params = kernel_params(problem, method)
-    total = MAPS[method.kernel].total(problem.n_inputs, params)
-    size = min(method.pool or total or POOL, total or MOST)
-    return drawn(problem.X, method, size, params, cache)
+    def _pool(self, problem: Problem, cache: Cache) -> FeatureMap:
+        """The map of all features to choose from."""
+        params = self.kernel_params(problem.X)
+        total = MAPS[self.kernel].total(problem.n_inputs, params)
+        size = min(self.pool or total or POOL, total or MOST)
+        return drawn(problem.X, self, size, params, cache)
 
+    def _scores(self, pool: FeatureMap, problem: Problem) -> np.ndarray:
+        """The alignment of each feature of the pool with the targets."""
+        centred = self.centred or problem.task == "regression"
+        Y, row_weights = problem.Y, problem.weights
+        if row_weights is None:
+            return alignment.scores(pool, problem.X, Y, centred)
+        # sums over rows that count as often as their weights
+        Y = Y - weights.mean(Y, row_weights) if centred else Y
+        return alignment.scores(pool, problem.X, Y * row_weights[:, None])
 
-def _scores(pool: FeatureMap, problem: Problem, method: Method) -> np.ndarray:
-    """The alignment of each feature of the pool with the targets."""
-    centred = method.centred or problem.task == "regression"
-    Y, own = problem.Y, problem.weights
-    if own is None:
-        return alignment.scores(pool, problem.X, Y, centred)
-    # sums over rows that count as often as their weights
-    Y = Y - weights.mean(Y, own) if centred else Y
-    return alignment.scores(pool, problem.X, Y * own[:, None])
+    def _rho(self, size: int) -> float:
+        """The bound on the divergence for a pool of that size."""
+        share = candidates.RHO_SHARES[0] if self.rho_share is None else self.rho_share
+        return share * size if self.rho is None else self.rho
 
+    def _alternated(
+        self, pool: FeatureMap, rho: float, problem: Problem
+    ) -> tuple[np.ndarray, list[float]]:
+        """The distribution learnt together with the weights, and the objectives, on some of the
+        rows.
 
-def _scored(problem: Problem, method: Method, cache: Cache) -> tuple[FeatureMap, np.ndarray]:
-    pool = _pool(problem, method, cache)
-    return pool, _scores(pool, problem, method)
+        It minimises lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y), alternating from the uniform
+        distribution; each step is exact.
+        """
+        if problem.weights is not None:
+            raise UsageError("--joint does not support sample weights; omit one of them")
+        rows = evenly(problem.n_rows, self.joint_rows)
+        method = self.updated(lam=self.lam * len(rows) / problem.n_rows)
+        some = problem.rows(rows)
+        q, objectives = np.full(pool.n_features, 1 / pool.n_features), []
+        for _ in range(self.joint or 0):
+            places, roots = chosen.weighted(q)
+            solution, _ = method._solved(pool.weighted(places, roots), some)
+            objectives.append(solution.objective)
+            sizes = np.zeros(pool.n_features)
+            sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
+            if not sizes.any():
+                break
+            q = best_distribution(sizes, rho)
+        return q, objectives
 
+    def _selected(self, pool: FeatureMap, q: np.ndarray, count: int | None) -> FeatureMap:
+        """The features selected by the distribution q over the pool.
 
-def _rho(size: int, method: Method) -> float:
-    """The bound on the divergence for a pool of that size."""
-    if method.rho is not None:
-        return method.rho
-    share = RHO_SHARES[0] if method.rho_share is None else method.rho_share
-    return share * size
+        count of them are requested, None for all with nonzero probability.
+        """
+        support = int(np.count_nonzero(q))
+        if self.use == "weights":
+            return pool.weighted(*chosen.weighted(q))
+        if self.use == "support" and (count is None or count >= support):
+            places, factors = chosen.support_once(q)
+        else:
+            places, factors = chosen.drawn(q, count or support, self.seed)
+        return pool.select(places) if self.sparse else pool.weighted(places, factors)
 
-
-def _alternated(
-    pool: FeatureMap, rho: float, problem: Problem, method: Method
-) -> tuple[np.ndarray, list[float]]:
-    """The distribution learnt together with the weights, and the objectives, on some of the rows.
-
-    It minimises lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y), alternating from the uniform
-    distribution; each step is exact.
-    """
-    if problem.weights is not None:
-        raise UsageError("--joint does not support sample weights; omit one of them")
-    rows = evenly(problem.n_rows, method.joint_rows)
-    method = method.updated(lam=method.lam * len(rows) / problem.n_rows)
-    some = problem.rows(rows)
-    q, objectives = np.full(pool.n_features, 1 / pool.n_features), []
-    for _ in range(method.joint):
-        places, roots = chosen.weighted(q)
-        solution = _solved(pool.weighted(places, roots), some, method).solution
-        objectives.append(solution.objective)
-        sizes = np.zeros(pool.n_features)
-        sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
-        if not sizes.any():
-            break
-        q = best_distribution(sizes, rho)
-    return q, objectives
-
-
-def _chosen(pool: FeatureMap, q: np.ndarray, count: int | None, method: Method) -> FeatureMap:
-    """The features selected by the distribution q over the pool.
-
-    count of them are requested, None for all with nonzero probability.
-    """
-    support = int(np.count_nonzero(q))
-    if method.use == "weights":
-        return pool.weighted(*chosen.weighted(q))
-    if method.use == "support" and (count is None or count >= support):
-        places, factors = chosen.support_once(q)
-    else:
-        places, factors = chosen.drawn(q, count or support, method.seed)
-    return pool.select(places) if method.sparse else pool.weighted(places, factors)
-
-
-@dataclass(frozen=True)
-class _Solved:
-    solution: Solution
-    model: LinearModel
-
-
-def _solved(features: FeatureMap, problem: Problem, method: Method) -> _Solved:
-    """The fit on these features."""
-    offset = target_offset(problem, method)
-    Z = feature_matrix(features, problem.X, 1.0, method.max_memory)
-    problem = replace(problem.less(offset), progress=None, curve=None)
-    if method.sparse:
-        Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
-        limits = budget(problem, method)
-        solution = each_output(Y, lambda y, _: solve_l1(Z, y, method.lam, loss, limits))
-    else:
-        solution = solving.solve(Z, problem, method)
-    coef = np.asarray(solution.coef)
-    used = np.flatnonzero(np.any(coef != 0, axis=1))
-    return _Solved(solution, LinearModel(features.select(used), coef[used], offset))
+    def _solved(self, features: FeatureMap, problem: Problem) -> tuple[Solution, LinearModel]:
+        """The fit on these features."""
+        offset = target_offset(problem, self)
+        Z = feature_matrix(features, problem.X, 1.0, self.max_memory)
+        problem = problem.less(offset).quiet()
+        if self.sparse:
+            Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+            limits = budget(problem, self)
+            solution = each_output(Y, lambda y, _: solve_l1(Z, y, self.lam, loss, limits))
+        else:
+            solution = solve(Z, problem, self)
+        return solution, LinearModel.of(features, solution.coef, offset)

@@ -4,48 +4,69 @@ Medians along first principal directions in the space of the learnt metric split
 leaves (xRFM: Beaglehole, Holzmüller, Radhakrishnan and Belkin 2025). Each leaf has a kernel ridge
 machine whose lambda, and a metric of its own, are chosen by leave-one-out. The cost grows linearly
 with the number of rows.
+
+With A = K + lam W^-1, W the diagonal matrix of the sample weights, the residual of row i of the
+machine without that row is alpha_i / (A^-1)_ii, so that one factor gives both the machine and its
+errors on rows that it has not seen.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
 
 from rfx import kernels, parallel
 from rfx import steps as told
 from rfx.data.transforms.metric import Metric
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.features.partition import Partition
-from rfx.fitting import leaves
-from rfx.fitting.cache import Cache
+from rfx.fitting.candidates import LEAF_LAMS, LEAF_START, METRIC_WIDTH, SearchSpace
+from rfx.fitting.inputs import MOST_INPUTS, bandwidth, criterion, dense, next_metric
 from rfx.fitting.method import Fitted, Method
-from rfx.fitting.metric import MOST_INPUTS, dense
 from rfx.fitting.options import (
     AUTO,
     BUDGET_SECONDS,
     CHOSEN_SCALING,
+    CLASS_WEIGHT,
     DTYPE,
     LAM,
     METRIC,
     chosen_kernel,
 )
-from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.validation import error
-from rfx.fitting.weights import CLASS_WEIGHT
-from rfx.losses import Loss, get_loss
-from rfx.methods.block import PARTITION
+from rfx.fitting.problem import Cache, Clock, Problem, error
+from rfx.fitting.weights import part
+from rfx.methods.block import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
+from rfx.operators import cholesky
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
 
 KERNELS = ("laplacian-l2",)
-ARRAYS = ("support", "coef", "starts", "offsets", "gammas", "diagonals", "matrices", "metrics")
-# The lambda with which the first leaf begins; the others begin with the median of the first ones.
-START, FIRST = 0.003, 4
+# The arrays of a model apart from those of its tree.
+ARRAYS = {
+    "support": Array("f", "vectors inputs"),
+    "coef": Array("f", "vectors outputs"),
+    "starts": Array("i", "leaves+1", cuts="vectors"),
+    "offsets": Array("f", "leaves outputs"),
+    "gammas": Array("f", "leaves"),
+    "diagonals": Array("f", "diagonal inputs"),
+    "matrices": Array("f", "full side side"),
+    "metrics": Array("i", "leaves"),
+}
+# The other leaves begin with the median lambda of so many first ones.
+FIRST = 4
+# Systems whose lambda exceeds this times the number of rows are solved in float32.
+SINGLE = 1e-7
+# A metric must reduce the leave-one-out error by this fraction.
+GAIN = 0.005
 
 
 class Local(Method):
@@ -53,7 +74,8 @@ class Local(Method):
 
     name = "local"
     summary = "exact kernel machines in the leaves of a tree, for tables of any size"
-    tried_kernels = KERNELS
+    default_loss = "squared"
+    space = SearchSpace(kernels=KERNELS)
     scaling: str = CHOSEN_SCALING(default=AUTO)
     metric: str = METRIC(default=AUTO)
     budget_seconds: float | None = BUDGET_SECONDS()
@@ -87,68 +109,32 @@ class Local(Method):
     )
     dtype: str = DTYPE()
     class_weight: str | None = CLASS_WEIGHT()
-    arrays: ClassVar[dict[str, Array]] = {
-        "support": Array("f", "vectors inputs"),
-        "coef": Array("f", "vectors outputs"),
-        "starts": Array("i", "leaves+1", cuts="vectors"),
-        "offsets": Array("f", "leaves outputs"),
-        "gammas": Array("f", "leaves"),
-        "diagonals": Array("f", "diagonal inputs"),
-        "matrices": Array("f", "full side side"),
-        "metrics": Array("i", "leaves"),
-        "partition_directions": Array("f", "cuts inputs"),
-        "partition_thresholds": Array("f", "cuts"),
-        "partition_children": Array("i", "cuts 2"),
-    }
-
-    def loss_for(self, task: str) -> Loss:
-        return get_loss("squared")
+    arrays: ClassVar[dict[str, Array]] = ARRAYS | PARTITION
 
     def vectors(self, X: Any) -> int:
         return min(X.shape[0], self.leaf_rows)
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock = Clock()
-        partition, blocks = clock.timed(
-            "features",
-            Partition.principal,
-            problem.X,
-            self.leaf_rows,
-            self.overlap,
-            self.seed,
-        )
+        clock, X = Clock(), problem.X
+        size = (self.leaf_rows, self.overlap, self.seed)
+        partition, blocks = clock.timed("features", Partition.principal, X, *size)
         weights = None if problem.weights is None else problem.weights / problem.weights.mean()
-        full = problem.n_inputs <= MOST_INPUTS
 
-        def machine(number: int, start: float) -> leaves.Leaf:
+        def machine(number: int, start: float) -> Leaf:
             rows = blocks[number]
-            return leaves.fit(
-                dense(problem.X[rows]).astype(self.dtype),
-                np.asarray(problem.Y[rows], np.float64),
-                self.kernel,
-                problem.task,
-                start,
-                search=self.lam == AUTO,
-                weights=None if weights is None else weights[rows],
-                steps=self.leaf_steps,
-                full=full,
-                seed=self.seed,
-            )
+            Z, Y = dense(X[rows]).astype(self.dtype), np.asarray(problem.Y[rows], np.float64)
+            return _leaf(Z, Y, part(weights, rows), self, problem.task, start)
 
         machines = _machines(machine, len(blocks), self.lam, problem)
         out = np.zeros(problem.Y.shape)
-        for rows, placed, leaf in zip(blocks, partition.place(problem.X), machines):
+        for rows, placed, leaf in zip(blocks, partition.place(X), machines):
             # the rows that a leaf shares are left out of the machine of their own leaf
             order = np.argsort(rows)
             out[placed] = leaf.out[order[np.searchsorted(rows, placed, sorter=order)]]
         model = LocalModel.of(self.kernel, partition, machines, problem.n_inputs)
-        solution = Solution(
-            model.coef,
-            sum(leaf.objective for leaf in machines),
-            Certificate("gap", sum(leaf.gap for leaf in machines)),
-            len(machines),
-            "converged",
-        )
+        gap = Certificate("gap", sum(leaf.gap for leaf in machines))
+        objective = sum(leaf.objective for leaf in machines)
+        solution = Solution(model.coef, objective, gap, len(machines), "converged")
         left_out = error(problem.task, out, problem.Y, problem.weights)
         details = {
             "n_blocks": len(blocks),
@@ -157,27 +143,20 @@ class Local(Method):
         }
         return Fitted(model, solution, details, clock.seconds)
 
-    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
-        return self.arrays
-
     def restore(self, header, arrays) -> LocalModel:
-        partition = Partition(*(arrays[f"partition_{name}"] for name in PARTITION))
-        cuts, children = len(partition.thresholds), partition.children
-        if len(arrays["gammas"]) != cuts + 1:
-            raise DataError("it has another number of leaves than its tree")
-        check_within("partition_children", children, -cuts - 1, cuts)
-        if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
-            raise DataError("array partition_children contains a cycle")
+        partition = restored_partition(arrays, len(arrays["gammas"]))
         count = len(arrays["diagonals"]) + len(arrays["matrices"])
         check_within("metrics", arrays["metrics"], -1, count)
         return LocalModel(self.kernel, partition, **{name: arrays[name] for name in ARRAYS})
 
 
-def _machines(machine, count: int, lam: Any, problem: Problem) -> list[leaves.Leaf]:
+def _machines(
+    machine: Callable[[int, float], Leaf], count: int, lam: Any, problem: Problem
+) -> list[Leaf]:
     """The machines of all leaves. Which lambda a leaf begins with depends on the first ones alone,
     not on threads.
     """
-    start = START if lam == AUTO else lam
+    start = LEAF_START if lam == AUTO else lam
     first = [machine(number, start) for number in range(min(FIRST, count))]
     if lam == AUTO:
         start = float(np.median([leaf.lam for leaf in first]))
@@ -194,6 +173,158 @@ def _machines(machine, count: int, lam: Any, problem: Problem) -> list[leaves.Le
     with parallel.one_blas_thread():
         parallel.for_ranges(part, count - len(first))
     return machines
+
+
+# ---------------------------------------------------------------------- one leaf
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One machine: f(x) = sum_j coef_j k(x, s_j) + offset for mapped rows.
+
+    Parameters
+    ----------
+    support : array, (m, d)
+        Its rows, mapped by the metric; none if the targets are constant.
+    coef : array, (m, k)
+    offset : array, (k,)
+    gamma : float
+    metric : Metric or None
+    lam, error : float
+        Its lambda, and the criterion of the choice.
+    out : array, (n, k)
+        Decision values of each row by the machine without it.
+    objective, gap : float
+        Of the machine, for rows of mean weight 1.
+    """
+
+    support: np.ndarray
+    coef: np.ndarray
+    offset: np.ndarray
+    gamma: float
+    metric: Metric | None
+    lam: float
+    error: float
+    out: np.ndarray
+    objective: float = 0.0
+    gap: float = 0.0
+
+
+def left_out(
+    K: np.ndarray, Y: np.ndarray, lam: float, unit: Any = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of kernel ridge regression, and the residuals of each row left out.
+
+    Parameters
+    ----------
+    K : array, (n, n)
+    Y : array, (n, k)
+    lam : float
+    unit : float or array (n,)
+        1 / sample weights.
+
+    Returns
+    -------
+    coef, residuals : arrays, (n, k)
+
+    Raises
+    ------
+    LinAlgError
+        If the system is singular in float64.
+    """
+    dtype = np.float32 if lam > SINGLE * len(K) else np.float64
+    system: Any = np.array(K, dtype, order="F")
+    system.flat[:: len(K) + 1] += lam * unit
+    try:
+        factor = cholesky.positive(system)
+    except scipy.linalg.LinAlgError:
+        if dtype == np.float64:
+            raise
+        dtype, system = np.float64, np.array(K, np.float64, order="F")
+        system.flat[:: len(K) + 1] += lam * unit
+        factor = cholesky.positive(system)
+    coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
+    invert = lapack.strtri if dtype == np.float32 else lapack.dtrtri
+    inverse = np.tril(invert(factor, lower=1, overwrite_c=1)[0])
+    diagonal = np.einsum("ij,ij->j", inverse, inverse, dtype=np.float64)
+    return coef, coef / diagonal[:, None]
+
+
+def _leaf(
+    X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str, start: float
+) -> Leaf:
+    """The machine of the rows X (n, d) of a leaf, with their encoded targets (n, k) and weights
+    (n,), with mean 1 over all leaves, or None; start: the lambda to begin with.
+    """
+    offset = np.average(Y, axis=0, weights=weights)
+    nothing = np.zeros((0, X.shape[1]), X.dtype), np.zeros((0, Y.shape[1]))
+    best = Leaf(*nothing, offset, 1.0, None, start, np.inf, Y * 0 + offset)
+    if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
+        return best
+    metric, kernel, full = None, method.kernel, X.shape[1] <= MOST_INPUTS
+    ones = np.ones(len(X)) if weights is None else weights
+    for step in range(method.leaf_steps + 1):
+        Z = X if metric is None else metric.transform(X)
+        params = bandwidth(kernel, Z, method.seed, METRIC_WIDTH)
+        K = kernels.block(kernel, Z, Z, params)
+        search = method.lam == AUTO and step == 0
+        tried = _along(K, Y, offset, ones, task, best.lam, search)
+        if not tried or min(tried)[0] > (1 - GAIN) * best.error:
+            break
+        value, _, lam, coef, out = min(tried)
+        fitted, T = K @ coef, Y - offset
+        objective = lam * np.sum(coef * fitted) + np.sum(ones * np.square(T - fitted).sum(axis=1))
+        residual = T - fitted - lam * coef / ones[:, None]
+        gap = np.sum(ones * np.square(residual).sum(axis=1))
+        chosen = coef, offset, params["gamma"], metric, lam, value, out
+        best = Leaf(Z, *chosen, float(objective) / 2, float(gap) / 2)
+        if step < method.leaf_steps:
+            metric = next_metric(kernel, Z, coef, params, metric, full, weights)
+            if metric is None:
+                break
+    return best
+
+
+def _along(
+    K: np.ndarray,
+    Y: np.ndarray,
+    offset: np.ndarray,
+    weights: np.ndarray,
+    task: str,
+    start: float,
+    search: bool,
+) -> list[tuple[float, int, float, np.ndarray, np.ndarray]]:
+    """(error, number, lambda, coefficients, left-out values) of the machines with the lambda
+    `start` and, in a search, with smaller and larger ones as long as the error falls.
+    """
+    tried: list[tuple[float, int, float, np.ndarray, np.ndarray]] = []
+
+    def attempt(lam: float) -> float:
+        """Infinite if the system is singular."""
+        try:
+            coef, residuals = left_out(K, Y - offset, lam, 1 / weights)
+        except scipy.linalg.LinAlgError:
+            return math.inf
+        out = Y - residuals
+        tried.append((criterion(task, out, Y, weights), len(tried), lam, coef, out))
+        return tried[-1][0]
+
+    first = attempt(start)
+    smaller = [lam for lam in LEAF_LAMS if lam < start]
+    larger = [lam for lam in reversed(LEAF_LAMS) if lam > start]
+    for lams in (smaller, larger) if search else ():
+        least = first
+        for lam in lams:
+            value = attempt(lam)
+            if value >= least:
+                break
+            least = value
+        if least < first:
+            break
+    return tried
+
+
+# ---------------------------------------------------------------------- the model
 
 
 @dataclass(frozen=True)
@@ -228,13 +359,11 @@ class LocalModel:
     metrics: np.ndarray
 
     @classmethod
-    def of(
-        cls, kernel: str, partition: Partition, machines: list[leaves.Leaf], d: int
-    ) -> LocalModel:
+    def of(cls, kernel: str, partition: Partition, machines: list[Leaf], d: int) -> LocalModel:
         """The model of the leaves' machines."""
         maps = [leaf.metric.map for leaf in machines if leaf.metric is not None]
         flat, full = ([A for A in maps if A.ndim == axes] for axes in (1, 2))
-        numbers = itertools.count()
+        numbers, side = itertools.count(), d if full else 0
         return cls(
             kernel,
             partition,
@@ -244,16 +373,15 @@ class LocalModel:
             np.array([leaf.offset for leaf in machines]),
             np.array([leaf.gamma for leaf in machines]),
             np.array(flat, np.float64).reshape(-1, d),
-            np.array(full, np.float64).reshape(len(full), d if full else 0, d if full else 0),
+            np.array(full, np.float64).reshape(len(full), side, side),
             np.array([-1 if leaf.metric is None else next(numbers) for leaf in machines]),
         )
 
     def metric(self, leaf: int) -> Metric | None:
         """The metric of a leaf."""
-        number = int(self.metrics[leaf])
+        number, flat = int(self.metrics[leaf]), len(self.diagonals)
         if number < 0:
             return None
-        flat = len(self.diagonals)
         return Metric(self.diagonals[number] if number < flat else self.matrices[number - flat])
 
     def decision(self, X: Any) -> np.ndarray:
@@ -275,15 +403,14 @@ class LocalModel:
         if not len(rows) or inside.start == inside.stop:
             return
         metric, support = self.metric(leaf), self.support[inside]
-        own = dense(X[rows]).astype(support.dtype)
-        own = own if metric is None else metric.transform(own)
+        mapped = dense(X[rows]).astype(support.dtype)
+        mapped = mapped if metric is None else metric.transform(mapped)
         params = {"gamma": float(self.gammas[leaf])}
-        sums = kernels.decision(self.kernel, params, support, self.coef[inside], own)
+        sums = kernels.decision(self.kernel, params, support, self.coef[inside], mapped)
         values[rows] += np.asarray(sums, np.float64).reshape(len(rows), -1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        parts = {f"partition_{name}": getattr(self.partition, name) for name in PARTITION}
-        return {name: getattr(self, name) for name in ARRAYS} | parts
+        return {name: getattr(self, name) for name in ARRAYS} | partition_arrays(self.partition)
 
     def steps(self) -> told.Steps:
         raise UsageError(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
     dtype: str = DTYPE(default="float64")
     arrays = StreamMethod.arrays | {"parameters": Array("f", "parameters")}
     default_losses = StreamMethod.default_losses | {"binary": "logistic"}
-    searched: ClassVar[dict[str, tuple[float, ...]]] = {}
+    space = replace(StreamMethod.space, values={})
     incremental = several_targets = resumable = False
 
     def kernel_params(self, X: Any) -> dict[str, Any]:

@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.fitting import solving
-from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating
 from rfx.fitting.expansion import ExpansionMethod, ExpansionModel
-from rfx.fitting.method import Fitted, Method, kernel_params
-from rfx.fitting.options import CG, CHOSEN_LAM, LIBLINEAR, N_FEATURES, SOLVER, TOL
-from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.validation import GAMMA_FACTORS, LAMS
-from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.fitting.linear import coefficients_along, solve
+from rfx.fitting.method import Fitted
+from rfx.fitting.options import CG, CHOSEN_LAM, CLASS_WEIGHT, LIBLINEAR, N_FEATURES, SOLVER, TOL
+from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Chosen, option
@@ -35,7 +32,6 @@ class Nystrom(ExpansionMethod):
     name = "nystrom"
     summary = "Nystrom approximation of the kernel machine from landmarks"
     evaluates_steps = True
-    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     landmarks: str = option(
         "uniform",
         "How landmarks are chosen.",
@@ -53,11 +49,11 @@ class Nystrom(ExpansionMethod):
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock, limit = Clock(), self.max_memory
-        feature_map, Z = clock.timed("features", _features, problem, self)
+        feature_map, Z = clock.timed("features", self._features, problem)
         decide = lambda rows: feature_matrix(feature_map, rows, 1.0, limit).matvec
-        solution = solving.solve(Z, problem, self, evaluating(problem, decide))
-        model = _model(feature_map, np.asarray(solution.coef), self)
+        solution = solve(Z, problem, self, evaluating(problem, decide))
         details = {"n_features": self.n_features, "rank": feature_map.n_features}
+        model = _model(feature_map, np.asarray(solution.coef))
         return Fitted(model, solution, details, clock.seconds)
 
     def decisions_along(
@@ -66,37 +62,25 @@ class Nystrom(ExpansionMethod):
         if self.solver != "rfx":
             yield from super().decisions_along(problem, lams, X_out, cache)
             return
-        feature_map, Z = _features(problem, self)
-        for coef in solving.coefficients_along(Z, problem, self, lams):
-            yield _model(feature_map, coef, self).decision(X_out)
+        feature_map, Z = self._features(problem)
+        for coef in coefficients_along(Z, problem, self, lams):
+            yield _model(feature_map, coef).decision(X_out)
 
     def restore(self, header, arrays) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, self, DECISION_DTYPE)
 
-
-def _features(problem: Problem, method: Method) -> tuple[NystromMap, Any]:
-    """The map of the landmarks, and its features Z (n, D) of the rows."""
-    params = kernel_params(problem, method)
-    limit = default_memory_mb() if method.max_memory is None else method.max_memory
-    landmarks = choose_landmarks(
-        method.landmarks,
-        method.kernel,
-        problem.X,
-        params,
-        method.n_features,
-        method.seed,
-        limit,
-    )
-    feature_map = NystromMap(method.kernel, landmarks, params, method.dtype)
-    return feature_map, feature_matrix(feature_map, problem.X, 1.0, limit)
+    def _features(self, problem: Problem) -> tuple[NystromMap, Any]:
+        """The map of the landmarks, and its features Z (n, D) of the rows."""
+        X, params = problem.X, self.kernel_params(problem.X)
+        limit = default_memory_mb() if self.max_memory is None else self.max_memory
+        chosen = (self.landmarks, self.kernel, X, params, self.n_features, self.seed, limit)
+        feature_map = NystromMap(self.kernel, choose_landmarks(*chosen), params, self.dtype)
+        return feature_map, feature_matrix(feature_map, X, 1.0, limit)
 
 
-def _model(feature_map: NystromMap, coef: np.ndarray, method: Method) -> ExpansionModel:
+def _model(feature_map: NystromMap, coef: np.ndarray) -> ExpansionModel:
+    kernel, params, rows = feature_map.name, feature_map.params, feature_map.landmarks
+    intercept = np.zeros(coef.shape[1])
     return ExpansionModel.of(
-        method.kernel,
-        feature_map.params,
-        feature_map.landmarks,
-        feature_map.fold(coef),
-        np.zeros(coef.shape[1]),
-        DECISION_DTYPE,
+        kernel, params, rows, feature_map.fold(coef), intercept, DECISION_DTYPE
     )

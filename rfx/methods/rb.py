@@ -1,50 +1,259 @@
-"""`rb`: random binning features, L2-regularised (Wu et al. 2016, equation 8).
+"""Random binning features (Wu et al. 2016): `rb` with L2, `sparse-rb` with L1 regularisation.
 
-lam/2 ||w||^2 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; no bias. The
-loss is squared by default, for classes too, as in the paper; lam is not multiplied by the number of
-rows. With --grow, the fraction of rows to hold out, R doubles up to --n-grids as long as that
+lam/2 ||w||^2 + sum L(w.z(x), y) (equation 8), or lam ||w||_1 instead (section 4.2), where z is
+1/sqrt(R) in one bin of each of R grids; no bias. The loss of rb is squared by default, for classes
+too, as in the paper; lam is not multiplied by the number of rows. Only bins with nonzero weight are
+in the model. Solver prcd is the paper's coordinate descent over single bins.
+
+With --grow, the fraction of rows to hold out, the R of rb doubles up to --n-grids as long as that
 reduces their error. The results row has the R (`n_grids`) with which the model was then fitted to
 all rows, and `growth` has the error of every R tried.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rfx.features.binning import BinningMap, Bins
-from rfx.fitting import weights
-from rfx.fitting.binned import (
-    N_GRIDS,
-    BinnedMethod,
-    BinnedModel,
-    fitted,
-    numbered,
-    solve_liblinear_each,
-    step_callback,
+from rfx import env
+from rfx import steps as told
+from rfx.data.rows import Rows
+from rfx.errors import DataError, UsageError
+from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
+from rfx.features.widths import WIDTHS
+from rfx.fitting import candidates, weights
+from rfx.fitting.callbacks import evaluating
+from rfx.fitting.candidates import SearchSpace
+from rfx.fitting.held_out import HeldOut
+from rfx.fitting.method import Fitted, TunedMethod, budget, each_output
+from rfx.fitting.options import (
+    AUTO,
+    CHOSEN_LAM,
+    CLASS_WEIGHT,
+    KERNEL,
+    L1_HELP,
+    LAM_L1,
+    LIBLINEAR,
+    MAX_MEMORY,
+    MOST,
+    ON_SAMPLE,
+    PRCD,
+    SOLVER,
+    TOL,
 )
-from rfx.fitting.cache import Cache
-from rfx.fitting.method import Fitted, Method, budget
-from rfx.fitting.options import CHOSEN_LAM, LIBLINEAR, SOLVER
-from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.validation import GAMMA_FACTORS, LAMS, error, held_out
-from rfx.fitting.weights import CLASS_WEIGHT
+from rfx.fitting.problem import Cache, Clock, Problem, error
+from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
-from rfx.options import Chosen, option
-from rfx.solvers.base import Budget, for_output, stack
+from rfx.options import Chosen, Option, option
+from rfx.solvers.base import Budget, Solution, for_output, stack
 from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
+from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.l1.prcd import solve_prcd
+from rfx.solvers.published.liblinear import solve_liblinear
 
 # --grow: the first number of grids; the minimum relative reduction of the held-out error for
-# doubling again.
-FIRST, GAIN = 16, 0.01
-# Relative duality gap while R grows: sufficient to compare errors.
-GROW_TOL = 1e-2
+# doubling again; the relative duality gap while R grows, sufficient to compare errors.
+FIRST, GAIN, GROW_TOL = 16, 0.01, 1e-2
 # Maximum grids for the validation of gamma and lambda.
 TRIED = 128
 # Grids if --n-grids is not given: MANY; for more rows, PAIRS pairs of a row and a grid, but at
 # least FEW.
 MANY, FEW, PAIRS = 1024, 256, 2**24
+# MiB for the Gram matrix of the used bins: the maximum, and a minimum even if --max-memory leaves
+# less.
+MOST_MB, LEAST_MB = 2048.0, 64.0
+N_GRIDS = Option(
+    "n_grids",
+    int,
+    "Number R of random grids; each row falls into one bin of each grid.",
+    low=1,
+    high=MOST,
+    default=256,
+)
+
+
+@dataclass(frozen=True)
+class BinnedModel:
+    """f(x) = the sum over grids of the weight of x's bin; a bin without training rows has weight 0.
+
+    Parameters
+    ----------
+    grids : BinningMap
+        The R grids that have a bin with nonzero weight.
+    bins : Bins
+        The bins with nonzero weight.
+    coef : array, (bins, k)
+    """
+
+    grids: BinningMap
+    bins: Bins
+    coef: np.ndarray
+
+    @classmethod
+    def of(cls, grids: BinningMap, bins: Bins, Z: Any, coef: Any) -> BinnedModel:
+        """The model of the bins of Z with a nonzero weight in any output, and their grids."""
+        coef = np.asarray(coef) * Z.scale
+        used = np.any(coef != 0, axis=1)
+        bins = bins.select(used)
+        chosen = np.flatnonzero(np.diff(bins.starts))
+        return cls(grids.select(chosen), bins.grids(chosen), np.ascontiguousarray(coef[used]))
+
+    @property
+    def map(self) -> BinMap:
+        """The features of the bins with nonzero weight, each 1 for the rows in its bin."""
+        return BinMap(self.grids, self.bins)
+
+    def decision(self, X: Any) -> np.ndarray:
+        """(n, k) values for scaled rows X (n, d)."""
+        return self.grids.decision(X, self.bins, self.coef)
+
+    def steps(self) -> told.Steps:
+        """The computation steps of `decision` for dense rows."""
+        if not len(self.coef):
+            return told.constant(self.grids.n_inputs, np.zeros(self.coef.shape[1]))
+        steps: told.Steps = self.grids.steps(self.bins, self.coef)
+        return steps
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "widths": self.grids.widths,
+            "offsets": self.grids.offsets,
+            "keys": self.bins.keys,
+            "starts": self.bins.starts,
+            "coef": self.coef,
+        }
+
+    def header(self) -> dict[str, Any]:
+        return {"grids": {"kernel": self.grids.kernel, "gamma": self.grids.gamma}}
+
+    def describe(self) -> dict[str, Any]:
+        gamma = self.grids.gamma
+        return {
+            "model_size": len(self.coef),
+            "kernel_params": {"gamma": gamma, "sigma": 1 / gamma},
+        }
+
+
+class BinnedMethod(TunedMethod):
+    """A method whose model is a `BinnedModel`.
+
+    penalty: that of LIBLINEAR, l1 or l2.
+    """
+
+    kernel: str = KERNEL(choices=tuple(WIDTHS), default="laplacian")
+    tol: float | None = TOL()
+    max_memory: float | None = MAX_MEMORY(help="Memory limit for features, in MiB.")
+    class_weight: str | None = CLASS_WEIGHT()
+
+    penalty: ClassVar[str] = "l2"
+    evaluates_steps = True
+    arrays: ClassVar[dict[str, Array]] = {
+        "coef": Array("f", "bins outputs"),
+        "widths": Array("f", "grids inputs"),
+        "offsets": Array("f", "grids inputs"),
+        "keys": Array("u", "bins"),
+        "starts": Array("i", "grids+1", cuts="bins"),
+    }
+
+    def prepare(self, problem: Problem) -> None:
+        self.memory_left(problem.X)
+
+    def count(self, X: Any) -> int:
+        """The number of grids for the rows X."""
+        count: int = self.n_grids
+        return count
+
+    def entry_bytes(self, number: int) -> int:
+        """Bytes of training per row and grid, for bin numbers of `number` bytes."""
+        return number
+
+    def vectors(self, X: Any) -> int:
+        # up to three numbers per width, and the offset
+        return BinMap.width * self.count(X)
+
+    def memory_left(self, X: Any) -> float:
+        """MiB left for the bin numbers; UsageError, before any computation, if they do not fit."""
+        n_rows, available = X.share if isinstance(X, Rows) else (X.shape[0], None)
+        limit = self.max_memory or available or env.available_memory_mb()
+        count, per_grid = self.count(X), self.entry_bytes(2 if n_rows < 2**16 else 4) * n_rows
+        needed = per_grid * count / 2**20
+        if needed > limit:
+            raise UsageError(
+                f"--n-grids is {count}; the bin numbers of {n_rows:,} rows take {needed:,.0f} MiB,"
+                f" but --max-memory or the free memory is {limit:,.0f} MiB; at most"
+                f" {int(limit * 2**20 / per_grid):,} grids fit"
+            )
+        return limit - needed
+
+    def grids(self, problem: Problem) -> BinningMap:
+        """All grids, after checking that their bin numbers fit into memory."""
+        self.memory_left(problem.X)
+        gamma = self.kernel_params(problem.X)["gamma"]
+        count = self.count(problem.X)
+        return sample_grids(self.kernel, problem.n_inputs, count, self.seed, gamma=gamma)
+
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        """The model of the bins with nonzero weight, and measurements of all bins.
+
+        Wu et al. 2016: kappa is D / R, and by eq. 10 at least the mean over grids of N over the
+        rows in the fullest bin.
+        """
+        clock, grids = Clock(), self.grids(problem)
+        bins, Z, start, details = self.features(grids, problem, clock)
+        used = grids.select(slice(0, Z.n_grids))
+        callback = evaluating(problem, lambda X: used.transform(X, bins).__matmul__)
+        limits = budget(problem, self)
+        if self.solver == "liblinear":
+            own: dict[str, Any] = {"penalty": self.penalty, "seed": self.seed}
+            solution = each_output(
+                problem.Y,
+                lambda y, tell: solve_liblinear(
+                    Z, y, self.lam, problem.loss, limits, callback=tell, **own
+                ),
+                callback,
+            )
+        else:
+            solution = self.solved(Z, problem, start, limits, callback, clock)
+        fullest = np.maximum.reduceat(Z.squares(), Z.starts[:-1]) / Z.scale**2
+        measured = {
+            "n_grids": Z.n_grids,
+            "n_features": Z.shape[1],
+            "kappa": Z.shape[1] / Z.n_grids,
+            "kappa_bound": float(np.mean(Z.shape[0] / fullest)),
+        }
+        model = BinnedModel.of(grids, bins, Z, solution.coef)
+        return Fitted(model, solution, measured | details, clock.seconds)
+
+    def features(
+        self, grids: BinningMap, problem: Problem, clock: Clock
+    ) -> tuple[Bins, Any, Any, dict[str, Any]]:
+        """(bins that contain rows, features, the solver's start or None, details of the row)."""
+        return *clock.timed("features", numbered, grids, problem.X), None, {}
+
+    def solved(
+        self, Z: Any, problem: Problem, start: Any, limits: Budget, callback: Any, clock: Clock
+    ) -> Solution:
+        """The solution of rfx's own solvers over the features Z."""
+        raise TypeError(f"{type(self).__name__} does not define solved")
+
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinnedModel:
+        if not np.all(arrays["widths"] > 0):
+            raise DataError("array widths has values that are not above 0")
+        kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
+        grids = BinningMap(kernel, gamma, arrays["widths"], arrays["offsets"])
+        return BinnedModel(grids, Bins(arrays["keys"], arrays["starts"]), arrays["coef"])
+
+
+def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
+    """The bins that contain the rows of X, and the features."""
+    if isinstance(X, Rows):
+        return X.numbered(grids)
+    ids, bins = grids.number(X)
+    return bins, BinnedMatrix(ids, bins.starts)
 
 
 class RB(BinnedMethod):
@@ -55,7 +264,8 @@ class RB(BinnedMethod):
         "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     )
     default_loss = "squared"
-    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
+    # the wider the kernel, the more grids are needed for the same accuracy
+    space = SearchSpace({"gamma": candidates.GAMMA_FACTORS, "lam": candidates.LAMS}, slack=0.01)
     distributed = True
     n_grids: int | None = N_GRIDS(
         default=None,
@@ -73,7 +283,6 @@ class RB(BinnedMethod):
         most=0.5,
     )
     solver: str | None = SOLVER.adding(LIBLINEAR)(default=None)
-    class_weight: str | None = CLASS_WEIGHT()
 
     def count(self, X: Any) -> int:
         return self.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
@@ -82,26 +291,17 @@ class RB(BinnedMethod):
         # while R grows there is a copy of the training part, and one of the numbers
         return 3 * number if self.grow else number
 
-    def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, grids = Clock(), self.grids(problem)
-        start, details = None, {}
+    def features(self, grids, problem, clock):
         if self.grow is None:
-            bins, Z = clock.timed("features", numbered, grids, problem.X)
-        else:
-            bins, Z, start, growth = _grown(grids, problem, self, clock)
-            details = {"growth": growth}
-        callback = step_callback(problem, grids.select(slice(0, Z.n_grids)), bins)
-        if self.solver == "liblinear":
-            solution = solve_liblinear_each(Z, problem, self, "l2", callback)
-        else:
-            limits = budget(problem, self)
-            solution = _solved(Z, problem, self.lam, start, limits, callback)
-        return fitted(grids, bins, Z, solution, clock, details)
+            return super().features(grids, problem, clock)
+        return _grown(grids, problem, self, clock)
+
+    def solved(self, Z, problem, start, limits, callback, clock):
+        return _dual(Z, problem, self.lam, start, limits, callback)
 
     def trial(self) -> Self:
         # more grids estimate the same kernel better, at the same cost per grid
-        grids = min(self.n_grids or TRIED, TRIED)
-        return super().trial().updated(grow=None, n_grids=grids)
+        return super().trial().updated(grow=None, n_grids=min(self.n_grids or TRIED, TRIED))
 
     def decisions_along(
         self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
@@ -111,12 +311,12 @@ class RB(BinnedMethod):
         bins, Z = numbered(grids, problem.X)
         dual = None
         for lam in lams:
-            solution = _solved(Z, problem, lam, dual, limits)
+            solution = _dual(Z, problem, lam, dual, limits)
             dual = solution.dual
             yield BinnedModel.of(grids, bins, Z, solution.coef).decision(X_out)
 
 
-def _solved(
+def _dual(
     Z: Any, problem: Problem, lam: float, start: Any, limits: Budget, callback: Any = None
 ) -> DualSolution:
     """coef (D, k) and dual (n, k) of the problem's rows; start: a dual of fewer grids."""
@@ -125,33 +325,33 @@ def _solved(
         return solve_dual_ridge(Z, Y, lam, loss, limits, start, callback)
     outputs: list[Any] = []
     for k in range(Y.shape[1]):
-        own = None if start is None else start[:, k]
+        first = None if start is None else start[:, k]
         tell = for_output(callback, k)
-        outputs.append(solve_dual_l2(Z, Y[:, k], lam, loss, limits, own, tell))
+        outputs.append(solve_dual_l2(Z, Y[:, k], lam, loss, limits, first, tell))
     dual = np.stack([one.dual for one in outputs], axis=1) if Z.rows_here else None
     return DualSolution(**vars(stack(outputs)), dual=dual)
 
 
 def _grown(
-    grids: BinningMap, problem: Problem, method: Method, clock: Clock
-) -> tuple[Bins, BinnedMatrix, np.ndarray, list]:
+    grids: BinningMap, problem: Problem, method: RB, clock: Clock
+) -> tuple[Bins, BinnedMatrix, np.ndarray, dict[str, Any]]:
     """(bins, features, initial dual, error by R) with the number of grids determined by held-out
     rows.
 
     Every Z Z' estimates the same kernel, so the dual of R grids is a starting point for 2R, and
     zero is one for the held-out rows.
     """
-    given = f"--grow is {method.grow:g}"
-    kept, out = held_out(problem.n_rows, method.grow, method.seed, given, problem.apart)
-    some, others = replace(problem, X=None, Y=problem.Y[kept]), problem.Y[out]
-    some = replace(some, weights=weights.part(problem.weights, kept))
-    own = weights.part(problem.weights, out)
-    lam, limits = method.lam * len(kept) / problem.n_rows, budget(problem, method)
+    share, count = method.grow or 0.0, problem.n_rows
+    kept, out = HeldOut(count, method.seed, problem.apart).part(share, f"--grow is {share:g}")
+    Y_out, weights_out = problem.Y[out], weights.part(problem.weights, out)
+    fitted = replace(
+        problem, X=None, Y=problem.Y[kept], weights=weights.part(problem.weights, kept)
+    )
+    lam, limits = method.lam * len(kept) / count, budget(problem, method)
     limits = replace(limits, tol=max(GROW_TOL, limits.tol or 0.0))
-    ids = np.empty((0, problem.n_rows), np.uint16)
-    bins, dual = Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None
-    growth: list = []
-    best = np.inf
+    ids = np.empty((0, count), np.uint16)
+    bins, dual, best = Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None, np.inf
+    growth: list[list[float]] = []
     size = min(FIRST, grids.n_grids)
     while True:
         more = grids.select(slice(len(ids), size))
@@ -160,17 +360,54 @@ def _grown(
         starts = np.concatenate([bins.starts, bins.starts[-1] + new.starts[1:]])
         bins = Bins(np.concatenate([bins.keys, new.keys]), starts)
         Z = BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts)
-        solution = _solved(Z, some, lam, dual, limits)
+        solution = _dual(Z, fitted, lam, dual, limits)
         dual = solution.dual
         decision = BinnedMatrix(ids[:, out], bins.starts).matvec(solution.coef)
-        found = error(problem.task, decision, others, own)
-        growth.append([size, found])
-        enough = found > (1 - GAIN) * best
-        if found < best:
-            best, chosen, start = found, size, np.zeros_like(problem.Y)
+        growth.append([size, error(problem.task, decision, Y_out, weights_out)])
+        enough = growth[-1][1] > (1 - GAIN) * best
+        if growth[-1][1] < best:
+            best, chosen, start = growth[-1][1], size, np.zeros_like(problem.Y)
             start[kept] = dual
         if enough or size == grids.n_grids:
             break
         size = min(2 * size, grids.n_grids)
     bins = Bins(bins.keys[: bins.starts[chosen]], bins.starts[: chosen + 1])
-    return bins, BinnedMatrix(ids[:chosen], bins.starts), start, growth
+    return bins, BinnedMatrix(ids[:chosen], bins.starts), start, {"growth": growth}
+
+
+class SparseRB(BinnedMethod):
+    """Random binning features with L1 regularisation."""
+
+    name = "sparse-rb"
+    summary = "random binning features with L1 regularisation: a small model"
+    penalty = "l1"
+    space = SearchSpace(
+        {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.L1_LAMS_OF_BINS}, slack=0.01, l1=True
+    )
+    n_grids: int = N_GRIDS()
+    lam: float | Chosen = LAM_L1(
+        choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}
+        | ON_SAMPLE,
+        default=AUTO,
+    )
+    solver: str = SOLVER.adding(PRCD, LIBLINEAR)()
+
+    def entry_bytes(self, number: int) -> int:
+        # prcd also stores the rows of every bin
+        return number + 4 if self.solver == "prcd" else number
+
+    def solved(self, Z, problem, start, limits, callback, clock):
+        if self.solver == "prcd":
+            columns = clock.timed("features", Z.by_columns, np.inf)
+            solve: Any = partial(solve_prcd, seed=self.seed)
+            Y, loss = problem.Y, problem.loss
+        else:
+            left = self.memory_left(problem.X)
+            limits = replace(limits, memory_mb=min(MOST_MB, max(LEAST_MB, left)))
+            columns, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+            solve = solve_rb_l1
+        return each_output(
+            Y,
+            lambda y, tell: solve(columns, y, self.lam, loss, limits, callback=tell),
+            callback,
+        )

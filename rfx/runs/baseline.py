@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import lazy
-from rfx.fitting.validation import drawn
+from rfx.fitting.held_out import drawn
 from rfx.parallel import one_blas_thread
 from rfx.records.result import Result
 from rfx.records.run import Run
@@ -89,64 +89,59 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
         on, constant, linear, boosting, iterations, seconds; None if there are too few rows, or
         scikit-learn raises an error, as for numbers whose squares are not finite.
     """
-    start = time.perf_counter()
-    y = np.asarray(split.y_train)
-    held = split.X_test is None
+    start, y, held = time.perf_counter(), np.asarray(split.y_train), split.X_test is None
     if y.ndim > 1 or len(np.unique(y)) < 2 or (held and split.held_out is None):
         return None
     parts = split.held_out.parts if held else [(np.arange(len(y)), None)]
-    targets: list[Targets] = []
+    targets = [(y[kept], y[out] if held else np.asarray(split.y_test)) for kept, out in parts]
+    y_out, classes = np.concatenate([out for _, out in targets]), method.task != "regression"
+    outputs = len(np.unique(y)) if method.task == "multiclass" else 1
+    most = max(FITTED, VALUES // (max(1, split.X_train.shape[1]) * outputs))
     predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
-    classes, iterations = method.task != "regression", 0
-    each = max(1, split.X_train.shape[1]) * (
-        len(np.unique(y)) if method.task == "multiclass" else 1
-    )
-    most = max(FITTED, VALUES // each)
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            for kept, out in parts:
-                y_out = y[out] if held else np.asarray(split.y_test)
-                targets.append((y[kept], y_out))
+            for (kept, out), (y_kept, _) in zip(parts, targets):
                 (few,) = drawn(len(kept), run.seed, most)
                 X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
                 X, weights = X[few], None
                 if split.weights is not None:
                     weights = split.weights[kept][few] / np.mean(split.weights)
                 # labels may be any numbers
-                labels, codes = np.unique(y[kept][few], return_inverse=True)
-                own = codes if classes else y[kept][few]
-                linear = (
-                    _linear(method.task, X).fit(X, own, model__sample_weight=weights).predict(X_out)
-                )
-                predicted["linear"].append(labels[linear] if classes else linear)
-                if X.shape[0] * X.shape[1] <= _DENSE and (
-                    not classes or len(labels) <= MOST_CLASSES
-                ):
-                    boosting = _boosted(method.task, _dense(X), own, weights, run.seed)
-                    step = max(1, _DENSE // X.shape[1])
-                    values = np.concatenate(
-                        [
-                            boosting.predict(_dense(X_out[first : first + step]))
-                            for first in range(0, X_out.shape[0], step)
-                        ]
+                labels, codes = np.unique(y_kept[few], return_inverse=True)
+                fitted_to = codes if classes else y_kept[few]
+                models = {
+                    "linear": _linear(method.task, X).fit(
+                        X, fitted_to, model__sample_weight=weights
                     )
-                    predicted["boosting"].append(labels[values] if classes else values)
-                    iterations = int(boosting.n_iter_)
+                }
+                boosts = not classes or len(labels) <= MOST_CLASSES
+                if boosts and X.shape[0] * X.shape[1] <= _DENSE:
+                    models["boosting"] = _boosted(
+                        method.task, _dense(X), fitted_to, weights, run.seed
+                    )
+                    iterations = {"iterations": int(models["boosting"].n_iter_)}
+                blocks = np.array_split(
+                    np.arange(X_out.shape[0]), 1 + X_out.shape[0] * X_out.shape[1] // _DENSE
+                )
+                for name, model in models.items():
+                    as_needed = _dense if name == "boosting" else lambda X: X
+                    each = [model.predict(as_needed(X_out[block])) for block in blocks]
+                    values = np.concatenate(each)
+                    predicted[name].append(labels[values] if classes else values)
     except ValueError:
         return None
-    y_out = np.concatenate([out for _, out in targets])
     scores = {
         name: _score(method, np.concatenate(values), y_out)
         for name, values in predicted.items()
         if len(values) == len(parts)
     }
     largest = max(len(kept) for kept, _ in targets)
-    of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
+    few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
     return {
-        "on": f"the same {len(y_out):,} rows{of}",
+        "on": f"the same {len(y_out):,} rows{few_of}",
         "constant": constant(method, targets),
         **scores,
-        **({"iterations": iterations} if "boosting" in scores else {}),
+        **(iterations if "boosting" in scores else {}),
         "seconds": time.perf_counter() - start,
     }
 

@@ -23,7 +23,6 @@ from rfx.data import splits
 from rfx.data.tabular.schema import Input, label_text
 from rfx.data.tabular.written import ORIGIN
 from rfx.errors import DataError, UsageError, or_near
-from rfx.fitting import calibration
 from rfx.fitting.pipeline import Pipeline
 
 # Minimum shuffles of a column for an interval.
@@ -295,7 +294,7 @@ def response_of(model: Pipeline) -> tuple[str, list[str]]:
         targets = 1 if model.target_scaler is None else np.size(model.target_scaler.shift)
         return "prediction", [""] if targets == 1 else [f"target {k + 1}" for k in range(targets)]
     labels = [label_text(model.schema, label) for label in model.classes]
-    words = "probability" if calibration.has(model) else "decision value"
+    words = "probability" if model.has_probabilities else "decision value"
     return words, labels[-1:] if len(labels) <= 2 else labels
 
 
@@ -303,8 +302,8 @@ def _responses(model: Pipeline, decision: np.ndarray) -> np.ndarray:
     """(n, outputs) of the quantity named by `response_of`, from decision values."""
     if model.classes is None:
         found = model.labels(decision)
-    elif calibration.has(model):
-        found = calibration.probabilities(model, decision)
+    elif model.has_probabilities:
+        found = model.probabilities(decision)
         found = found[:, -1:] if len(model.classes) <= 2 else found
     else:
         found = decision

@@ -20,9 +20,9 @@ from rfx.data import guess_task
 from rfx.data.tabular.apart import Part
 from rfx.errors import UsageError
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.held_out import HeldOut
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
-from rfx.fitting.validation import folds
 from rfx.options import Option
 from rfx.records.run import Run
 
@@ -41,7 +41,7 @@ _EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
 
 @dataclass
-class HeldOut:
+class Evaluated:
     """Held-out rows with the decision values of models that were fitted without them.
 
     by: how they were held out, in words. y: their targets or labels. decisions: for each model
@@ -64,12 +64,13 @@ def check(run: Run) -> None:
     for option in (CV, HOLDOUT):
         if getattr(run, option.name) is not None:
             option.convert(getattr(run, option.name))
-    if run.cv is not None and run.holdout is not None:
-        raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; use only one of them")
-    if run.groups is not None and run.time is not None:
-        raise UsageError(
-            f"--groups is {run.groups!r:.80} and --time is {run.time!r:.80}; use only one of them"
-        )
+    for one, other in (("cv", "holdout"), ("groups", "time")):
+        values = getattr(run, one), getattr(run, other)
+        if None not in values:
+            raise UsageError(
+                f"--{one} is {values[0]!s:.80} and --{other} is {values[1]!s:.80}; use only one of"
+                " them"
+            )
     every = ("cv", "holdout", "calibrate", "groups", "time")
     asked = [name for name in every if getattr(run, name) is not None]
     if asked and run.stream:
@@ -86,7 +87,7 @@ def wanted(run: Run) -> bool:
 
 def trained(
     run: Run, split, trainer, listening: dict[str, Any], progress=None
-) -> tuple[Pipeline, HeldOut | None]:
+) -> tuple[Pipeline, Evaluated | None]:
     """The pipeline of all training rows, and its score on rows that no choice saw.
 
     With many rows, options are chosen without the held-out rows of the first part, and the final
@@ -107,9 +108,8 @@ def trained(
         # a checkpoint belongs to the trainer
         if "explicit" in info and not run.checkpoint:
             options = explicit(run, info["explicit"]) | {"task": task}
-            trainer = replace(
-                methods.create(info["method"], seed=run.seed, **options), schema=split.schema
-            )
+            trainer = methods.create(info["method"], seed=run.seed, **options)
+            trainer = replace(trainer, schema=split.schema)
             evidence = {name: info[name] for name in _EVIDENCE if name in info}
     fitting = time.perf_counter()
     final = fit(trainer, split, **listening).with_info(**evidence)
@@ -125,19 +125,23 @@ def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
     """The parts for the score of a training that names none; none for too few rows."""
-    labels, counts = np.unique(y, return_counts=True)
-    if len(y) < 10 or len(labels) < 2 or (split.apart is not None and split.apart.one):
+    held_out, (labels, counts) = (
+        HeldOut(len(y), seed, split.apart),
+        np.unique(y, return_counts=True),
+    )
+    if len(y) < 10 or len(labels) < 2 or held_out.none:
         return []
-    number = min(round(1 / SHARE), math.ceil(FEWEST / (SHARE * len(y))))
+    folds = round(1 / SHARE)
+    number = min(folds, math.ceil(FEWEST / (SHARE * len(y))))
     if number > 1 and split.apart is not None:
-        return split.apart.up_to(round(1 / SHARE), seed)[:number]
+        return split.apart.up_to(folds, seed)[:number]
     # a single row of a class is on either side
-    classes = task != "regression" and counts.min() > 1
-    cv, share = (round(1 / SHARE), None) if number > 1 else (None, min(SHARE, MOST / len(y)))
-    return folds(y, classes, seed, cv, share, split.schema, split.apart)[:number]
+    classes = y if task != "regression" and counts.min() > 1 else None
+    cv, share = (folds, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
+    return held_out.folds(classes, cv, share, split.schema)[:number]
 
 
-def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> HeldOut:
+def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> Evaluated:
     """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
     method trained on all rows.
 
@@ -146,16 +150,17 @@ def evaluated(run: Run, split, final, progress=None, without: Callable | None = 
     DataError for too few rows.
     """
     start, without = time.perf_counter(), without or partial(_without, split)
-    y, classes = np.asarray(split.y_train), final.task != "regression"
+    y = np.asarray(split.y_train)
     share = None if run.cv else run.holdout or SHARE
-    parts = folds(y, classes, run.seed, run.cv, share, split.schema, split.apart)
+    labels = None if final.task == "regression" else y
+    parts = HeldOut(len(y), run.seed, split.apart).folds(labels, run.cv, share, split.schema)
     models = _models(run, split, final.task, parts, without, progress)
     return _joined(run, y, final, parts, models, start)
 
 
 def _models(run: Run, split, task: str, parts: list[Part], without: Callable, progress) -> list:
     """For each part, the pipeline and the decision values of `without`."""
-    found = []
+    models = []
     # all rows of a label may be held out together
     classes = None if task == "regression" else np.unique(split.y_train)
     for number, (kept, out) in enumerate(parts):
@@ -163,28 +168,31 @@ def _models(run: Run, split, task: str, parts: list[Part], without: Callable, pr
         trainer = replace(trainer, schema=split.schema, classes=classes)
         part = {"part": (number + 1, len(parts))}
         tell = None if progress is None else lambda entry, part=part: progress(entry | part)
-        found.append(without(trainer, kept, out, tell))
-    return found
+        models.append(without(trainer, kept, out, tell))
+    return models
 
 
 def _joined(
     run: Run, y: np.ndarray, final, parts: list[Part], models: list, start: float
-) -> HeldOut:
+) -> Evaluated:
     """The results of the models of all parts; start: from `time.perf_counter`."""
-    found = [
-        [_in_units(final, *one) for one in zip(model.path or [model], decisions, strict=True)]
-        for model, decisions in models
-    ]
-    decisions = [np.concatenate(own) for own in zip(*found, strict=True)]
+    regression, each = final.task == "regression", []
+    for model, decisions in models:
+        points = zip(model.path or [model], decisions, strict=True)
+        scale = final.target_scaler.transform if regression else None
+        each.append([scale(point.labels(d)) if scale else d for point, d in points])
+    decisions = [np.concatenate(own) for own in zip(*each, strict=True)]
     y_out = np.concatenate([y[out] for _, out in parts])
-    return HeldOut(_words(run, parts, len(y)), y_out, decisions, time.perf_counter() - start, parts)
+    seconds = time.perf_counter() - start
+    return Evaluated(_words(run, parts, len(y)), y_out, decisions, seconds, parts)
 
 
 def _without(split, trainer, kept, out, progress) -> tuple:
     X, X_out = split.part(kept, out)
     weights = None if split.weights is None else split.weights[kept]
     sides = None if split.apart is None else split.apart.rows(kept)
-    trained = _fit(trainer, X, np.asarray(split.y_train)[kept], weights, sides, progress=progress)
+    y = np.asarray(split.y_train)[kept]
+    trained = trainer.fit(X, y, weights, apart=sides, progress=progress)
     return trained, [point.decision_function(X_out) for point in trained.path or [trained]]
 
 
@@ -192,37 +200,23 @@ def _words(run, parts, count) -> str:
     """A description of the held-out rows."""
     share, several = len(parts[0][1]) / count, len(parts) > 1
     if run.time is not None:
-        if several:
-            return f"{len(parts)} growing windows by time"
-        return f"held out, the last {100 * share:.3g} % by time"
-    by = "" if run.groups is None else " by groups"
-    if several and sum(len(out) for _, out in parts) < count:
-        return f"{len(parts)} folds of {share:.3g} of the training rows{by}"
+        windows = f"{len(parts)} growing windows by time"
+        return windows if several else f"held out, the last {100 * share:.3g} % by time"
+    how = f"held out, {share:.3g} of the training rows"
     if several:
-        return f"{len(parts)}-fold cross-validation{by}"
-    return f"held out, {share:.3g} of the training rows{by}"
+        how = f"{len(parts)}-fold cross-validation"
+        if sum(len(out) for _, out in parts) < count:
+            how = f"{len(parts)} folds of {share:.3g} of the training rows"
+    return how if run.groups is None else f"{how} by groups"
 
 
 def fit(trainer, split, **listening):
     """The pipeline of the split's training rows, with their sample weights if any."""
     y = np.asarray(split.y_train)
-    return _fit(trainer, split.X_train, y, split.weights, split.apart, **listening)
+    return trainer.fit(split.X_train, y, split.weights, apart=split.apart, **listening)
 
 
-def _fit(trainer, X, y, weights, apart, **listening):
-    # remote rows and plug-ins need not know of groups
-    return trainer.fit(X, y, weights, **listening, **({} if apart is None else {"apart": apart}))
-
-
-def _in_units(final, point, decision):
-    return (
-        final.target_scaler.transform(point.labels(decision))
-        if final.task == "regression"
-        else decision
-    )
-
-
-def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
+def calibrated(kind: str, held: Evaluated, final) -> list[Calibration]:
     """For each of the models, the calibration curve of its decision values."""
     if final.task == "regression":
         raise UsageError("--calibrate is for classification, but the task is regression")

@@ -4,7 +4,6 @@ import numpy as np
 
 from rfx import lazy
 from rfx.data.tabular import schema
-from rfx.fitting import calibration
 
 
 def measures(method, decision, y) -> dict:
@@ -39,8 +38,8 @@ def measures(method, decision, y) -> dict:
     # several classes: probabilities rank one class against the rest; for two classes the decision
     # value is equivalent and has no ties
     values = (
-        calibration.probabilities(method, decision)
-        if decision.ndim > 1 and calibration.has(method)
+        method.probabilities(decision)
+        if decision.ndim > 1 and method.has_probabilities
         else decision
     )
     columns = values[:, None] if values.ndim == 1 else values
@@ -53,10 +52,8 @@ def measures(method, decision, y) -> dict:
     ]
     if areas and known and len(method.classes) > 1:
         more["auc"] = float(np.mean(areas))
-    if known and calibration.has(method):
-        sure = calibration.probabilities(method, decision)[
-            np.arange(len(y)), np.searchsorted(method.classes, y)
-        ]
+    if known and method.has_probabilities:
+        sure = method.probabilities(decision)[np.arange(len(y)), np.searchsorted(method.classes, y)]
         more["log_loss"] = float(-np.log(np.maximum(sure, np.finfo(np.float64).eps)).mean())
     confusion = metrics.confusion_matrix(places, own, labels=every)
     recalls = [

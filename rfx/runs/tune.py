@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,16 @@ from rfx import env, kernels, methods
 from rfx.data.loading import Split
 from rfx.data.tabular.apart import Apart
 from rfx.errors import DataError, UsageError
-from rfx.fitting import metric, validation
-from rfx.fitting.bandwidth import has_gamma
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.candidates import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
+from rfx.fitting.held_out import HeldOut, fewer
+from rfx.fitting.inputs import KERNEL, dense
+from rfx.fitting.method import has_gamma
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.search import (
     SPEED,
     Budget,
-    Found,
+    Evidence,
     Grid,
     Measure,
     Point,
@@ -59,10 +61,6 @@ SIZES = {
 # Methods that `auto` searches, and the maximum rows for those with quadratic cost.
 AUTO = ("rf", "nystrom", "rb", "kernel")
 MOST_ROWS = {"kernel": 15_000}
-# Multiples of the median bandwidth in the first round; lambdas, largest first, in half decades.
-FACTORS = tuple(4.0**power for power in range(-3, 4))
-LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
-L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
 # Rows to fit in the rounds (the last uses all), and to evaluate; number of points that continue;
 # lambdas above the last best that are tried again.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
@@ -79,23 +77,28 @@ METRICS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The settings of a search.
+@dataclass
+class Tuning:
+    """The search for the best options of some methods; `run` executes it.
 
     Parameters
     ----------
+    split : Split
+    names : list of str
+        The methods to search.
+    given : dict
+        The fixed options, including task.
+    tell : callable, optional
+        Called with (trial, whether it existed before) for each trial.
     kernels : sequence of str
         Kernels to try, for each method those that it has; by default its own.
-    measure : str, optional
+    score : str, optional
         One of METRICS; by default accuracy or rmse.
     cv, holdout : int, float, optional
         See `rfx.runs.held_out`.
     seed : int
-    budget : float
-        Seconds.
-    trials : int, optional
-        Maximum number of trials.
+    seconds : float
+    most_trials : int, optional
     results_file : Path, optional
         CSV file of rows, one per trial; existing trials are not repeated.
     source : Run, optional
@@ -104,65 +107,40 @@ class Asked:
         Score the most probable labels, by Platt's curve of a trial's evaluation rows.
     """
 
+    split: Split
+    names: Sequence[str]
+    given: dict[str, Any]
+    tell: Callable[[Trial, bool], None] | None = None
     kernels: Sequence[str] = ()
-    measure: str | None = None
+    score: str | None = None
     cv: int | None = None
     holdout: float | None = None
     seed: int = 0
-    budget: float = 300.0
-    trials: int | None = None
+    seconds: float = 300.0
+    most_trials: int | None = None
     results_file: Path | None = None
     source: Run | None = None
     calibrated: bool = False
 
-
-class Tuning:
-    """The search for the best options of some methods; `run` executes it.
-
-    Parameters
-    ----------
-    split : Split
-    names : iterable of str
-        The methods to search.
-    given : dict
-        The fixed options, including task.
-    asked : Asked
-    tell : callable, optional
-        Called with (trial, whether it existed before) for each trial.
-    """
-
-    def __init__(
-        self,
-        split: Split,
-        names: Iterable[str],
-        given: dict[str, Any],
-        asked: Asked | None = None,
-        tell: Callable[[Trial, bool], None] | None = None,
-    ) -> None:
-        asked = asked or Asked()
-        start = time.monotonic()
-        self.X: Any = split.X_train
-        self.y, self.names, self.given = np.asarray(split.y_train), list(names), dict(given)
-        self.split, self.asked, self.tell = split, asked, tell
-        task = given["task"]
-        name = asked.measure or ("rmse" if task == "regression" else "accuracy")
-        if (name == "rmse") != (task == "regression"):
-            raise UsageError(f"--measure is {name}, but the task is {task}")
-        self.measure = METRICS[name]
-        share = None if asked.cv else asked.holdout or held_out.SHARE
-        self.parts = validation.folds(
-            self.y, task != "regression", asked.seed, asked.cv, share, split.schema, split.apart
-        )
-        self.how = {"cv": asked.cv, "holdout": share}
+    def __post_init__(self) -> None:
+        start, split, regression = time.monotonic(), self.split, self.given["task"] == "regression"
+        name = self.score or ("rmse" if regression else "accuracy")
+        if (name == "rmse") != regression:
+            raise UsageError(f"--measure is {name}, but the task is {self.given['task']}")
+        self.measure, self.X, self.y = METRICS[name], split.X_train, np.asarray(split.y_train)
+        share = None if self.cv else self.holdout or held_out.SHARE
+        rows = HeldOut(len(self.y), self.seed, split.apart)
+        self.parts = rows.folds(None if regression else self.y, self.cv, share, split.schema)
+        self.how = {"cv": self.cv, "holdout": share}
+        self.given = dict(self.given)
         self.rows = self._choose_inputs()
-        self.source = asked.source or Run(dataset=split.name, split=split.split, method="")
-        file = asked.results_file
+        file = self.results_file
         known = results.read(file) if file is not None and file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
-        work = SPEED * WORKING * asked.budget
-        self.budget = Budget(start + SEARCHING * asked.budget, asked.trials, work)
+        work = SPEED * WORKING * self.seconds
+        self.budget = Budget(start + SEARCHING * self.seconds, self.most_trials, work)
 
-    def run(self) -> Found:
+    def run(self) -> Evidence:
         """All trials, and the best of the last completed round."""
         calls = self._known, self._keep
         return search(self._scores, self._grid(), self.measure, self.budget, *calls)
@@ -173,7 +151,7 @@ class Tuning:
         fixed = {name: value for name, value in self.given.items() if name in declared}
         return fixed | point.options
 
-    def edges(self, found: Found) -> list[str]:
+    def edges(self, found: Evidence) -> list[str]:
         """The options whose best value is the first or the last tried, in words."""
         best, said = found.best, []
         lams = self._lams(best.point.method)
@@ -197,12 +175,12 @@ class Tuning:
         """
         defaults = methods.get(self.names[0]).defaults(self.given)
         options = {name: self.given.get(name, defaults[name]) for name in ("scaling", "metric")}
-        options |= {"budget_seconds": CHOOSING * self.asked.budget, "seed": self.asked.seed}
+        options |= {"budget_seconds": CHOOSING * self.seconds, "seed": self.seed}
         passed = ("task", "metric_steps", "target_scaling", "kernel", "class_weight")
         options |= {name: self.given[name] for name in passed if name in self.given}
         known = methods.get("rfm").declared()["kernel"].meanings()
         if "kernel" in options and options["kernel"] not in known:
-            options["kernel"] = metric.KERNEL
+            options["kernel"] = KERNEL
         trainer = replace(methods.create("rfm", **options), schema=self.split.schema)
         kept, out = self.parts[0]
         X, _ = self.split.part(kept, out)
@@ -210,7 +188,7 @@ class Tuning:
         found = {name: begun.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
         self.given |= {name: value for name, value in found.items() if value is not None}
         self.kernel = begun.asked.kernel
-        return np.asarray(metric.dense(begun.problem.X), np.float32)
+        return np.asarray(dense(begun.problem.X), np.float32)
 
     def _grid(self) -> Grid:
         n_rows, alone = self.X.shape[0], len(self.names) == 1
@@ -241,7 +219,7 @@ class Tuning:
     def _kernels(self, name: str) -> list[str]:
         """The candidate kernels of a method."""
         declared = methods.get(name).declared()["kernel"]
-        wanted = [kernel for kernel in self.asked.kernels if kernel in declared.meanings()]
+        wanted = [kernel for kernel in self.kernels if kernel in declared.meanings()]
         chosen = self.kernel if self.kernel in declared.meanings() else declared.default
         return wanted or [self.given.get("kernel") or str(chosen)]
 
@@ -252,8 +230,8 @@ class Tuning:
             return [{}]
         if isinstance(given, (int, float)):
             return [{"gamma": float(given)}]
-        base = kernels.parameters(kernel, self.rows, given or "median", self.asked.seed)["gamma"]
-        return [{"gamma": base * factor} for factor in (FACTORS if given is None else (1.0,))]
+        base = kernels.parameters(kernel, self.rows, given or "median", self.seed)["gamma"]
+        return [{"gamma": base * factor} for factor in (TUNE_FACTORS if given is None else (1.0,))]
 
     def _size(self, name: str) -> Size | None:
         """Sizes of the rounds; a given size is that of the last round and not exceeded before."""
@@ -267,26 +245,26 @@ class Tuning:
     def _lams(self, method: str) -> tuple[float, ...]:
         if self.given.get("lam") is not None:
             return (self.given["lam"],)
-        return L1_LAMS if method.startswith("sparse") else LAMS
+        return TUNE_L1_LAMS if method.startswith("sparse") else TUNE_LAMS
 
     # ------------------------------------------------------------------ one trial
 
     def _scores(self, point: Point, round: Round, lams: Sequence[float]) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
-        found, stop, seed = [], Stop(), self.asked.seed
+        found, stop, seed = [], Stop(), self.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
         if self.split.apart is not None and self.given["task"] != "regression":
             # all rows of a label may be in one group
             model = replace(model, classes=np.unique(self.y))
         for kept, out in self.parts[: round.parts]:
             if round.kept is not None:
-                kept, out = validation.fewer((kept, out), round.rows, EVALUATED, seed)
+                kept, out = fewer((kept, out), round.rows, EVALUATED, seed)
             share = len(kept) / len(self.y)
             scores: list[float] = []
             X, X_out = self.split.part(kept, out)
             own = [lam * share for lam in lams]
             for fitted, decision in model.along(X, self.y[kept], own, X_out, self._apart(kept)):
-                scores.append(self._score(fitted, decision, self.y[out]))
+                scores.append(self._scored(fitted, decision, self.y[out]))
                 if stop([self.measure.loss(score) for score in scores]):
                     break
             found.append(scores)
@@ -295,9 +273,9 @@ class Tuning:
     def _apart(self, kept: np.ndarray) -> Apart | None:
         return None if self.split.apart is None else self.split.apart.rows(kept)
 
-    def _score(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
+    def _scored(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
         name, classes = self.measure.name, model.classes
-        if classes is not None and (name == "log_loss" or self.asked.calibrated):
+        if classes is not None and (name == "log_loss" or self.calibrated):
             # by Platt's curve, with two parameters, from its evaluation rows: no trial gains more
             # than others by it
             by = "the rows that were held out"
@@ -327,8 +305,8 @@ class Tuning:
         return Trial(point, round, path, row["lam"], row["score"], row["seconds_fit"])
 
     def _keep(self, trial: Trial, known: bool) -> None:
-        if self.asked.results_file is not None and not known:
-            results.append(self.asked.results_file, self._result(trial))
+        if self.results_file is not None and not known:
+            results.append(self.results_file, self._result(trial))
         if self.tell is not None:
             self.tell(trial, known)
 
@@ -337,9 +315,8 @@ class Tuning:
         way += "" if self.split.apart is None else f" by {self.split.apart.by}"
         label = f"tune {number} {self.measure.name} {way}"
         options = self.options(point)
-        return replace(
-            self.source, method=point.method, seed=self.asked.seed, label=label, options=options
-        )
+        source = self.source or Run(dataset=self.split.name, split=self.split.split, method="")
+        return replace(source, method=point.method, seed=self.seed, label=label, options=options)
 
     def _key(self, point: Point, number: int) -> str:
         return keys.key(self._run(point, number), lams=self._lams(point.method))
@@ -373,7 +350,7 @@ class Tuning:
             lam=trial.lam,
             n_features=point.options.get("n_features"),
             params=params,
-            seed=self.asked.seed,
+            seed=self.seed,
             metric=self.measure.name,
             score=trial.score,
             seconds_fit=trial.seconds,

@@ -19,9 +19,10 @@ from rfx.data.libsvm import svmlight
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.tabular.schema import Schema
 from rfx.errors import DataError
+from rfx.fitting.held_out import HeldOut
 from rfx.fitting.training import Trainer
 from rfx.records.run import Run
-from rfx.runs import held_out, single
+from rfx.runs import single
 
 RNG = np.random.default_rng(1)
 N = 240
@@ -227,7 +228,9 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
         "reading": {"missing": "mean"},
     }
     single.execute(Run.of(spec))
-    for (kept, _), X in zip(held_out.folds(split.y_train, True, 0, 2), seen[1:], strict=True):
+    for (kept, _), X in zip(
+        HeldOut(len(split.y_train), 0).folds(split.y_train, 2), seen[1:], strict=True
+    ):
         np.testing.assert_array_equal(X[kept % 3 == 0, 0], np.mean([i for i in kept if i % 3]))
 
 

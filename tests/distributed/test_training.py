@@ -116,8 +116,7 @@ def test_weights_are_of_the_rows_of_all_files_in_order(address, folder):
 
 
 def test_options_are_chosen_with_weights_as_in_one_process(address, folder):
-    # not the form of a metric: with weights, workers choose another one here
-    options = dict.fromkeys(("kernel", "gamma", "scaling", "lam"))
+    options = dict.fromkeys(("kernel", "gamma", "scaling", "lam", "metric"))
     weights = str(folder / "weights")
     ours, theirs = both(a_run(folder / "one.svm", options=options, sample_weight=weights), address)
     ours, theirs = (found.params["explicit"] for found in (ours, theirs))

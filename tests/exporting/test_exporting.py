@@ -27,7 +27,7 @@ from rfx.errors import UsageError
 from rfx.exporting import c_source, curves, json_text, onnx_graph
 from rfx.exporting.program import Program
 from rfx.features import MAPS
-from rfx.fitting import calibration, streaming
+from rfx.fitting import streaming
 from rfx.fitting.calibration import Calibration
 from rfx.kernels import KERNELS
 
@@ -188,10 +188,10 @@ def test_json_predicts_as_the_model(trained, name):
     assert_close(found, wanted)
     if read["labels"] is not None:
         assert_same_labels(by_numpy.labels(read, found), model.predict(X), wanted)
-    assert (read["probabilities"] is not None) == calibration.has(model)
+    assert (read["probabilities"] is not None) == model.has_probabilities
     if read["probabilities"] is not None:
         shares = by_numpy.carried_out(read["probabilities"], found)
-        wanted = calibration.probabilities(model, model.decision_function(X))
+        wanted = model.probabilities(model.decision_function(X))
         np.testing.assert_allclose(shares, wanted, atol=1e-4)
 
 
@@ -273,7 +273,7 @@ def test_c_predicts_as_the_model(trained, compiled, name):
         assert_same_labels([kept[place] for place in places], model.predict(X), wanted)
     if program.probabilities is not None:
         shares = called(library.rfx_probabilities, found, len(program.labels))
-        wanted = calibration.probabilities(model, model.decision_function(X))
+        wanted = model.probabilities(model.decision_function(X))
         np.testing.assert_allclose(shares, wanted, atol=1e-4)
     X[0, 0] = np.nan
     out = np.zeros(program.n_outputs)
@@ -305,12 +305,12 @@ def test_onnx_predicts_as_the_model(trained, name):
         assert list(found) == ["variable"]
         assert_close(found["variable"], wanted)
     else:
-        has = ["probabilities"] if calibration.has(model) else []
+        has = ["probabilities"] if model.has_probabilities else []
         assert list(found) == ["label", *has, "decision"]
         assert_close(found["decision"], wanted)
         assert_same_labels(found["label"], model.predict(X), wanted)
         if has:
-            wanted = calibration.probabilities(model, model.decision_function(X))
+            wanted = model.probabilities(model.decision_function(X))
             np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-4)
     X[0, 0] = np.nan
     lost = run({"X": X[:2]})["variable" if model.task == "regression" else "decision"]
@@ -382,7 +382,7 @@ def test_float32_kernel_sums_agree_to_their_coefficients(name, tmp_path):
 @pytest.mark.parametrize("form", ["json", "c", "onnx"])
 def test_a_calibrated_label_is_the_most_probable(compiled, form, kind):
     model, X = calibrated(kind)
-    wanted = model.classes[calibration.probabilities(model, model.decision_function(X)).argmax(1)]
+    wanted = model.classes[model.probabilities(model.decision_function(X)).argmax(1)]
     assert (model.predict(X) == wanted).all()
     # the sign of the decision values is another label
     assert (model.preprocessing.labels(model.decision_function(X)) != wanted).mean() > 0.02

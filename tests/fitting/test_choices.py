@@ -7,11 +7,10 @@ import pytest
 
 from rfx import methods
 from rfx.errors import UsageError
-from rfx.fitting import validation
-from rfx.fitting.method import Method
+from rfx.fitting.candidates import GAMMA_FACTORS, L1_SHARES, LAMS
+from rfx.fitting.held_out import HeldOut
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import WAIT
-from rfx.fitting.validation import GAMMA_FACTORS, LAMS, held_out
 from rfx.kernels import parameters
 
 RNG = np.random.default_rng(3)
@@ -36,15 +35,15 @@ OWN = {
 
 
 @pytest.fixture(autouse=True)
-def one_part(monkeypatch):
+def one_part(fewest_evaluated):
     """A fifth of the rows is held out, as for larger sets."""
-    monkeypatch.setattr(Method, "fewest_evaluated", 0)
+    fewest_evaluated(0)
 
 
 def by_hand(name, task, gammas, lams, **options):
     """The held-out error of each combination, by separate models."""
     y = TARGETS[task]
-    kept, out = held_out(300, 0.2, 0, "")
+    kept, out = HeldOut(300, 0).part(0.2, "")
     found = {}
     for gamma in gammas:
         for lam in lams:
@@ -192,7 +191,7 @@ def test_too_few_rows(caplog):
 
 def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
     for count, parts in ((300, 5), (2499, 5), (2500, 1)):
-        found = validation.parts(count, 0.2, 500, 3, "")
+        found = HeldOut(count, 3).parts(0.2, 500, "")
         assert len(found) == parts and all(
             len(out) in (count // 5, count // 5 + 1) for _, out in found
         )
@@ -205,22 +204,22 @@ def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
             )
 
 
-def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
-    monkeypatch.setattr(Method, "fewest_evaluated", 500)
+def test_the_error_of_several_parts_is_that_of_all_their_rows(fewest_evaluated):
+    fewest_evaluated(500)
     y, options = TARGETS["regression"], {"scaling": "none", "gamma": 0.5, "loss": "squared"}
     (step,) = methods.create("kernel", lam="validation", **options).fit(X, y).info["validation"]
     assert (step["fitted"], step["held_out"]) == (240, 300)
     for lam, error in step["tried"][:3]:
         total = 0.0
-        for kept, out in validation.parts(300, 0.2, 500, 0, ""):
+        for kept, out in HeldOut(300, 0).parts(0.2, 500, ""):
             model = methods.create("kernel", lam=0.8 * lam, **options).fit(X[kept], y[kept])
             total += np.sum((model.predict(X[out]) - y[out]) ** 2)
         assert error == pytest.approx(total / 300, rel=1e-3)
 
 
 @pytest.mark.parametrize("judges", [0, 500])
-def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
-    monkeypatch.setattr(Method, "fewest_evaluated", judges)
+def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch, fewest_evaluated):
+    fewest_evaluated(judges)
     for task, gamma, rises in (
         ("binary", 0.3, False),
         ("multiclass", 0.3, False),
@@ -228,7 +227,7 @@ def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
     ):
         if rises:
             # no error is this small
-            monkeypatch.setattr("rfx.methods.sparse_rf.SparseRF.target_error", lambda *args: -1.0)
+            monkeypatch.setattr("rfx.methods.rf.SparseRF.target_error", lambda *args: -1.0)
         made = methods.create(
             "sparse-rf",
             task=task,
@@ -264,7 +263,7 @@ def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
         tried[0] / np.ptp(y)
         for tried in methods.create("sparse-rf", **options).fit(X, y).info["validation"][0]["tried"]
     ]
-    assert shares == pytest.approx(validation.L1_SHARES[: len(shares)])
+    assert shares == pytest.approx(L1_SHARES[: len(shares)])
 
 
 @pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "sparse-rb"])

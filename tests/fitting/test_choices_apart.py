@@ -12,10 +12,11 @@ import pytest
 from rfx import methods
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
-from rfx.fitting import bandwidth, metric, training
+from rfx.fitting import inputs, selection, training
+from rfx.fitting.held_out import HeldOut
 from rfx.fitting.method import Method
 from rfx.fitting.streaming import StreamMethod
-from rfx.methods import auto, rb
+from rfx.methods import auto
 from rfx.methods.lkrf import LKRF
 
 RNG = np.random.default_rng(8)
@@ -49,13 +50,13 @@ def by(request, monkeypatch):
             check(kind, place, *sides(args, found))
             return found
 
-        monkeypatch.setattr(owner, name, staticmethod(watching) if name == "of" else watching)
+        monkeypatch.setattr(owner, name, watching)
 
-    watched(metric.Sample, "of", "inputs", lambda args, found: (found.Y, found.Y_out))
+    watched(inputs, "machines", "inputs", lambda args, found: (args[0].Y, args[1].Y))
     for owner in (Method, StreamMethod, LKRF):
         watched(owner, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
-    watched(bandwidth, "_errors", "tuned", lambda a, found: (a[3][a[4]], a[3][a[5]]))
-    watched(rb, "held_out", "grow", lambda args, found: (GROUP[found[0]], GROUP[found[1]]))
+    for name, place in (("sample", "tuned"), ("part", "grow")):
+        watched(HeldOut, name, place, lambda args, part: [args[0].apart.values[k] for k in part])
     along = training.Trainer.along
 
     def watched_along(self, X, y, lams, X_out, *more):
@@ -63,14 +64,14 @@ def by(request, monkeypatch):
         return along(self, X, y, lams, X_out, *more)
 
     monkeypatch.setattr(training.Trainer, "along", watched_along)
-    in_parts = bandwidth._in_parts
+    in_parts = selection._in_parts
 
     def watched_parts(K, Y, lams, own, parts):
         for kept, out in parts:
             check(kind, "loo", Y[kept], Y[out])
         return in_parts(K, Y, lams, own, parts)
 
-    monkeypatch.setattr(bandwidth, "_in_parts", watched_parts)
+    monkeypatch.setattr(selection, "_in_parts", watched_parts)
     return kind
 
 
@@ -133,7 +134,7 @@ def test_errors_of_parts_are_those_of_ridge_regression_on_the_rows_that_are_kept
     Z, Y = RNG.normal(size=(50, 8)), RNG.normal(size=(50, 2))
     own, lams = RNG.uniform(0.5, 2, 50), (3.0, 0.2)
     parts = Apart("groups", np.arange(50) // 4).parts(5, 0)
-    found = bandwidth._in_parts(Z @ Z.T, Y, lams, np.sqrt(own), parts)
+    found = selection._in_parts(Z @ Z.T, Y, lams, np.sqrt(own), parts)
     for lam, error in zip(lams, found):
         left = np.empty_like(Y)
         for kept, out in parts:

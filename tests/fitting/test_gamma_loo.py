@@ -2,16 +2,19 @@
 trials share is correct.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from rfx import kernels, methods
 from rfx.features import sample
-from rfx.fitting import bandwidth as gamma
-from rfx.fitting import linear
-from rfx.fitting.validation import LAMS
+from rfx.fitting import linear, selection
+from rfx.fitting.candidates import LAMS, LOO_FACTORS
+from rfx.fitting.problem import Problem
 from rfx.kernels import KERNELS, block, scaled_family
+from rfx.losses import Squared
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(-1, 1, (60, 3))
@@ -27,13 +30,19 @@ WORDS = (
 )
 
 
+def loo(kernel, weights=None, slack=0.0):
+    method = methods.create("kernel", kernel=kernel, seed=0).method
+    object.__setattr__(method, "space", replace(method.space, slack=slack))
+    return selection.loo(method, Problem(X, Y, Squared, "regression", weights), LAMS)
+
+
 @pytest.mark.parametrize("weights", [None, RNG.uniform(0.5, 2, 60)])
 def test_errors_are_those_of_models_without_the_row(weights):
-    found, (step,) = gamma.loo("gaussian", X, Y, LAMS, 0, weights)
+    found, (step,) = loo("gaussian", weights)
     own = np.ones(60) if weights is None else weights
     assert step["error"] == "leave-one-out mean squared error" and step["fitted"] == 60
     assert (
-        len(step["tried"]) == len(gamma.LOO_FACTORS) * len(LAMS)
+        len(step["tried"]) == len(LOO_FACTORS) * len(LAMS)
         and found == min(step["tried"], key=lambda one: one[2])[0]
     )
     for value, lam, error in (step["tried"][k] for k in (3, 25, 40, 68)):
@@ -72,15 +81,15 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
 
 
 def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_good():
-    _, (step,) = gamma.loo("laplacian", X, Y, LAMS, 0)
+    _, (step,) = loo("laplacian")
     best = {
         value: min(error for one, _, error in step["tried"] if one == value)
         for value, _, _ in step["tried"]
     }
-    median = list(best)[gamma.LOO_FACTORS.index(1.0)]
+    median = list(best)[LOO_FACTORS.index(1.0)]
     for slack in (0.02, 0.2, 5.0):
         near = [value for value, error in best.items() if error <= (1 + slack) * min(best.values())]
-        found, (own,) = gamma.loo("laplacian", X, Y, LAMS, 0, slack=slack)
+        found, (own,) = loo("laplacian", slack=slack)
         assert (
             found == min(near, key=lambda value: abs(np.log(value / median)))
             and own["tried"] == step["tried"]

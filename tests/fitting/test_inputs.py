@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.fitting import inputs, validation
+from rfx.fitting import inputs
+from rfx.fitting.candidates import SAMPLE, WIDTHS
+from rfx.fitting.problem import Problem
+from rfx.losses import Squared
 
 NAMED = ("kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "block", "lkrf")
 SMALL = {"rf": {"n_features": 200}, "sparse-rf": {"n_features": 200}, "lkrf": {"pool": 500}}
@@ -91,18 +94,16 @@ def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(600, 1))
     Y = np.sin(40 * X)
-    found = inputs.choose(
-        X, Y, "regression", scalings=("standard",), kernels=("gaussian",), forms=()
-    )
-    assert found.width == max(inputs.WIDTHS["gaussian"])
+    problem = Problem(X, Y, Squared, "regression")
+    given = {"scalings": ("standard",), "tried_kernels": ("gaussian",), "forms": ()}
+    assert inputs.choose(X, problem, **given).width == max(WIDTHS["gaussian"])
 
 
 def test_the_sample_of_a_quick_choice_is_bounded():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 2))
-    found = inputs.choose(
-        X, X[:, :1], "regression", scalings=("standard",), forms=(), effort=inputs.QUICK
-    )
+    problem = Problem(X, X[:, :1], Squared, "regression")
+    found = inputs.choose(X, problem, scalings=("standard",), forms=(), effort=inputs.QUICK)
     assert found.step["fitted"] == inputs.QUICK.confirmed
     assert found.step["held_out"] == inputs.QUICK.held_out
-    assert validation.SAMPLE >= inputs.QUICK.rows
+    assert SAMPLE >= inputs.QUICK.rows

@@ -8,7 +8,9 @@ from rfx import methods, parallel
 from rfx.data.transforms.metric import Metric
 from rfx.data.transforms.scaling import Scaler
 from rfx.errors import UsageError
-from rfx.fitting import inputs, metric
+from rfx.fitting import inputs
+from rfx.fitting.problem import Problem
+from rfx.losses import Squared
 
 
 def planted(n=600, d=50, seed=0):
@@ -27,19 +29,27 @@ def round_(n=500, d=4, seed=0):
     return X, np.linalg.norm(X, axis=1)[:, None]
 
 
+def learn(X, Y, **more):
+    return inputs.learn(Problem(X, Y, Squared, "regression"), **more)
+
+
+def choose(X, Y, task="regression", **more):
+    return inputs.choose(X, Problem(X, Y, Squared, task), **more)
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2"])
 @pytest.mark.parametrize("form", ["diagonal", "full"])
 def test_a_planted_signal_is_found(kernel, form):
     X, Y = planted(1200)
-    found = metric.learn(X, Y, kernel=kernel, forms=(form,))
-    assert found.metric is not None and found.form == metric.allowed((form,), X, kernel)[0]
+    found = learn(X, Y, kernel=kernel, forms=(form,))
+    assert found.metric is not None and found.form == inputs.allowed((form,), X, kernel)[0]
     assert found.metric.shares()[:2].sum() > 0.95
     assert found.errors[found.form][found.steps] < 0.5 * found.errors[found.form][0]
 
 
 def test_the_identity_is_kept_where_no_direction_counts_more():
     X, Y = round_()
-    found = metric.learn(X, Y, kernel="laplacian-l2")
+    found = learn(X, Y, kernel="laplacian-l2")
     assert found.metric is None and found.form == "none" and found.steps == 0
     assert found.errors.keys() == {"diagonal", "full"}
 
@@ -48,27 +58,28 @@ def test_the_identity_is_kept_where_no_direction_counts_more():
 def test_permuted_columns_permute_the_metric(form):
     X, Y = planted(300, 8)
     order = np.random.default_rng(1).permutation(8)
-    one = metric.learn(X, Y, kernel="laplacian-l2", forms=(form,), steps=2).metric
-    other = metric.learn(X[:, order], Y, kernel="laplacian-l2", forms=(form,), steps=2).metric
+    one = learn(X, Y, kernel="laplacian-l2", forms=(form,), steps=2).metric
+    other = learn(X[:, order], Y, kernel="laplacian-l2", forms=(form,), steps=2).metric
     expected = one.map[order] if form == "diagonal" else one.map[np.ix_(order, order)]
     np.testing.assert_allclose(other.map, expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "laplacian-l2"])
 def test_weights_count_as_repetitions(kernel, monkeypatch):
-    monkeypatch.setattr(metric, "SINGLE", np.inf)
+    monkeypatch.setattr(inputs, "SINGLE", np.inf)
     X, Y = planted(120, 4)
     counts = np.arange(120) % 3
     again = np.repeat(np.arange(120), counts)
     out = np.arange(20)
 
     def machine(rows, weights, lam):
-        sample = metric.Sample(X[rows], Y[rows], X[out], Y[out], weights, None, "regression")
+        problem = Problem(X[rows], Y[rows], Squared, "regression", weights)
+        held_out = Problem(X[out], Y[out], Squared, "regression")
         # the bandwidth comes from a sample of pairs, which repeated rows change
         params = {"gamma": 0.4}
-        found = metric.machine(sample, kernel, None, params, (lam,))
-        outer = metric.outer_product(
-            kernel, X[rows], found.coef, params, np.arange(len(rows)), True, sample.weights
+        found = inputs.machine(problem, held_out, kernel, None, params, (lam,))
+        outer = inputs.outer_product(
+            kernel, X[rows], found.coef, params, np.arange(len(rows)), True, weights
         )
         return found.error, outer
 
@@ -83,8 +94,8 @@ def test_weights_count_as_repetitions(kernel, monkeypatch):
 def test_sparse_rows_have_a_diagonal_metric_the_same_as_dense_ones():
     X, Y = planted(200, 10)
     X[np.abs(X) < 0.5] = 0
-    dense = metric.learn(X, Y, kernel="laplacian-l2", forms=("diagonal",), steps=2)
-    sparse = metric.learn(
+    dense = learn(X, Y, kernel="laplacian-l2", forms=("diagonal",), steps=2)
+    sparse = learn(
         scipy.sparse.csr_matrix(X), Y, kernel="laplacian-l2", forms=("diagonal", "full"), steps=2
     )
     assert sparse.form == "diagonal" and list(sparse.errors) == ["diagonal"]
@@ -98,10 +109,10 @@ def test_sparse_rows_have_a_diagonal_metric_the_same_as_dense_ones():
 
 
 def test_many_inputs_have_a_diagonal_metric_only():
-    X = np.zeros((3, metric.MOST_INPUTS + 1))
-    assert metric.allowed(("diagonal", "full"), X, "laplacian-l2") == ["diagonal"]
-    assert metric.allowed(("full",), X, "laplacian-l2") == ["diagonal"]
-    assert metric.allowed((), X, "laplacian-l2") == []
+    X = np.zeros((3, inputs.MOST_INPUTS + 1))
+    assert inputs.allowed(("diagonal", "full"), X, "laplacian-l2") == ["diagonal"]
+    assert inputs.allowed(("full",), X, "laplacian-l2") == ["diagonal"]
+    assert inputs.allowed((), X, "laplacian-l2") == []
 
 
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
@@ -114,7 +125,7 @@ def test_the_choice_has_the_same_bits_with_any_number_of_threads(task):
     found = []
     for threads in (1, 2, 3):
         with _threads(threads), parallel.one_blas_thread():
-            chosen = inputs.choose(X, Y, task, scalings=("standard", "robust"), steps=2)
+            chosen = choose(X, Y, task, scalings=("standard", "robust"), steps=2)
         found.append((chosen.scaling, chosen.kernel, chosen.form, chosen.lam, chosen.step["tried"]))
     assert found[0] == found[1] == found[2]
 
@@ -137,14 +148,14 @@ class _threads:
 
 def test_too_few_rows_are_not_chosen_by():
     X, Y = planted(inputs.FEWEST - 1, 3)
-    assert inputs.choose(X, Y, "regression") is None
+    assert choose(X, Y, "regression") is None
     trained = methods.create("rfm", task="regression").fit(X, Y[:, 0])
     assert trained.method.scaling == "standard" and trained.method.metric == "none"
 
 
 def test_the_choice_is_of_the_least_error_that_was_tried():
     X, Y = planted(200, 6)
-    chosen = inputs.choose(X, Y, "regression", scalings=("standard", "robust"))
+    chosen = choose(X, Y, "regression", scalings=("standard", "robust"))
     step = chosen.step
     last = [row for row in step["tried"] if row[4] == step["chosen"][4]]
     best = min(last, key=lambda row: row[-1])
@@ -222,11 +233,6 @@ def test_kernels_without_a_bandwidth_take_a_metric(kernel):
     assert trained.method.kernel == kernel and trained.method.scaling != "auto"
     again = methods.create("rfm", task="regression", **trained.info["explicit"]).fit(X, Y[:, 0])
     np.testing.assert_allclose(again.predict(X), trained.predict(X), rtol=1e-9)
-
-
-def test_steps_without_a_metric_are_refused():
-    with pytest.raises(UsageError, match="--metric-steps is 3, which has no effect"):
-        methods.create("rf", metric_steps=3, metric="none")
 
 
 def test_the_metric_follows_the_scaling():

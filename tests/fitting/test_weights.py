@@ -262,7 +262,7 @@ def test_a_path_and_validation_take_weights():
             name, lam="validation", gamma="tuned" if name != "rb" else 1.0, tol=1e-3, task="binary"
         )
         chosen = chosen.fit(X, y, sample_weight=SHARES)
-        lams = np.mean(SHARES) * np.asarray(chosen.method.searched["lam"])
+        lams = np.mean(SHARES) * np.asarray(chosen.method.space.values["lam"])
         assert np.isclose(chosen.info["lam"], lams, rtol=1e-9).any()
         assert chosen.info["converged"]
     grown = made("rb", grow=0.2, task="binary").fit(X, y, sample_weight=SHARES)
@@ -294,31 +294,26 @@ def test_balanced():
     assert weights.of_rows(np.repeat([0.0, 1.0], 10), None, "balanced") is None
 
 
-def test_what_is_refused():
-    y = TARGETS["binary"]
-    with pytest.raises(DataError, match="there are 7 sample weights for 120 rows"):
-        made("rf", task="binary").fit(X, y, sample_weight=np.ones(7))
-    with pytest.raises(DataError, match="the weight of row 3 is -1; weights must be 0 or more"):
-        made("rf", task="binary").fit(X, y, sample_weight=np.r_[1.0, 1.0, -1.0, np.ones(117)])
-    with pytest.raises(DataError, match="all sample weights are zero"):
-        made("rf", task="binary").fit(X, y, sample_weight=np.zeros(120))
-    with pytest.raises(UsageError, match="--class-weight has the label 7, which no row has"):
-        made("rf", task="binary", class_weight="7:2").fit(X, y)
-    with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
-        made("rf", task="regression", class_weight="1:2").fit(X, y)
-    with pytest.raises(
-        UsageError,
-        match="--solver is liblinear, which does not support sample weights; use --solver rfx",
-    ):
-        made("rf", task="binary", solver="liblinear", tol=None).fit(X, y, sample_weight=SHARES)
-    with pytest.raises(UsageError, match="--solver is prcd, which does not support sample weights"):
-        made("sparse-rb", task="binary", solver="prcd", class_weight="1:2").fit(X, y)
-    with pytest.raises(UsageError, match="--joint does not support sample weights"):
-        made("lkrf", task="binary", joint=2).fit(X, y, sample_weight=SHARES)
-    with pytest.raises(
-        UsageError, match="--class-weight is '1:2,1:3'; it must be balanced, or LABEL:WEIGHT"
-    ):
-        made("rf", class_weight="1:2,1:3")
+@pytest.mark.parametrize(
+    "name, options, sample_weight, message",
+    [
+        ("rf", {}, np.ones(7), "there are 7 sample weights for 120 rows"),
+        ("rf", {}, np.r_[1, 1, -1.0, np.ones(117)], "the weight of row 3 is -1; weights must be 0"),
+        ("rf", {}, np.zeros(120), "all sample weights are zero"),
+        ("rf", {"class_weight": "7:2"}, None, "--class-weight has the label 7, which no row has"),
+        ("rf", {"task": "regression", "class_weight": "1:2"}, None, "but the task is regression"),
+        ("rf", {"solver": "liblinear", "tol": None}, SHARES, "--solver is liblinear, which does n"),
+        ("sparse-rb", {"solver": "prcd", "class_weight": "1:2"}, None, "--solver is prcd, which d"),
+        ("lkrf", {"joint": 2}, SHARES, "--joint does not support sample weights"),
+        ("rf", {"class_weight": "1:2,1:3"}, None, "it must be balanced, or LABEL:WEIGHT"),
+    ],
+)
+def test_what_is_refused(name, options, sample_weight, message):
+    with pytest.raises((DataError, UsageError), match=message):
+        made(name, **{"task": "binary"} | options).fit(X, TARGETS["binary"], sample_weight)
+
+
+def test_class_weights_are_read():
     assert LabelWeights.values("1:2,-1:0.5") == {"1": 2.0, "-1": 0.5}
 
 

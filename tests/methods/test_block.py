@@ -273,34 +273,3 @@ def test_the_time_limit_ends_it():
     late = block(block_size=2, timeout=1e-9, target_scaling="none").fit(X, VALUES)
     assert not late.info["converged"] and late.info["model_size"] == 0
     assert late.info["gap"] == late.info["objective"] == pytest.approx(0.5 * np.sum(VALUES**2))
-
-
-def test_refusals(monkeypatch):
-    with pytest.raises(
-        UsageError, match="--partition is 'grid'; it must be one of hyperplanes, uniform"
-    ):
-        methods.create("block", partition="grid")
-    with pytest.raises(UsageError, match="--block-size is 0"):
-        methods.create("block", block_size=0)
-    with pytest.raises(
-        UsageError,
-        match=(
-            "--block-size is 1000, which needs 2 MiB per block, more than --max-memory of 1 MiB"
-        ),
-    ):
-        block(block_size=1000, max_memory=1).fit(X, VALUES)
-    with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear"):
-        block(solver="libsvm")
-    monkeypatch.setattr(env, "available_memory_mb", lambda: 2.0)
-    with pytest.raises(
-        UsageError,
-        match=(
-            "--solver is liblinear, for which the kernel values of all blocks need 7 MiB; use"
-            " smaller"
-        ),
-    ):
-        block(solver="liblinear", block_size=400, max_memory=100).fit(X, LABELS)
-    with pytest.raises(
-        UsageError, match="--loss is 'hinge'; it must be one of squared, squared_hinge, logistic"
-    ):
-        block(loss="hinge").fit(X, LABELS)

@@ -212,7 +212,7 @@ def test_gamma_and_lambda_of_a_regression_are_chosen(numbers):
         ({"loss": "hinge"}, "--loss is hinge, but the task is regression"),
         (
             {"task": "binary"},
-            "--loss is epsilon_insensitive, which is for regression, but the task",
+            "--loss is epsilon_insensitive, but the task",
         ),
         ({"solver": "libsvm", "bias": False}, "--solver libsvm always has a bias"),
     ],

@@ -11,7 +11,7 @@ from rfx.errors import UsageError
 from rfx.features import alignment, chosen, sample
 from rfx.features.divergence import distance, maximise
 from rfx.features.joint import best_distribution
-from rfx.fitting import validation
+from rfx.fitting.held_out import HeldOut
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
@@ -187,7 +187,7 @@ def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tm
         assert method.trace[-1]["error"] == 1 - score(method, sphere)
     if given["lam"] == "validation":
         (step,), wrong = method.info["validation"], 0
-        for kept, out in validation.parts(len(y), 0.2, validation.FEWEST_EVALUATED, 0, ""):
+        for kept, out in HeldOut(len(y), 0).parts(0.2, 500, ""):
             mean, gram = (
                 y[kept].mean(),
                 Z[kept].T @ Z[kept] + method.info["lam"] * len(kept) / len(y) * np.eye(60),

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env, kernels, methods
 from rfx.features.partition import Partition
-from rfx.fitting import leaves
+from rfx.methods import local as leaves
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (600, 4))

@@ -353,21 +353,7 @@ def test_ridge_on_classes_is_one_regression_for_each():
         )
 
 
-def test_refusals():
-    with pytest.raises(
-        UsageError, match="--landmarks is 'grid'; it must be one of uniform, kmeans, rpcholesky"
-    ):
-        methods.create("nystrom", landmarks="grid")
-    with pytest.raises(UsageError, match="--landmarks is 'grid'"):
-        landmarks("grid", 3)
-    with pytest.raises(UsageError, match="--n-features is 0"):
-        landmarks("uniform", 0)
-    with pytest.raises(
-        UsageError,
-        match="--solver is cg, which is for squared loss, not squared_hinge; use --loss squared",
-    ):
-        methods.create("nystrom", solver="cg").fit(X, LABELS)
-    with pytest.raises(UsageError, match="method rf has no option --landmarks"):
-        methods.create("rf", landmarks="uniform")
-    with pytest.raises(UsageError, match="--loss is logistic, but the task is regression"):
-        methods.create("nystrom", loss="logistic", task="regression").fit(X, VALUES)
+@pytest.mark.parametrize(("how", "count", "message"), [("grid", 3, "'grid'"), ("uniform", 0, "0")])
+def test_landmarks_that_are_none(how, count, message):
+    with pytest.raises(UsageError, match=f" is {message}"):
+        landmarks(how, count)

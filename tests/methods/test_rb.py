@@ -8,7 +8,7 @@ from rfx import env, losses, methods
 from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.features.widths import WIDTHS
-from rfx.fitting.validation import held_out
+from rfx.fitting.held_out import HeldOut
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
@@ -327,7 +327,7 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     assert plain.info["kappa"] == rb.info["kappa"] == rb.info["n_features"] / chosen
     np.testing.assert_allclose(rb.decision_function(X), plain.decision_function(X), atol=2e-3)
     # the errors are those of models of the other rows
-    kept, out = held_out(400, 0.25, 0, "")
+    kept, out = HeldOut(400, 0).part(0.25, "")
     small = methods.create("rb", n_grids=16, **options | {"lam": 0.75, "tol": 1e-2}).fit(
         X[kept], y[kept]
     )
@@ -335,38 +335,28 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     assert errors[0] == pytest.approx(score**2 if classes == 0 else 1 - score, rel=1e-3)
 
 
-def test_growing_stops_at_n_grids_and_needs_rows():
+def test_growing_stops_at_n_grids():
     rb = methods.create("rb", grow=0.2, n_grids=5).fit(X, VALUES)
     assert rb.info["n_grids"] == 5 and [size for size, _ in rb.info["growth"]] == [5]
-    with pytest.raises(
-        UsageError, match="--grow is 0.2, which needs at least 5 rows, but there are 4"
-    ):
-        methods.create("rb", grow=0.2).fit(X[:4], VALUES[:4])
-    with pytest.raises(
-        UsageError, match="--grow is 0.9; it must be a number above 0 and at most 0.5"
-    ):
-        methods.create("rb", grow=0.9)
 
 
-def test_more_grids_than_memory_are_refused_before_they_are_made(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options", "free", "message"),
+    [
+        # 4 bytes a bin number: 256 * 100,000 * 4 / 2^20 = 97.7 MiB
+        ("rb", {"max_memory": 50}, 1000.0, "take 98 MiB, but .* is 50 MiB; at most 131 grids"),
+        ("sparse-rb", {"max_memory": 100, "solver": "prcd"}, 1000.0, "take 195 MiB.* 131 grids"),
+        ("rb", {}, 0.1, "is 0 MiB; at most 0 grids fit"),
+    ],
+)
+def test_more_grids_than_memory_are_refused_before_they_are_made(
+    name, options, free, message, monkeypatch
+):
     monkeypatch.setattr(BinningMap, "number", lambda self, X: pytest.fail("grids were made"))
+    monkeypatch.setattr(env, "available_memory_mb", lambda: free)
     rows, y = np.zeros((100_000, 1)), np.resize([-1.0, 1.0], 100_000)
-    # 4 bytes a bin number: 256 * 100,000 * 4 / 2^20 = 97.7 MiB
-    with pytest.raises(
-        UsageError,
-        match=(
-            "--n-grids is 256; the bin numbers of 100,000 rows take 98 MiB, but --max-memory is 50"
-            " MiB; at most 131 "
-        ),
-    ):
-        methods.create("rb", max_memory=50).fit(rows, y)
-    with pytest.raises(
-        UsageError, match="take 195 MiB, but --max-memory is 100 MiB; at most 131 grids fit"
-    ):
-        methods.create("sparse-rb", max_memory=100, solver="prcd").fit(rows, y)
-    monkeypatch.setattr(env, "available_memory_mb", lambda: 0.1)
-    with pytest.raises(UsageError, match="but there are only 0 MiB; not even one grid fits"):
-        methods.create("rb").fit(rows, y)
+    with pytest.raises(UsageError, match=message):
+        methods.create(name, **options).fit(rows, y)
 
 
 @pytest.mark.parametrize("name", ["rb", "sparse-rb"])
@@ -411,37 +401,6 @@ def test_rb_reads_sparse_rows():
     assert np.array_equal(
         dense.decision_function(rows), sparse.decision_function(sp.csr_matrix(rows))
     )
-
-
-def test_refusals():
-    with pytest.raises(
-        UsageError,
-        match="--kernel is 'gaussian'; it must be one of laplacian, erlang, rational, hat",
-    ):
-        methods.create("rb", kernel="gaussian")
-    with pytest.raises(
-        UsageError,
-        match=(
-            "--gamma is tuned, which needs random features, but kernel hat has none; use validation"
-        ),
-    ):
-        methods.create("rb", kernel="hat", gamma="tuned").fit(X, VALUES)
-    with pytest.raises(
-        UsageError,
-        match="--lam is 'match-rf'; it must be a number above 0 or one of validation, auto",
-    ):
-        methods.create("rb", lam="match-rf")
-    with pytest.raises(
-        UsageError, match="--solver is 'libsvm'; it must be one of rfx, prcd, liblinear"
-    ):
-        methods.create("sparse-rb", solver="libsvm")
-    with pytest.raises(
-        UsageError,
-        match="solver liblinear has no squared loss here; use squared_hinge or logistic",
-    ):
-        methods.create("sparse-rb", solver="liblinear", loss="squared", n_grids=4).fit(X, LABELS)
-    with pytest.raises(UsageError, match="--n-grids is 0"):
-        methods.create("rb", n_grids=0)
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])

@@ -23,11 +23,11 @@ from rfx.cli import main, progress
 from rfx.cli.progress import Progress
 from rfx.data.libsvm import svmlight
 from rfx.errors import DataError, RfxWarning
-from rfx.fitting import calibration
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.held_out import HeldOut
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import baseline, held_out, metrics, single
+from rfx.runs import baseline, metrics, single
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 2))
@@ -64,7 +64,7 @@ def test_measures_of_classes_are_those_of_scikit_learn(task):
     method = fitted(task, loss="logistic")
     y, decision = Y[task][200:], method.decision_function(X[200:])
     found, predicted = metrics.measures(method, decision, y), method.predict(X[200:])
-    probabilities = calibration.probabilities(method, decision)
+    probabilities = method.probabilities(decision)
     assert found["accuracy"] == sk.accuracy_score(y, predicted)
     assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(y, predicted))
     assert found["f1"] == pytest.approx(
@@ -166,14 +166,14 @@ def test_a_damaged_calibration_is_refused(change):
 @pytest.mark.parametrize("classes", [False, True])
 def test_folds_have_every_row_once_and_their_share_of_each_class(classes):
     y = np.array([0.0] * 20 + [1.0] * 5)
-    parts = held_out.folds(y, classes, 4, cv=5)
+    parts = HeldOut(25, 4).folds(y if classes else None, cv=5)
     assert np.array_equal(np.sort(np.concatenate([out for _, out in parts])), np.arange(25))
     assert all(np.array_equal(np.sort(np.concatenate(part)), np.arange(25)) for part in parts)
     if classes:
         assert all(y[out].sum() == 1 for _, out in parts)
-    ((kept, out),) = held_out.folds(y, classes, 4, holdout=0.2)
+    ((kept, out),) = HeldOut(25, 4).folds(y if classes else None, holdout=0.2)
     assert (len(kept), len(out)) == (20, 5) and not set(kept) & set(out)
-    assert not np.array_equal(out, held_out.folds(y, classes, 5, holdout=0.2)[0][1])
+    assert not np.array_equal(out, HeldOut(25, 5).folds(y if classes else None, holdout=0.2)[0][1])
 
 
 def test_a_class_of_two_rows_is_never_lost():
@@ -181,14 +181,14 @@ def test_a_class_of_two_rows_is_never_lost():
     for seed in range(20):
         for how in ({"cv": 2}, {"cv": 5}, {"holdout": 0.5}, {"holdout": 0.2}):
             assert all(
-                len(np.unique(y[kept])) == 2 for kept, _ in held_out.folds(y, True, seed, **how)
+                len(np.unique(y[kept])) == 2 for kept, _ in HeldOut(13, seed).folds(y, **how)
             )
     with pytest.raises(
         DataError, match="needs at least two rows of each class, but only 1 row has the label 1;"
     ):
-        held_out.folds(y[:-1], True, 0, cv=5)
-    with pytest.raises(DataError, match="needs at least 14 rows, but there are 13"):
-        held_out.folds(y, False, 0, cv=14)
+        HeldOut(12, 0).folds(y[:-1], cv=5)
+    with pytest.raises(DataError, match="--cv 14 needs more rows than the 13"):
+        HeldOut(13, 0).folds(None, cv=14)
 
 
 # Inputs for which nothing is chosen: a choice would change with the digits in the file.
@@ -207,7 +207,7 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
     row, y = single.execute(Run.of(spec)), Y[task][:200]
     decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
     whole = methods.create("rf", task=task, seed=2, **FIXED).fit(X[:200], y)
-    for kept, out in held_out.folds(y, task != "regression", 2, cv=4):
+    for kept, out in HeldOut(200, 2).folds(None if task == "regression" else y, cv=4):
         one = methods.create("rf", task=task, seed=2, **FIXED).fit(X[kept], y[kept])
         decision[out] = one.decision_function(X[out])
         if task == "regression":  # in units of the targets of all rows
@@ -259,9 +259,9 @@ def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
         model = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
         return model.fit(X[kept], y[kept]).score(X[out], y[out])
 
-    (part,) = held_out.folds(y, True, 0, holdout=0.25)
+    (part,) = HeldOut(len(y), 0).folds(y, holdout=0.25)
     assert beside("--holdout", 0.25)["boosting"] == boosting(*part)
-    folds = held_out.folds(y, True, 0, cv=5)
+    folds = HeldOut(len(y), 0).folds(y, cv=5)
     mean = pytest.approx(np.mean([boosting(*part) for part in folds]))
     assert beside("--cv", 5)["boosting"] == mean
     assert beside()["boosting"] == mean, "few rows are held out in folds"

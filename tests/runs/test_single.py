@@ -10,9 +10,10 @@ import pytest
 from rfx import methods
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
+from rfx.fitting.held_out import HeldOut
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import held_out, single
+from rfx.runs import single
 from rfx.runs.single import evaluate
 
 
@@ -61,7 +62,7 @@ def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
     run = a_run("diabetes-sklearn", method="doubly-sgd", holdout=0.2, options=options)
     row = single.execute(run)
     _, split = single.train(run)
-    ((kept, out),) = held_out.folds(split.y_train, False, 0, None, 0.2)
+    ((kept, out),) = HeldOut(len(split.y_train), 0).folds(None, None, 0.2)
     own = methods.create("doubly-sgd", seed=0, task="regression", **options).fit(
         split.X_train[kept], split.y_train[kept]
     )

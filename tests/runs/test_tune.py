@@ -12,10 +12,10 @@ from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.held_out import HeldOut
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
-from rfx.runs import held_out
-from rfx.runs.tune import Asked, Tuning
+from rfx.runs.tune import Tuning
 from rfx.solvers.normal import ridge_path
 
 RNG = np.random.default_rng(5)
@@ -90,7 +90,7 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
     best = row["params"]["tuned"]
     y = np.loadtxt([line.split()[0] for line in Path(numbers).read_text().splitlines()])
     grid = []
-    parts = held_out.folds(y, False, 0, 3)
+    parts = HeldOut(len(y), 0).folds(None, 3)
     for gamma in 4.0 ** np.arange(-4, 5):
         for lam in 10.0 ** np.arange(-3, 3):
             scores = [
@@ -216,8 +216,8 @@ def test_with_probabilities_the_score_is_of_the_most_probable_label(labels):
     values = model.decision_function(X)
     made = Calibration.fit("platt", values, y, model.classes, "here")
     for calibrated, wanted in ((False, model), (True, model.replace(calibration=made))):
-        tuning = Tuning(split, ["rf"], given, Asked(calibrated=calibrated))
-        assert tuning._score(model, values, y) == np.mean(wanted.labels(values) == y)
+        tuning = Tuning(split, ["rf"], given, calibrated=calibrated)
+        assert tuning._scored(model, values, y) == np.mean(wanted.labels(values) == y)
 
 
 @pytest.mark.parametrize("how", [[], ["--holdout", "0.3"]])
@@ -244,7 +244,7 @@ def test_auto_learns_probabilities_of_the_best(labels, how):
 def test_without_a_file_and_with_another_seed():
     split = data.load("ripple:n=300,n_test=50")
     given = {"task": "regression", "scaling": "none", "n_features": 30, "gamma": 2.0}
-    ended = [Tuning(split, ["rf"], given, Asked(seed=seed)).run().best for seed in (0, 1, 1)]
+    ended = [Tuning(split, ["rf"], given, seed=seed).run().best for seed in (0, 1, 1)]
     assert ended[1].path == ended[2].path != ended[0].path and ended[1].point["gamma"] == 2.0
 
 

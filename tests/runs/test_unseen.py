@@ -8,6 +8,7 @@ import pytest
 
 from rfx import methods
 from rfx.cli import main
+from rfx.fitting.held_out import HeldOut
 from rfx.records.run import Run
 from rfx.runs import held_out, single
 
@@ -49,10 +50,10 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
     first = trained(X, y)
-    ((kept, out),) = held_out.folds(y, True, 0, holdout=0.2)
+    ((kept, out),) = HeldOut(len(y), 0).folds(y, holdout=0.2)
     other = y.copy()
     other[out] = 1 - y[out]
-    monkeypatch.setattr(held_out, "folds", lambda *given: [(kept, out)])
+    monkeypatch.setattr(HeldOut, "folds", lambda *given: [(kept, out)])
     second = trained(X, other)
     assert second.params["explicit"] == first.params["explicit"]
     assert second.score == pytest.approx(1 - first.score)

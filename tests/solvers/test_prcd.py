@@ -163,10 +163,3 @@ def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
         prcd.trace[-1]["objective"] == prcd.info["objective"]
         and prcd.info["model_size"] <= prcd.info["n_features"]
     )
-
-
-def test_prcd_has_no_path_of_lambdas():
-    with pytest.raises(
-        UsageError, match="--lam-path needs --solver rfx; prcd starts every lambda from zero"
-    ):
-        methods.create("sparse-rf", solver="prcd", lam_path="10:1:3").fit(X, LABELS)

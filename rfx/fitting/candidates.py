@@ -1,0 +1,102 @@
+"""The candidate values of every choice, and what a method declares for the choice of its options.
+
+Lambdas stand largest first; bandwidths are multiples of that of the median distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Lambdas of L2 regularisation; additional ones when a regression's bandwidth is chosen without
+# fitting the method, because trials are cheap there, and targets may have no noise.
+LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+SMALLER = (0.003, 0.001)
+# Lambdas of L1 regularisation: over random features; over bins; and for regression, as multiples of
+# the range of the targets.
+L1_LAMS = (1000.0, 100.0, 10.0, 1.0)
+L1_LAMS_OF_BINS = (100.0, 10.0, 1.0, 0.1)
+L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
+# Bandwidths of --gamma validation and tuned; of loo.
+GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
+LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+# Kernels of --kernel auto.
+KERNELS = ("laplacian-l2", "laplacian", "gaussian")
+# Of machines that learn a metric: bandwidth, iterations, ridge parameters of a kernel with unit
+# diagonal.
+METRIC_WIDTH, METRIC_STEPS, METRIC_LAMS = 0.5, 5, (10.0, 1.0, 0.1, 0.01, 0.001)
+# Bandwidths with which each kernel is tried in the choice of scaling, kernel and metric, and
+# multiples of the first round's lambda for the second round.
+WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
+AROUND = (3.0, 1.0, 0.3, 0.1)
+# Ridge parameters of the leaves of `local`, for rows of weight 1. The first leaf begins with
+# LEAF_START.
+LEAF_LAMS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003)
+LEAF_START = 0.003
+# Of lkrf: multiples of the pool's size, bandwidths, numbers of features, lambdas.
+RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
+POOL_GAMMAS = (1.0, 0.25, 4.0, 16.0)
+COUNTS = (64, 256, 1024, 4096)
+POOL_LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
+# Of auto: lambdas of the machine with squared hinge loss, which is also tried with the Gaussian
+# kernel on standardised inputs, as in a usual grid search for a support vector machine: gamma times
+# the number of inputs (0.25 is the median's).
+HINGE_LAMS = (*LAMS[::2], 0.001)
+PLAIN_GAMMAS = (0.25, 0.06)
+# Of rfx tune: bandwidths in the first round; lambdas in half decades.
+TUNE_FACTORS = tuple(4.0**power for power in range(-3, 4))
+TUNE_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
+TUNE_L1_LAMS = TUNE_LAMS[:9]
+# Lambda for too few rows to choose one.
+FEW_LAM = 1.0
+# Maximum rows to fit and to evaluate, for options that are `auto`.
+SAMPLE = 10_000
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The choices of a method's options on held-out rows.
+
+    Parameters
+    ----------
+    values : dict
+        Options that can be chosen, and their candidates; those of gamma are multiples of the median
+        bandwidth.
+    stages : tuple
+        Options that are chosen together, stage by stage.
+    share : float
+        The fraction of rows held out.
+    most : int or None
+        The maximum rows to fit and to evaluate.
+    fewest : int
+        The minimum to evaluate; with fewer there is a cross-validation.
+    few_rows : dict
+        Values of options for too few rows.
+    kernels : tuple of str
+        The candidates of ``--kernel auto``.
+    thorough : bool
+        Whether the choice of scaling, kernel and metric may take longer than the fit.
+    slack : float
+        Among bandwidths whose leave-one-out error exceeds the lowest by at most this fraction, the
+        one closest to the median is used.
+    multiples : tuple
+        The multiples of the bandwidth of ``loo`` to try on held-out rows.
+    simplest : bool
+        Whether to take, among error rates within half a standard error of the lowest, that of the
+        first values.
+    l1 : bool
+        Whether lambda is of L1 regularisation.
+    """
+
+    values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    stages: tuple[tuple[str, ...], ...] = (("gamma", "lam"),)
+    share: float = 0.2
+    most: int | None = None
+    fewest: int = 500
+    few_rows: Mapping[str, float] = field(default_factory=lambda: {"lam": FEW_LAM})
+    kernels: tuple[str, ...] = ()
+    thorough: bool = False
+    slack: float = 0.0
+    multiples: tuple[float, ...] = (1.0,)
+    simplest: bool = False
+    l1: bool = False

@@ -22,7 +22,7 @@ from rfx.data.libsvm import labelled
 from rfx.data.libsvm.scan import LONGEST_LINE
 from rfx.data.tabular import csvtext, foreign, labelwords, parquetfiles
 from rfx.data.tabular.schema import Schema
-from rfx.data.tabular.written import Form
+from rfx.data.tabular.table import Table
 from rfx.errors import DataError, UsageError
 
 CHUNK = 8 << 20  # bytes of a text parsed at a time
@@ -289,10 +289,17 @@ class LibsvmRanges:
 
 class TableRanges:
     """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and
-    y, needed only for `chunks`; exact: names of numeric Parquet columns to read as words."""
+    y, needed only for `chunks`; as_words: positions of columns to read as words, besides those of
+    the schema or else of a learner."""
 
-    def __init__(self, shape=None, forced=frozenset(), schema=None, exact=frozenset()):
-        self.shape, self.forced, self.schema, self.exact = shape, forced, schema, exact
+    def __init__(self, shape=None, as_words=frozenset(), learner=None):
+        self.shape, self.as_words, self.learner = shape, as_words, learner
+        self.schema: Schema | None = None
+
+    def _words_of(self, table: Table) -> frozenset[int]:
+        if self.schema is not None:
+            return self.as_words | self.schema.words_in(table)
+        return self.as_words | (self.learner.begin(table) if self.learner else frozenset())
 
     def tables(self, piece):
         """The tables of a piece, some megabytes at a time."""
@@ -300,11 +307,12 @@ class TableRanges:
 
     def _groups(self, piece):
         with opened(piece.path) as handle:
-            yield from parquetfiles.ParquetGroups(handle, piece.path, self.exact).tables(
-                range(piece.start, piece.stop)
-            )
+            groups = parquetfiles.ParquetGroups(handle, piece.path, self._words_of)
+            yield from groups.tables(range(piece.start, piece.stop))
 
     def _records(self, piece):
+        names, named = list(self.shape.names), self.shape.header
+        as_words = self._words_of(Table(self.shape.name, names, named, []))
         for raw, begin in texts(piece):
             if b'"' in raw:
                 odd = next((line for line in raw.split(b"\n") if line.count(b'"') % 2), None)
@@ -325,7 +333,7 @@ class TableRanges:
                     )
                 raw, line = raw[own.start :], own.line
             try:
-                table = csvtext.parse(raw, self.shape, line, self.forced, begin == 0)
+                table = csvtext.parse(raw, self.shape, line, as_words, begin == 0)
             except DataError as error:
                 raise DataError(
                     f"{error} (lines are counted from byte {begin:,})" if begin else str(error)
@@ -333,14 +341,9 @@ class TableRanges:
             if table is not None:
                 yield table
 
-    def spellings(self, piece, how: tuple[int, Form | None]) -> labelwords.Spellings:
-        """The spellings of the targets of a piece, read as words; how: their position, and their
-        conversion to numbers.
-        """
-        return tables.spellings(self.tables(piece), *how)
-
     def chunks(self, piece):
         """(X, y) of the rows of a piece, encoded by the schema."""
+        assert self.schema is not None
         for table in self.tables(piece):
             yield self.schema.encode(table)
 

@@ -7,7 +7,8 @@ content, with LIBSVM text as the last choice.
 
 import io
 import logging
-from collections.abc import Iterable
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,11 +30,10 @@ from rfx.data.tabular import (
 )
 from rfx.data.tabular.apart import Apart, kept_apart
 from rfx.data.tabular.header import is_value
-from rfx.data.tabular.learner import Learner, say_targets
-from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places
+from rfx.data.tabular.learner import Learner, targets_of
+from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text
 from rfx.data.tabular.table import Table, Words
-from rfx.data.tabular.written import Form
-from rfx.data.tasks import FEWEST_NUMBERS, guess_task
+from rfx.data.tasks import guess_task
 from rfx.errors import DataError, UsageError
 from rfx.numerals import is_number
 
@@ -50,6 +50,7 @@ _SUFFIXES = {
     ".svmlight": "libsvm",
 }
 _HEAD = 1 << 16
+_ENTRY = re.compile(rb"(?:^|\s)[0-9]+:")  # of LIBSVM text
 log = logging.getLogger(__name__)
 TABLES = ("csv", "tsv", "npy", "npz", "parquet")
 _ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": parquetfiles.parquet}
@@ -73,7 +74,7 @@ def kind_of_content(head: bytes) -> str:
 
 class File:
     """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz,
-    parquet, libsvm.
+    parquet, libsvm; format: after reading.
 
     Raises DataError if it can't be read.
     """
@@ -82,60 +83,39 @@ class File:
         """table: whether to read ambiguous text as a table. encoding: of a text, if given."""
         if encoding is not None:
             encodings.known(encoding)
-        self.encoding = encoding
-        self.path = str(path)
+        self.encoding, self.path = encoding, str(path)
         self.name = "standard input" if self.path == "-" else files.shown(path)
+        self.format: FileFormat | None = None
         self._content = None
-        self.format: FileFormat | None = None  # the format, after reading
         if self.path == "-":
             self._content = _whole(files.standard_input(), self.name)
         elif Path(path).is_fifo():
             with files.open_regular(path, pipes=True) as handle:  # a pipe can be read only once
                 self._content = _whole(handle, self.name)
-        self.kind = self._told(None if self.path == "-" else kind_of_name(path), table)
+        self.kind = self._recognised(None if self.path == "-" else kind_of_name(path), table)
 
-    def _told(self, named, table):
+    def _recognised(self, named: str | None, table: bool) -> str:
         """The format of the file: by its name, else by its first bytes."""
-        head = self._content[:_HEAD] if self._content is not None else b""
-        if self._content is None:
-            with archives.naming(self.name), files.open_regular(self.path) as handle:
-                head = handle.read(_HEAD)
-            if (
-                foreign.recognised(head) is None
-                and kind_of_content(head) not in ("npz", "parquet", "npy")
-                and archives.compressed(head[:8])
-            ):
-                head = self._head()
-        if named in ("npz", "parquet", "npy"):
+        if named in _ARRAYS:
             return named
+        head = self._head(files.open_regular)
+        unpacked = foreign.recognised(head) is None and kind_of_content(head) not in _ARRAYS
+        if self._content is None and unpacked and archives.compressed(head[:8]):
+            head = self._head(archives.open_plain)
         head = encodings.head(bytes(head), self.encoding)
         foreign.check(head, self.name, self.path)
-        if named is not None:
-            return named
-        kind = kind_of_content(head)
-        plain = labelwords.recognised(head) or labelwords.lacking(head)
-        return (
-            "csv"
-            if table
-            and kind == "libsvm"
-            and not _has_entry(head)
-            and (plain or is_number(_first(head)))
-            else kind
-        )
+        kind = named or kind_of_content(head)
+        first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
+        if named is None and table and kind == "libsvm" and not _ENTRY.search(first):
+            plain = labelwords.recognised(head) or is_number(first.decode("utf-8", "replace"))
+            return "csv" if plain else kind
+        return kind
 
-    def open(self):
-        """A binary handle on the content, unpacked if that is text."""
+    def _head(self, opened: Callable) -> bytes:
+        """The first bytes of the file, as a function opens it."""
         if self._content is not None:
-            return io.BytesIO(self._content)
-        kinds = kind_of_name(self.path), getattr(self, "kind", None)
-        with archives.naming(self.name):
-            if {"npz", "parquet", "npy"}.intersection(kinds):
-                return files.open_regular(self.path)
-            return archives.open_plain(self.path)
-
-    def _head(self) -> bytes:
-        """The first bytes of the content."""
-        with archives.naming(self.name), self.open() as handle:
+            return bytes(self._content[:_HEAD])
+        with archives.naming(self.name), opened(self.path) as handle:
             return handle.read(_HEAD)
 
     def libsvm(self):
@@ -144,25 +124,20 @@ class File:
             return self.path
         return svmlight.Text(self.path, self._content, self.encoding)
 
-    def text(self):
-        """The content of a text as UTF-8."""
-        return encodings.Text(self.path, self.encoding, self._content)
-
-    def csv_format(self, shape: csvtext.Dialect) -> FileFormat:
-        """The dialect of a CSV text, for a model."""
-        encoding = encodings.remembered(self.encoding)
-        return FileFormat(
-            self.kind, header=shape.header, separator=shape.separator, encoding=encoding
-        )
+    def _plain(self) -> bytes:
+        """The bytes of a text, unpacked."""
+        if self._content is not None:
+            return self._content
+        return bytes(archives.read_plain(self.path, self.name))
 
     def expect(self, encoding: str | None) -> None:
         """Use this encoding, a model's, for a text without a given encoding that is not UTF-8."""
         if encoding is None or self.encoding is not None:
             return
-        if encodings.marked(self._head()) is not None:
+        content = self._plain()
+        if encodings.marked(content[:4]) is not None:
             return
-        with archives.naming(self.name), self.open() as handle:
-            good, plain = encodings.is_utf8(handle)
+        good, plain = encodings.is_utf8(io.BytesIO(content))
         if not good:
             self.encoding = encoding
         elif not plain:
@@ -170,109 +145,51 @@ class File:
                 "%s is read as UTF-8, although the training file was %s", self.name, encoding
             )
 
-    def dialect(self, reading: Reading, schema: Schema | None = None) -> csvtext.Dialect:
-        """The dialect of a CSV text; schema: of the model that the rows are for."""
+    def read(
+        self,
+        reading: Reading,
+        schema: Schema | None = None,
+        words_of: Callable[[Table], frozenset[int]] | None = None,
+    ):
+        """A Table, or (X, target column or None) of a sparse matrix.
+
+        Parameters
+        ----------
+        schema : Schema, optional
+            Of the model that the rows are for.
+        words_of : function of a Table without rows
+            The positions of the columns to read as words whatever their cells; by default those of
+            the schema.
+        """
+        if words_of is None:
+            words_of = (lambda table: frozenset()) if schema is None else schema.words_in
+        if self.kind in _ARRAYS:
+            self.format = FileFormat(self.kind)
+            if self._content is not None:
+                return _ARRAYS[self.kind](io.BytesIO(self._content), self.name, words_of)
+            with files.open_regular(self.path) as handle:
+                return _ARRAYS[self.kind](handle, self.name, words_of)
         known = None if schema is None else schema.format
         check_header(reading, known, self.name)
+        raw = encodings.text(self._plain(), self.name, self.encoding)
         separator = "\t" if self.kind == "tsv" else None
-        with self.text() as handle:
-            if schema is None or schema.inputs is None:
-                return csvtext.sample(handle.read, self.name, separator).dialect(reading.header)
-            widths = (schema.size, schema.size - 1)
-            found = csvtext.sample(
-                handle.read,
-                self.name,
-                separator,
-                widths,
-                None if known is None else known.separator,
-            )
-        return found.dialect(has_header(found, reading, schema))
-
-    def read(self, reading: Reading, schema: Schema | None = None):
-        """A Table, or (X, target column or None) of a sparse matrix; schema: which columns are
-        words.
-        """
-        if self.kind in ("csv", "tsv"):
-            return self._csv(reading, schema)
-        self.format = FileFormat(self.kind)
-        with self.open() as handle:
-            forced = lambda titles, named: self._forced(titles, named, schema, reading)
-            return _ARRAYS[self.kind](handle, self.name, forced)
-
-    def _forced(self, titles, named, schema, reading) -> frozenset[int]:
-        """The positions of the columns of arrays or Parquet that are words in the schema; the
-        target's position is last if it is not among the titles."""
-        if schema is None and titles:
-            return words_of(csvtext.Dialect(",", named, tuple(titles), self.name), None, reading)
         if schema is None or schema.inputs is None:
-            return (
-                frozenset() if schema is None or schema.labels is None else frozenset({len(titles)})
-            )
-        at = schema.target[1] if schema.target else len(titles)
-        lacking = len(titles) == schema.size - 1 and not (named and schema.named)
-        names = [*titles[:at], "", *titles[at:]] if lacking else titles
-        found = words_of(csvtext.Dialect(",", named, tuple(names), self.name), schema)
-        if lacking or schema.target is None:
-            own = frozenset() if schema.labels is None else frozenset({len(titles)})
-            return own | frozenset(
-                position - (lacking and position > at) for position in found - {at}
-            )
-        return found
-
-    def _csv(self, reading, schema):
-        shape = self.dialect(reading, schema)
+            shape = csvtext.dialect(raw, self.name, reading.header, separator)
+        else:
+            widths, prefer = (schema.size, schema.size - 1), known.separator if known else None
+            sample = csvtext.sample(io.BytesIO(raw).read, self.name, separator, widths, prefer)
+            shape = sample.dialect(has_header(sample, reading, schema))
         for note in shape.notes:
             log.warning(note)
-        return self._cells(shape, words_of(shape, schema, reading))
-
-    def _cells(self, shape, forced) -> Table:
-        """The rows of a CSV text; forced: the positions of columns to read as words regardless of
-        their cells.
-        """
-        self.format, self._read = self.csv_format(shape), (shape, forced)
-        found = csvtext.read(self.text, shape, forced)
-        if found is None:
-            raise DataError(
-                f"{self.name} has no rows, only a header"
-                if shape.header
-                else f"{self.name} has no rows"
-            )
-        return found
-
-    def words(self, position: int) -> Words:
-        """A column of all rows that was read as numbers, as words: with the spelling of its cells,
-        or all digits of integers.
-
-        Other numbers are returned as numbers.
-        """
-        if self.kind in ("csv", "tsv"):
-            shape, forced = self._read
-            return self._cells(shape, forced | {position}).columns[position]
-        with self.open() as handle:
-            again = _ARRAYS[self.kind](
-                handle, self.name, lambda titles, named: frozenset({position})
-            )
-        return again.columns[position] if isinstance(again, Table) else again[1]
-
-
-def words_of(
-    shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None
-) -> frozenset[int]:
-    """The positions of the columns of a CSV text that are words in the schema, or by the options
-    for categories and dates.
-    """
-    if schema is None and reading is not None:
-        names = Table(shape.name, list(shape.names), shape.header, [])
-        asked = [("--categorical", name) for name in reading.categorical] + [
-            ("--dates", name) for name in reading.dates
-        ]
-        asked += [] if reading.groups is None else [("--groups", reading.groups)]
-        return frozenset(names.find(name, option) for option, name in asked)
-    if schema is None or schema.inputs is None:
-        return frozenset()
-    if schema.named and shape.header:
-        return frozenset(place for place, name in enumerate(shape.names) if name in schema.words())
-    return frozenset(schema.word_positions()) if len(shape.names) == schema.size else frozenset()
+        encoding = encodings.remembered(self.encoding)
+        self.format = FileFormat(
+            self.kind, header=shape.header, separator=shape.separator, encoding=encoding
+        )
+        words = words_of(Table(self.name, list(shape.names), shape.header, []))
+        table = csvtext.parse(raw[shape.start :], shape, shape.line, words, whole=True)
+        if table is None:
+            raise DataError(f"{self.name} has no rows" + ", only a header" * shape.header)
+        return table
 
 
 def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
@@ -321,21 +238,9 @@ def _whole(handle, name) -> bytes:
     """All bytes of a pipe, unpacked unless they are an archive of arrays."""
     head = archives.beginning(handle, 256)
     rest = archives.joined(head, handle)
-    packed = kind_of_content(head) in ("npz", "parquet", "npy")
+    packed = kind_of_content(head) in _ARRAYS
     read = archives.gathered if packed else archives.read_plain
     return bytes(read(rest, name))
-
-
-def _first(head) -> str:
-    line = next((line for line in bytes(head).splitlines() if line.strip()), b"")
-    return line.decode("utf-8", "replace").strip()
-
-
-def _has_entry(head) -> bool:
-    return any(
-        word.split(b":")[0].isdigit() and b":" in word
-        for word in next(iter(head.strip().splitlines()), b"").split()
-    )
 
 
 # ---------------------------------------------------------------------- rows
@@ -363,121 +268,6 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
             raise UsageError(f"{option} is for tables such as CSV, but {name} is LIBSVM text")
 
 
-def plain_rows(content, name: str, task: str | None = None):
-    """X, y and the Schema (None for numeric labels) of a matrix and its target column, or (n, k)
-    targets.
-    """
-    X, column = content
-    if column is None:
-        raise DataError(f"{name} has no targets y")
-    if getattr(column, "ndim", 1) == 2:
-        return X, column, None
-    table = _targets(column, name)
-    if isinstance(column, Words):
-        column = table.settled(0)
-        if (column.codes < 0).any():
-            raise DataError(
-                f"{table.place(int(np.argmax(column.codes < 0)))}: its target is missing; fill it"
-                " in"
-            )
-        words = {column.values[code] for code in column.codes if code >= 0}
-        same = labelwords.are_numbers(words)
-        if task == "regression" and not same:
-            row = next(
-                row
-                for row, code in enumerate(column.codes)
-                if labelwords.value(column.values[code]) is None
-            )
-            raise labelwords.no_number(
-                table.place(row), column.values[column.codes[row]], "the target"
-            )
-        if task != "regression":
-            labels = labelwords.ascending(words, list(map(float, words)) if same else None)
-            return X, places(column, labels, name), Schema(labels=labels)
-    return X, encode_labels(table, 0, None), None
-
-
-def _targets(column, name: str) -> Table:
-    """The table of a single target column from an array."""
-    return Table(name, ["y"], True, [column], doubtful=csvtext.DOUBTFUL)
-
-
-def _spelled(file: File, content: Table, position: int, y, train, task):
-    """(target column or None, labels or None, task) of numbers y (n,), of the training rows, as
-    classes.
-
-    The column is words if some are not spelled as rfx prints numbers. task: as given, or inferred
-    here.
-    """
-    column = content.columns[position]
-    if task == "regression" or not (
-        content.texts or isinstance(column, Words) or _beyond_doubles(y) or _of_floats(y)
-    ):
-        return None, None, task
-    if (
-        task in (None, labelwords.KEPT)
-        and len(np.unique(y)) > FEWEST_NUMBERS
-        and not _beyond_doubles(y)
-    ):
-        return None, None, task
-    words = column if isinstance(column, Words) else file.words(position)
-    if not isinstance(words, Words):
-        return None, None, task
-    labels, task = labelwords.decided(
-        words if train is None else words.rows(train), y, task, file.name
-    )
-    return (None if labels is None else words), labels, task
-
-
-def asks_spelling(schema: Schema, task: str | None) -> bool:
-    """Whether numeric targets of a schema may be classes, which keep their spelling."""
-    return schema.labels is None and task != "regression"
-
-
-def with_labels(
-    schema: Schema, labels: list[str] | None, words: Iterable[str], name: str
-) -> Schema:
-    """The schema with labels learnt from the spelling of its targets; None: they remain numbers,
-    with a message if they are written as such words."""
-    if labels is not None:
-        return replace(schema, labels=labels, target_form=None)
-    if schema.target_form is not None:
-        say_targets(schema.target_form, words, name)
-    return schema
-
-
-def spellings(parts, position: int, form: Form | None = None) -> labelwords.Spellings:
-    """The spellings of the targets of tables whose target column, at this position, was read as
-    words.
-
-    form: how they become numbers; None: unchanged.
-    """
-    found = labelwords.Spellings(labelwords.MOST)
-    for table in parts:
-        words = table.columns[position]
-        read = (
-            csvtext.numbers_of(words.values, table.decimal == ",")
-            if form is None
-            else form.read(words.values).tolist()
-        )
-        found.add(words, read)
-        if found.full:
-            break
-    return found
-
-
-def _beyond_doubles(y) -> bool:
-    return bool(np.abs(y).max() >= 2.0**53)
-
-
-def _of_floats(y) -> bool:
-    """Whether numbers may come from a shorter type, which prints them in fewer digits: 0.1 instead
-    of 0.10000000149011612.
-    """
-    with np.errstate(over="ignore"):
-        return bool((y.astype(np.float32) == y).all() and (y != np.round(y)).any())
-
-
 def training_rows(path, reading: Reading, cut, task: str | None = None, seed: int | None = None):
     """(X, y) of the training rows and of the others, the Schema learnt from the former, their Table
     if X depends on further learning, the task, and the groups or times of the training rows.
@@ -493,10 +283,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     """
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
-    content = None if file.kind == "libsvm" else file.read(reading)
-    if isinstance(content, Table):
-        return _table_training_rows(file, content, reading, cut, (task, seed))
-    if content is None:
+    if file.kind == "libsvm":
         labels = svmlight.Labels(task=task)
         zero_based = bool(reading.zero_based)
         X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
@@ -504,52 +291,44 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
         schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
         task = labels.task
     else:
+        learner = Learner(reading, task=task)
+        content = file.read(reading, words_of=learner.begin)
+        if isinstance(content, Table):
+            return _table_training_rows(file, content, learner, cut, seed)
         for option in ("groups", "time"):
             if (name := getattr(reading, option)) is not None:
                 raise UsageError(
                     f"--{option} is {name!r:.80}, but {file.name} is a sparse matrix, which has no"
                     " such column"
                 )
-        X, y, schema = plain_rows(content, file.name, task)
-        if schema is None and y.ndim == 1:
-            words, labels, task = _spelled(
-                file, Table(file.name, ["y"], True, [y]), 0, y, None, task
-            )
-            if labels is not None:
-                y, schema = places(words, labels, file.name), Schema(labels=labels)
-        schema = replace(schema or Schema(), format=file.format)
+        X, y = content
+        if y is None:
+            raise DataError(f"{file.name} has no targets y")
+        schema = Schema(format=file.format)
+        if isinstance(y, Words) or y.ndim == 1:
+            table = _targets(y, file.name)
+            schema.labels, schema.target_form, task = targets_of(table, task)
+            y = schema.targets_of(table, 0)
     train, test = cut(X.shape[0], None)
     first = (X, y) if train is None else (X[train], y[train])
     others = (None, None) if test is None else (X[test], y[test])
     return first, others, schema, None, task, None
 
 
-def _table_training_rows(file: File, content: Table, reading: Reading, cut, asked):
-    """The result of `training_rows` for a file that is a table; asked: (task, seed)."""
-    (task, seed), sides = asked, kept_apart(content, reading)
+def _targets(column, name: str) -> Table:
+    """The table of a single target column from an array."""
+    return Table(name, ["y"], True, [column], own_target=0, doubtful=csvtext.DOUBTFUL)
+
+
+def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed):
+    """The result of `training_rows` for a file that is a table."""
+    sides = kept_apart(content, learner.reading)
     train, test = cut(content.n_rows, sides)
     if train is not None and sides is not None:
         sides = sides.rows(train)
     rows = content if train is None else content.rows(train)
-    learner = Learner(reading, regression=task == "regression").update(rows)
-    schema = replace(learner.finish(), format=file.format)
-    assert schema.target is not None
-    position = schema.target[1]
-    y = schema.targets_of(rows, position)
-    if asks_spelling(schema, task):
-        words, labels, task = _spelled(file, content, position, y, train, task)
-        column = content.columns[position]
-        schema = with_labels(
-            schema, labels, column.values if isinstance(column, Words) else (), file.name
-        )
-        if labels is not None:
-            columns = [
-                words if place == position else column
-                for place, column in enumerate(content.columns)
-            ]
-            content = replace(content, columns=columns)
-            rows = content if train is None else content.rows(train)
-            y = encode_labels(rows, position, labels)
+    schema = replace(learner.update(rows).finish(), format=file.format)
+    task, y = learner.task, schema.targets_of(rows, learner.target)
     means = seed is not None and bool(crossfit.wanted(schema))
     if means:
         task = schema.task() or task or guess_task(y)
@@ -564,7 +343,7 @@ def _table_training_rows(file: File, content: Table, reading: Reading, cut, aske
         (X, y),
         (None, None) if test is None else schema.encode(content.rows(test)),
         schema,
-        rows if means or _has_gaps(rows, reading) else None,
+        rows if means or learner.has_gaps else None,
         task,
         sides,
     )
@@ -623,15 +402,6 @@ def written_rows(
     return X, y, schema
 
 
-def _has_gaps(table, reading) -> bool:
-    """Whether some cells of a table are missing and replaced."""
-    columns = map(table.cells, range(len(table.columns)))
-    missing = (
-        values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in columns
-    )
-    return reading.missing != "refuse" and any(part.any() for part in missing)
-
-
 def other_rows(
     path,
     schema: Schema | None,
@@ -653,9 +423,9 @@ def other_rows(
     if file.kind != "libsvm":
         content = file.read(reading, schema)
         if isinstance(content, Table):
-            if schema is not None and schema.inputs is not None:
-                return schema.encode(content, strict, targets)
-            return _by_position(content, schema, n_inputs, strict, targets)
+            if schema is None or schema.inputs is None:
+                schema = _by_position(content, schema, n_inputs, targets)
+            return schema.encode(content, strict, targets)
         X, column = content
         if issparse(X):
             X = svmlight.narrowed(X, n_inputs, file.name, strict)
@@ -666,13 +436,12 @@ def other_rows(
             )
         if targets == "ignored":
             return X, None
-        if isinstance(column, Words):
-            return X, encode_labels(
-                _targets(column, file.name), 0, _labels(schema, column, file.name)
-            )
-        if schema is not None and schema.labels is not None:
-            return X, encode_labels(_targets(column, file.name), 0, schema.labels)
-        return X, plain_rows(content, file.name)[1]
+        if column is None:
+            raise DataError(f"{file.name} has no targets y")
+        if not isinstance(column, Words) and column.ndim == 2:
+            return X, column
+        names = None if schema is None else schema.labels
+        return X, encode_labels(_targets(column, file.name), 0, names)
     zero_based = index_base(reading, known, file.name)
     labels = svmlight.Labels(
         None if schema is None else schema.labels, known=True, optional=targets == "ignored"
@@ -718,51 +487,40 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
     """
     reading = reading or Reading()
     file = _known_file(path, schema, reading)
-    content = None if file.kind == "libsvm" else file.read(reading, schema)
-    if not isinstance(content, Table):
-        raise UsageError(f"--id is {identify!r:.80}, but {file.name} has no columns with names")
     if schema is None or schema.inputs is None:
         raise UsageError("--id is for models that were trained on a table")
-    position = content.find(identify, "--id")
-    name = content.names[position]
-    known = replace(schema, ignored=(*schema.ignored, name))
-    X, _ = known.encode(content, strict, "ignored")
-    words = file.words(position)
+    columns: list[int] = []
+
+    def words_of(table: Table) -> frozenset[int]:
+        columns.append(table.find(identify, "--id"))
+        return schema.words_in(table) | {columns[-1]}
+
+    content = None if file.kind == "libsvm" else file.read(reading, schema, words_of)
+    if not isinstance(content, Table):
+        raise UsageError(f"--id is {identify!r:.80}, but {file.name} has no columns with names")
+    name, words = content.names[columns[-1]], content.columns[columns[-1]]
+    X, _ = replace(schema, ignored=(*schema.ignored, name)).encode(content, strict, "ignored")
     if not isinstance(words, Words):
         words = labelwords.of_numbers(words)
     return X, name, np.array([*words.values, ""])[words.codes].tolist()
 
 
-def _labels(schema, column, name):
-    if schema is None or schema.labels is None:
-        raise DataError(
-            f"{name} has word labels ({', '.join(column.values[:5]):.100}), but the model's labels"
-            " are numbers"
-        )
-    return schema.labels
-
-
-def _by_position(table, schema, n_inputs, strict, targets):
-    """Rows of a table for a model trained on columns by index: all columns are inputs, except the
-    file's own targets.
+def _by_position(table: Table, schema: Schema | None, n_inputs: int, targets: str) -> Schema:
+    """How to read a table for a model trained on columns by index: all columns are inputs, except
+    the file's own targets.
     """
-    if table.own_target is None and targets == "needed":
+    target = table.own_target
+    if target is None and targets == "needed":
         raise DataError(
             f"{table.name} is a table, but the model was trained on columns by their index; rfx"
             " convert writes LIBSVM text of a table"
         )
-    inputs = [position for position in range(len(table.columns)) if position != table.own_target]
+    inputs = [Input(name, place) for place, name in enumerate(table.names) if place != target]
     if len(inputs) != n_inputs:
         raise DataError(
             f"{table.name} has {len(inputs)} columns of inputs, but the model was trained on"
             f" {n_inputs}"
         )
-    own = Schema(
-        [Input(table.names[position], position) for position in inputs],
-        False,
-        len(table.columns),
-        None if table.own_target is None else ("y", table.own_target),
-        (),
-        None if schema is None else schema.labels,
-    )
-    return own.encode(table, strict, targets)
+    place = None if target is None else ("y", target)
+    labels = None if schema is None else schema.labels
+    return Schema(inputs, False, len(table.names), place, (), labels)

@@ -19,8 +19,8 @@ from rfx.data.libsvm.scan import LONGEST_LINE
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import ChunkedSource
 from rfx.data.tabular import csvtext, labelwords
-from rfx.data.tabular.learner import Learner
-from rfx.data.tabular.table import Words
+from rfx.data.tabular.learner import KindChanged, Learner
+from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -279,7 +279,7 @@ class CsvSource(TextSource):
         """task: as requested; then as inferred, if numeric targets have a special spelling."""
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
-        self.task, self._watched = task, None
+        self.task = task
         head = bytearray()
 
         def read(count):
@@ -302,45 +302,41 @@ class CsvSource(TextSource):
             pass
         begun = bytes(head)
         self.schema = schema or self._learnt(reading, begun)
-        self.n_inputs, self._forced = self.schema.width, tables.words_of(self.shape, self.schema)
+        self.n_inputs, self._as_words = self.schema.width, self.schema.words_in(self._columns())
         if self.rewindable:
             self._open()
         else:
             self._handle = archives.joined(begun, self._handle)
 
+    def _columns(self) -> Table:
+        return Table(self.name, list(self.shape.names), self.shape.header, [])
+
     def _learnt(self, reading, head):
-        forced = tables.words_of(self.shape, None, reading)
+        learner = Learner(reading, True, self.task)
+        as_words = learner.begin(self._columns())
         while True:
-            learner = Learner(reading, True, self.task == "regression")
             try:
-                for table in csvtext.tables(self._first(head), self.shape, forced):
+                for table in csvtext.tables(self._first(head), self.shape, as_words):
                     learner.update(table)
-            except csvtext.KindChanged as change:
-                forced = forced | change.columns
-                continue
+                break
+            except KindChanged as change:
+                as_words = as_words | change.columns
+                learner.restart()
             except archives.DAMAGE as error:
                 raise DataError(
                     f"{self.name} is damaged or truncated ({error}); download it again"
                 ) from None
-            if learner.columns is None:
-                raise DataError(f"{self.name} has no rows")
-            kind = "tsv" if self.shape.separator == "\t" else "csv"
-            encoding = encodings.remembered(self.encoding)
-            form = FileFormat(
-                kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding
-            )
-            schema = replace(learner.finish(), format=form)
-            learner.say(schema)
-            if not tables.asks_spelling(schema, self.task):
-                return schema
-            assert schema.target is not None  # a table has one
-            position = schema.target[1]
-            read = csvtext.tables(self._first(head), self.shape, forced | {position})
-            found = tables.spellings(read, position, schema.target_form)
-            labels = labelled.Reader()
-            self.task = labels.learn(found, self.task, self.name, self.rewindable)
-            self._watched = position if labels.unknown else None
-            return tables.with_labels(schema, labels.names, found.counts, self.name)
+        if not learner.n_rows:
+            raise DataError(f"{self.name} has no rows")
+        kind = "tsv" if self.shape.separator == "\t" else "csv"
+        encoding = encodings.remembered(self.encoding)
+        form = FileFormat(
+            kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding
+        )
+        schema = replace(learner.finish(), format=form)
+        learner.say(schema)
+        self.task = learner.task
+        return schema
 
     def _first(self, head):
         """A handle on the rows to learn from: the whole file, or the first rows of an input that
@@ -366,9 +362,11 @@ class CsvSource(TextSource):
     def parse(self, raw, line, last):
         first = self._offset == len(raw)
         above = self.shape.start if first else 0
-        forced = self._forced if self._watched is None else self._forced | {self._watched}
+        as_words = self._as_words
+        if not self.rewindable and self.task != "regression":
+            as_words |= {self.schema.target[1]}
         table = csvtext.parse(
-            raw[above:], self.shape, self.shape.line if first else line, forced, first
+            raw[above:], self.shape, self.shape.line if first else line, as_words, first
         )
         if table is None:
             assert self.n_inputs is not None  # the schema says
@@ -380,8 +378,6 @@ class CsvSource(TextSource):
     def _check_labels(self, words):
         """Raise an error for labels with an unseen spelling, in rows that can be read only once."""
         labels = self.schema.labels
-        if labels is None and self._watched is None:
-            return
         known = labelwords.printed if labels is None else set(labels).__contains__
         odd = next(
             (

@@ -18,10 +18,8 @@ from rfx.data.ranges import Taken
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.survey import MOST_LABELS
 from rfx.data.tabular import labelwords
-from rfx.data.tabular.csvtext import KindChanged
-from rfx.data.tabular.learner import Learner, refilled_by
+from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.data.tabular.table import Words
 from rfx.data.tasks import guess_of
 from rfx.distributed import cluster, named
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows
@@ -187,7 +185,7 @@ def _without(data: _Data, trainer, kept, out, progress) -> tuple:
     """
     sources = data.rows.sources
     if data.reading is not None:
-        schema = refilled_by(data.schema, _learner(data, kept, trainer.method.task))
+        schema = _learner(data, kept, trainer.method.task).refilled(data.schema)
         sources = [source.reading_as(schema) for source in sources]
     rows = data.training_rows(trainer, kept, sources)
     trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
@@ -333,31 +331,28 @@ def _table_reader(files, reading, pieces, workers, task):
     targets shows classes, whether cells are missing and replaced).
     """
     shape = None
-    forced: frozenset[int] = frozenset()
+    as_words: frozenset[int] = frozenset()
     if files[0].kind != "parquet":
         shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
         for note in shape.notes:
             log.warning(note)
-        forced = tables.words_of(shape, None, reading)
     while True:
-        reader = ranges.TableRanges(shape, forced, exact=frozenset(reading.categorical))
+        reader = ranges.TableRanges(shape, as_words, Learner(reading, True, task))
         learners = workers.results(
             [workers.submit(_learnt, ranges.Pieces(reader, own), reading, task) for own in pieces]
         )
-        learners = [
-            own for own in learners if isinstance(own, frozenset) or own.columns is not None
-        ]
+        learners = [own for own in learners if isinstance(own, frozenset) or own.n_rows]
         if not learners:
             raise DataError(f"{files[0].path} has no rows")
         changed = _changed(learners)
-        if changed <= forced:
+        if not changed:
             break
         if shape is None:
             raise DataError(
                 f"the files of {files[0].path} have columns with words in one file and numbers in"
                 " another; use one type per column"
             )
-        forced |= changed
+        as_words |= changed
     first, *others = learners
     for other in others:
         first.merge(other)
@@ -366,38 +361,20 @@ def _table_reader(files, reading, pieces, workers, task):
         if shape is None
         else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
     )
-    schema, gaps = replace(first.finish(), format=form), first.has_gaps
-    first.say(schema)
-    if not tables.asks_spelling(schema, task):
-        reader.schema = schema
-        return reader, task, gaps
-    name, position = schema.target
-    again = ranges.TableRanges(shape, forced | {position}, exact=reader.exact | {name})
-    labels = labelled.Reader()
-    found = _spellings(again, pieces, workers, (position, schema.target_form))
-    task = labels.learn(found, task, files[0].path, True)
-    again = reader if labels.names is None else again
-    again.schema = tables.with_labels(schema, labels.names, found.counts, files[0].path)
-    return again, task, gaps
+    reader.schema, gaps = replace(first.finish(), format=form), first.has_gaps
+    first.say(reader.schema)
+    return reader, first.task, gaps
 
 
 def _learnt(source, reading, task):
     """On a worker: the Learner of a part's rows, or the columns whose type changes within it."""
-    learner, kinds = Learner(reading, True, task == "regression"), None
-    seen: frozenset[int] = frozenset()
-    for table in source.tables():
-        words = frozenset(
-            place for place, column in enumerate(table.columns) if isinstance(column, Words)
-        )
-        if kinds is not None and words != kinds:
-            seen |= words ^ kinds
-        kinds = words
-        if not seen:
-            try:
-                learner.update(table)
-            except KindChanged as change:
-                seen |= change.columns
-    return seen or learner
+    learner = Learner(reading, True, task)
+    try:
+        for table in source.tables():
+            learner.update(table)
+    except KindChanged as change:
+        return change.columns
+    return learner
 
 
 # ---------------------------------------------------------------------- task, test rows, score

@@ -56,7 +56,7 @@ class Rows:
             columns=[*self.table.columns, Y[:, 0]],
             own_target=len(names),
         )
-        learner = _Learner(Reading(), regression=True).update(taught)
+        learner = _Learner(Reading(), task="regression").update(taught)
         titles = list(map(str, range(Y.shape[1]))) if Y.shape[1] > 1 else []
         schema, X = crossfit.fitted(learner.finish(), taught, Y, seed, titles)
         for message in crossfit.notes(schema, taught):
@@ -194,6 +194,6 @@ def encoded(estimator, X, schema: Schema):
             f"{type(estimator).__name__} was fitted to categorical columns; pass a data frame or a"
             " dense array in memory"
         )
-    words = dict.fromkeys(schema.word_positions(), True)
+    words = {column.position: True for column in schema.columns if column.is_text()}
     table = read(estimator, X, words, False, frozenset(schema.ignored))
     return schema.encode(table, targets="ignored")[0]

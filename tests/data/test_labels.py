@@ -775,30 +775,3 @@ def test_labels_with_a_sign_are_those_of_a_stream_and_numbers_of_a_regression(tm
         assert run(capfd, *words, "--data", data, *more)[0] == 0
         assert methods.load(model).schema.labels is None
         assert methods.load(model).schema.target_form.sign == "%"
-
-
-@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8"])
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".parquet"])
-def test_labels_of_a_short_type_are_printed_in_its_digits(dtype, suffix, tmp_path, capfd):
-    data, model, out = tmp_path / f"t{suffix}", tmp_path / "m.npz", tmp_path / "out.svm"
-    y = np.array([0.1, 0.7] * 12).astype(dtype)
-    X = np.array([[3.0 * (row % 2), row % 7] for row in range(24)])
-    if suffix == ".npz":
-        np.savez(data, X=X, y=y)
-    elif suffix == ".npy":
-        np.save(data, np.column_stack([X, y]).astype(dtype))
-    else:
-        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        native = y.astype(y.dtype.newbyteorder("="))
-        parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": native}), data)
-    code, _, err = run(capfd, *TRAIN, "--data", data, "--task", "binary", "--model", model)
-    assert code == 0, err
-    assert run(capfd, "predict", model, data)[1].split() == ["0.1", "0.7"] * 12
-    found = eval_json(capfd, model, "--data", data)[0]
-    assert found["accuracy"] == 1 and list(map(str, found["labels"])) == ["0.1", "0.7"]
-    assert run(capfd, "convert", data, out)[0] == 0
-    assert out.read_text().split()[0] == "0.1"
-    spelled = write_words(tmp_path / "o.csv", ["0.1", "0.7"] * 12)
-    if suffix != ".parquet":  # columns of arrays have no names
-        spelled.write_text(spelled.read_text().partition("\n")[2])
-    assert eval_json(capfd, model, "--data", spelled)[0]["accuracy"] == 1

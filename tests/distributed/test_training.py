@@ -13,6 +13,7 @@ import numpy as np
 from rfx import methods
 from rfx.data.libsvm import svmlight
 from rfx.data.registry import fetch, registry
+from rfx.data.tabular.learner import Learner
 from rfx.distributed import cluster, training
 from rfx.errors import DataError, UsageError
 from rfx.records.run import Run
@@ -171,9 +172,9 @@ def test_what_stands_for_missing_cells_is_learnt_without_the_held_out_rows(
     address, folder, monkeypatch
 ):
     seen = []
-    refilled_by = training.refilled_by
+    refilled = Learner.refilled
     monkeypatch.setattr(
-        training, "refilled_by", lambda *given: seen.append(refilled_by(*given)) or seen[-1]
+        Learner, "refilled", lambda *given: seen.append(refilled(*given)) or seen[-1]
     )
     run = a_run(folder / "t.csv", holdout=0.2, reading={"target": "y", "missing": "mean"})
     _, theirs = both(run, address)

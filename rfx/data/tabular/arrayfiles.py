@@ -3,6 +3,8 @@
 import contextlib
 import io
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import scipy.sparse
 
 from rfx.data import archives
 from rfx.data.tabular.csvtext import ABSENT, DOUBTFUL
-from rfx.data.tabular.table import Table, Words, digits, none_forced
+from rfx.data.tabular.table import Table, Words, words_of_integers
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
@@ -52,27 +54,26 @@ def _loaded(load, what: str, name: str) -> np.ndarray:
         ) from None
 
 
-def npy(file, name: str, forced=none_forced) -> Table:
+def npy(file, name: str, words_of: Callable[[Table], frozenset[int]]) -> Table:
     """The array of a .npy file, one row of numbers or words per row; the file is a binary handle.
 
-    forced: a function of the column titles and of whether these are names, which returns the
-    positions of numeric columns to read as words: texts unchanged, integers with all their digits.
+    words_of: a function of a table without rows, which returns the positions of numeric columns to
+    read as words: texts unchanged, integers with all digits.
     """
     with _refused(name, ".npy file"):
         archives.check_held(file.seek(0, io.SEEK_END), name)
         file.seek(0)
         array = _loaded(lambda: np.load(file, allow_pickle=False), "it", name)
-        return _of_array(array, name, forced)
+        return _of_array(array, name, words_of)
 
 
-def npz(file, name: str, forced=none_forced):
+def npz(file, name: str, words_of: Callable[[Table], frozenset[int]]):
     """The content of a .npz file, a binary handle: a Table of its arrays X and y, or (X, column of
     y or None) if X (n, d) is sparse or y is (n, k) with k targets per row.
 
     X is called X or data; y is called y, target or labels and is optional; feature_names are the
     column names. A matrix written by scipy.sparse.save_npz is sparse X, with or without y. Other
-    arrays are not read. forced: see npy; y follows the columns of X, and is the only one with
-    sparse X.
+    arrays are not read. words_of: see npy; y follows the columns of X.
     """
     with _refused(name, ".npz file"), np.load(file, allow_pickle=False) as content:
         here, sparse = set(content.files), _SPARSE <= set(content.files)
@@ -92,11 +93,11 @@ def npz(file, name: str, forced=none_forced):
         X, y, names = arrays
         y = y[:, 0] if y is not None and y.ndim == 2 and y.shape[1] == 1 else y
         if sparse:
-            return _sparse_rows(file, y, name, forced)
+            return _sparse_rows(file, y, name)
         if y is not None and y.ndim == 2 and y.shape[1] > 1:
             return _numbers(X, name), _beside(_numbers(y, name), X, name)
         titles = None if names is None else _feature_names(names, X, name)
-        return _of_array(X, name, forced, titles, y)
+        return _of_array(X, name, words_of, titles, y)
 
 
 def _check_shape(array: np.ndarray, name: str) -> None:
@@ -118,43 +119,35 @@ def _check_shape(array: np.ndarray, name: str) -> None:
         )
 
 
-def _of_array(array, name, forced, names=None, y=None) -> Table:
+def _of_array(array, name, words_of, names=None, y=None) -> Table:
     _check_shape(array, name)
     if y is not None and y.shape != (array.shape[0],):
         raise DataError(
             f"{name} has {array.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
         )
-    titles = [str(number) for number in range(1, array.shape[1] + 1)] if names is None else names
-    as_words, texts = forced(titles, names is not None), array.dtype.kind in "US"
+    width, texts = array.shape[1], array.dtype.kind in "US"
+    titles = [str(number) for number in range(1, width + 1)] if names is None else names
+    own_target = None if y is None else width
+    table = Table(name, [*titles, "y"][: width + (y is not None)], names is not None, [])
+    table.own_target = own_target
+    as_words = words_of(table)
     if texts:
         columns = _of_words(array, titles, name, as_words)
     elif array.dtype.kind in "fiub":
         columns = list(np.array(array.T, np.float64, order="C"))
-        if _has_own_digits(array.dtype):
-            columns = [
-                digits(array[:, place]) if place in as_words else column
-                for place, column in enumerate(columns)
-            ]
+        if array.dtype.kind in "iu":
+            for place in as_words - {own_target}:
+                columns[place] = words_of_integers(array[:, place])
     else:
         raise _no_numbers(array, name, "its array")
-    doubtful = DOUBTFUL if texts or (y is not None and y.dtype.kind in "US") else None
-    if y is None:
-        return Table(name, titles, names is not None, columns, doubtful=doubtful, texts=texts)
-    own = vector(y, name, len(titles) in as_words)
-    typed = frozenset({"y"}) if y.dtype.kind in "US" else frozenset()
-    return Table(
-        name,
-        [*titles, "y"],
-        names is not None,
-        [*columns, own],
-        own_target=len(columns),
-        typed=typed,
-        doubtful=doubtful,
-        texts=texts,
-    )
+    if y is not None:
+        columns.append(vector(y, name, width in as_words))
+        texts = texts or y.dtype.kind in "US"
+        table.typed = frozenset({"y"}) if y.dtype.kind in "US" else frozenset()
+    return replace(table, columns=columns, doubtful=DOUBTFUL if texts else None)
 
 
-def _of_words(array, titles, name, forced):
+def _of_words(array, titles, name, as_words):
     """The columns of an array of words, converted to numbers where possible, because the array has
     a single type for all columns.
     """
@@ -162,7 +155,7 @@ def _of_words(array, titles, name, forced):
     for position in range(array.shape[1]):
         column = _words(array[:, position], name)
         clear = column.without(DOUBTFUL)
-        if position not in forced and clear.values and all(map(is_number, clear.values)):
+        if position not in as_words and clear.values and all(map(is_number, clear.values)):
             numbers.append(titles[position])
             column = np.array([*map(float, clear.values), np.nan])[clear.codes]
         columns.append(column)
@@ -186,23 +179,16 @@ def _no_numbers(array, name, what):
 
 
 def vector(y, name, as_words=False):
-    """A column of an array (n,) of numbers or words; as_words: numbers become words with the digits
-    of their own type.
+    """A column of an array (n,) of numbers or words; as_words: integers become words, with all
+    digits.
     """
     if y.dtype.kind in "US":
         return _words(y, name)
-    if as_words and _has_own_digits(y.dtype):
-        return digits(y)
+    if as_words and y.dtype.kind in "iu":
+        return words_of_integers(y)
     if y.dtype.kind not in "fiub":
         raise _no_numbers(y, name, "the array of targets")
     return y.astype(np.float64)
-
-
-def _has_own_digits(dtype) -> bool:
-    """Whether numbers of a type print in other digits than float64: large integers, and floats of
-    16 and 32 bits.
-    """
-    return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize < 8)
 
 
 def _words(values, name) -> Words:
@@ -221,7 +207,7 @@ def _words(values, name) -> Words:
     return Words(places[codes.ravel()], [word for word, gone in zip(words, absent) if not gone])
 
 
-def _sparse_rows(file, y: np.ndarray | None, name: str, forced):
+def _sparse_rows(file, y: np.ndarray | None, name: str):
     """(X, the targets or None) of a sparse matrix in a file and its targets, as returned by
     `npz`.
     """
@@ -237,7 +223,7 @@ def _sparse_rows(file, y: np.ndarray | None, name: str, forced):
         raise DataError(
             f"{name} has {X.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
         )
-    column = _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
+    column = _numbers(y, name) if y.ndim == 2 else vector(y, name, True)
     return X, _beside(column, X, name)
 
 

@@ -1,30 +1,29 @@
 """Read CSV and TSV text into tables.
 
-The first lines of a text determine its separator and its header. A compiled loop finds the records
-and counts their cells, so that a row with a wrong number of cells is rejected with its line number.
-pandas then reads the cells, a few megabytes at a time. Text is UTF-8 without a byte order mark (see
+The first lines of a text determine its separator and its header (`sample`). The records are those
+of Python's csv module, which counts their cells, so that a row with a wrong number of cells is
+rejected with its line number. pandas reads the cells. Text is UTF-8 without a byte order mark (see
 `rfx.data.encodings`).
 """
 
 import csv
 import io
+import itertools
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from rfx import lazy
-from rfx.compiled import njit
 from rfx.data import encodings
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
-from rfx.data.tabular.table import Table, Words, joined
+from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
-CHUNK = 8 << 20  # bytes parsed at a time
+CHUNK = 8 << 20  # bytes of a stream parsed at a time
 LONGEST_RECORD = 64 << 20
 HEAD = 1 << 16  # bytes for detecting the dialect, if they contain two records
 _LINES = 20  # lines for detecting the separator
@@ -35,31 +34,21 @@ ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N
 # The only one of them that may be a word: the country code of Namibia.
 DOUBTFUL = "NA"
 _END = b"\x1a"  # DOS ends a text with ctrl-Z
-_MARK = b"\xef\xbb\xbf"
+_MARK = "\ufeff"
 _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
-_LINE_END = re.compile(rb"\r\n|\r|\n")
 _ENTRY = re.compile(r"[0-9]+:[-+.0-9]")  # of LIBSVM text
 _QUOTED = re.compile(r'"[^"]*"')
-_SEPARATOR_LINE = re.compile(rb'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
-_SPACED_CELL = re.compile(r'"(?:[^"]|"")*"[^ \t]*|[^ \t]+')
+_SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 _DOTTED_CELL = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # dots between thousands
-# A cell of digits that begins with 0, the characters before it, and how many may be inspected.
-_PADDED_CELL = re.compile(rb'(0[0-9]+)"?[ \t]*(?=[,;|\t \r\n]|$)')
-_BORDER = np.isin(np.arange(256), list(b',;|\t "\r\n'))
+# The beginning of a cell of digits with a leading 0, the whole cell, and how many are inspected.
+_PADDED = re.compile(rb'0[0-9](?<=[,;|\t "\n]..)')
+_PADDED_CELL = re.compile("0[0-9]+")
 _MOST_PADDED = 1000
+_MANY = 1000  # more distinct decimals than this are no classes, categories or names
 # The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
-
-
-class KindChanged(Exception):
-    """Columns, by position, that contain words although an earlier part of the text had numbers:
-    read the text again.
-    """
-
-    def __init__(self, columns):
-        super().__init__(columns)
-        self.columns = frozenset(columns)
+csv.field_size_limit(LONGEST_RECORD)
 
 
 @dataclass(frozen=True)
@@ -92,6 +81,58 @@ class Dialect:
     notes: tuple[str, ...] = ()
 
 
+# ---------------------------------------------------------------------- records
+
+
+def records(raw: bytes, separator: str) -> Iterator[tuple[int, int, list[str] | None]]:
+    """(first line, lines up to its end, cells) of each record of a text whose lines end in
+    newlines; lines count from 0, and blank lines are none.
+
+    Cells have no spaces before them; the last record is `None` instead of cells if a quote is not
+    closed there.
+    """
+    end = "\x1a\n"  # a last record of its own, unless it is inside a quote
+    lines: Iterable[str] = itertools.chain(
+        io.StringIO(raw.decode("utf-8", "backslashreplace")), ["\n", end]
+    )
+    if separator == SPACED:
+        lines = (line.replace("\t", " ").strip(" \n") + "\n" for line in lines)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    start, before = 0, None
+    for cells in reader:
+        if before is not None:
+            yield before
+        blank = not cells or (len(cells) == 1 and not cells[0].strip(" "))
+        before = None if blank else (start, reader.line_num, cells)
+        start = reader.line_num
+    if before is not None and before[2] != [end[0]]:
+        yield before[0], before[1], None
+
+
+def split(line: str, separator: str) -> list[str]:
+    """The cells of a record, without surrounding spaces."""
+    found = next(records(line.encode(), separator), None)
+    return [] if found is None else [cell.strip() for cell in found[2] or ()]
+
+
+def _unix(raw: bytes) -> bytes:
+    """The text with a newline at the end of each line."""
+    return raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
+
+
+def whole_records(raw: bytes, separator: str) -> int:
+    """The number of bytes of raw, which begins at a record, that are complete records."""
+    # the line feed after a last carriage return may follow
+    end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, len(raw) - 1)) + 1
+    if b'"' not in raw[:end]:
+        return end
+    *_, last = [(0, 0, []), *records(_unix(raw[:end]), separator)]
+    if last[2] is not None:
+        return end
+    lines = itertools.islice(re.finditer(rb"\r\n|\r|\n", raw), last[0])
+    return max((found.end() for found in lines), default=0)
+
+
 # ---------------------------------------------------------------------- how a text is written
 
 
@@ -121,19 +162,17 @@ class Sample:
         """
         notes = self.notes
         if header is None:
-            found = self.guess()
-            if found.doubt:
+            guessed = self.guess()
+            if guessed.doubt:
                 raise DataError(
                     f"{self.name}, line {self.line}: it may be a header or a row"
                     f" ({', '.join(self.cells):.80}); specify --header or --no-header"
                 )
-            header = found.header
-            what, flag = "a row, not for a header", "--header"
-            if header:
-                what, flag = "the header", "--no-header"
-            if found.note:
+            header = guessed.header
+            what, flag = ("the header", "--no-header") if header else ("a row", "--header")
+            if guessed.note:
                 notes += (
-                    f"line {self.line} of {self.name} is read as {what}, because {found.note};"
+                    f"line {self.line} of {self.name} is read as {what}, because {guessed.note};"
                     f" use {flag} if this is wrong",
                 )
         names = tuple(str(number) for number in range(1, len(self.cells) + 1))
@@ -175,19 +214,52 @@ def sample(
         For a text that is empty, binary, or not UTF-8, and if a title precedes the rows.
     """
     raw, size, more = b"", HEAD, True
-    while len(raw) <= LONGEST_RECORD:
+    while True:
         while more and len(raw) < size:
             data = read(size - len(raw))
             more = bool(data)
             raw += data
         if b"\0" in raw:
             raise _binary(name)
-        raw = raw if more else raw.removesuffix(_END)
-        found = _sampled(raw, not more, name, separator, widths, prefer)
-        if found is not None:
-            return found
+        text = raw[: whole_records(raw, ",")] if more else raw.removesuffix(_END)
+        start, line, said, comments = _above_first(text)
+        mark = separator or said or _separator_of(_unix(text[start:]), name)
+        rows = _first_records(text[start:], mark)
+        if len(rows) > 1 or not more:
+            break
+        if len(raw) > LONGEST_RECORD:
+            raise _too_long(name, 1)
         size *= 4
-    raise _too_long(name, 1)
+    if not rows and not comments:
+        raise DataError(f"{name} is empty")
+    if rows and separator is None and prefer is not None and len(rows[0][1]) not in widths:
+        others = _first_records(text[start:], prefer)
+        mark, rows = (prefer, others) if len(others[0][1]) in widths else (mark, rows)
+    encodings.check(text, name)
+    if comments and (not rows or _is_record(comments[-1][2], mark, len(rows[0][1]))):
+        start, line, _ = comments.pop()
+        rows = _first_records(text[start:], mark)
+    notes: tuple[str, ...] = ()
+    if comments:
+        lines = ", ".join(str(number) for _, number, _ in comments[:_LINES])
+        notes = (f"{name}: what begins with # is ignored (line {lines})",)
+    line += rows[0][0]
+    cells, *below = [own for _, own in rows]
+    if separator is None:
+        _check_title([cells, *below][:_LINES], mark, f"{name}, line {line}")
+    below = [row for row in below if len(row) == len(cells)][: max(2, CELLS // len(cells))]
+    return Sample(name, mark, cells, below, start, line, notes)
+
+
+def _first_records(text: bytes, separator: str) -> list[tuple[int, list[str]]]:
+    """(line from 0, cells) of the first records of a text."""
+    found = itertools.islice(records(_unix(text), separator), 1 + ROWS)
+    return [
+        # concatenated files may have a mark before a record
+        (line, [cell.strip() for cell in [cells[0].removeprefix(_MARK), *cells[1:]]])
+        for line, _, cells in found
+        if cells is not None
+    ]
 
 
 def dialect(
@@ -212,90 +284,44 @@ def looks_like(head: bytes) -> bool:
     return _is_spaced(lines if len(lines) == 1 or text.endswith(("\n", "\r")) else lines[:-1])
 
 
-def _binary(name):
+def _binary(name) -> DataError:
     return DataError(
         f"{name} is a binary file, or text in UTF-16 without a byte order mark; save it as CSV in"
         " UTF-8, or try --encoding utf-16-le"
     )
 
 
-def _too_long(name, line):
+def _too_long(name, line) -> DataError:
     return DataError(
         f"{name}, line {line}: it is longer than {LONGEST_RECORD:,} bytes, the maximum for a row;"
         " is a quote unclosed?"
     )
 
 
-def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
-    """The Sample; None if more of the text is needed."""
-    start, said, comments = _above_first(raw)
-    if not raw[start:].strip() and not (ended and comments):
-        if ended:
-            raise DataError(f"{name} is empty")
-        return None
-    separator = separator or said
-    mark, line = (
-        separator or _separator_of(raw[start:], ended, name),
-        1 + len(_LINE_END.findall(raw[:start])),
-    )
-    found = records(raw[start:], mark, line)
-    count = len(found.starts) if ended else int(np.count_nonzero(found.ends < found.end))
-    if count < 2 and not ended:
-        return None
-    if prefer not in (None, mark) and separator is None and int(found.cells[0]) not in widths:
-        other = records(raw[start:], prefer, line)
-        if int(other.cells[0]) in widths:
-            mark, found = prefer, other
-    encodings.check(raw[: start + int(found.ends[count - 1])] if count else raw, name)
-    if comments and (not count or _is_record(comments[-1][2], mark, found.cells[0])):
-        start, line, _ = comments.pop()
-        found, count = records(raw[start:], mark, line), count + 1
-    most = 2 + min(ROWS, max(2, CELLS // int(found.cells[0])))
-    # concatenated files may have a mark before a record
-    cells, *rows = [
-        split(raw[start + begin : start + end].removeprefix(_MARK), mark)
-        for begin, end in zip(found.starts[:most], found.ends[:count])
-    ]
-    if separator is None:
-        _check_title([cells, *rows][:_LINES], mark, f"{name}, line {found.lines[0]}")
-    rows = [row for row in rows if len(row) == len(cells)]
-    return Sample(name, mark, cells, rows, start, int(found.lines[0]), _notes(comments, name))
-
-
-def _above_first(raw) -> tuple[int, str | None, list[tuple[int, int, bytes]]]:
-    """The start of the first record, the separator of a line sep= or None, and the (start, line,
-    text) of comments.
+def _above_first(text: bytes) -> tuple[int, int, str | None, list[tuple[int, int, str]]]:
+    """The start of the first record and its line, the separator of a line sep= or None, and the
+    (start, line, text) of comments.
     """
-    at, separator = 0, None
-    comments: list[tuple[int, int, bytes]] = []
-    for line, text in enumerate(re.findall(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", raw), 1):
-        stripped = text.strip(b" \r\n")
-        mark = _SEPARATOR_LINE.fullmatch(stripped) if not comments else None
-        if mark is not None and separator is None:
-            separator = mark[1].decode()
-        elif stripped.startswith(b"#"):
+    at, line, separator = 0, 1, None
+    comments: list[tuple[int, int, str]] = []
+    for found in re.finditer(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text):
+        stripped = found[0].decode("utf-8", "replace").strip(" \r\n")
+        said = None if comments or separator else _SEPARATOR_LINE.fullmatch(stripped)
+        if said is not None:
+            separator = said[1]
+        elif stripped.startswith("#"):
             comments.append((at, line, stripped))
         elif stripped:
             break
-        at += len(text)
-    return at, separator, comments
+        at, line = found.end(), line + 1
+    return at, line, separator, comments
 
 
-def _is_record(line: bytes, separator: str, width: int) -> bool:
+def _is_record(line: str, separator: str, width: int) -> bool:
     """Whether a line that begins with # is a header or a row rather than a comment; width: the
     number of cells of the record below.
     """
-    return line[1:2] not in (b" ", b"\t", b"#", b"!") and len(split(line, separator)) == width > 1
-
-
-def _notes(comments, name) -> tuple[str, ...]:
-    """The notes of a Sample about ignored comments."""
-    if not comments:
-        return ()
-    first, last = comments[0][1], comments[-1][1]
-    if len(comments) == 1:
-        return (f"line {first} of {name} begins with # and is ignored",)
-    return (f"lines {first} to {last} of {name} begin with # and are ignored",)
+    return line[1:2] not in (" ", "\t", "#", "!") and len(split(line, separator)) == width > 1
 
 
 def _check_title(rows: list[list[str]], separator: str, place: str) -> None:
@@ -320,33 +346,25 @@ def _counted(cells) -> str:
     return f"{cells} cell{'s' * int(cells != 1)}"
 
 
-def _separator_of(text: bytes, ended: bool, name: str) -> str:
+def _separator_of(text: bytes, name: str) -> str:
     """The separator of a text that begins with its first record."""
-    first = re.match(rb"[^\r\n]*[\r\n]*", text)
-    assert first is not None
-    head = text[: max(HEAD, first.end())]
-    whole = [line for line in _LINE_END.split(head) if line.strip(b" ")]
-    if len(whole) > 1 and not (ended and len(head) == len(text)):
-        del whole[-1]
-    lines = [_QUOTED.sub('""', line.decode("utf-8", "replace")) for line in whole[:_LINES]] or [""]
+    whole = itertools.islice(io.StringIO(text.decode("utf-8", "replace")), 10 * _LINES)
+    lines = [_QUOTED.sub('""', line.strip("\n")) for line in whole if line.strip(" \n")][:_LINES]
+    lines = lines or [""]
     # a title has no separators
-    titled = not set(lines[0]) & {*_SEPARATORS, '"'}
-    cut = lines[1:] if titled and len(lines) > 1 else lines
+    titled = len(lines) > 1 and not set(lines[0]) & {*_SEPARATORS, '"'}
+    cut = lines[titled:]
     counts = {mark: [line.count(mark) for line in cut] for mark in _SEPARATORS}
-    there = [mark for mark, own in counts.items() if own[0]]
+    there = [mark for mark, numbers in counts.items() if numbers[0]]
     alike = [mark for mark in there if len(set(counts[mark])) == 1]
     if not alike and set(there) <= {"\t"}:
         if _ENTRY.match("".join(lines[0].split()[1:2])):
             raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
-        if _is_spaced(lines) or (titled and _is_spaced(cut)):
+        if _is_spaced(lines) or _is_spaced(cut):
             return SPACED
-    cells = [cell.strip() for line in cut for cell in line.split(";")]
+    cells = [cell.strip() for line in cut for cell in line.split(";") if "," in cell]
     # all commas are decimal commas
-    if (
-        ";" in alike
-        and "," in there
-        and all(_COMMA_NUMBER.fullmatch(cell) for cell in cells if "," in cell)
-    ):
+    if ";" in alike and all(map(_COMMA_NUMBER.fullmatch, cells)):
         return ";"
     return max(alike or there or ",", key=lambda mark: counts[mark][0])
 
@@ -355,370 +373,225 @@ def _is_spaced(lines) -> bool:
     """Whether lines are cells separated by spaces: equally many in each, and none a LIBSVM
     entry.
     """
-    words = [_SPACED_CELL.findall(line.strip()) for line in lines[:_LINES]]
+    words = [split(line, SPACED) for line in lines[:_LINES]]
     if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
         del words[0]  # a header without a name for the row names, reported by its line
-    return (
-        len(words[0]) > 1
-        and all(len(own) == len(words[0]) for own in words)
-        and not any(_ENTRY.match(own[1]) for own in words)
-    )
+    width = len(words[0])
+    return width > 1 and all(len(row) == width and not _ENTRY.match(row[1]) for row in words)
 
 
-def split(record: bytes, separator: str) -> list[str]:
-    """The cells of a record, without surrounding spaces."""
-    text = record.decode("utf-8", "backslashreplace")
-    if separator == SPACED:
-        return [
-            next(csv.reader([cell], delimiter="\t"))[0] if cell[0] == '"' else cell
-            for cell in _SPACED_CELL.findall(text)
-        ]
-    if '"' not in text:
-        return [cell.strip() for cell in text.split(separator)]
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_RECORD))
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    return [cell.strip() for row in rows for cell in row]
-
-
-# ---------------------------------------------------------------------- records
-
-# The position of a character in a cell: before it, in it, in its quotes, after a quote within
-# these.
-_BEFORE, _INSIDE, _QUOTES, _AFTER = 0, 1, 2, 3
-
-
-@njit(cache=True, nogil=True)
-def _records(text, separator, starts, ends, cells, lines, line):
-    """Where the records of `text` begin and end, the number of cells of each, and its line.
-
-    Returns (records, the end of the last one closed by a line end, the line there, whether the rest
-    is inside quotes, whether there are blank lines or lone carriage returns).
-    """
-    count, start, start_line, size = 0, 0, line, len(text)
-    spaced = separator == 32
-    blank = 0 if spaced else 1  # cells of a blank line
-    fields, state, done, done_line, odd = blank, _BEFORE, 0, line, False
-    for at in range(size + 1):
-        c = text[at] if at < size else 10
-        if state == _QUOTES and at < size:
-            state = _AFTER if c == 34 else _QUOTES
-            line += c == 10
-        elif c == 10 or c == 13:
-            if c == 13 and at + 1 < size:
-                if text[at + 1] == 10:
-                    continue
-                odd = True
-            if fields > blank or state != _BEFORE:
-                starts[count], cells[count], lines[count] = start, fields, start_line
-                ends[count] = at - 1 if c == 10 and at > start and text[at - 1] == 13 else at
-                count += 1
-            elif start < size:
-                odd = True
-            if at < size:
-                line += 1
-                start, start_line, done, done_line = at + 1, line, at + 1, line
-                fields, state = blank, _BEFORE
-        elif c == separator or (spaced and c == 9):
-            fields += not spaced
-            state = _BEFORE
-        elif c == 34 and state != _INSIDE:
-            fields += spaced and state == _BEFORE
-            state = _QUOTES
-        elif c != 32 or state != _BEFORE:  # blanks before a cell are not part of it
-            fields += spaced and state == _BEFORE
-            state = _INSIDE
-    return count, done, done_line, state == _QUOTES, odd
-
-
-class Records(NamedTuple):
-    """The records of a text: (n,) start and end of each (without its line end), its number of
-    cells, its line.
-
-    end: the end of those closed by a line end, and the line there; open: whether the rest is inside
-    quotes; odd: whether there are blank lines, or lone carriage returns.
-    """
-
-    starts: np.ndarray
-    ends: np.ndarray
-    cells: np.ndarray
-    lines: np.ndarray
-    end: int
-    line: int
-    open: bool
-    odd: bool
-
-
-def records(raw, separator: str, line: int = 1) -> Records:
-    """The records in raw, whose first line has that number; those from `end` on are incomplete."""
-    text = np.frombuffer(raw, np.uint8)
-    most = int(np.count_nonzero(text == 10) + np.count_nonzero(text == 13)) + 1
-    starts, ends, cells, lines = (np.empty(most, np.int64) for _ in range(4))
-    count, end, at, inside, odd = _records(text, ord(separator), starts, ends, cells, lines, line)
-    rows = slice(count)
-    return Records(
-        starts[rows], ends[rows], cells[rows], lines[rows], int(end), int(at), inside, odd
-    )
-
-
-def whole_records(raw, separator: str) -> int:
-    """The number of bytes of raw, which begins at a record, that are complete records."""
-    return records(raw, separator).end
+# ---------------------------------------------------------------------- cells
 
 
 def parse(
-    raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: bool = True
+    raw: bytes,
+    shape: Dialect,
+    line: int = 1,
+    as_words=frozenset(),
+    first: bool = True,
+    whole: bool = False,
 ) -> Table | None:
     """The table of complete records, starting at that line; None if there are none.
 
-    forced: positions of columns to read as words regardless of their cells. first: whether the text
-    starts here, after any preamble, so that the header is included. Raises DataError, with the line
-    number, for rows with another number of cells, unclosed quotes, a repeated header, and bytes
-    that are not UTF-8.
+    as_words: positions of columns to read as words regardless of their cells; if this is the
+    `whole` text, columns of very many decimals are nevertheless numbers. first: whether the text
+    starts here, after any preamble, so that the header is included. Raises DataError, with the
+    line number, for rows with another number of cells, unclosed quotes, a repeated header, and
+    bytes that are not UTF-8.
     """
     if b"\0" in raw:
         raise _binary(shape.name)
-    raw = raw.removesuffix(_END)
     encodings.check(raw, shape.name, line)
-    found = records(raw, shape.separator, line)
-    skipped = int(first and shape.header)
-    starts, ends, cells, lines = (own[skipped:] for own in found[:4])
-    if found.open:
-        raise DataError(
-            f"{shape.name}, line {found.lines[-1]}: a quote opens there and is never closed"
-        )
-    if not len(cells):
+    raw = _unix(raw.removesuffix(_END))
+    if first and shape.header:
+        above = next(records(raw, shape.separator), (0, 0, None))
+        if above[2] is None:
+            return None
+        raw, line = raw.split(b"\n", above[1])[-1], line + above[1]
+    lines = _lines(raw, shape, line)
+    if not len(lines):
         return None
-    if (cells != len(shape.names)).any():
-        row = int(np.argmax(cells != len(shape.names)))
-        comment = "; remove it if it is a comment" if raw[starts[row]] == ord("#") else ""
-        raise DataError(
-            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the previous rows"
-            f" have {len(shape.names)}{comment}"
-        )
-    raw, starts, ends = raw[starts[0] :], starts - starts[0], ends - starts[0]
-    padded = _padded(raw, starts, shape.separator)
-    if found.odd:  # pandas misreads some
-        raw = b"".join(raw[a:b] + b"\n" for a, b in zip(starts, ends))
-    decimal = _DECIMAL.get(shape.separator)
-    columns, dotted = _cells(raw, shape, forced)
-    if len(columns[0]) != len(cells):
+    if shape.header:
+        _check_repeated(raw, shape, line)
+    columns = _columns(raw, shape, as_words, whole)
+    if len(columns[0]) != len(lines):
         raise DataError(
             f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes are ambiguous; double"
             " each quote inside a cell"
         )
-    table = Table(
+    commas = shape.separator == ";" and b"." in raw
+    return Table(
         shape.name,
         list(shape.names),
         shape.header,
         columns,
         lines,
-        decimal=decimal,
+        decimal=_DECIMAL.get(shape.separator),
         doubtful=DOUBTFUL,
-        dotted=dotted,
-        padded=padded,
-        texts=True,
+        dotted=_dotted(_read(raw, shape, range(len(columns)))) if commas else {},
+        padded=_padded(raw, shape.separator),
     )
-    if shape.header:
-        _check_repeated(table)
-    return table
 
 
-def _check_repeated(table: Table) -> None:
-    """Raise an error for a row that repeats the header, as in concatenated files."""
-    same = np.ones(table.n_rows, bool)
-    for position, (name, column) in enumerate(zip(table.names, table.columns)):
-        gone = name in ABSENT or table.unnamed(position)
-        if isinstance(column, Words):
-            like = [value.lstrip("\ufeff") == name for value in column.values]
-            same &= np.array([*like, gone])[column.codes]
-        else:
-            same &= (
-                np.isnan(column) if gone else column == float(name) if is_number(name) else False
+def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
+    """The line of each record. Raises DataError for another number of cells than the header's, and
+    for an unclosed quote.
+    """
+    width, mark = len(shape.names), shape.separator.encode()
+    if b'"' not in raw and shape.separator != SPACED:
+        texts = raw.removesuffix(b"\n").split(b"\n")
+        if {text.count(mark) for text in texts} == {width - 1} and width > 1:
+            return np.arange(line, line + len(texts))
+    found = [
+        (line + at, None if cells is None else len(cells))
+        for at, _, cells in records(raw, shape.separator)
+    ]
+    odd = next(((at, count) for at, count in found if count != width), None)
+    if odd is not None and odd[1] is None:
+        raise DataError(f"{shape.name}, line {odd[0]}: a quote opens there and is never closed")
+    if odd is not None:
+        comment = raw.split(b"\n", odd[0] - line + 1)[odd[0] - line].startswith(b"#")
+        raise DataError(
+            f"{shape.name}, line {odd[0]}: it has {_counted(odd[1])}, but the previous rows have"
+            f" {width}" + "; remove it if it is a comment" * comment
+        )
+    return np.array([at for at, _ in found], np.int64)
+
+
+def _check_repeated(raw: bytes, shape: Dialect, line: int) -> None:
+    """Raise DataError for a row that repeats the header, as in concatenated files."""
+    names = ["" if name == f"column {k}" else name for k, name in enumerate(shape.names, 1)]
+    text = io.StringIO()
+    csv.writer(text, delimiter=shape.separator, lineterminator="").writerow(names)
+    if text.getvalue().encode() not in raw:
+        return
+    for at, _, cells in records(raw, shape.separator):
+        if cells is not None and [cell.strip(" " + _MARK) for cell in cells] == names:
+            raise DataError(
+                f"{shape.name}, line {line + at}: it repeats the header; remove it, or use"
+                " --no-header if it is a row"
             )
-        if not same.any():
-            return
-    raise DataError(
-        f"{table.place(int(np.argmax(same)))}: it repeats the header; remove it, or use"
-        " --no-header if it is a row"
-    )
 
 
-def _cells(raw: bytes, shape: Dialect, forced) -> tuple[list, dict[int, str]]:
-    """The columns of complete records, and `dotted` of a Table."""
-    if raw.startswith(_MARK):
+def _read(raw: bytes, shape: Dialect, words, only=None):
+    """The data frame of records, with the columns `words` as texts; only: those to read."""
+    if raw.startswith(_MARK.encode()):
         # within a text it is part of a cell, but pandas removes it at the beginning
-        raw = _MARK + raw
-    places, commas = range(len(shape.names)), shape.separator == ";"
+        raw = _MARK.encode() + raw
+    places = range(len(shape.names))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return lazy.pandas.read_csv(
+            io.BytesIO(raw),
+            sep=r"\s+" if shape.separator == SPACED else shape.separator,
+            header=None,
+            names=places,
+            usecols=only,
+            dtype=dict.fromkeys(words, str),
+            keep_default_na=False,
+            na_values={place: [] if place in words else list(ABSENT) for place in places},
+            skipinitialspace=True,
+            float_precision="round_trip",
+            low_memory=False,
+            encoding="utf-8",
+            index_col=False,
+        )
 
-    def read(words, absent, only=None):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return lazy.pandas.read_csv(
-                io.BytesIO(raw),
-                sep=r"\s+" if shape.separator == SPACED else shape.separator,
-                header=None,
-                names=places,
-                usecols=only,
-                dtype=dict.fromkeys(words, str),
-                keep_default_na=False,
-                na_values=absent,
-                skipinitialspace=True,
-                float_precision="round_trip",
-                low_memory=False,
-                encoding="utf-8",
-                index_col=False,
-                skip_blank_lines=False,
-            )
 
-    dotted = {}
+def _columns(raw: bytes, shape: Dialect, as_words, whole: bool) -> list:
+    """The columns of records: numbers, or words if a cell is one."""
     try:
-        frame = read(forced, {place: list(() if place in forced else ABSENT) for place in places})
-        doubtful = DOUBTFUL.encode() in raw
-        lossy = {
+        frame = _read(raw, shape, () if whole else as_words)
+        others = {
             place
-            for place in set(places) - forced
-            if _is_truth(frame[place])
-            or (doubtful and frame[place].dtype.kind not in "iuf" and frame[place].isna().any())
+            for place in frame.columns
+            if frame[place].dtype.kind not in "iuf"
+            or (place in as_words and not _are_decimals(frame[place].to_numpy()))
         }
-        dots = commas and b"." in raw
-        if lossy or dots:
-            words = sorted(places if dots else lossy)
-            text = read(words, [], words)
-            frame = frame.drop(columns=lossy).join(text[sorted(lossy)])
-            dotted = _dotted(text) if dots else {}
+        # only texts keep the spelling of all cells
+        texts = _read(raw, shape, others, sorted(others)) if whole or others - as_words else frame
     except (ValueError, OverflowError) as error:  # pandas' own exceptions are ValueErrors
         raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
-    return [_column(frame[place], place in forced, commas) for place in places], dotted
+    return [
+        _cells(texts[place], place in as_words, shape.separator == ";")
+        if place in others
+        else frame[place].to_numpy(np.float64)
+        for place in frame.columns
+    ]
 
 
-def _is_truth(series) -> bool:
-    """Whether pandas read booleans, whose spelling is lost."""
-    return series.dtype.kind == "b" or (
-        series.dtype == object
-        and lazy.pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
-    )
+def _are_decimals(values: np.ndarray) -> bool:
+    """Whether numbers are very many decimals."""
+    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values[:0]
+    return bool((known % 1 != 0).any()) and len(np.unique(known)) > _MANY
 
 
-def _dotted(text) -> dict[int, str]:
+def _cells(texts, as_words: bool, commas: bool):
+    """Numbers or Words of a column of texts; commas: numbers may have a decimal comma."""
+    codes, values = lazy.pandas.factorize(texts)
+    values = [str(value).strip() for value in values]
+    if not as_words and (numbers := numbers_of(values, commas)) is not None:
+        return np.array([*numbers, np.nan])[codes]
+    places: dict[str, int] = {}
+    place = [
+        -1 if value in ABSENT and value != DOUBTFUL else places.setdefault(value, len(places))
+        for value in values
+    ]
+    return Words(np.array([*place, -1], np.int32)[codes], list(places))
+
+
+def _dotted(frame) -> dict[int, str]:
     """`dotted` of a Table, for a frame of texts."""
     found = {}
-    for place in text.columns:
-        cells = text[place].str.strip()
+    for place in frame.columns:
+        cells = frame[place].str.strip()
         cells = cells[cells.str.contains(".", regex=False)]
         if len(cells):
             found[place] = cells.iloc[0] if cells.str.fullmatch(_DOTTED_CELL).all() else ""
     return found
 
 
-def _padded(raw: bytes, starts: np.ndarray, separator: str) -> dict[int, str]:
-    """`padded` of a Table, for complete records with these starts."""
-    text = np.frombuffer(raw + b"\n", np.uint8)
-    zeros = np.flatnonzero(text[:-1] == ord("0"))
-    digit = (text[zeros + 1] >= ord("0")) & (text[zeros + 1] <= ord("9"))
+def _padded(raw: bytes, separator: str) -> dict[int, str]:
+    """`padded` of a Table, from the first lines with a cell of digits that begins with 0."""
     found: dict[int, str] = {}
-    for at in zeros[digit & _BORDER[text[zeros - 1]]][:_MOST_PADDED].tolist():
-        cell = _PADDED_CELL.match(raw, at)
-        above = raw[starts[np.searchsorted(starts, at, "right") - 1] : at].removesuffix(b'"')
-        before = split(above + b"0", separator)
-        if cell is not None and before[-1] == "0":
-            found.setdefault(len(before) - 1, cell[1].decode())
+    raw = b"\n" + raw
+    for cell in itertools.islice(_PADDED.finditer(raw), _MOST_PADDED):
+        start, end = raw.rfind(b"\n", 0, cell.start()) + 1, raw.find(b"\n", cell.end())
+        line = raw[start : end if end >= 0 else len(raw)].decode("utf-8", "replace")
+        for place, own in enumerate(split(line, separator)):
+            if _PADDED_CELL.fullmatch(own):
+                found.setdefault(place, own)
     return found
-
-
-def _column(series, forced: bool, commas: bool):
-    """Numbers or Words of a column read by pandas; commas: numbers may have a decimal comma."""
-    if series.dtype.kind in "iuf":
-        return series.to_numpy(np.float64)
-    codes, values = lazy.pandas.factorize(series)
-    values = [str(value).strip() for value in values]
-    if not forced and (found := numbers_of(values, commas)) is not None:
-        return np.array([*found, np.nan])[codes]
-    numbers: dict[str, int] = {}
-    place = [
-        -1 if value in ABSENT and value != DOUBTFUL else numbers.setdefault(value, len(numbers))
-        for value in values
-    ]
-    return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
 
 
 def numbers_of(values, commas) -> list[float] | None:
     """The numbers of the cells of a column, nan for missing, if all are numbers; commas: they may
-    have a decimal comma.
+    have a decimal comma, unless all of these may mark thousands.
     """
-    if not _are_numbers(values, commas):
+    marked = [value for value in values if commas and _COMMA_NUMBER.fullmatch(value)]
+    plain = {*ABSENT, *marked}
+    if not all(is_number(value) or value in plain for value in values) or (
+        marked and all(map(_THOUSANDS.fullmatch, marked))
+    ):
         return None
     return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
 
 
-def _are_numbers(values, commas) -> bool:
-    """Whether all are plain numbers, or have decimal commas that can't mark thousands."""
-    if not all(
-        is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value))
-        for value in values
-    ):
-        return False
-    marked = [value for value in values if "," in value]
-    return not marked or not all(_THOUSANDS.fullmatch(value) for value in marked)
-
-
-def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUNK) -> Table | None:
-    """The table of all records of a text, read in parts; None if there are none. Raises like
-    `parse`.
-
-    opened: a function that returns a new binary handle on the text. forced: see parse.
-    """
-    words = forced
-    while True:
-        try:
-            with opened() as handle:
-                parts = list(tables(handle, shape, words, chunk))
-        except KindChanged as change:
-            words = words | change.columns
-            continue
-        if not parts:
-            return None
-        found = joined(parts)
-        for position in words - forced:
-            # values such as 1,234 mark thousands in one part, but are decimals next to 1,5 in
-            # another
-            values = found.columns[position].values
-            numbers = numbers_of(values, shape.separator == ";")
-            if numbers is not None:
-                found.columns[position] = np.array([*numbers, np.nan])[
-                    found.columns[position].codes
-                ]
-        return found
-
-
-def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
-    """The tables of all records of a binary handle, in order; raises like `parse`, and
-    KindChanged.
-    """
+def tables(handle, shape: Dialect, as_words=frozenset(), chunk: int = CHUNK) -> Iterator[Table]:
+    """The tables of all records of a binary handle, in order; raises like `parse`."""
     skip = shape.start
     while skip and (data := handle.read(min(skip, chunk))):
         skip -= len(data)
-    rest, line, first, more, kinds = b"", shape.line, True, True, None
+    rest, line, first, more = b"", shape.line, True, True
     while more:
         data = handle.read(chunk)
-        more = bool(data)
-        rest += data
-        found = records(rest, shape.separator, line)
-        end = found.end
-        if more and end == len(rest) and rest.endswith(b"\r"):
-            continue  # its line feed may follow
+        more, rest = bool(data), rest + data
+        end = whole_records(rest, shape.separator) if more else len(rest)
         if more and len(rest) - end > LONGEST_RECORD:
-            raise _too_long(shape.name, found.line)
-        end = end if more else len(rest)
+            raise _too_long(shape.name, line)
         raw, rest = rest[:end], rest[end:]
-        begun = not (len(found.starts) and found.starts[0] < end)
-        table = parse(raw, shape, line, forced, first)
-        line, first = found.line, first and begun
-        if table is None:
-            continue
-        words = {
-            position for position, column in enumerate(table.columns) if isinstance(column, Words)
-        }
-        if kinds is not None and words != kinds:
-            raise KindChanged(words ^ kinds)
-        kinds = words
-        yield table
+        table = parse(raw, shape, line, as_words, first)
+        first = first and not raw.strip()
+        line += _unix(raw).count(b"\n")
+        if table is not None:
+            yield table

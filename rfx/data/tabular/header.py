@@ -1,6 +1,7 @@
 """Detect whether the first row of a table is a header, from the values below each of its cells."""
 
 import re
+from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass
 
@@ -41,125 +42,84 @@ def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Gu
     absent: the cells that mean a missing value.
     """
     below = [row for row in rows if row != cells]
-    evidence = [
-        _evidence(cell, [row[place] for row in below if row[place] not in absent], absent)
-        for place, cell in enumerate(cells)
+    columns = [
+        [row[place] for row in below if row[place] not in absent] for place in range(len(cells))
     ]
-    if all(what == "gone" for what in evidence):
+    evidence = [_evidence(cell, values, absent) for cell, values in zip(cells, columns)]
+    counts = Counter(evidence)
+    if counts["gone"] == len(cells):
         return Guess(False)
     if rows and not below:
         return Guess(False, True)
-    places = [place for place, cell in enumerate(cells) if is_value(cell)]
-    if places:
-        columns = [[row[place] for row in below if row[place] not in absent] for place in places]
-        return _with_numbers([cells[place] for place in places], columns, below, evidence)
+    if counts["seen"]:
+        note = "its cells occur in other rows" if counts["unseen"] else ""
+        return Guess(False, counts["over"] > 0, note)
+    if any(map(is_value, cells)):
+        return _with_numbers(cells, columns, below, counts)
+    absent_names = [cell for cell, what in zip(cells, evidence) if what == "gone"]
+    if counts["over"]:
+        return Guess(True, any(absent_names))
+    if absent_names and absent_names != [""] or evidence[0] != "gone" and absent_names:
+        return Guess(False, True)  # an index column has no name, but comes first
+    repeated = len(below) < len(rows)
     note = "its cells occur in no other row" if rows else ""
-    return _without_numbers(cells, evidence, len(below) < len(rows), note)
+    return Guess(True, repeated and not counts["unseen"], note)
 
 
-def _without_numbers(cells, evidence, repeated: bool, note: str) -> Guess:
-    """The guess for a first row without numbers. repeated: whether it occurs again below; note: for
-    a header detected only by this.
-    """
-    over, seen, unseen = (evidence.count(what) for what in ("over", "seen", "unseen"))
-    # an index column has no name and comes first
-    gone = [
-        cell
-        for place, (cell, what) in enumerate(zip(cells, evidence))
-        if what == "gone" and (place or cell)
-    ]
-    if seen:
-        return Guess(False, over > 0, "its cells occur in other rows" if unseen else "")
-    if gone and not over:
-        return Guess(False, True)
-    if over:
-        return Guess(True, any(gone))
-    return Guess(True, repeated and not unseen, note)
-
-
-def _with_numbers(numbers, columns, below, evidence) -> Guess:
-    """The guess for a first row that has numbers; columns: the values below each of them."""
-    over, seen, unseen, far, near = (
-        evidence.count(what) for what in ("over", "seen", "unseen", "far", "near")
-    )
-    if seen:
-        return Guess(False, over > 0)
-    counted = _counts_up(numbers) and not any(
-        _counts_up([cell for cell in row if is_value(cell)]) for row in below
-    )
+def _with_numbers(cells, columns, below, counts: Counter) -> Guess:
+    """The guess for a first row that has numbers; columns: the values below each cell."""
+    numbers = [cell for cell in cells if is_value(cell)]
+    values = [column for cell, column in zip(cells, columns) if is_value(cell)]
+    counted = len(numbers) > 1 and _counts_up(numbers)
+    counted = counted and not any(_counts_up(list(filter(is_value, row))) for row in below)
     # the positions of columns without names, which pandas writes above decimals
-    if counted and len(numbers) > 1 and any(map(_are_decimals, columns)):
+    if counted and any(column and all("." in value for value in column) for column in values):
         note = "its numbers count up from 0 or 1 and have no decimals, unlike those below"
         return Guess(len(below) >= ENOUGH, len(below) < ENOUGH, note)
-    if not near and over + unseen:
-        return Guess(
-            True, False, "its cells occur in no other row, and its numbers are far from those below"
-        )
-    if not near:
-        return Guess(
-            False,
-            far == len(evidence) > 1
-            and all(is_number(cell) for cell in numbers)
-            and _named(numbers),
-        )
-    if over:
+    words = counts["over"] + counts["unseen"]
+    if not counts["near"] and words:
+        note = "its cells occur in no other row, and its numbers are far from those below"
+        return Guess(True, False, note)
+    if not counts["near"]:
+        plain = counts["far"] == len(cells) > 1 and all(map(is_number, numbers))
+        return Guess(False, plain and _named(numbers))
+    if counts["over"]:
         return Guess(False, True)
-    if unseen:
-        return Guess(
-            False,
-            counted and len(numbers) > 1,
-            "" if counted else "its numbers are among those below",
-        )
-    least = 3 if any("." in value for values in columns for value in values) else 4
+    if words:
+        return Guess(False, counted, "" if counted else "its numbers are among those below")
+    least = 3 if any("." in value for column in values for value in column) else 4
     return Guess(False, counted and len(numbers) >= least and len(below) >= ENOUGH)
 
 
-def _evidence(cell, values, absent) -> str:
+def _evidence(cell: str, values: list[str], absent) -> str:
     """The evidence from a cell of the first row and the values below it: gone, over, seen, unseen,
     far, near, or nothing.
     """
-    if cell in absent:
-        return "gone"
-    if not values:
-        return ""
+    if cell in absent or not values:
+        return "gone" if cell in absent else ""
     numbers = [value for value in values if is_value(value)]
-    if is_value(cell):
-        return _evidence_of_value(cell, values, numbers)
-    if len(numbers) == len(values):
-        return "over"
-    different = set(values)
-    if cell in different:
-        return "seen"
-    return "unseen" if len(values) >= 4 and 2 * len(different) <= len(values) else ""
-
-
-def _evidence_of_value(cell, values, numbers) -> str:
-    """`_evidence` of a cell that is a number, a date or a time; numbers: the values that are
-    too.
-    """
-    if not numbers:
-        return "unseen"
+    if not is_value(cell):
+        different = set(values)
+        if len(numbers) == len(values):
+            return "over"
+        repeat = len(values) >= 4 and 2 * len(different) <= len(values)
+        return "seen" if cell in different else "unseen" if repeat else ""
     if 2 * len(numbers) <= len(values):
-        return "seen" if cell in values else ""
+        return "unseen" if not numbers else "seen" if cell in values else ""
+    plain = [float(value) for value in numbers if is_number(value)]
     if not is_number(cell):
-        return "near" if any(not is_number(value) for value in numbers) else "unseen"
-    known = [float(value) for value in numbers if is_number(value)]
-    if len(known) < ENOUGH:
+        return "near" if len(plain) < len(numbers) else "unseen"
+    if len(plain) < ENOUGH:
         return "near"
-    low, high = min(known), max(known)
+    low, high = min(plain), max(plain)
     return "near" if 2 * low - high <= float(cell) <= 2 * high - low else "far"
-
-
-def _are_decimals(values) -> bool:
-    """Whether all values of a column have a decimal point."""
-    return bool(values) and all("." in value for value in values)
 
 
 def _named(numbers) -> bool:
     """Whether numbers may be names: integers, or increasing in equal steps."""
     values = [float(cell) for cell in numbers]
-    steps = [round(after - before, 9) for before, after in zip(values, values[1:])]
-    return all(value == int(value) for value in values) or (len(set(steps)) == 1 and steps[0] > 0)
+    steps = {round(after - before, 9) for before, after in zip(values, values[1:])}
+    return all(value == int(value) for value in values) or (len(steps) == 1 and min(steps) > 0)
 
 
 def _counts_up(numbers) -> bool:

@@ -146,32 +146,28 @@ class Spellings:
     def add(self, words: Words, numbers) -> "Spellings":
         """For rows with word labels; numbers: of each of words.values, or None."""
         counts = np.bincount(words.codes[words.codes >= 0], minlength=len(words.values)).tolist()
-        return self._counted(
-            (unsigned(word), count, number)
-            for word, count, number in zip(words.values, counts, numbers)
-            if count
-        )
+        return self.count(zip(words.values, counts, numbers))
 
     def add_numbers(self, y) -> "Spellings":
         """For rows whose labels are numbers y (n,), as rfx prints them."""
         values, counts = np.unique(y, return_counts=True)
-        return self._counted(
-            (number_text(one), count, one) for one, count in zip(values.tolist(), counts.tolist())
-        )
+        words = map(number_text, values)
+        return self.count(zip(words, counts.tolist(), values.tolist()))
 
     def merge(self, other: "Spellings") -> "Spellings":
         self.full = self.full or other.full
-        return self._counted(
+        return self.count(
             (word, count, other.numbers[word]) for word, count in other.counts.items()
         )
 
-    def _counted(self, found):
-        for word, count, number in found:
-            if self.full:
-                break
-            self.counts[word] = self.counts.get(word, 0) + count
-            self.numbers[word] = number
-            self.full = self.most is not None and len(self.counts) > self.most
+    def count(self, labels) -> "Spellings":
+        """For (spelling, rows, number or None) of labels."""
+        for word, count, number in labels:
+            word = unsigned(word)
+            if count and not self.full:
+                self.counts[word] = self.counts.get(word, 0) + count
+                self.numbers[word] = number
+                self.full = self.most is not None and len(self.counts) > self.most
         return self
 
     def decided(self, task: str | None, name: str) -> tuple[list[str] | None, str | None]:
@@ -181,7 +177,7 @@ class Spellings:
         prints. Raises UsageError if it can't be inferred, DataError for too many labels.
         """
         if self.full:
-            return None, self._task_of_many(task, name)
+            return None, task_of_many(task, name)
         if None in self.numbers.values():
             return ascending(self.counts), task
         if task == "regression" or self._as_printed():
@@ -197,15 +193,6 @@ class Spellings:
             if task == "regression":
                 return None, task
         return self._settled(labels, task, name)
-
-    def _task_of_many(self, task: str | None, name: str) -> str:
-        """The task of labels with too many spellings to count. DataError for classification."""
-        if task not in (None, KEPT):
-            raise DataError(
-                f"the labels of {name} have more than {self.most:,} distinct values, too many for"
-                " classes; set --task regression"
-            )
-        return task or "regression"
 
     def _as_printed(self) -> bool:
         """Whether all labels are numbers, spelled as rfx prints them."""
@@ -238,6 +225,16 @@ class Spellings:
             stacklevel=2,
         )
         return None if one else labels, task
+
+
+def task_of_many(task: str | None, name: str) -> str:
+    """The task of labels with too many spellings to count. DataError for classification."""
+    if task not in (None, KEPT, "regression"):
+        raise DataError(
+            f"the labels of {name} have more than {MOST:,} distinct values, too many for classes;"
+            " set --task regression"
+        )
+    return task or "regression"
 
 
 def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | None, str | None]:

@@ -1,39 +1,41 @@
 """Tables from Parquet files. pyarrow, an optional package, is used only here."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from rfx import lazy
 from rfx.data import archives
-from rfx.data.tabular.table import Table, Words, digits, joined, none_forced, words_of_numbers
+from rfx.data.tabular.table import Table, Words, words_of_numbers
 from rfx.errors import DataError
 
 _LONGEST_FIXED = 64  # bytes of numbers and names of fixed length
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # units of durations per second
 
 
-def parquet(file, name: str, forced=none_forced) -> Table:
-    """The columns of a Parquet file, a binary handle: numbers, booleans and words. forced: see
-    arrayfiles.npz.
+def parquet(file, name: str, words_of: Callable[[Table], frozenset[int]]) -> Table:
+    """The columns of a Parquet file, a binary handle: numbers, booleans and words. words_of: see
+    arrayfiles.npy.
     """
     content = ParquetGroups(file, name)
-    names = content.schema.names
-    content.exact = frozenset(names[position] for position in forced(names, True))
-    archives.check_held(8 * content.n_rows * len(names), name)
-    tables = list(content.tables(range(content.n_groups)))
-    if not tables or not names:
+    archives.check_held(8 * content.n_rows * len(content.names), name)
+    if not content.n_rows or not content.names:
         raise DataError(f"{name} has no rows or no columns")
-    return joined(tables)
+    content.words_of = words_of
+    (table,) = content.tables([range(content.n_groups)])
+    return table
 
 
 class ParquetGroups:
     """The row groups of a Parquet file, a seekable binary handle, as Tables.
 
-    exact: the names of numeric columns to read as words. Raises DataError if the file is invalid or
-    pyarrow is missing.
+    words_of: a function of a table without rows: the positions of numeric columns to read as words.
+    Raises DataError if the file is invalid or pyarrow is missing.
     """
 
-    def __init__(self, file, name: str, exact: frozenset = frozenset()):
-        self.name, self.exact = name, exact
+    def __init__(self, file, name: str, words_of=lambda table: frozenset()):
+        self.name, self.words_of = name, words_of
         try:
             pyarrow = lazy.pyarrow
         except ImportError:
@@ -44,9 +46,9 @@ class ParquetGroups:
             self._content = pyarrow.parquet.ParquetFile(file)
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise self._damaged(error) from None
-        self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
-        self.n_rows = self._content.metadata.num_rows
-        if len(set(self.schema.names)) < len(self.schema.names):
+        self._schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
+        self.names, self.n_rows = self._schema.names, self._content.metadata.num_rows
+        if len(set(self.names)) < len(self.names):
             raise DataError(f"{name} has two columns of the same name")
 
     def _damaged(self, error) -> DataError:
@@ -54,46 +56,42 @@ class ParquetGroups:
         return DataError(f"{self.name} is not a readable Parquet file ({reason:.200})")
 
     def tables(self, groups):
-        """The Tables of row groups, by their numbers; each fits into memory."""
-        names = [field.name for field in self.schema if not _is_unreadable(field.type)]
+        """The Tables of row groups, each of which fits into memory; groups: their numbers, or
+        several of them for one table.
+        """
+        names = [field.name for field in self._schema if not _is_unreadable(field.type)]
         for group in groups:
-            rows = self._content.metadata.row_group(group).num_rows
             try:
-                columns = self._content.read_row_group(group, names)
+                numbers = [group] if isinstance(group, int) else group
+                columns = self._content.read_row_groups(numbers, names)
                 archives.check_held(columns.nbytes, self.name)
-                if rows:
-                    yield self._table(columns, rows)
+                if self._content.metadata.num_rows and columns.num_rows:
+                    yield self._table(columns)
             except (lazy.pyarrow.ArrowException, OSError, ValueError, IndexError) as error:
                 raise self._damaged(error) from None
 
-    def _table(self, read, n_rows: int) -> Table:
-        """The Table of a row group. Columns that are neither numbers nor words have no cells."""
-        index, declared = _pandas_columns(self.schema)
+    def _table(self, read) -> Table:
+        """The Table of rows. Columns that are neither numbers nor words have no cells."""
+        index, declared = _pandas_columns(self._schema)
         types = lazy.pyarrow.types
-        declared |= {field.name for field in self.schema if types.is_dictionary(field.type)}
-        columns, unread = [], {}
-        for position, field in enumerate(self.schema):
+        declared |= {field.name for field in self._schema if types.is_dictionary(field.type)}
+        table = Table(self.name, self.names, True, [], index=index & set(self.names))
+        as_words, columns, unread, typed = self.words_of(table), [], {}, set()
+        for position, field in enumerate(self._schema):
             try:
                 if _is_unreadable(field.type):
                     raise _Unreadable
-                exact = field.name in self.exact | declared
-                columns.append(_cells(read.column(field.name), exact))
+                exact = position in as_words or field.name in declared
+                column = _cells(read.column(field.name), exact)
+                if isinstance(column, Words) and not _is_number(field.type):
+                    typed.add(field.name)
             except _Unreadable as error:
-                columns.append(Words(np.full(n_rows, -1, np.int32), []))
+                column = Words(np.full(read.num_rows, -1, np.int32), [])
                 unread[position] = str(error) or f"is of type {field.type!s:.40}"
-        names = self.schema.names
-        typed = frozenset(
-            title for title, column in zip(names, columns) if isinstance(column, Words)
-        )
-        return Table(
-            self.name,
-            names,
-            True,
-            columns,
-            index=index & set(names),
-            typed=typed,
-            categorical=declared & typed,
-            unread=unread,
+            columns.append(column)
+        categorical = frozenset(declared) & set(self.names)
+        return replace(
+            table, columns=columns, typed=frozenset(typed), categorical=categorical, unread=unread
         )
 
 
@@ -108,6 +106,12 @@ def _is_unreadable(kind) -> bool:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     long = types.is_fixed_size_binary(kind) and kind.byte_width > _LONGEST_FIXED
     return types.is_nested(kind) or long
+
+
+def _is_number(kind) -> bool:
+    """Whether a pyarrow type is numbers."""
+    types = lazy.pyarrow.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
 
 
 def _is_bytes(kind) -> bool:
@@ -151,10 +155,8 @@ def _cells(column, as_words: bool):
     if types.is_decimal(kind):
         # as in a text, because the cast to float64 does not round to nearest
         column = column.cast(pyarrow.string())
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if _is_number(kind):
         if not as_words or types.is_floating(kind):
-            if as_words and not types.is_float64(kind) and not types.is_decimal(kind):
-                return digits(np.asarray(column.to_numpy()))
             values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
             return words_of_numbers(values) if as_words else values
         column = _without_zeros(column.cast(pyarrow.string()))

@@ -17,7 +17,6 @@ from rfx.data.tabular.table import Table, Words, check_finite, words_of_numbers
 from rfx.data.tabular.targetmeans import TargetMeans
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
-from rfx.numerals import is_number
 
 # Number of encoded columns above which mostly zero rows are stored as CSR.
 _SPARSE_WIDTH = 256
@@ -150,22 +149,19 @@ class Schema:
         """A name for each column of X."""
         return [title for column in self.columns for title in column.titles()]
 
-    def words(self) -> set[str]:
-        """The names of the columns read as text, including the target."""
-        found = {column.name for column in self.columns if column.is_text()}
-        return found | (
-            {self.target[0]} if self.target is not None and self._text_target() else set()
-        )
-
-    def word_positions(self) -> set[int]:
-        """The positions, in the training table, of the columns read as text."""
-        found = {column.position for column in self.columns if column.is_text()}
-        return found | (
-            {self.target[1]} if self.target is not None and self._text_target() else set()
-        )
-
-    def _text_target(self) -> bool:
-        return self.target is not None and bool(self.labels or self.target_form)
+    def words_in(self, table: Table) -> frozenset[int]:
+        """The positions of the columns of a table, which may have no rows yet, read as text."""
+        if self.inputs is None:
+            return (
+                frozenset()
+                if table.own_target is None or not self.labels
+                else frozenset({table.own_target})
+            )
+        positions, target = self._found(table, False)
+        words = {p for p, column in zip(positions, self.columns) if column.is_text()}
+        if target is not None and (self.labels or self.target_form):
+            words.add(target)
+        return frozenset(words)
 
     def task(self) -> str | None:
         """The task of the labels; None for numbers."""
@@ -465,16 +461,7 @@ def _numbers(table, position, values, form=None):
         if form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%"):
             return values
         values = words_of_numbers(values)
-    if form is not None:
-        numbers = form.read(values.values)
-    else:
-        comma = written.Form("numbers", ",")
-        plain = [is_number(word) for word in values.values]
-        numbers = np.array(
-            [float(word) if good else np.nan for word, good in zip(values.values, plain)]
-        )
-        if table.decimal == "," and not all(plain):
-            numbers = np.where(plain, numbers, comma.read(values.values))
+    numbers = written.read(values.values, form, table.decimal)
     bad = np.append(np.isnan(numbers), False)[values.codes]
     if bad.any():
         row = int(np.argmax(bad))

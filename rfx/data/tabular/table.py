@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rfx.data.tabular.written import shortest
-from rfx.data.tasks import number_text
 from rfx.errors import DataError, UsageError, or_near
 
 A_COLUMN = 1 << 10  # bytes of a column in addition to its cells
@@ -52,9 +51,9 @@ class Table:
     columns, None if the file distinguishes the two. dotted: the positions of columns of a text with
     decimal commas that have dots in their cells, and the first such cell if all dots may mark
     thousands, else "". padded: the positions of columns of a text with a cell of digits that begins
-    with 0, such as 007, and the first such cell. texts: whether the numbers were also text,
-    possibly with other spellings. unread: the positions of columns whose cells are neither numbers
-    nor words, and what they are instead. for_gaps: advice about a missing cell, for messages.
+    with 0, such as 007, and the first such cell. unread: the positions of columns whose cells are
+    neither numbers nor words, and what they are instead. for_gaps: advice about a missing cell, for
+    messages.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Table:
     doubtful: str | None = None
     dotted: dict[int, str] = field(default_factory=dict)
     padded: dict[int, str] = field(default_factory=dict)
-    texts: bool = False
     unread: dict[int, str] = field(default_factory=dict)
     for_gaps: str = "fill it in, or use --missing mean, median or most_frequent in training"
 
@@ -162,11 +160,6 @@ class Table:
         )
 
 
-def none_forced(titles: list[str], named: bool) -> frozenset[int]:
-    """No numeric column of a file with these titles is read as words."""
-    return frozenset()
-
-
 def is_code_among(word: str | None, words) -> bool:
     """Whether a word of two capital letters occurs among others of two, such as country codes."""
     others = set(words) - {word}
@@ -181,55 +174,10 @@ def words_of_numbers(values: np.ndarray) -> Words:
     return Words(places, [shortest(value) for value in found.tolist()])
 
 
-def digits(values: np.ndarray) -> Words:
-    """A column of numbers (n,) as words with the digits of their own type."""
+def words_of_integers(values: np.ndarray) -> Words:
+    """A column of integers (n,) as words, with all digits."""
     found, codes = np.unique(values, return_inverse=True)
-    if values.dtype.kind in "iu":
-        return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
-    there = found[~np.isnan(found)]
-    places = np.where(codes.ravel() < len(there), codes.ravel(), -1).astype(np.int32)
-    return Words(places, [number_text(one) for one in there.astype(there.dtype.newbyteorder("="))])
-
-
-def joined(tables) -> Table:
-    """The rows of several tables with the same columns, concatenated; DataError if there are
-    none.
-    """
-    tables = list(tables)
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    columns = [
-        _stacked([table.columns[position] for table in tables])
-        for position in range(len(first.columns))
-    ]
-    lines = None if first.lines is None else np.concatenate([table.lines for table in tables])
-    dotted: dict[int, str] = {}
-    padded: dict[int, str] = {}
-    unread: dict[int, str] = {}
-    for table in tables:
-        add_dotted(dotted, table.dotted)
-        padded, unread = table.padded | padded, table.unread | unread
-    return replace(first, columns=columns, lines=lines, dotted=dotted, padded=padded, unread=unread)
-
-
-def add_dotted(known: dict[int, str], more: dict[int, str]) -> None:
-    """Add the information of further rows about dots in cells to `known`, see Table.dotted."""
-    for position, cell in more.items():
-        known[position] = cell and known.get(position, cell)
-
-
-def _stacked(parts):
-    if not isinstance(parts[0], Words):
-        return np.concatenate(parts)
-    numbers: dict[str, int] = {}
-    codes = []
-    for part in parts:
-        own = np.array(
-            [numbers.setdefault(value, len(numbers)) for value in part.values] + [-1], np.int32
-        )
-        codes.append(own[part.codes])
-    return Words(np.concatenate(codes), list(numbers))
+    return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
 
 
 def check_finite(table: Table, position: int) -> None:

@@ -155,16 +155,17 @@ class Form:
             raise ValueError("a column's format is unknown")
 
     def _number(self, word):
-        if not is_number(word) or self.decimal != "." or self.sign == "%":
-            parts = _parts(word)
-            if parts is None or (parts.sign and parts.sign != self.sign):
-                return np.nan
-            if self.sign == "%" and not parts.sign and parts.body.strip("0.,"):
-                return np.nan
-            if not parts.styles & _bit(self.decimal, self.group):
-                return np.nan
-            return parts.value(self.decimal, self.group)
-        return float(word)
+        if is_number(word) and self.decimal == "." and self.sign != "%":
+            return float(word)
+        parts = _parts(word)
+        if (
+            parts is None
+            or (parts.sign and parts.sign != self.sign)
+            or (self.sign == "%" and not parts.sign and parts.body.strip("0.,"))
+            or not parts.styles & _bit(self.decimal, self.group)
+        ):
+            return np.nan
+        return parts.value(self.decimal, self.group)
 
     def _date(self, word):
         date = _Date.of(word)
@@ -211,6 +212,11 @@ def _parts(word) -> _Parts | None:
 def truth(text: str) -> str | None:
     """`True` or `False` for a boolean in any case, else None."""
     return _TRUTHS.get(text.lower()) if 4 <= len(text) <= 5 else None
+
+
+def truth_text(word: str) -> str:
+    """`True` or `False` for a boolean, or for 0 or 1."""
+    return truth(word) or str(float(word) == 1)
 
 
 def amount(text: str) -> tuple[str, float] | None:
@@ -266,6 +272,22 @@ def same(text: str):
 
 
 # ---------------------------------------------------------------------- columns
+
+
+def read(words: Iterable[str], form: Form | None, decimal: str | None = None) -> np.ndarray:
+    """The numbers (n,) of the texts of a column, nan for a text in another form.
+
+    form: None for plain numbers, which may have the file's decimal mark `decimal`.
+    """
+    if form is not None:
+        return form.read(words)
+    comma = Form("numbers", ",")
+
+    def number(word):
+        return float(word) if is_number(word) else comma.read([word])[0] if decimal else np.nan
+
+    decimal = decimal if decimal == "," else None
+    return np.array([number(word) for word in words], np.float64)
 
 
 def numbers(words: Iterable[str], decimal: str | None = None) -> Form:

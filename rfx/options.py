@@ -3,6 +3,7 @@ is a frozen dataclass; kernels list theirs.
 """
 
 import contextlib
+import csv
 import dataclasses
 import decimal
 import difflib
@@ -108,16 +109,31 @@ class Widths(Parsed):
         return widths
 
 
+class Names(Parsed):
+    """The kind of an option that lists columns, separated by commas; a name with a comma is
+    enclosed in double quotes.
+    """
+
+    EXPECTS = "columns, separated by commas"
+
+    @staticmethod
+    def values(text: str) -> tuple[str, ...]:
+        """The names, without spaces around them."""
+        rows = list(csv.reader([text], skipinitialspace=True))
+        return tuple(word.strip() for word in (rows[0] if rows else ()) if word.strip())
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option of a method, a map or a kernel.
+    """One option of a method, a map, a kernel, a run or a command.
 
-    name, kind: of a field, its name and type; kind is int, float, bool, str, Path, LabelWeights or
-    Widths. choices: the values of a str, or the
+    name, kind: of a field, its name and type; kind is int, float, bool, str, Path, LabelWeights,
+    Widths or Names. choices: the values of a str, or the
     alternatives to a number: names, or a dict from each to its meaning ('' if the name is clear),
     or a function that returns either when needed. default: None if there is none, or if it depends
     on other options. fixed: the default when the bandwidth is a number, if it differs. before: for
-    an option newer than the keys of runs, the behaviour without it, which no key contains.
+    an option newer than the keys of runs, the behaviour without it, which no key contains. metavar:
+    what stands for the value in help.
     """
 
     name: str
@@ -130,6 +146,7 @@ class Option:
     default: object = None
     fixed: object = None
     before: object = None
+    metavar: str = "VALUE"
 
     @property
     def flag(self) -> str:
@@ -191,9 +208,11 @@ class Option:
                 return str(value).lower() == "true"
         elif issubclass(self.kind, Parsed):
             with contextlib.suppress(ValueError):
-                self.kind.values(value)
-                return value
-        elif isinstance(value, str) and value in self.meanings():
+                values = self.kind.values(value)
+                return values if self.kind is Names else value
+        elif isinstance(value, str) and (
+            value in self.meanings() or (self.kind is str and not self.choices)
+        ):
             return value
         elif self.kind is str:
             near = difflib.get_close_matches(str(value)[:100], self.meanings(), n=1)
@@ -223,6 +242,7 @@ def option(
     most: float = math.inf,
     kind: type | None = None,
     before: object = None,
+    metavar: str = "VALUE",
 ) -> Any:
     """A field that is an option: ``rounds: int = option(10, "Rounds of the algorithm.", least=1)``.
 
@@ -238,15 +258,31 @@ def option(
         The range of a number; `above` excludes the limit.
     kind : type, optional
         By default the first name of the annotation.
-    before : object
+    before, metavar
         See `Option`.
     """
     low = least if above is None else above
     declared = Option("", kind or object, help, of, low, most, above is not None, default)
-    return declared(before=before)
+    return declared(before=before, metavar=metavar)
 
 
-_KINDS = {kind.__name__: kind for kind in (int, float, bool, str)}
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (int, float, bool, str)}
+_KINDS["tuple"] = Names
+
+
+def _named(option: Option, name: str, annotation: Any) -> Option:
+    """The option of a field, with its name and the kind of its annotation."""
+    kind = option.kind
+    if kind is object:
+        text = getattr(annotation, "__name__", None) or str(annotation)
+        kind = _KINDS[re.split(r"\W", text)[0]]
+    return option.but(name=name, kind=kind)
+
+
+def options_of(kind: Any) -> dict[str, Option]:
+    """The options among the fields of a dataclass, by name."""
+    fields = [one for one in dataclasses.fields(kind) if "option" in one.metadata]
+    return {one.name: _named(one.metadata["option"], one.name, one.type) for one in fields}
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -272,15 +308,12 @@ class Declared:
                     f"{cls.__name__}.{name} has an annotation but is no option; write {name}:"
                     f" {kind} = option(default, help), or ClassVar"
                 )
-            if declared.kind is object:
-                declared = declared.but(kind=_KINDS[re.split(r"\W", kind)[0]])
-            setattr(cls, name, declared(name=name))
+            setattr(cls, name, _named(declared, name, annotation)())
         for name in without:
             cls.__annotations__ = cls.__dict__.get("__annotations__", {}) | {name: ClassVar[None]}
             setattr(cls, name, None)
         dataclass(frozen=True, kw_only=True)(cls)
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-        cls.options = {f.name: f.metadata["option"] for f in fields if "option" in f.metadata}
+        cls.options = options_of(cls)
 
     @property
     def values(self) -> dict[str, Any]:

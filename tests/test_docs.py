@@ -69,7 +69,7 @@ def test_rfx_line_parses(line):
     context = command.make_context(arguments[0], arguments[1:])
     if arguments[0] == "train":
         from rfx import methods
-        from rfx.cli.common import given_options
+        from rfx.cli.flags import given_options
 
         methods.create(
             context.params["method"], **given_options(context.params["method"], context.params)

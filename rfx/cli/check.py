@@ -6,19 +6,18 @@ from pathlib import Path
 import click
 
 from rfx import lazy
-from rfx.cli.common import text_options
+from rfx.cli.flags import flags, reading_of
 from rfx.data import archives, encodings
-from rfx.data.reading import Reading
 from rfx.errors import DataError
 
 _MOST_LABELS = 20
 _HEAD = 1 << 16  # bytes that identify the kind of a file
 
 
-@click.command()
+@click.command("check")
 @click.argument("file")
-@text_options
-def command(file, zero_based, header, encoding):
+@flags("header", "encoding", "zero_based")
+def command(file, zero_based, **values):
     """Print every problem of FILE (LIBSVM text, plain or compressed; - is standard input) as
     FILE:LINE:COLUMN: problem.
 
@@ -29,7 +28,7 @@ def command(file, zero_based, header, encoding):
     from rfx.data import tables
     from rfx.data.libsvm import scan, sequences
 
-    reading = Reading(header=header, encoding=encoding)
+    reading, encoding = reading_of(values), values["encoding"]
     if Path(file).is_file() and (table := tables.File(file, encoding=encoding)).kind != "libsvm":
         _check_table(table, reading)
         return

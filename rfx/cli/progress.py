@@ -118,31 +118,34 @@ def _draw(text: str) -> None:
 
 def words(entry: dict) -> str:
     """A step in words."""
-    parts = [f"part {entry['part'][0]} of {entry['part'][1]}"] if "part" in entry else []
-    if "doing" in entry:
-        parts.append(entry["doing"])
-    if "choosing" in entry:
-        parts.append(
-            f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried"
-            + (f", lowest error {entry['least']:.4g}" if "least" in entry else "")
-        )
-    if entry.get("outputs", 1) > 1 and "output" in entry:
-        parts.append(f"class {entry['output'] + 1} of {entry['outputs']}")
-    if "samples" in entry:
-        parts.append(f"{entry['samples']:,} rows")
-    elif "iteration" in entry:
-        parts.append(f"step {entry['iteration']}")
-    if entry.get("loss") is not None:
-        parts.append(f"loss {entry['loss']:.4g}")
-    elif entry.get("gap") is not None and entry.get("objective"):
-        parts.append(f"relative gap {entry['gap'] / abs(entry['objective']):.1e}")
-    elif entry.get("objective") is not None:
-        parts.append(f"objective {entry['objective']:.5g}")
-    if entry.get("error") is not None:
-        parts.append(f"error {entry['error']:.4g}")
-    if "samples" in entry and entry.get("seconds"):
-        parts.append(f"{entry['samples'] / entry['seconds']:,.0f} rows a second")
-    return ", ".join(parts)
+    several = entry.get("outputs", 1) > 1 and "output" in entry
+    samples, seconds = entry.get("samples"), entry.get("seconds")
+    parts = [
+        f"part {entry['part'][0]} of {entry['part'][1]}" if "part" in entry else "",
+        entry.get("doing", ""),
+        _choice(entry) if "choosing" in entry else "",
+        f"class {entry['output'] + 1} of {entry['outputs']}" if several else "",
+        f"{samples:,} rows" if samples is not None else "",
+        f"step {entry['iteration']}" if samples is None and "iteration" in entry else "",
+        _quality(entry.get("loss"), entry.get("gap"), entry.get("objective")),
+        f"error {entry['error']:.4g}" if entry.get("error") is not None else "",
+        f"{samples / seconds:,.0f} rows a second" if samples is not None and seconds else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _choice(entry: dict) -> str:
+    least = f", lowest error {entry['least']:.4g}" if "least" in entry else ""
+    names = ", ".join(entry["choosing"])
+    return f"choosing {names}: {entry['tried']} of {entry['of']} tried{least}"
+
+
+def _quality(loss: float | None, gap: float | None, objective: float | None) -> str:
+    if loss is not None:
+        return f"loss {loss:.4g}"
+    if gap is not None and objective:
+        return f"relative gap {gap / abs(objective):.1e}"
+    return "" if objective is None else f"objective {objective:.5g}"
 
 
 def share(entry: dict) -> float | None:
@@ -154,7 +157,3 @@ def share(entry: dict) -> float | None:
     if entry.get("outputs", 1) > 1 and "output" in entry:
         return entry["output"] / entry["outputs"]
     return entry.get("share")
-
-
-def quiet_option(command):
-    return click.option("--quiet", is_flag=True, help="Hide progress.")(command)

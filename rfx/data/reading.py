@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 from rfx import numerals
 from rfx.errors import UsageError
+from rfx.options import option
 
 # Treatments of missing cells, named as in scikit-learn's SimpleImputer.
 MISSING = ("refuse", "mean", "median", "most_frequent")
@@ -16,37 +17,39 @@ MISSING = ("refuse", "mean", "median", "most_frequent")
 
 @dataclass(frozen=True)
 class Reading:
-    """The user's options for reading a file.
+    """The user's options for reading a file; None means that it is inferred."""
 
-    Attributes
-    ----------
-    target : str, optional
-        The target column of a table, by name or by number from 1; by default the last.
-    header : bool, optional
-        Whether the first row of a CSV file has the column names; None: inferred from the cells.
-    missing : str
-        The replacement of missing cells, one of MISSING.
-    ignore : tuple of str
-        The columns of a table to ignore, by name or by number from 1.
-    categorical : tuple of str
-        Numeric columns to read as categories.
-    dates : tuple of str
-        The date columns, which become numbers.
-    encoding : str, optional
-        The encoding of a text; None: UTF-8, or that of a byte order mark.
-    zero_based : bool, optional
-        Whether the indices of LIBSVM text start at 0; None: as in the model, else at 1.
-    groups, time : str, optional
-        The column of a table with groups or times for held-out splits; it is not an input.
-    """
-
-    target: str | None = None
-    header: bool | None = None
-    missing: str = "refuse"
-    ignore: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    encoding: str | None = None
+    target: str | None = option(
+        None,
+        "Target column, by name or number. By default the last.",
+        metavar="COLUMN",
+    )
+    header: bool | None = option(
+        None, "Whether the first row of a CSV file has column names; inferred by default."
+    )
+    missing: str = option(
+        "refuse",
+        "Missing cells: mean, median or most_frequent. Numbers are filled with that of the training"
+        " rows, words with the most frequent word. By default they are refused.",
+        of=MISSING,
+    )
+    ignore: tuple[str, ...] = option(
+        (), "Columns to ignore, such as names or row numbers.", metavar="COLUMN,…"
+    )
+    categorical: tuple[str, ...] = option(
+        (), "Numeric columns with codes, read as categories.", metavar="COLUMN,…"
+    )
+    dates: tuple[str, ...] = option(
+        (),
+        "Date columns. Each becomes four numbers: year, month, weekday and days since 1970.",
+        metavar="COLUMN,…",
+    )
+    encoding: str | None = option(
+        None,
+        "Text encoding, such as cp1252. By default UTF-8, or that of the byte order mark.",
+        metavar="NAME",
+    )
+    # of a run
     zero_based: bool | None = None
     groups: str | None = None
     time: str | None = None
@@ -134,24 +137,16 @@ def check_header(asked: Reading, known: FileFormat | None, name: str) -> None:
     )
 
 
-def listed(text: str | None) -> list[str]:
-    """The columns in an option's value, separated by commas; a name with a comma is enclosed in
-    double quotes.
-    """
-    rows = list(csv.reader([text or ""], skipinitialspace=True))
-    return [word.strip() for word in (rows[0] if rows else ()) if word.strip()]
-
-
 def written(names) -> str:
-    """The option value that lists these columns; `listed` is the inverse."""
+    """The option value that lists these columns; `rfx.options.Names` is the inverse."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
     return text.getvalue()
 
 
-def typed(option: str, names) -> str:
-    """An option that lists these columns, in shell syntax."""
-    return f"--{option} {shlex.quote(written(names))}"
+def typed(flag: str, names) -> str:
+    """A flag that lists these columns, in shell syntax."""
+    return f"--{flag} {shlex.quote(written(names))}"
 
 
 def training_share(split: str | None) -> float | None:

@@ -45,9 +45,10 @@ from typing import NoReturn
 from rfx import env, methods, numerals
 from rfx.data import encodings
 from rfx.data.loading import check_split
-from rfx.data.reading import MISSING, Reading, listed
+from rfx.data.reading import MISSING, Reading
 from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
+from rfx.options import Names
 from rfx.plans import catalogue
 from rfx.records import chance, keys
 from rfx.records.run import Run
@@ -312,7 +313,7 @@ def _with(run: Run | None, fields: dict, options: dict) -> Run:
 
 def _columns(value: str | list[str]) -> list[str]:
     """Columns given by a list, or by comma-separated text."""
-    return list(value) if isinstance(value, list) else listed(value)
+    return list(value) if isinstance(value, list) else list(Names.values(value))
 
 
 def _same(value, wanted) -> bool:

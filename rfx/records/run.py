@@ -9,6 +9,7 @@ from typing import Any
 from rfx import methods
 from rfx.data.reading import Reading, training_share, written
 from rfx.errors import UsageError, or_near
+from rfx.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,84 +24,133 @@ class Run:
         Its short name; a long name is converted.
     options : dict
         The method's options; words such as ``validation`` are still words.
-    seed : int
-    split : str, optional
-        One of the data set's splits, or a fraction of its rows to train on.
-    test : str, optional
-        A file or data set with test rows.
     label : str, optional
         Distinguishes runs of a plan.
-    threads : int, optional
     fixed_threads : bool
         The plan compares threads: they are part of the key.
     timeout : float, optional
         Seconds after which it is aborted.
-    zero_based : bool
-        Indices of LIBSVM text start at 0.
     reading : Reading, optional
         How a table is read.
-    strict : bool
-        Raise an error for unknown categories.
-    sample_weight : str, optional
-        A file with a weight for each training row.
-    cv, holdout : int, float, optional
-        Evaluate on held-out training rows: folds of a cross-validation, or a fraction.
-    groups, time : str, optional
-        The column of a table for held-out splits: the rows of a group are held out together, or
-        held-out rows are later than the others.
-    calibrate : str, optional
-        How probabilities are computed from decision values.
     train_score : bool
         Also evaluate on the training rows.
     curve : str, optional
         Error on the test rows during training: ``test``, or ``exact`` against the exact solution.
     trace : bool
         Store the solver's reports step by step.
-    stream : bool
-        Read the rows in batches.
-    n_inputs : int, optional
-        Columns of a stream of LIBSVM text.
-    checkpoint : str, optional
-        A file from which an interrupted training resumes.
-    every : int, optional
-        Steps between two checkpoints.
-    resume : bool
-        Resume from the checkpoint.
-    scheduler : str, optional
-        The Dask scheduler whose workers have the rows.
-    parts : int, optional
-        Number of parts of the rows.
     """
 
     dataset: str
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    split: str | None = None
-    test: str | None = None
+    split: str | None = option(
+        None,
+        "A paper's split, or the fraction to train on: 0.8. The seed selects these rows; the rest"
+        " are test rows.",
+        metavar="NAME|SHARE",
+    )
+    test: str | None = option(
+        None,
+        "Rows to evaluate on, which no choice sees. By default the data set's test rows.",
+        metavar="NAME|FILE",
+    )
     label: str | None = None
-    threads: int | None = None
+    threads: int | None = option(
+        None,
+        "Number of threads. By default one per available core, which is also the maximum.",
+        least=1,
+        metavar="COUNT",
+    )
     fixed_threads: bool = False
     timeout: float | None = None
-    zero_based: bool = False
+    zero_based: bool = option(
+        False, "Indices of LIBSVM text start at 0. By default at 1, or as in the model."
+    )
     reading: Reading | None = None
-    strict: bool = False
-    sample_weight: str | None = None
-    cv: int | None = None
-    holdout: float | None = None
-    groups: str | None = None
-    time: str | None = None
-    calibrate: str | None = None
+    strict: bool = option(
+        False,
+        "Reject columns and categories that were absent from the training rows. By default they are"
+        " ignored.",
+    )
+    sample_weight: str | None = option(
+        None,
+        "File with sample weights of the training rows, one per line. A row of weight 2 counts as"
+        " two (rf, kernel and others).",
+        metavar="FILE",
+    )
+    cv: int | None = option(
+        None,
+        "Evaluate by cross-validation with this many folds.",
+        least=2,
+        most=1000,
+        metavar="PARTS",
+    )
+    holdout: float | None = option(
+        None,
+        "Evaluate on this fraction of the training rows. The model of the score is trained on the"
+        " rest.",
+        above=0,
+        most=0.5,
+        metavar="SHARE",
+    )
+    groups: str | None = option(
+        None,
+        "Column of group labels, such as patients. Rows of a group are held out together; the"
+        " column is not an input.",
+        metavar="COLUMN",
+    )
+    time: str | None = option(
+        None,
+        "Column of times: only later rows are held out. It has numbers or dates, sets the order and"
+        " is not an input; --cv uses growing windows, --holdout the last part.",
+        metavar="COLUMN",
+    )
+    calibrate: str | None = option(
+        None,
+        "Calibrate probabilities: platt or isotonic. They are computed on the rows of --cv or"
+        " --holdout, by default on a fifth of the training rows, for `rfx predict --proba`.",
+        of=("platt", "isotonic"),
+    )
     train_score: bool = False
     curve: str | None = None
     trace: bool = False
-    stream: bool = False
-    n_inputs: int | None = None
-    checkpoint: str | None = None
-    every: int | None = None
-    resume: bool = False
-    scheduler: str | None = None
-    parts: int | None = None
+    stream: bool = option(
+        False,
+        "Read --data (a LIBSVM or .csv file, or -) in batches, so that it need not fit in memory"
+        " (doubly-sgd and other stochastic methods).",
+    )
+    n_inputs: int | None = option(
+        None,
+        "Number of columns of a stream. By default the largest index of the file, or of the first"
+        " rows of standard input.",
+        least=1,
+    )
+    checkpoint: str | None = option(
+        None, "Write a resumable checkpoint to this file (streaming methods).", metavar="FILE"
+    )
+    every: int | None = option(
+        None, "Steps between checkpoints. By default one checkpoint at the end.", least=1
+    )
+    resume: bool = option(
+        False,
+        "Resume from --checkpoint if it exists. The same input and options give the same model.",
+    )
+    scheduler: str | None = option(
+        None,
+        "Dask workers, or N local processes. Each reads its own part of --data: a file,"
+        " a pattern or folder of files, an address that fsspec opens, or a data set with test rows"
+        " (rf, sparse-rf, rb, lkrf).",
+        metavar="ADDRESS|local[:N]",
+    )
+    parts: int | None = option(
+        None,
+        "Parts of the rows, with --scheduler. The same number gives bitwise the same"
+        " result. By default one per worker thread, more if a part would exceed 64 MiB of the"
+        " files.",
+        least=1,
+        metavar="COUNT",
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", methods.short(self.method))

@@ -23,11 +23,9 @@ from rfx.fitting.calibration import Calibration
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
-from rfx.options import Option
+from rfx.options import options_of
 from rfx.records.run import Run
 
-CV = Option("cv", int, "Folds of the training rows.", low=2, high=1000)
-HOLDOUT = Option("holdout", float, "Fraction of the training rows.", low=0, high=0.5, open_low=True)
 # Fraction held out by default.
 SHARE = 0.2
 # By default, a score is that of at least FEWEST held-out rows, in up to 1 / SHARE folds, and at
@@ -61,9 +59,9 @@ def check(run: Run) -> None:
     """Raise UsageError for cv, holdout and calibrate that are out of range or unsupported, and for
     groups and time if rows are not in memory.
     """
-    for option in (CV, HOLDOUT):
-        if getattr(run, option.name) is not None:
-            option.convert(getattr(run, option.name))
+    for name, option in options_of(Run).items():
+        if name in ("cv", "holdout") and getattr(run, name) is not None:
+            option.convert(getattr(run, name))
     for one, other in (("cv", "holdout"), ("groups", "time")):
         values = getattr(run, one), getattr(run, other)
         if None not in values:

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from shell import refused, run
 
 from rfx.cli import main
 from rfx.data.libsvm import svmlight
@@ -175,7 +176,7 @@ def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
     (folder / "sub").mkdir()
     code, out, err = rfx(capfd, f"{TRAIN} --data data.txt {option} {place}")
     assert code == 2 and out == "" and len(err.splitlines()) == 1
-    assert f"{option} is {place}, which is a folder; use a file name such as {place[:3]}/" in err
+    assert f"{option} is {place}, which is a folder" in err
 
 
 @pytest.mark.parametrize(
@@ -203,14 +204,6 @@ def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
         == "trained in Python: 60 rows x 2 inputs, binary"
     )
     assert "on 7 rows" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]
-
-
-def run(capfd, *args):
-    """(exit code, standard output, standard error) of `rfx args`."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
 
 
 TABLE = "patient,age,town,grade\n" + "".join(
@@ -275,8 +268,11 @@ def test_only_a_table_of_predictions_is_replaced(graded, tmp_path, capfd):
         assert run(capfd, "predict", model, data, "--format", form, "-o", out)[0] == code, form
     other = tmp_path / "other.csv"
     other.write_text(TABLE)
-    code, _, err = run(capfd, "predict", model, data, "--format", "csv", "-o", other)
-    assert code == 2 and "is not a CSV file of predictions" in err and other.read_text() == TABLE
+    assert (
+        "is not a CSV file of predictions"
+        in refused(capfd, "predict", model, data, "--format", "csv", "-o", other, code=2)
+        and other.read_text() == TABLE
+    )
 
 
 @pytest.mark.parametrize(

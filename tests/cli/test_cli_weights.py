@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from shell import run
 
 from rfx import methods
-from rfx.cli import main
 from rfx.data.libsvm import svmlight
 from rfx.records import keys, results
 from rfx.records.run import Run
@@ -17,14 +17,6 @@ RNG = np.random.default_rng(1)
 X = RNG.uniform(-1, 1, (90, 3))
 LABELS = np.where(np.linalg.norm(X, axis=1) > 1, 1.0, -1.0)
 WEIGHTS = RNG.integers(0, 3, 90)
-
-
-def run(capfd, *args):
-    """(exit code, standard output, standard error) of `rfx args`."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
 
 
 @pytest.fixture

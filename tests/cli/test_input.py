@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
+from shell import printed, refused, run
 
 from rfx import methods
-from rfx.cli import main
 from rfx.data import load, tables
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import FileFormat, Reading
@@ -38,16 +38,6 @@ def small(own_folders):
     pass
 
 
-def run(capfd, *args, stdin=None, monkeypatch=None):
-    """(exit code, standard output, standard error) of `rfx args`."""
-    if stdin is not None:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
-
-
 def csv(rows=slice(None), separator=",", columns=("id", "age", "job", "height", "buys")):
     known = {
         "id": np.arange(N),
@@ -67,7 +57,7 @@ def csv(rows=slice(None), separator=",", columns=("id", "age", "job", "height", 
 def files(tmp_path, capfd):
     (tmp_path / "train.csv").write_text(csv(slice(180)))
     (tmp_path / "test.csv").write_text(csv(slice(180, None)))
-    code, _, _ = run(
+    printed(
         capfd,
         "train",
         *FAST,
@@ -78,7 +68,6 @@ def files(tmp_path, capfd):
         "--model",
         tmp_path / "m.npz",
     )
-    assert code == 0
     return tmp_path
 
 
@@ -117,13 +106,16 @@ def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files,
         "column 'job' has categories that were absent in training, which are ignored: 'spy'"
         in lines[1]
     )
-    code, _, err = run(capfd, "predict", "--strict", files / "m.npz", files / "more.csv")
-    assert code == 1 and "absent in training: 'extra'; without --strict" in err
+    assert "absent in training: 'extra'; without --strict" in refused(
+        capfd, "predict", "--strict", files / "m.npz", files / "more.csv"
+    )
     (files / "less.csv").write_text(csv(slice(180, None), columns=("buys", "height", "job")))
-    code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "less.csv")
-    assert code == 1 and "less.csv has no column 'age', which the model needs" in err
-    code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "m.npz")
-    assert code == 1 and "needs an array X with the rows" in err
+    assert "less.csv has no column 'age', which the model needs" in refused(
+        capfd, "eval", files / "m.npz", "--data", files / "less.csv"
+    )
+    assert "needs an array X with the rows" in refused(
+        capfd, "eval", files / "m.npz", "--data", files / "m.npz"
+    )
 
 
 def test_the_schema_is_learnt_on_the_training_rows_alone(tmp_path):
@@ -158,17 +150,14 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
         ("null", "b", -1),
     ]
     (tmp_path / "t.csv").write_text("x,w,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
-    code, _, err = run(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
     assert (
-        code == 1
-        and "t.csv, line 4: column 'x' has no value; fill it in, or use --missing mean, median or"
-        " most_frequent"
-        in err
+        "t.csv, line 4: column 'x' has no value; fill it in, or use --missing mean, median or"
+        " most_frequent" in refused(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
     )
     split = load(tmp_path / "t.csv", reading=Reading(missing=how))
     np.testing.assert_array_equal(split.X_train[:, 0], [5, 5, number, 9, 57, number])
     np.testing.assert_array_equal(split.X_train[4], [57, 0, 1])
-    code, _, err = run(
+    printed(
         capfd,
         "train",
         *FAST,
@@ -179,7 +168,6 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
         "--model",
         tmp_path / "m.npz",
     )
-    assert code == 0, err
     method = methods.load(tmp_path / "m.npz")
     assert (
         method.schema == split.schema
@@ -190,8 +178,9 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
     X, _ = tables.other_rows(tmp_path / "one.csv", method.schema, 3, targets="ignored")
     np.testing.assert_array_equal(X, [[number, 0, 1]])
     (tmp_path / "y.csv").write_text("x,w,y\n1,a,\n")
-    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "y.csv")
-    assert code == 1 and "y.csv, line 2: column 'y' has no value" in err
+    assert "y.csv, line 2: column 'y' has no value" in refused(
+        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "y.csv"
+    )
 
 
 def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypatch):
@@ -305,8 +294,9 @@ def test_files_without_a_header_go_by_position(tmp_path, capfd):
     )
     assert labelled == unlabelled and labelled[0] == 0
     (tmp_path / "w.csv").write_text("1,2,3,4\n")
-    code, _, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.csv")
-    assert code == 1 and "w.csv has 4 unnamed columns, but the model was trained on 3" in err
+    assert "w.csv has 4 unnamed columns, but the model was trained on 3" in refused(
+        capfd, "predict", tmp_path / "m.npz", tmp_path / "w.csv"
+    )
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -353,8 +343,10 @@ def test_sparse_arrays_stay_sparse(tmp_path, capfd):
         run(capfd, "train", *FAST, "--data", tmp_path / "t.npz", "--model", tmp_path / "m.npz")[0]
         == 0
     )
-    code, out, _ = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "x.npz")
-    assert code == 0 and set(out.split()) <= {"even", "odd"}
+    assert set(printed(capfd, "predict", tmp_path / "m.npz", tmp_path / "x.npz").split()) <= {
+        "even",
+        "odd",
+    }
 
 
 def test_parquet_is_what_csv_is(files, capfd, monkeypatch):
@@ -386,8 +378,9 @@ def test_parquet_is_what_csv_is(files, capfd, monkeypatch):
         == want
     )
     (files / "bad.parquet").write_bytes((files / "u.parquet").read_bytes()[:-100])
-    code, _, err = run(capfd, "predict", files / "m.npz", files / "bad.parquet")
-    assert code == 1 and "is not a readable Parquet file" in err
+    assert "is not a readable Parquet file" in refused(
+        capfd, "predict", files / "m.npz", files / "bad.parquet"
+    )
 
 
 def test_a_parquet_column_of_bytes_that_are_no_words_is_named(files, capfd):
@@ -399,10 +392,9 @@ def test_a_parquet_column_of_bytes_that_are_no_words_is_named(files, capfd):
         pyarrow.string(), 2, [None, offsets, pyarrow.py_buffer(b"a\xfa")]
     )
     parquet.write_table(pyarrow.table({"odd": words, "y": [0.0, 1.0]}), files / "bytes.parquet")
-    code, _, err = run(
+    assert "bytes.parquet: column 'odd' has words that are not UTF-8" in refused(
         capfd, "train", "--method", "rf", "--data", files / "bytes.parquet", "--target", "y"
     )
-    assert code == 1 and "bytes.parquet: column 'odd' has words that are not UTF-8" in err
 
 
 def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
@@ -416,7 +408,7 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
     (tmp_path / "part.txt").write_text(
         "".join(f"{name} {row}\n" for name, row in zip(names, rows) if name != "ham")
     )
-    code, out, err = run(
+    assert "multiclass" in printed(
         capfd,
         "train",
         *FAST,
@@ -427,15 +419,17 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
         "--model",
         tmp_path / "m.npz",
     )
-    assert code == 0 and "multiclass" in out
     score, _ = scored(capfd, tmp_path / "m.npz", tmp_path / "t.txt")
     assert score > 0.8
     for name in ("u.txt", "t.txt"):
-        code, out, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / name)
-        assert code == 0 and np.mean(np.array(out.split()) == names) == pytest.approx(score)
+        assert np.mean(
+            np.array(printed(capfd, "predict", tmp_path / "m.npz", tmp_path / name).split())
+            == names
+        ) == pytest.approx(score)
     (tmp_path / "bad.txt").write_text("ham 1:1\nspam 1:x\n")
-    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "bad.txt")
-    assert code == 1 and "bad.txt, line 2, column 8: the value 'x' is not a number" in err
+    assert "bad.txt, line 2, column 8: the value 'x' is not a number" in refused(
+        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "bad.txt"
+    )
     (tmp_path / "none.txt").write_text("eggs 1:1\n")
     code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "none.txt")
     assert (
@@ -443,8 +437,9 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
         and "none of the labels of" in err
         and "(eggs) is among the model's (ham, spam, straße)" in err
     )
-    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "u.txt")
-    assert code == 1 and "the label is missing" in err
+    assert "the label is missing" in refused(
+        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "u.txt"
+    )
 
 
 def test_word_labels_need_a_model_of_words(tmp_path, capfd):
@@ -453,8 +448,9 @@ def test_word_labels_need_a_model_of_words(tmp_path, capfd):
     )
     run(capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--model", tmp_path / "m.npz")
     (tmp_path / "w.txt").write_text("old 1:60 2:170\nyoung 1:20 2:180 9:1\n")
-    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "w.txt")
-    assert code == 1 and "has word labels (old, young), but the model's labels are numbers" in err
+    assert "has word labels (old, young), but the model's labels are numbers" in refused(
+        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "w.txt"
+    )
     code, out, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.txt")
     assert (
         (code, len(out.split())) == (0, 2)
@@ -541,29 +537,26 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     (files / "part.csv").write_text(
         csv(slice(180, None), ";", ("buys", "height", "age", "job")).replace("smith", "clerk")
     )
-    code, out, _ = run(
-        capfd,
-        "convert",
-        files / "part.csv",
-        files / "part.libsvm",
-        *args,
-        "--train",
-        files / "train.csv",
-        "--json",
-    )
-    assert code == 0 and json.loads(out) == {
+    assert json.loads(
+        printed(
+            capfd,
+            "convert",
+            files / "part.csv",
+            files / "part.libsvm",
+            *args,
+            "--train",
+            files / "train.csv",
+            "--json",
+        )
+    ) == {
         "rows": 60,
         "columns": columns,
         "labels": ["no", "yes"],
     }
-    code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "part.libsvm")
-    assert code == 1 and "(0, 1) is among the model's (no, yes)" in err, (
-        "numbers are not taken for the places of words"
+    assert "(0, 1) is among the model's (no, yes)" in refused(
+        capfd, "eval", files / "m.npz", "--data", files / "part.libsvm"
     )
-    code, _, err = run(
-        capfd, "train", *FAST, "--data", files / "train.libsvm", "--model", files / "own.npz"
-    )
-    assert code == 0, err
+    printed(capfd, "train", *FAST, "--data", files / "train.libsvm", "--model", files / "own.npz")
     both = [
         scored(capfd, files / f"{model}.npz", files / f"part.{kind}")[0]
         for model, kind in (("m", "csv"), ("own", "libsvm"))
@@ -573,10 +566,12 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     text = csv(slice(180)).encode()
     code, out, err = run(capfd, "convert", "-", "-", *args, stdin=text, monkeypatch=monkeypatch)
     assert code == 0 and out == (files / "train.libsvm").read_text() and "label 1\tyes" in err
-    code, _, err = run(capfd, "convert", "train.csv", "train.csv", *args)
-    assert code == 2 and "OUT train.csv is the same file as IN train.csv" in err
-    code, _, err = run(capfd, "convert", "train.csv", "test.csv", *args)
-    assert code == 2 and "exists and is not LIBSVM text" in err
+    assert "OUT train.csv is the same file as IN train.csv" in refused(
+        capfd, "convert", "train.csv", "train.csv", *args, code=2
+    )
+    assert "exists and is not LIBSVM text" in refused(
+        capfd, "convert", "train.csv", "test.csv", *args, code=2
+    )
 
 
 def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
@@ -617,8 +612,9 @@ def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
             == json.loads(out)["score"]
             > 0.5
         )
-    code, _, err = run(capfd, *words, "--data", files / "train.csv", "--n-inputs", 3)
-    assert code == 2 and "--n-inputs is 3, which is for LIBSVM text" in err
+    assert "--n-inputs is 3, which is for LIBSVM text" in refused(
+        capfd, *words, "--data", files / "train.csv", "--n-inputs", 3, code=2
+    )
 
 
 OWN = """# mine
@@ -657,14 +653,13 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
         "own file"
     ] * 2
     assert "who buys" in str(listed) and run(capfd, "datasets")[0] == 0
-    code, _, err = run(capfd, "train", *FAST, "--data", "peple")
-    assert code == 2 and "did you mean people" in err
-    code, _, err = run(capfd, "train", *FAST, "--data", "people", "--missing", "mean")
-    assert code == 2 and "own.toml, which defines how to read it; set this option there" in err
-    code, _, err = run(
-        capfd, "train", *FAST, "--data", "people", "--model", files / "train.csv", "--force"
+    assert "did you mean people" in refused(capfd, "train", *FAST, "--data", "peple", code=2)
+    assert "own.toml, which defines how to read it; set this option there" in refused(
+        capfd, "train", *FAST, "--data", "people", "--missing", "mean", code=2
     )
-    assert code == 2 and "is the same file as --data" in err
+    assert "is the same file as --data" in refused(
+        capfd, "train", *FAST, "--data", "people", "--model", files / "train.csv", "--force", code=2
+    )
     folder = files / "config" / "rfx"
     folder.mkdir(parents=True)
     (folder / "datasets.toml").write_text(OWN.replace('"t', '"../../t'))
@@ -712,10 +707,9 @@ def test_what_is_wrong_in_a_registry_is_named(change, message, files, capfd, mon
 
 def test_a_registry_that_is_not_there(capfd, monkeypatch, tmp_path):
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "none"))
-    code, _, err = run(capfd, "train", *FAST, "--data", "people")
     assert (
-        code == 2
-        and "which does not exist; it must be a registry file or a folder that contains one" in err
+        "which does not exist; it must be a registry file or a folder that contains one"
+        in refused(capfd, "train", *FAST, "--data", "people", code=2)
     )
 
 
@@ -726,8 +720,9 @@ def test_check_says_what_is_in_a_table(files, capfd):
     assert code == 0 and head.endswith("t.csv: 3 rows, 2 columns")
     assert columns == ["  a: numbers from 1 to 3; 1 cell missing", "  b: 2 words: x, y"]
     (files / "t.csv").write_text("a,b\n1,2\n1,2,3\n")
-    code, out, _ = run(capfd, "check", files / "t.csv")
-    assert code == 1 and "t.csv, line 3: it has 3 cells, but the previous rows have 2" in out
+    assert "t.csv, line 3: it has 3 cells, but the previous rows have 2" in printed(
+        capfd, "check", files / "t.csv", code=1
+    )
 
 
 def test_tune_reads_tables_and_says_how(files, capfd):

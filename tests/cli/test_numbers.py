@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 import pytest
+from shell import refused, run
 
 from rfx import methods
-from rfx.cli import main
 from rfx.data.stream import ArraySource
 from rfx.errors import DataError, UsageError
 
@@ -34,13 +34,6 @@ def made(name, **options):
     )
 
 
-def run(capfd, *args):
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
-
-
 @pytest.mark.parametrize("size", [1e200, 1e300])
 @pytest.mark.parametrize("name", methods.names())
 def test_targets_whose_squares_are_not_finite_are_a_sentence(name, size):
@@ -62,8 +55,9 @@ def test_targets_of_a_stream_whose_squares_are_not_finite_are_a_sentence():
 def test_rows_without_any_input_are_the_same_sentence_for_every_method(name, tmp_path, capfd):
     data = tmp_path / "t.svm"
     data.write_text("1\n-1\n" * 6)
-    code, _, err = run(capfd, "train", "--method", name, "--data", data)
-    assert code == 1 and "rfx: all inputs of all rows are zero or missing" in err
+    assert "rfx: all inputs of all rows are zero or missing" in refused(
+        capfd, "train", "--method", name, "--data", data
+    )
 
 
 @pytest.mark.parametrize("lam", [5e-324, 1e308])

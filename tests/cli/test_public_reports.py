@@ -59,29 +59,125 @@ def rows(table=PAIRS):
     return "".join(f"{a},{b},{y}\n" for (a, b), y in table)
 
 
-# ---------------------------------------------------------------------- CSV
+# ---------------------------------------------------------------------- tables of situations
+
+LINES = {
+    "hills": "".join(f'US/"{"HILL" if y else "HAVEN"}"\t{b}\t{y}\n' for (_, b), y in PAIRS),
+    "codes": "".join(f"T0037020{a % 3},{y}\n" for (a, _), y in PAIRS),
+    "countries": "".join(f"{'NA' if y else 'DE'},{b},{y}\n" for (_, b), y in PAIRS),
+    "many": "".join(f"{n % 7},{n % 2}\n" for n in range(30000)),
+    "windows": "".join(f" {y}  1:{a}\t2:{b}  \r\n" for (a, b), y in PAIRS),
+    "ends": "".join(f"{a},{b},{y},\n" for (a, b), y in PAIRS),
+    "named": "".join(f"r{n},{a},{b},{y}\n" for n, ((a, b), y) in enumerate(PAIRS)),
+    "spaced": "".join(f"{a} {b} {y} \n" for (a, b), y in PAIRS),
+    "sums": "".join(f"{a},{b},{2.5 * a + 4 * b + 5}\n" for (a, b), _ in PAIRS),
+}
+SHOWN = [
+    # mlpack/mlpack#1754, catboost/catboost#154: quoted cells were split at commas and line ends
+    (
+        "t.csv",
+        'n,t,y\n1,"a, b",0\n2,"c ""d""",1\n3,"e\nf",0\n4,"a, b",1\n',
+        '4 rows, 3 columns|c "d"',
+    ),
+    # catboost/catboost#2315: a quote within a cell of a tab-separated table ended the reading
+    ("t.tsv", "place\tb\ty\n" + LINES["hills"], 'US/"HAVEN"|US/"HILL"|40 rows'),
+    # wireservice/csvkit#231: the reference T00370201 was read as the first of February 2037
+    ("t.csv", "ref,y\n" + LINES["codes"], "3 words: T00370200, T00370201, T00370202"),
+    # dmlc/xgboost#4135: a comment after the values ended the reading
+    ("t.svm", "1 1:5 2:3 # doc 7:1 9:2\n0 1:2#\n", "2 rows, 2 columns"),
+    # jolibrain/deepdetect#361: a line with only a label was not counted as a row
+    ("t.svm", "0 1:1 2:2\n1 \n1\n0 2:3\n", "4 rows, 2 columns, labels 0 (2), 1 (2)"),
+    # apache/spark#2996, microsoft/lightgbm-benchmark#154: repeated spaces and a carriage return
+    # ended the reading
+    ("t.svm", LINES["windows"], "40 rows, 2 columns, labels 0"),
+    # pandas-dev/pandas#21768 and #8984: spaces between cells and after the last one
+    ("t.txt", "a b y \n" + LINES["spaced"], "40 rows, 3 columns"),
+]
 
 
-def test_tabs_in_a_file_called_csv():
-    """mlpack/mlpack#449: a tab-separated table in a .csv file was read as one column."""
-    assert converted(write("t.csv", "a\tb\ty\n7\t3\t1\n2\t5\t0\n")) == ["1 1:7 2:3", "0 1:2 2:5"]
+@pytest.mark.parametrize("name, text, expected", SHOWN)
+def test_check_shows_what_is_there(name, text, expected):
+    shown = rfx("check", write(name, text))
+    assert [one for one in expected.split("|") if one not in shown] == []
 
 
-def test_a_header_is_no_row_of_zeros():
-    """mlpack/mlpack#2889: linear regression used the header as a row of zeros."""
-    lines = "".join(f"{a},{b},{2.5 * a + 4 * b + 5}\n" for (a, b), _ in PAIRS)
-    found = converted(write("t.csv", "a,b,y\n" + lines))
-    assert len(found) == len(PAIRS) and found[1] == "309.5 1:37 2:53"
+# The line, counted from 0, that `rfx convert` writes, and the number of lines.
+WRITTEN = [
+    # mlpack/mlpack#449: a tab-separated table in a .csv file was read as one column
+    ("t.csv", "a\tb\ty\n7\t3\t1\n2\t5\t0\n", 2, 1, "0 1:2 2:5"),
+    # mlpack/mlpack#2889: linear regression used the header as a row of zeros
+    ("t.csv", "a,b,y\n" + LINES["sums"], len(PAIRS), 1, "309.5 1:37 2:53"),
+    # catboost/catboost#170: the last line end added a row of zeros
+    ("t.csv", "a,b,y\n" + rows() + "\n\n", len(PAIRS), 1, "0 1:37 2:53"),
+    # ClickHouse/ClickHouse#120503: values that did not fit the type of the first rows were changed
+    (
+        "t.csv",
+        f"c,y\n{LINES['many']}18446744073709551615,1\n",
+        30001,
+        -1,
+        "1 1:1.8446744073709552e+19",
+    ),
+    # deephaven/deephaven-core#1800: a separator at the end of every row became a column
+    ("t.csv", "a,b,y,\n" + LINES["ends"], len(PAIRS), 1, "0 1:37 2:53"),
+    ("t.psv", ("a,b,y,\n" + LINES["ends"]).replace(",", "|"), len(PAIRS), 1, "0 1:37 2:53"),
+    # h2oai/datatable#771: (200) in accounting tables is -200, and a quoted 3,400 is one number
+    ("t.csv", 'a,b,y\n(200),"3,400",1.5\n100,"12,000",2.5\n', 2, 0, "1.5 1:-200 2:3400"),
+    # pandas-dev/pandas#21768 and #8984
+    ("t.txt", "a b y \n" + LINES["spaced"], len(PAIRS), 1, "0 1:37 2:53"),
+]
 
 
-def test_commas_quotes_and_line_ends_within_cells():
-    """mlpack/mlpack#1754, catboost/catboost#154: quoted cells were split at commas and line
-    ends.
-    """
-    said = rfx(
-        "check", write("t.csv", 'n,t,y\n1,"a, b",0\n2,"c ""d""",1\n3,"e\nf",0\n4,"a, b",1\n')
-    )
-    assert "4 rows, 3 columns" in said and "a, b" in said and 'c "d"' in said
+@pytest.mark.parametrize("name, text, count, place, line", WRITTEN)
+def test_convert_writes_what_is_there(name, text, count, place, line):
+    found = converted(write(name, text))
+    assert (len(found), found[place]) == (count, line)
+
+
+REFUSED = [
+    # vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA of Namibia
+    # was read as a missing value
+    ("t.csv", "country,b,y\n" + LINES["countries"], "column 'country' has no value"),
+    # ClickHouse/ClickHouse#120503
+    ("t.csv", f"c,y\n{LINES['many']}late,0\n", "line 30002: column 'c' has 'late'"),
+    # abtassociates/eva#776: zero-width spaces turned a numeric column into words
+    ("t.csv", "a,b,y\n" + rows().replace("37,", "37\u200b,", 1), "line 3: column 'a' has"),
+    # dmlc/xgboost#4356: labels nan gave results as if the labels were known
+    ("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n", "line 1, column 9"),
+    # dotnet/machinelearning#4689: an entry with an index above 32 bits was dropped
+    ("t.svm", "0 1:1 2147483648:2\n1 1:2\n", "2,147,483,648 columns"),
+    ("t.svm", "0 1:1 99999999999999999999:2\n1 1:2\n", "index '99999999999999999999' is too large"),
+    # scikit-learn/scikit-learn#6350: labels separated by commas and spaces
+    ("t.svm", "324,674 1:7 3:5\n1 1:1\n", "names several classes"),
+    ("t.svm", "324, 674 1:7 3:5\n1 1:1\n", "the label '324,' is not a number"),
+    # lightgbm-org/LightGBM#1576: the second entry of ranking data caused a format error
+    ("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n", "query ids (ranking data) are not supported"),
+    # deephaven/deephaven-core#1800
+    ("t.csv", "a,b,\n" + rows(), "column 3 of t.csv, the last, has no name"),
+    # pandas-dev/pandas#14124: the first column became an index, so each cell moved
+    ("t.csv", "a,b,y\n" + LINES["ends"], "line 1: it has 3 cells, but the rows below have 4"),
+    ("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n", "line 3: it has 4 cells"),
+    # pandas-dev/pandas#38830: the header was one cell shorter, and each column got the name of the
+    # next; R's write.table writes row names this way
+    ("t.csv", "a,b,y\n" + LINES["named"], "name the first column"),
+    ("t.txt", ("a,b,y\n" + LINES["named"]).replace(",", " "), "name the first column"),
+    # pandas-dev/pandas#64655: the cell `1 ,` was read as the number 1
+    (
+        "t.csv",
+        "a;b;y\n" + rows().replace(",", ";").replace("37;", "1 ,;", 1),
+        "line 3: column 'a' has '1 ,', which is not a number",
+    ),
+]
+
+
+@pytest.mark.parametrize("name, text, expected", REFUSED)
+def test_train_refuses_what_is_ambiguous(name, text, expected):
+    assert expected in refused("train", *OPTIONS, "--data", write(name, text))
+
+
+def test_check_lists_every_problem():
+    said = refused("check", write("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n"))
+    assert "t.svm:1:9: the value 'nan'" in said
+    assert "t.svm:3:5: the value 'NaN'" in said
 
 
 def test_an_empty_cell_is_missing_in_whichever_row():
@@ -92,58 +188,6 @@ def test_an_empty_cell_is_missing_in_whichever_row():
         name = write("t.csv", "\n".join(["a,b,y", *lines]) + "\n")
         assert "column 'a' has no value" in refused("convert", name, "x.svm")
         assert converted(name, "--missing", "mean")[place] == "1 1:2 2:4"
-
-
-def test_blank_lines_at_the_end_are_no_rows():
-    """catboost/catboost#170: the last line end added a row of zeros."""
-    assert len(converted(write("t.csv", "a,b,y\n" + rows() + "\n\n"))) == len(PAIRS)
-
-
-def test_a_quote_in_the_middle_of_a_cell_is_a_character():
-    """catboost/catboost#2315: a quote within a cell of a tab-separated table ended the reading."""
-    lines = "".join(f'US/"{"HILL" if y else "HAVEN"}"\t{b}\t{y}\n' for (_, b), y in PAIRS)
-    said = rfx("check", write("t.tsv", "place\tb\ty\n" + lines))
-    assert 'US/"HAVEN"' in said and 'US/"HILL"' in said and "40 rows" in said
-
-
-def test_the_country_code_of_namibia_is_not_dropped_without_a_word():
-    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA was read
-    as a missing value.
-    """
-    lines = "".join(f"{'NA' if y else 'DE'},{b},{y}\n" for (_, b), y in PAIRS)
-    assert "column 'country' has no value" in refused(
-        "train", *OPTIONS, "--data", write("t.csv", "country,b,y\n" + lines)
-    )
-
-
-def test_a_cell_of_another_kind_behind_many_rows_is_not_wrapped_or_dropped():
-    """ClickHouse/ClickHouse#120503: values that did not fit the type of the first rows were changed
-    without an error.
-    """
-    text = "c,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(30000))
-    name = write("t.csv", text + "18446744073709551615,1\n")
-    assert converted(name)[-1] == "1 1:1.8446744073709552e+19"
-    assert "line 30002: column 'c' has 'late'" in refused(
-        "convert", write("t.csv", text + "late,0\n"), "x.svm"
-    )
-
-
-def test_a_number_with_an_invisible_character_is_named():
-    """abtassociates/eva#776: zero-width spaces turned a numeric column into words."""
-    lines = rows().replace("37,", "37\u200b,", 1)
-    said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
-    assert "line 3: column 'a' has" in said and "not a number" in said
-
-
-def test_codes_that_could_be_dates_stay_words():
-    """wireservice/csvkit#231: the reference T00370201 was read as the first of February 2037."""
-    lines = "".join(f"T0037020{a % 3},{y}\n" for (a, _), y in PAIRS)
-    assert "3 words: T00370200, T00370201, T00370202" in rfx(
-        "check", write("t.csv", "ref,y\n" + lines)
-    )
-
-
-# ---------------------------------------------------------------------- new rows
 
 
 def test_columns_of_new_rows_are_found_by_their_names():
@@ -195,54 +239,6 @@ def test_new_rows_with_other_columns_are_refused_or_named():
     assert found.split() == ["1"]
 
 
-# ---------------------------------------------------------------------- LIBSVM text
-
-
-def test_a_comment_ends_a_line():
-    """dmlc/xgboost#4135: a comment after the values ended the reading."""
-    assert "2 rows, 2 columns" in rfx("check", write("t.svm", "1 1:5 2:3 # doc 7:1 9:2\n0 1:2#\n"))
-
-
-def test_a_row_without_inputs_is_a_row():
-    """jolibrain/deepdetect#361: a line with only a label was not counted as a row."""
-    assert "4 rows, 2 columns, labels 0 (2), 1 (2)" in rfx(
-        "check", write("t.svm", "0 1:1 2:2\n1 \n1\n0 2:3\n")
-    )
-
-
-def test_a_value_that_is_no_number_is_refused():
-    """dmlc/xgboost#4356: labels nan gave results as if the labels were known."""
-    said = refused("check", write("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n"))
-    assert "t.svm:1:9: the value 'nan'" in said and "t.svm:3:5: the value 'NaN'" in said
-    assert "line 1, column 9" in refused("train", *OPTIONS, "--data", "t.svm")
-
-
-def test_an_index_that_is_too_large_is_not_left_out():
-    """dotnet/machinelearning#4689: an entry with an index above 32 bits was dropped."""
-    assert "t.svm:1:7: the index '99999999999999999999' is too large" in refused(
-        "check", write("t.svm", "0 1:1 99999999999999999999:2\n1 1:2\n")
-    )
-    assert "2,147,483,648 columns" in refused(
-        "train", *OPTIONS, "--data", write("t.svm", "0 1:1 2147483648:2\n1 1:2\n")
-    )
-
-
-def test_several_labels_in_a_line_are_named():
-    """scikit-learn/scikit-learn#6350: labels separated by commas and spaces."""
-    assert "names several classes" in refused("check", write("t.svm", "324,674 1:7 3:5\n1 1:1\n"))
-    assert "t.svm:1:6: '674' is not index:value" in refused(
-        "check", write("t.svm", "324, 674 1:7 3:5\n1 1:1\n")
-    )
-
-
-def test_blanks_and_line_ends_of_windows():
-    """apache/spark#2996, microsoft/lightgbm-benchmark#154: repeated spaces and a carriage return
-    ended the reading.
-    """
-    lines = "".join(f" {y}  1:{a}\t2:{b}  \r\n" for (a, b), y in PAIRS)
-    assert "40 rows, 2 columns, labels 0" in rfx("check", write("t.svm", lines))
-
-
 def test_zeros_that_are_written_are_zeros_that_are_not():
     """dmlc/xgboost#2488: predictions changed if zeros were written."""
     full = "".join(f"{y} 1:{a} 2:{b} 3:0\n" for (a, b), y in PAIRS)
@@ -250,13 +246,6 @@ def test_zeros_that_are_written_are_zeros_that_are_not():
     sparse = full.replace(" 1:0", "").replace(" 2:0", "").replace(" 3:0", "")
     assert sparse != full and rfx("predict", "m.npz", write("sparse.svm", sparse)) == rfx(
         "predict", "m.npz", "full.svm"
-    )
-
-
-def test_query_ids_are_refused_by_name():
-    """lightgbm-org/LightGBM#1576: the second entry of ranking data caused a format error."""
-    assert "query ids (ranking data) are not supported" in refused(
-        "check", write("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n")
     )
 
 
@@ -349,53 +338,6 @@ def test_durations_of_parquet_are_seconds_in_whatever_unit():
         ]
 
 
-# ------------------------------------------------------------- what ends rows, and what begins them
-
-
-def test_a_separator_at_the_end_of_each_row_makes_no_column():
-    """deephaven/deephaven-core#1800: a separator at the end of every row, header included, became a
-    column.
-    """
-    for separator, name in ((",", "t.csv"), ("|", "t.psv")):
-        lines = ["a,b,y,\n", *(f"{a},{b},{y},\n" for (a, b), y in PAIRS)]
-        found = converted(write(name, "".join(lines).replace(",", separator)))
-        assert len(found) == len(PAIRS) and found[1] == "0 1:37 2:53"
-    rfx("train", *OPTIONS, "--data", name, "--model", "m.npz")
-    assert rfx("predict", "m.npz", write("new.csv", "b,a\n1,90\n")).split() == ["1"]
-    lines = "a,b,\n" + rows()
-    assert "column 3 of t.csv, the last, has no name" in refused(
-        "convert", write("t.csv", lines), "x.svm"
-    )
-
-
-def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
-    """pandas-dev/pandas#14124: the first column became an index, so each cell moved to the next
-    column.
-    """
-    lines = "".join(f"{a},{b},{y},\n" for (a, b), y in PAIRS)
-    said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
-    assert (
-        "line 1: it has 3 cells, but the rows below have 4" in said
-        and "',' at the end of each row" in said
-    )
-    assert "line 3: it has 4 cells" in refused(
-        "convert", write("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n"), "x.svm"
-    )
-
-
-def test_names_of_rows_without_a_name_of_their_own():
-    """pandas-dev/pandas#38830: if the header was one cell shorter than the rows, each column got
-    the name of the next.
-
-    R's write.table writes row names this way, separated by spaces.
-    """
-    for separator, name in ((",", "t.csv"), (" ", "t.txt")):
-        lines = "a,b,y\n" + "".join(f"r{n},{line}\n" for n, line in enumerate(rows().split()))
-        said = refused("convert", write(name, lines.replace(",", separator)), "x.svm")
-        assert "line 1: it has 3 cells, but the rows below have 4" in said
-        assert "name the first column" in said
-
-
 # ---------------------------------------------------------------------- labels
 
 
@@ -429,30 +371,3 @@ def test_weights_below_zero_and_too_few_are_refused():
         assert "w.txt, line 40" in refused(*words)
     write("w.txt", "1\n" * 39)
     assert "has 39 weights, but there are 40 training rows" in refused(*words)
-
-
-# ---------------------------------------------------------------------- cells
-
-
-def test_a_number_with_a_comma_behind_it_is_none():
-    """pandas-dev/pandas#64655: the cell `1 ,` was read as the number 1."""
-    lines = "a;b;y\n" + rows().replace(",", ";").replace("37;", "1 ,;", 1)
-    assert "line 3: column 'a' has '1 ,', which is not a number" in refused(
-        "convert", write("t.csv", lines), "x.svm"
-    )
-
-
-def test_amounts_in_parentheses_are_below_zero():
-    """h2oai/datatable#771: (200) in accounting tables is -200, and a quoted 3,400 is one number."""
-    lines = 'a,b,y\n(200),"3,400",1.5\n100,"12,000",2.5\n'
-    assert converted(write("t.csv", lines)) == ["1.5 1:-200 2:3400", "2.5 1:100 2:12000"]
-
-
-def test_spaces_at_the_ends_of_lines_make_no_cells():
-    """pandas-dev/pandas#21768 and #8984: a table with spaces between its cells and after the last
-    one.
-    """
-    text = "a b y \n" + "".join(f"{a} {b} {y} \n" for (a, b), y in PAIRS)
-    assert "40 rows, 3 columns" in rfx("check", write("t.txt", text))
-    found = converted("t.txt")
-    assert len(found) == len(PAIRS) and found[1] == "0 1:37 2:53"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from rfx import env, methods
 from rfx.cli import _COMPILING, COMMANDS, main
-from rfx.cli.warm import command
+from rfx.cli.models import warm as command
 
 
 def test_every_method_is_trained(monkeypatch):

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from rfx import methods
 from rfx.cli import main
-from rfx.cli.common import chosen_words
+from rfx.cli.output import chosen_words
 from rfx.errors import UsageError
 from rfx.methods import auto
 

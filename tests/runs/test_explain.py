@@ -331,7 +331,7 @@ def test_libsvm_text_and_what_is_refused(folder, tmp_path, capfd):
         (["--target", "y"], "--target is for tables"),
         (["--figure", tmp_path / "e.jpg"], "its name must end in one of .png, .svg, .pdf"),
         (["--figure", tmp_path / "b.txt"], "its name must end in one of"),
-        (["--repeats", "9"], "9 is not in the range x>=10"),
+        (["--repeats", "9"], "--repeats is '9'; it must be a whole number 10 or more"),
         (["--columns", "nine"], "--columns has 'nine'"),
     ):
         assert run(*words, *more) == 2, more

@@ -182,7 +182,7 @@ def test_the_simple_models_need_two_groups(people):
 @pytest.mark.parametrize(
     "more, message",
     [
-        (("--groups", "who", "--time", "a"), "--groups is 'who' and --time is 'a'; use only one"),
+        (("--groups", "who", "--time", "a"), "--groups is who and --time is a; use only one"),
         (("--groups", "who", "--cv", 41), "--cv 41 needs 41 groups at least, but there are 40"),
         (("--time", "a", "--cv", 900), "--cv 900 needs 901 different times at least, but there"),
         (("--groups", "whom"), "--groups is 'whom', which is not a column"),

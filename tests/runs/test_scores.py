@@ -500,8 +500,8 @@ def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
     assert code == 0
     for part in (
         "sparse-rf",
-        "laplacian-l2, gamma ",
-        "multiclass, loss squared_hinge",
+        "laplacian-l2 kernel, gamma ",
+        "loss squared_hinge",
         " of 50 features",
         "3: 0, 1, 2",
         "on 100 test rows",

@@ -1,0 +1,376 @@
+"""Commands about data: datasets, fetch, convert and featurize."""
+
+import math
+import sys
+
+import click
+
+from rfx import files, methods
+from rfx.cli.flags import (
+    READING,
+    DeclaringCommand,
+    completing,
+    flags,
+    named,
+    reading_of,
+)
+from rfx.cli.output import print_json, table
+from rfx.data.registry import checked, registry
+from rfx.data.registry.fetch import fetch as fetch_set
+from rfx.data.registry.fetch import is_fetched, is_obtainable
+from rfx.errors import RfxError, UsageError
+from rfx.options import Option
+
+COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "stands_in_for")
+
+
+@click.command("datasets")
+@flags(
+    "paper",
+    "json",
+    json="Print JSON, with titles, notes and instructions for data without a URL.",
+)
+def datasets(paper, json) -> None:
+    """List the data sets with their sizes, the papers that use them and their status.
+
+    The status is `built in`, `fetched`, `not fetched` (rfx fetch downloads it), `by hand` (no
+    public download: `rfx fetch NAME` prints instructions), or `own file`: defined in the registry
+    that RFX_DATASETS names, by default ~/.config/rfx/datasets.toml. `checked` states how the files
+    are verified: by the published `sha256` of the files or of their `source`, or of a `known copy`;
+    else by the `first copy` that was fetched, whose `size` was checked.
+
+    NAME may include settings for generated sets: sphere:n=1000,d=5,seed=1.
+    """
+    rows = [_described(info) for info in _sets(registry.names(), paper)]
+    if json:
+        print_json(rows, indent=1)
+        return
+    cells = [[_cell(row[name]) for name in COLUMNS] for row in rows]
+    heads = [name.replace("_", " ") for name in COLUMNS]
+    click.echo("\n".join(table([heads, *cells], {*range(len(COLUMNS))} - {2, 3, 4})))
+
+
+def _sets(names, paper) -> list:
+    if paper is not None:
+        return registry.for_paper(paper)
+    return [registry.get(name) for name in names]
+
+
+def _described(info) -> dict:
+    own, means = info.own is not None, {file.filename: checked.means(file) for file in info.files}
+    status = "own file" if own else "built in" if info.builtin else "fetched"
+    if status == "fetched" and not is_fetched(info.name):
+        status = "not fetched" if is_obtainable(info.name) else "by hand"
+    return {
+        "name": info.name,
+        "task": info.task or None,
+        "n": None if own else info.n,
+        "d": None if own else info.d,
+        "classes": None if own else info.classes,
+        "papers": list(info.papers),
+        "status": status,
+        "checked": ", ".join(dict.fromkeys(means.values())),
+        "files": means,
+        "stands_in_for": info.substitute_for,
+        "title": info.title,
+        "aliases": list(info.aliases),
+        "note": info.note,
+        "obtain": info.obtain,
+    }
+
+
+def _cell(value) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return " ".join(value) if isinstance(value, list) else value or ""
+
+
+@click.command(
+    "fetch",
+    epilog="Files are stored in $RFX_DATA, or in rfx's cache by default. $RFX_MIRROR names a folder"
+    " or URL to search first.",
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing(registry.names))
+@flags(
+    Option(
+        "all",
+        bool,
+        "Every data set that can be downloaded without manual steps.",
+        default=False,
+    ),
+    "paper",
+    Option("offline", bool, "Use only a mirror folder and existing files.", default=False),
+    Option(
+        "trust",
+        bool,
+        "Accept files without a published checksum even if their content or size changed.",
+        default=False,
+    ),
+    "json",
+    json="Print the files as JSON.",
+)
+def fetch(names, all, paper, offline, trust, json) -> None:
+    """Fetch data sets by name, all of them, or those of one paper.
+
+    Prints the path of each file. An existing file is not downloaded again, but its checksum (see
+    `rfx datasets`) is verified if it has changed. Exits with 3 if some of several sets can't be
+    fetched, and prints the reasons on standard error.
+    """
+    if bool(names) + all + (paper is not None) != 1:
+        raise click.UsageError(
+            "pass data set names, --all, or --paper PAPER (`rfx datasets` lists them)"
+        )
+    infos = _sets(registry.names() if all else names, paper)
+    infos = [info for info in infos if not all or is_obtainable(info.name)]
+    fetched, failed = [], 0
+    for info in infos:
+        try:
+            paths = fetch_set(info.name, offline=offline, trust=trust)
+        except RfxError as error:
+            if len(infos) == 1:
+                raise
+            failed += 1
+            click.echo(f"rfx: {error}", err=True)
+            continue
+        fetched += [
+            {"dataset": info.name, "role": role, "path": str(path)} for role, path in paths.items()
+        ]
+        if not paths:
+            what = "built in" if info.own is None else "a file of your own"
+            click.echo(f"{info.name} is {what}: nothing to fetch", err=True)
+    if json:
+        print_json(fetched, indent=1)
+    else:
+        for entry in fetched:
+            click.echo("\t".join(entry.values()))
+    if failed:
+        click.echo(f"rfx: {failed} of {len(infos)} data sets could not be fetched", err=True)
+        sys.exit(3)
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN")
+@click.argument("output", metavar="OUT")
+@flags(
+    Option(
+        "train",
+        str,
+        "Convert IN with the columns, categories, means and labels learnt from this file.",
+        metavar="FILE",
+    ),
+    *READING,
+    "zero_based",
+    "strict",
+    "force",
+    "json",
+)
+def convert(source, output, train, zero_based, strict, force, json, **values) -> None:
+    """Convert the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to LIBSVM text in OUT; -
+    is standard input or output.
+
+    Prints one line for each column and each word label: its number in OUT, a tab, its name. If OUT
+    is standard output, the lines go to standard error.
+
+    \b
+    rfx convert train.csv train.libsvm --target price --missing mean
+    rfx convert test.csv test.libsvm --target price --missing mean --train train.csv
+    """
+    from rfx.data import tables
+    from rfx.data.libsvm import svmlight
+    from rfx.data.tabular import labelwords
+
+    inputs = [("IN", source)] + ([] if train is None else [("--train", train)])
+    files.guard(("OUT", output), inputs, svmlight.KIND, force)
+    reading = reading_of(values | {"zero_based": zero_based})
+    if train is None:
+        X, y, schema = tables.written_rows(source, reading)
+    else:
+        (X, _), _, schema, *_ = tables.training_rows(
+            train, reading, lambda n, apart: (None, None), labelwords.KEPT
+        )
+        X, y, schema = tables.written_rows(source, reading, X.shape[1], schema, strict=strict)
+    svmlight.write(output, X, y, zero_based)
+    names = [] if schema is None or schema.inputs is None else schema.titles()
+    labels = [] if schema is None or schema.labels is None else schema.labels
+    if json:
+        facts = {"rows": X.shape[0], "columns": names or X.shape[1], "labels": labels or None}
+        print_json(facts)
+        return
+    lines = [f"{number}\t{name}" for number, name in enumerate(names, 0 if zero_based else 1)]
+    for line in [*lines, *(f"label {number}\t{name}" for number, name in enumerate(labels))]:
+        click.echo(line, err=output == "-")
+
+
+def _kernel_options(name: str | None) -> list[Option]:
+    """The options of the kernel of a map, or of all kernels."""
+    from rfx import features, kernels
+
+    names = [features.find(name)[1]] if name else list(features.MAPS)
+    options = [option for kernel in names for option in kernels.get_kernel(kernel).options]
+    return list({option.name: option for option in options}.values())
+
+
+class _MapCommand(DeclaringCommand):
+    def format_epilog(self, ctx, formatter):
+        from rfx import features
+
+        others = ", ".join(f"{alias} ({kernel})" for alias, (_, kernel) in features.ALIASES.items())
+        formatter.write_paragraph()
+        formatter.write_text(f"Maps: {', '.join(features.MAPS)}; {others}.")
+
+
+@click.command("featurize", cls=_MapCommand, by="--map", declared=_kernel_options)
+@click.argument("source", metavar="NAME|FILE", default="-")
+@flags(
+    Option(
+        "map",
+        str,
+        "The kernel or map whose features are written; see the list below.",
+        default="gaussian",
+        metavar="KERNEL",
+    ),
+    Option(
+        "n_features",
+        int,
+        "Number of features; for binning, the number of grids, with a feature for each bin.",
+        default=1000,
+    ),
+    "output",
+    Option("gamma", str, "Bandwidth: a number, paper or median.", default="paper"),
+    Option(
+        "features",
+        str,
+        "Variant of the features: of Fourier features offset, pairs, orthogonal, hadamard or quasi;"
+        " of polynomial kernels sketch or signs; of perceptrons offset or range. By default the"
+        " first.",
+        metavar="VARIANT",
+    ),
+    Option(
+        "scaling",
+        str,
+        "Scaling of the inputs, as in training. By default minmax01; none for kernels of counts and"
+        " categories.",
+    ),
+    Option(
+        "train",
+        str,
+        "Learn the scaling, the ranges and the bins from these rows; by default from the rows"
+        " written, or a data set's training rows.",
+        metavar="NAME|FILE",
+    ),
+    Option(
+        "unscaled",
+        bool,
+        "Write phi instead of phi / sqrt(n): the mean of products, not their sum, is the kernel.",
+        default=False,
+    ),
+    "model",
+    Option("seed", int, "Seed of the features.", default=0),
+    *READING,
+    "zero_based",
+    "force",
+    "threads",
+    model="Use the scaling and the features of this model; its options replace all except -o.",
+)
+def featurize(
+    source,
+    map,
+    n_features,
+    output,
+    gamma,
+    features,
+    scaling,
+    train,
+    unscaled,
+    model,
+    seed,
+    force,
+    **values,
+) -> None:
+    """Write the random features of each row of a file, with its label, as LIBSVM text. For a named
+    data set, these are its test rows.
+
+    Word labels become 0, 1, …; the mapping is printed to standard error.
+
+    Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet. A table is read like the file of --train
+    or of the model, if given.
+
+    Scaling, ranges and bins are learnt from the rows of the file, or from the data set's training
+    rows; --train selects other rows.
+
+    \b
+    rfx featurize data.libsvm --map fourier -n 512 -o - | train -s 2 /dev/stdin
+    rfx featurize train.libsvm --map binning -n 256 -o a.libsvm
+    rfx featurize test.libsvm --train train.libsvm --map binning -n 256 -o b.libsvm
+    """
+    from rfx import kernels
+    from rfx.cli.rows import labelled_rows
+    from rfx.data.libsvm import svmlight
+    from rfx.data.loading import load
+    from rfx.data.tabular import labelwords
+    from rfx.data.tabular.table import Words
+    from rfx.data.transforms.scaling import Scaler
+    from rfx.features import find
+    from rfx.fitting import memory
+    from rfx.fitting.options import GAMMA, SCALING
+
+    inputs = named("the input", source) + named("--train", train)
+    inputs += [] if model is None else [("--model", model)]
+    files.guard(("-o", output), inputs, svmlight.KIND, force)
+    reading, scale = reading_of(values), 1.0
+    if model is not None:
+        X, y, labels, scaler, feature_map = _by_model(model, source, train, reading)
+    else:
+        kind, name = find(map)
+        kernel = kernels.get_kernel(name)
+        scaling = SCALING.convert(scaling or [*kernel.scalings, SCALING.default][0])
+        variant = features or kind.usual(name)
+        kind.check_variant(name, n_features, variant)
+        if train is None and registry.has(source.partition(":")[0]):
+            train = source
+        learnt = schema = None
+        if train is not None:
+            more = {"zero_based": values["zero_based"], "reading": reading}
+            taught = load(train, task=labelwords.KEPT, means=False, **more)
+            learnt, schema = taught.X_train, taught.schema
+        width = None if learnt is None else learnt.shape[1]
+        X, y, labels = labelled_rows(source, width, reading, schema)
+        learnt = X if learnt is None else learnt
+        memory.check(learnt, scaling, kind.width * n_features, 4)
+        scaler = Scaler.fit(learnt, scaling)
+        learnt = scaler.transform(learnt)
+        own = {one.name: one for one in kernel.options if values[one.name] is not None}
+        given = {name: option.convert(values[name]) for name, option in own.items()}
+        word = gamma in ("paper", "median")
+        # as in training, these words mean "choose for this kernel"
+        needed = not word or "gamma" in kernel.parameters
+        bandwidth = (gamma if word else GAMMA.convert(gamma)) if needed else None
+        params = kernels.parameters(name, learnt, bandwidth, seed, **given)
+        feature_map = kind.learn(name, learnt, n_features, seed, variant=variant, **params)
+        scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
+    with svmlight.open_output(output) as handle:
+        for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
+            svmlight.write_rows(handle, Z, y.rows(rows) if isinstance(y, Words) else y[rows])
+    for number, label in enumerate(labels or ()):
+        click.echo(f"label {number}\t{label}", err=True)
+
+
+def _by_model(model, source, train, reading):
+    """(X, y, labels, scaler, feature map) of the rows of `source`, read and mapped like those of a
+    model.
+    """
+    from rfx.cli.rows import labelled_rows
+
+    if train is not None:
+        raise UsageError(
+            f"--train is {train}, but --model {model} defines the scaling and the features; use"
+            " only one of them"
+        )
+    trained = methods.load(model)
+    n_inputs = trained.info["n_inputs"]
+    rows = labelled_rows(source, n_inputs, reading, trained.schema, trained.letters)
+    if not hasattr(trained.model, "map"):
+        raise UsageError(
+            f"--model {model} was trained with method {trained.name}, which has no random features"
+        )
+    return *rows, trained.preprocessing.scaler, trained.model.map

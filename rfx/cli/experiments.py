@@ -1,0 +1,490 @@
+"""Commands about plans and results: run and reproduce; table, figure, report and compare."""
+
+import contextlib
+import functools
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from rfx import files, methods, papers
+from rfx.cli.flags import completing, flags, named
+from rfx.cli.output import print_json, print_rendered
+from rfx.cli.progress import Progress, stamp
+from rfx.errors import DataError, RfxError, UsageError, or_near
+from rfx.fitting.options import TIMEOUT
+from rfx.options import Option
+from rfx.plans.catalogue import rows_for
+from rfx.records import results as results_file
+from rfx.records import traces
+from rfx.reporting.report import sources
+
+PAPERS = click.option(
+    "--paper",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing(papers.names),
+    help="Only this paper (repeatable).",
+)
+FOLDER = Option(
+    "output", str, "Folder for index.html and figures/.", default="report", metavar="DIR"
+)
+
+
+def _name(names, **more):
+    return click.argument("name", required=False, shell_complete=completing(names), **more)
+
+
+# ---------------------------------------------------------------------- run
+
+
+@click.command("run", short_help="Run the missing rows of a plan, one process per row; resumable.")
+@click.argument("plan", required=False, shell_complete=completing(papers.plans))
+@flags(
+    "results",
+    "jobs",
+    "scheduler",
+    click.option(
+        "--only",
+        multiple=True,
+        metavar="NAME=VALUE[,VALUE]",
+        help="Run only the rows with this dataset, method, kernel, label, … (repeatable).",
+    ),
+    Option("quick", bool, "Run the plan's small form.", default=False),
+    Option(
+        "timeout",
+        str,
+        "Stop a run that takes longer and record this in its row.",
+        metavar="SECONDS",
+    ),
+    "dry_run",
+    Option(
+        "retry_failed",
+        bool,
+        "Repeat failed and timed-out runs. Interrupted runs and runs without data are always"
+        " repeated.",
+        default=False,
+    ),
+    "json",
+    "trace",
+    Option(
+        "log",
+        str,
+        "Append progress with timestamps to this file, instead of standard error.",
+        metavar="FILE",
+    ),
+    "quiet",
+    "list",
+    Option("example", bool, "Print an example plan with comments and exit.", default=False),
+    results="CSV file to append the rows to; by default results.csv.",
+    scheduler="Run on the workers of a Dask scheduler, or on N local worker processes"
+    " (rfx-kernels[distributed]).",
+    json="Print the outcome of the plan, with its rows, as JSON.",
+    trace="Write the solver's progress of each run to this CSV file, identified by the key of the"
+    " run's row.",
+)
+def run(
+    plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry_failed, json, trace, log,
+    quiet, list, example,
+):  # fmt: skip
+    """Run all rows of PLAN (a name, or a TOML file) that are missing from the results file.
+
+    Each run is a separate process and yields one row. A failed run gets a row with the reason, and
+    the others continue. Exit code 0: all done; 3: some failed or did not converge; 4: another rfx
+    run holds the results file.
+    """
+    from rfx.plans import plan as plans
+
+    names = papers.plans()
+    if list:
+        for name in names:
+            click.echo(f"{name:24} {plans.title(name, names)}")
+        return 0
+    if example:
+        click.echo(plans.example(), nl=False)
+        return 0
+    timeout = None if timeout is None else TIMEOUT.convert(timeout)
+    if plan is None:
+        raise UsageError(f"which plan? There are {', '.join(names)}, or pass a TOML file")
+    results = "results.csv" if results is None else results
+    pool = _pool(jobs, scheduler)
+    loaded = plans.load(plan, quick, names)
+    _guard(plan, loaded, results, log, trace)
+    loaded = loaded.only(only) if only else loaded
+    if trace is not None:
+        loaded = replace(loaded, runs=[replace(one, trace=True) for one in loaded.runs])
+    if dry_run:
+        return said_in_advance(loaded, results, retry_failed, trace, json)
+
+    from rfx.runs import runner
+
+    with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
+        say = report if log else (lambda text: None) if quiet else progress.say
+        how = {"trace": trace, "progress": progress.runs, "pool": pool}
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, **how)
+        counts = {status: summary.count(status) for status in results_file.STATUSES}
+        counts["skipped without data"] = summary.skipped
+        words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        if summary.not_converged:
+            words += f", {summary.not_converged} of them did not converge"
+        say(f"{summary.plan}: {words or 'nothing to do'}, in {summary.results}")
+    if json:
+        print_json(summary.as_dict(), indent=1)
+    if loaded.table and log is None and not quiet:
+        command = f"rfx table {loaded.table} --results {shlex.quote(str(results))}"
+        click.echo(f"{command} prints the table", err=True)
+    return summary.exit_code
+
+
+def _pool(jobs, scheduler):
+    """The pool of a scheduler's workers; None for this machine."""
+    if scheduler is None:
+        return None
+    from rfx.distributed import cluster
+    from rfx.distributed.pool import pool
+
+    cluster.workers_of(scheduler)
+    if jobs > 1:
+        raise UsageError(
+            "--jobs applies to this machine only; with --scheduler, the workers' threads set the"
+            " number of simultaneous runs"
+        )
+    return functools.partial(pool, scheduler)
+
+
+@contextlib.contextmanager
+def _report(log):
+    """A function that writes a progress line to standard error, or appends it with a timestamp to
+    the file `log`; log files also receive errors.
+    """
+    if log is None:
+        yield lambda text: click.echo(text, err=True)
+        return
+    try:
+        file = open(log, "a", encoding="utf-8", errors="replace", buffering=1)
+    except OSError as error:
+        raise DataError(f"--log {log} can't be written: {error.strerror}") from error
+    with file:
+        try:
+            yield lambda text: file.write(f"{stamp()} {text}\n")
+        except (KeyboardInterrupt, RfxError) as error:
+            file.write(f"{stamp()} {str(error) or 'interrupted'}\n")
+            raise
+
+
+def _guard(plan, loaded, results, log, trace) -> None:
+    """Raise an error if an output or a lock is the plan or one of its data files."""
+    others = [("the plan", plan)] if os.path.isfile(plan) else []
+    for name in dict.fromkeys(one for run in loaded.runs for one in (run.dataset, run.test) if one):
+        others += named("the data set", name)
+    lock = ("the lock of --results,", f"{results}.lock")
+    for output in (("--results", results), lock, ("--log", log), ("--trace", trace)):
+        if output[1] is not None:
+            files.guard(output, others)
+            others.append(output)
+
+
+def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
+    """Print the missing runs of a plan."""
+    from rfx.plans import plan as plans
+    from rfx.runs import runner
+
+    rows = results_file.read(path) if Path(path).exists() else []
+    steps = traces.read(trace or traces.beside(path))
+    todo = runner.missing(loaded, rows, retry_failed, steps)
+    if as_json:
+        print_json([run.as_dict() for run in todo], indent=1)
+    else:
+        for run in todo:
+            click.echo(plans.describe(run))
+    _, (first, *more), _ = runner.ahead(loaded, todo, rows)
+    words = first.removeprefix(f"{len(todo)} to do")
+    for line in (f"{len(todo)} of {len(loaded.runs)} runs to do{words}", *more):
+        click.echo(f"{loaded.name}: {line}", err=True)
+    return 0
+
+
+# ---------------------------------------------------------------------- reproduce
+
+
+@click.command(
+    "reproduce", short_help="Reproduce a table or figure of a paper, or all of them and the report."
+)
+@_name(papers.plans)
+@flags(
+    PAPERS,
+    click.option("--quick", "form", flag_value="quick", help="Use the small form of every plan."),
+    click.option("--full", "form", flag_value="full", help="Include the plans that take hours."),
+    Option("results", str, "Folder for the results files.", default="results", metavar="DIR"),
+    FOLDER,
+    "jobs",
+    "dry_run",
+    "force",
+    dry_run="Print the plans with their estimated time and memory, and exit.",
+)
+def reproduce(name, paper, form, results, output, jobs, dry_run, force) -> int:
+    """Reproduce the table or figure NAME, such as yen2014-table1: run the missing rows of its plan,
+    print the table and draw the figure.
+
+    Without NAME: print all plans of the papers with their estimated time and memory, run them, and
+    write the report. Completed runs are not repeated. Plans that take hours need --quick or --full.
+    Exit code 0: all done; 1: a plan could not be run; 3: some rows failed or did not converge; 4:
+    another rfx run holds the results file.
+    """
+    if name is not None:
+        if paper:
+            raise UsageError("NAME and --paper can't be combined; use only one of them")
+        return _one(name, form, Path(results), jobs, dry_run, force)
+    from rfx.reporting.report import page
+    from rfx.runs import reproduce as every
+
+    folders = papers.folders(paper)
+    steps = every.ahead(folders, form or "most", results)
+    for line in every.said(steps, jobs):
+        click.echo(line, err=not dry_run)
+    if dry_run:
+        return 0
+    code = every.run(steps, jobs, lambda text: click.echo(text, err=True))
+    click.echo(page.write(results, output, folders, papers.plans(), force))
+    return code
+
+
+def _one(name, form, folder, jobs, dry_run, force) -> int:
+    """Run the plan of one table or figure, with --full also its long rows; print the table and draw
+    the figure.
+    """
+    from rfx.plans import plan
+    from rfx.reporting import figures as drawing
+    from rfx.reporting import tables as printing
+    from rfx.runs import runner
+
+    quick = form == "quick" or name.endswith("-quick")
+    name, end = name.removesuffix("-quick"), "-quick" if quick else ""
+    plans, tables, figures = papers.plans(), papers.tables(), papers.figures()
+    rows = _plan_of(name, plans, tables, figures)
+    path, code = folder / f"{rows}{end}.csv", 0
+    if not dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
+    todo = [rows + end] if rows in plans else []
+    if todo and form == "full" and not quick and f"{rows}-full" in plans:
+        todo.append(f"{rows}-full")
+    for one in todo:
+        loaded = plan.load(one, False, plans)
+        if dry_run:
+            said_in_advance(loaded, path, False, None, False)
+            continue
+        with Progress(loaded.name) as progress:
+            how = {"report": progress.say, "progress": progress.runs}
+            ended = runner.run(loaded, path, jobs, **how).exit_code
+        if ended not in (0, 3):
+            return ended
+        code = code or ended
+    if dry_run:
+        return 0
+    steps = traces.beside(path)
+
+    def read():
+        return results_file.read(path, traces.finder(steps))
+
+    if name in tables:
+        print_rendered(printing.build(name, rows_for(tables[name], read), None, tables))
+    if name in figures:
+        inputs = [("the results", path), ("the traces", steps)]
+        given = str(folder / f"{name}{end}"), None, figures, inputs, force
+        for drawn in drawing.draw(name, rows_for(figures[name], read), *given):
+            click.echo(drawn)
+    return code
+
+
+def _plan_of(name, plans, tables, figures) -> str:
+    """The plan whose rows a table and a figure use; UsageError if one is needed but missing."""
+    builders = [own[name] for own in (tables, figures) if name in own]
+    others = [builder.plan for builder in builders if getattr(builder, "plan", "")]
+    plan = f"{name.partition('-')[0]}-{others[0]}" if others else name
+    alone = all(getattr(builder, "alone", False) for builder in builders)
+    if not builders or (plan not in plans and not alone):
+        near = or_near(name, sorted({*plans, *tables, *figures}), "there are")
+        raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
+    return plan
+
+
+# ---------------------------------------------------------------------- tables and figures
+
+
+@click.command(
+    "table", short_help="Print a paper's table from a results file, next to the published values."
+)
+@_name(papers.tables)
+@flags(
+    Option(
+        "results",
+        str,
+        "CSV file of rfx run or rfx eval, by default results.csv; for claims, the folder of the"
+        " papers' results files, by default results.",
+        metavar="FILE|DIR",
+    ),
+    "format",
+    "width",
+    "trace",
+    "setting",
+    Option(
+        "group_by",
+        str,
+        "summary: one line for each value of these columns, with mean ± standard deviation.",
+        metavar="NAME[,NAME]",
+    ),
+    Option(
+        "mean_over",
+        str,
+        "summary: like --group-by, but with all varying columns except these, such as seed.",
+        metavar="NAME[,NAME]",
+    ),
+    "list",
+)
+def table(name, results, format, width, trace, setting, group_by, mean_over, list) -> None:
+    """Print the table NAME from the rows of a results file. Every cell is ours / paper, with a dash
+    for missing runs.
+
+    `rfx table summary` lists all rows with the columns that vary; --mean-over seed prints means and
+    deviations. `rfx table claims` lists the papers' claims with evidence and a verdict.
+    """
+    from rfx.reporting import claims, tables
+
+    known = papers.tables()
+    if list:
+        click.echo("\n".join(sorted([*known, "claims"])))
+        return
+    if name is None:
+        raise UsageError(f"which table? There are: {', '.join(sorted([*known, 'claims']))}")
+    if name == "claims":
+        others = {"trace": trace, "setting": setting}
+        others |= {"group-by": group_by, "mean-over": mean_over}
+        for option, value in others.items():
+            if value is not None:
+                raise UsageError(f"--{option} does not apply to the table claims; omit it")
+        folder = sources.folder("--results", "results" if results is None else results)
+        judged = claims.judged(papers.folders(), lambda plan: sources.find(folder, plan).rows)
+        print_rendered(claims.table(judged), format, width)
+        return
+    results = "results.csv" if results is None else results
+    find = traces.chosen(trace, results)
+    rows = rows_for(known.get(name), lambda: results_file.read(results, find))
+    how = {"group_by": group_by, "mean_over": mean_over}
+    print_rendered(tables.build(name, rows, setting, known, **how), format, width)
+
+
+@click.command(
+    "figure", short_help="Draw a paper's figure from a results file, next to the published curves."
+)
+@_name(papers.figures)
+@flags(
+    "results",
+    Option(
+        "output",
+        str,
+        "Output folder (an existing one, or a name that ends in /), or base name of the files; by"
+        " default NAME.",
+        metavar="DIR|STEM",
+    ),
+    "trace",
+    "setting",
+    "model",
+    "force",
+    "list",
+    results="CSV file written by rfx run; by default results.csv.",
+    model="Draw the figure importance of this model instead.",
+)
+def figure(name, results, output, trace, setting, model, force, list) -> None:
+    """Draw the figure NAME from the rows of a results file as PNG, SVG and PDF, with its numbers as
+    CSV, and print the file names.
+
+    importance is the figure of a model: rfx figure importance --model m.npz.
+
+    The CSV contains every point drawn; `rfx table NAME` prints them as a table. The same rows give
+    the same files.
+    """
+    from rfx.reporting import figures
+    from rfx.reporting.figures_general import OF_MODELS
+
+    known = papers.figures()
+    if list:
+        click.echo("\n".join([*known, *OF_MODELS]))
+        return
+    if name is None:
+        raise UsageError(f"which figure? There are: {', '.join([*known, *OF_MODELS])}")
+    if model is not None and name not in OF_MODELS:
+        near = or_near(name, [*OF_MODELS], "there are")
+        raise UsageError(f"figure {name} does not show a model{near}; omit --model")
+    if name in OF_MODELS:
+        if model is None:
+            raise UsageError(f"figure {name} shows a model; pass --model FILE")
+        inputs = [("--model", model)]
+        drawn = figures.draw_model(name, methods.load(model), output, inputs, force)
+    else:
+        results = "results.csv" if results is None else results
+        find = traces.chosen(trace, results)
+        rows = rows_for(known.get(name), lambda: results_file.read(results, find))
+        steps = traces.beside(results) if trace is None else trace
+        inputs = [("--results", results), ("--trace", steps)]
+        drawn = figures.draw(name, rows, output, setting, known, inputs, force)
+    for path in drawn:
+        click.echo(path)
+
+
+@click.command(
+    "report", short_help="Write a page for a results file, or for the papers' tables and figures."
+)
+@click.argument("file", required=False, metavar="[FILE.csv]")
+@flags(
+    PAPERS,
+    Option(
+        "results",
+        str,
+        "Folder of the papers' results files, PLAN.csv and PLAN-quick.csv; by default results.",
+        metavar="DIR",
+    ),
+    FOLDER,
+    "force",
+)
+def report(file, paper, results, output, force) -> None:
+    """Write the page DIR/index.html and print its name.
+
+    With FILE.csv, the results of your own experiments: mean and deviation over seeds for each data
+    set, paired tests, ranks over the data sets, figures, and problems.
+
+    Without FILE.csv: every table and figure of the papers, next to the published values. They are
+    built from results files and their traces: PLAN.csv, or PLAN-quick.csv if the former has no
+    valid row. The page lists missing runs and the commands to run them.
+
+    Figures are stored next to the page as PNG, SVG and PDF, with their numbers as CSV.
+    """
+    from rfx.reporting.report import experiment, page
+
+    if file is None:
+        results = "results" if results is None else results
+        click.echo(page.write(results, output, papers.folders(paper), papers.plans(), force))
+        return
+    for option, value in (("--paper", paper), ("--results", results)):
+        if value:
+            raise UsageError(f"{option} applies to the papers' report only; omit it or {file}")
+    click.echo(experiment.write(file, output, force))
+
+
+@click.command(
+    "compare", short_help="Compare two results files: scores and seconds of the runs in both."
+)
+@click.argument("a", metavar="A.csv")
+@click.argument("b", metavar="B.csv")
+@flags("format", "width")
+def compare(a, b, format, width) -> None:
+    """Print scores and training seconds of the runs in both results files, and their differences.
+
+    Runs are matched by their keys, or else by all their inputs. `rfx table summary --group-by`
+    compares runs within one file.
+    """
+    from rfx.reporting import tables_general
+
+    both = results_file.read(a), results_file.read(b)
+    print_rendered(tables_general.compare(*both), format, width)

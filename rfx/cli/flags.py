@@ -1,0 +1,294 @@
+"""The flags of the commands: options of a run, of reading a file, of methods and of the command
+line alone, each declared once; and the pages of help.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+
+from rfx import env, files, methods, papers
+from rfx.data.reading import Reading
+from rfx.data.registry import fetch, registry
+from rfx.errors import UsageError
+from rfx.options import Option, options_of
+from rfx.records.run import Run
+
+# The flags that several commands have, by name. A command names those that it has: `flags("data")`.
+DECLARED = {
+    option.name: option
+    for option in (
+        *options_of(Reading).values(),
+        *options_of(Run).values(),
+        Option("method", str, "Method; see `rfx methods`.", default="auto", metavar="NAME"),
+        Option("data", str, "A data set, a file (CSV, LIBSVM, …), or -.", metavar="NAME|FILE"),
+        Option("model", str, "Write the model to this file.", metavar="FILE"),
+        Option("results", str, "Append the run's row to this CSV file.", metavar="FILE"),
+        Option("trace", str, "Traces of the runs, by default next to the results.", metavar="FILE"),
+        Option("output", str, "Output file; - is standard output.", default="-", metavar="FILE|-"),
+        Option("paper", str, "Only this paper: yen2014, wu2016, sinha2016 or dai2014."),
+        Option("setting", str, "Only rows of this setting; by default the first one present."),
+        Option(
+            "jobs",
+            int,
+            "Simultaneous runs. They share the cores, so times are comparable only with 1.",
+            low=1,
+            default=1,
+            metavar="COUNT",
+        ),
+        Option(
+            "format",
+            str,
+            "csv and json hold one number per line; latex needs the package booktabs.",
+            ("text", "markdown", "latex", "csv", "json"),
+            default="text",
+        ),
+        Option("width", int, "Text width; by default the terminal's, else 80.", low=1),
+        Option("quiet", bool, "Hide progress.", default=False),
+        Option("force", bool, "Overwrite an existing output file, but no input.", default=False),
+        Option("json", bool, "Print JSON.", default=False),
+        Option("list", bool, "List the names and exit.", default=False),
+        Option("dry_run", bool, "Print what would be done, and exit.", default=False),
+    )
+}
+_SHORT = {"output": "-o", "n_features": "-n"}
+READING = tuple(options_of(Reading))
+# of a file for a model, which is read as its training file
+TEXT = ("header", "encoding", "zero_based", "strict")
+
+
+def completing(names: Callable[[], Iterable[str]]) -> Callable:
+    """A click shell_complete function: the names that begin with the typed text."""
+    return lambda ctx, param, incomplete: [name for name in names() if name.startswith(incomplete)]
+
+
+NAMES: dict[str, Callable[[], Iterable[str]]] = {
+    "method": lambda: [*methods.names(), *methods.LONG_NAMES],
+    "data": registry.names,
+    "test": registry.names,
+    "paper": papers.names,
+}
+
+
+class Value(click.ParamType):
+    """The values of a declared option."""
+
+    name = "value"
+
+    def __init__(self, option: Option):
+        self.option = option
+
+    def convert(self, value, param, ctx):
+        if self.option.metavar == "FILE" and files.names_folder(value):
+            raise UsageError(f"{self.option.flag} is {value}, which is a folder; use a file name")
+        return self.option.convert(value)
+
+
+def _set_threads(ctx, param, value) -> None:
+    if value is not None:
+        if value > (cores := env.cores()):
+            there = "1 core is" if cores == 1 else f"{cores} cores are"
+            click.echo(
+                f"rfx: --threads is {value}, but {there} available; rfx uses {cores}", err=True
+            )
+        env.set_threads(min(value, cores))
+
+
+def _columns(ctx, param, value) -> int:
+    return value or shutil.get_terminal_size((80, 24)).columns
+
+
+_CALLBACKS: dict[str, dict[str, Any]] = {
+    "threads": {"callback": _set_threads, "expose_value": False, "is_eager": True},
+    "width": {"callback": _columns},
+}
+
+
+def flag(option: Option, **more: Any) -> Callable[[Any], Any]:
+    """The click option of a declaration, as a decorator."""
+    names = [option.flag, *filter(None, [_SHORT.get(option.name)])]
+    if option.kind is bool:
+        names = [f"{option.flag}/--no-{option.name}"] if option.default is None else names
+        more |= {"is_flag": True, "default": option.default, "help": option.help}
+        return click.option(*names, option.name, **more)
+    more = {"metavar": option.metavar} | _CALLBACKS.get(option.name, {}) | more
+    if option.name in NAMES or option.choices:
+        more["shell_complete"] = completing(NAMES.get(option.name, option.meanings))
+    shown = option.default not in (None, ())
+    default = option.default if shown else None
+    text = option.description()
+    return click.option(
+        *names,
+        option.name,
+        type=Value(option),
+        default=default,
+        show_default=shown,
+        help=text,
+        **more,
+    )
+
+
+def flags(*wanted: str | Option | Callable, **changed: str) -> Callable:
+    """A decorator that gives a command flags, in this order: declared ones by name, further
+    declarations, and click's options; changed: other help for some names.
+    """
+
+    def decorated(command):
+        for one in reversed(wanted):
+            if isinstance(one, str):
+                one = DECLARED[one].but(help=changed.get(one, DECLARED[one].help))
+            command = (flag(one) if isinstance(one, Option) else one)(command)
+        return command
+
+    return decorated
+
+
+def reading_of(values: Mapping[str, Any]) -> Reading:
+    """How a command's values say that a file is read."""
+    given = {name: values.get(name) for name in READING}
+    given["zero_based"] = values.get("zero_based") or None
+    return Reading(**{name: value for name, value in given.items() if value is not None})
+
+
+def run_of(values: Mapping[str, Any], **more: Any) -> Run:
+    """The run of a command's values; more: further fields."""
+    fields = {name: values[name] for name in options_of(Run) if values.get(name) is not None}
+    reading = reading_of({name: values.get(name) for name in READING})
+    return Run(**{"reading": reading if reading.given() else None} | fields | more)
+
+
+def check_data(data: str | None, command: str = "") -> None:
+    """Raise UsageError without --data, with a command that needs no download."""
+    if data is None:
+        example = f"; try {command} --data breast_cancer, which needs no download" * bool(command)
+        raise UsageError(f"--data is missing: a file, or a name from rfx datasets{example}")
+
+
+def named(option: str, source: str | None) -> list[tuple[str, object]]:
+    """The input of an option, a data set's name or a file, in the form required by
+    `files.guard`.
+    """
+    return [] if source is None else [(option, path) for path in fetch.paths(source)]
+
+
+class DeclaringCommand(click.Command):
+    """A command whose further options depend on the value of one of its flags, or are those of all
+    values if it is not given.
+
+    Parameters
+    ----------
+    by : str
+        That flag.
+    declared : callable
+        Returns the options (rfx.options) of a value, or of all for None.
+    groups : dict, optional
+        The short page of help: the flags below each heading, or pairs of a flag as typed and its
+        text, for options of methods, whose import takes long.
+    unnamed : str, optional
+        The value if none is given.
+    """
+
+    def __init__(self, *args, by, declared, groups=None, unnamed=None, **more):
+        super().__init__(*args, **more)
+        self.by, self.declared, self.groups, self.unnamed = by, declared, groups, unnamed
+        if groups:
+            text = f"Show all options; with {by}, those of its value."
+            self.params.append(
+                click.Option(["--help-all"], is_flag=True, help=text, expose_value=False)
+            )
+
+    def parse_args(self, ctx, args):
+        words = args[: args.index("--")] if "--" in args else args
+        ctx.meta["rfx.named"] = named = _last_value(args, self.by)
+        if self.groups and not ctx.resilient_parsing and {"-h", "--help", "--help-all"} & {*words}:
+            everything = "--help-all" in words
+            if not everything:
+                ctx.meta["rfx.options"] = []  # the short page needs no import of methods
+            click.echo(self._page(ctx, everything))
+            ctx.exit()
+        # a shell completes an invalid line, too
+        valid = not ctx.resilient_parsing or named is None or named in methods.METHODS
+        ctx.meta["rfx.named"] = (named or self.unnamed) if valid else None
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not self.groups or ctx.meta["rfx.named"] is None:
+                raise
+            own = [name for option in self.params for name in option.opts if name[:2] == "--"]
+            raise methods.no_option(ctx.meta["rfx.named"], error.option_name, own) from None
+
+    def get_params(self, ctx):
+        if "rfx.options" not in ctx.meta:
+            declared = self.declared(ctx.meta.get("rfx.named"))
+            ctx.meta["rfx.options"] = [_of_method(option) for option in declared]
+        # the last one belongs to --help
+        *own, last = super().get_params(ctx)
+        return [*own, *ctx.meta["rfx.options"], last]
+
+    def _page(self, ctx, everything: bool) -> str:
+        """The text of help: the most common flags, the options of the named method, or all."""
+        formatter, named = ctx.make_formatter(), ctx.meta["rfx.named"]
+        self.format_usage(ctx, formatter)
+        own = {one.name: _line(one) for one in self.params if isinstance(one, click.Option)}
+        if everything:
+            self.format_help_text(ctx, formatter)
+            self.format_options(ctx, formatter)
+        elif named:
+            method = methods.get(named)
+            formatter.write(f"\n  {method.name}: {method.summary}.\n")
+            with formatter.section(f"Options of {method.name}"):
+                options = map(_of_method, self.declared(named))
+                formatter.write_dl([option.get_help_record(ctx) for option in options])
+        else:
+            self.format_help_text(ctx, formatter)
+            for title, entries in self.groups.items():
+                lines = [own[one] if isinstance(one, str) else one for one in entries]
+                with formatter.section(title):
+                    formatter.write_dl([(one.ljust(_WIDTH), text) for one, text in lines])
+        with formatter.section("More help"):
+            other = ("--method NAME --help".ljust(_WIDTH), "The options of a method.")
+            if named:
+                other = ("--help", "Without --method: options for data, selection and output.")
+            formatter.write_dl([other, ("--help-all", "All options.")])
+        return formatter.getvalue().rstrip("\n")
+
+
+_WIDTH = 24  # of the first column of the short page
+
+
+def _line(option: click.Option) -> tuple[str, str]:
+    """A flag and the first sentence of its help."""
+    text = (option.help or "").partition(". ")[0].removesuffix(".")
+    return f"{option.opts[0]} {option.metavar or ''}".strip(), f"{text}."
+
+
+def _of_method(option: Option) -> click.Option:
+    default = "" if option.default is None else f"; default {option.default}"
+    return click.Option(
+        [option.flag, option.name],
+        metavar="VALUE",
+        help=f"{option.description()} [{option.expects()}{default}]",
+        shell_complete=completing(option.meanings),
+    )
+
+
+def _last_value(words: list[str], name: str) -> str | None:
+    """The value of the last flag of that name among the words of a line, or None."""
+    value = None
+    for place, word in enumerate(words):
+        # bash passes the = between them as a separate word
+        after = [one for one in words[place + 1 : place + 3] if one != "="]
+        if word == name and after:
+            value = after[0]
+        elif word.startswith(f"{name}="):
+            value = word.partition("=")[2]
+    return value
+
+
+def given_options(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The method options given on the command line, converted and checked."""
+    kind = methods.get(method)
+    return kind.converted({name: values[name] for name in kind.declared() if name in values})

@@ -1,0 +1,278 @@
+"""What commands print: tables, rows of results, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rfx.data.reading import typed
+from rfx.numerals import significant
+from rfx.options import Path
+
+if TYPE_CHECKING:
+    from rfx.records.result import Result
+    from rfx.records.run import Run
+
+_MOST_CLASSES = 12  # of a printed confusion matrix
+_MEASURES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "f1": "F1",
+    "auc": "AUC",
+    "log_loss": "log-loss",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R2",
+}
+
+
+def table(cells: list[list[str]], left: Iterable[int] = (0,)) -> Iterator[str]:
+    """Lines of cells; the columns in `left` are left-aligned and the others right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    for line in cells:
+        padded = [
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths))
+        ]
+        yield "  ".join(padded).rstrip()
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print headings and their texts."""
+    for name, text in pairs:
+        click.echo(f"{name:<12} {text}")
+
+
+def print_rendered(table, form: str = "text", width: int | None = None) -> None:
+    """Print a table of reporting; csv is for programs and is written as bytes without changes."""
+    from rfx.reporting.tables_render import render
+
+    text = render(table, form, width)
+    click.echo(text.encode() if form == "csv" else text, nl=False)
+
+
+def json_text(value, **more: Any) -> str:
+    """JSON on one line; numbers that JSON does not support become null."""
+    return json.dumps(_finite(value), default=str, allow_nan=False, **more)
+
+
+def print_json(value, **more: Any) -> None:
+    """Print JSON."""
+    click.echo(json_text(value, **more))
+
+
+def _finite(value):
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def label_text(label) -> str:
+    """A label or the name of a column."""
+    from rfx.data.tasks import number_text
+
+    return number_text(label) if isinstance(label, float) else str(label)
+
+
+def score_text(metric: str, value: float) -> str:
+    """Significant digits of an error in units of the target; four decimals of a share."""
+    return significant(value) if metric in ("rmse", "mae") else f"{value:.4f}"
+
+
+def gap_text(gap: float | None, objective: float | None) -> str:
+    """A certificate in words."""
+    if gap is None or objective is None:
+        return "no certificate"
+    return f"relative gap {gap / max(abs(objective), 1e-300):.1e}"
+
+
+def chosen_words(step: dict) -> str:
+    """The outcome of a selection on held-out rows and the number of candidates."""
+    texts = [
+        f"{name.replace('_', ' ')} {value:.4g}"
+        if isinstance(value, (int, float))
+        else f"{name} {value}"
+        for name, value in zip(step["options"], step["chosen"])
+        if name != "round" and value is not None and (value or name != "metric_steps")
+    ]
+    # the iterations of a metric are no trials of their own, as in the progress of the choice
+    inner = {"metric_steps"} if "round" in step["options"] else set()
+    trials = {
+        tuple(value for name, value in zip(step["options"], one) if name not in inner)
+        for one in step["tried"]
+    }
+    return f"{', '.join(texts)}: the best of {len(trials)} on {step['held_out']} held-out rows"
+
+
+def print_row(row: Result, as_json: bool, **more: str) -> None:
+    """Print the outcome of a run: JSON with the entries `more`, or readable lines."""
+    if as_json:
+        print_json(row.as_dict() | more)
+        return
+    memory = "memory", f"{row.peak_rss_mb:.0f} MiB peak"
+    print_pairs([*of_model(row), *_scores(row), seconds_of(row), memory])
+
+
+def of_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
+    """The data, the options, the size and the training of a model; every: all choices, instead of
+    those of the metric and the method.
+    """
+    params, split = row.params, f", split {row.split}" if row.split else ""
+    sizes = f"{row.n_train} rows x {row.n_inputs} inputs, {row.task}"
+    yield "data", f"{row.dataset}{split}: {sizes}"
+    gamma = params.get("kernel_params", {}).get("gamma")
+    kernel = f", {row.kernel} kernel" if row.kernel else ""
+    kernel += f", gamma {gamma:.4g}" if gamma else ""
+    yield "method", f"{row.method}{kernel}, lambda {row.lam:g}"
+    for step in params.get("validation") or ():
+        if every or {"metric", "method"} & {*step["options"]}:
+            yield "chosen", chosen_words(step)
+    of = f" of {row.n_features} features" if row.n_features else ""
+    of = of or (" support vectors" if row.kernel else " parameters")
+    n_bytes = f", {row.model_bytes / 1024:.0f} KiB" if row.model_bytes else ""
+    yield "model", f"{row.model_size}{of}{n_bytes}"
+    certificate = gap_text(row.gap, row.objective)
+    if "round_gap" in params:
+        last = gap_text(params["round_gap"], row.objective).split()[-1]
+        certificate += f" over all features, {last} over those of the last round"
+    ended = "converged" if row.converged else "DID NOT CONVERGE"
+    ended += ": the objective no longer changes" if params.get("ended") == "stalled" else ""
+    steps = f"{certificate}, {row.n_iter} iterations, {ended}"
+    yield "training", f"objective {row.objective:.6g}, {steps}"
+
+
+def seconds_of(row: Result) -> tuple[str, str]:
+    """The seconds of each step; with the total, also the remaining time."""
+    seconds: dict[str, Any] = {
+        "reading": row.params.get("seconds_read"),
+        "choosing": row.params.get("seconds_validation"),
+        "features": row.seconds_features,
+        "training": row.seconds_fit,
+        "prediction": row.seconds_predict,
+        "held-out models": row.params.get("seconds_held_out"),
+        "baseline": row.params.get("seconds_baseline"),
+    }
+    seconds = {what: value for what, value in seconds.items() if value is not None}
+    if (total := row.params.get("seconds_total")) is not None:
+        seconds |= {"other": max(0.0, total - sum(seconds.values())), "total": total}
+    return "seconds", ", ".join(f"{what} {value:.2f}" for what, value in seconds.items())
+
+
+def _scores(row: Result) -> Iterator[tuple[str, str]]:
+    """The score and its rows: test rows, held-out rows, or the training rows."""
+    from rfx.runs import baseline
+
+    params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
+    if row.score is not None:
+        on = f", {params['scored_on']}" if "scored_on" in params else ""
+        yield metric, f"{score_text(metric, row.score)} on {row.n_test} rows{on}"
+    if "choice_score" in params:
+        name = params["choice_metric"]
+        yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"
+    if row.score is None and "train_score" in params:
+        score = score_text(metric, params["train_score"])
+        advice = "evaluate on other rows with --cv 5, --holdout 0.2 or --test FILE"
+        yield metric, f"{score} on the training rows; {advice}"
+    if "baseline" in params:
+        scores = params["baseline"]
+        parts = [f"{name} {score_text(metric, scores[name])}" for name in ("constant", "linear")]
+        if "boosting" in scores:
+            score = score_text(metric, scores["boosting"])
+            parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
+        yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
+        for name, gain in baseline.better(row).items():
+            yield "", f"{name} is better than this model by {score_text(metric, gain)}"
+    if "held_out_score" in params:
+        score = score_text(metric, params["held_out_score"])
+        yield "held out", f"{metric} {score}, {params['held_out_on']}"
+    if "calibration" in params:
+        yield "probability", params["calibration"]
+
+
+def print_measures(measures: dict[str, Any]) -> None:
+    """Print the measures of `rfx eval`, in the target's original units, and the confusion
+    matrix.
+    """
+    for name, heading in _MEASURES.items():
+        if name in measures:
+            click.echo(f"{heading:<18} {score_text(name, measures[name])}")
+    labels = list(map(label_text, measures.get("labels", ())))
+    if len(labels) > _MOST_CLASSES:
+        click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")
+    elif labels:
+        rows = zip(labels, measures["confusion"])
+        cells = [["true, predicted", *labels]]
+        cells += [[label, *map(str, counts)] for label, counts in rows]
+        click.echo("\n".join(table(cells)))
+
+
+def print_path(rows: list[Result], as_json: bool) -> None:
+    """Print the rows of a path over lambda: a JSON list, or one line each."""
+    if as_json:
+        print_json([row.as_dict() for row in rows])
+        return
+    trained = rows[0].score is None
+    kind = "rmse" if rows[0].task == "regression" else "accuracy"
+    metric = "train score" if trained else rows[0].metric or "score"
+    cells = [["lambda", "nonzeros", "objective", "rel. gap", metric, ""]]
+    for name, row in zip(Path.names([row.lam for row in rows if row.lam is not None]), rows):
+        score = row.params.get("train_score") if trained else row.score
+        gap = "-" if row.gap is None else gap_text(row.gap, row.objective).split()[-1]
+        shown = "-" if score is None else score_text(kind, score)
+        mark = "" if row.converged else "did not converge"
+        cells.append([name, str(row.model_size), f"{row.objective:.6g}", gap, shown, mark])
+    click.echo("\n".join(table(cells, [5])))
+
+
+_ADVICE = {
+    "timeout": "the solver did not converge within --timeout; try a larger one",
+    "stalled": "the solver stopped because its objective no longer changes; try a larger --tol, or"
+    " --dtype float64",
+}
+
+
+def finish(rows: list[Result]) -> None:
+    """Warn of models that score far below what was chosen; exit with 3 when a solver did not
+    converge, and suggest what to try.
+    """
+    for row in rows:
+        if "doubt" in row.params:
+            click.echo(f"rfx: {row.params['doubt']}", err=True)
+    stopped = {row.params.get("ended") for row in rows if row.converged is False}
+    if stopped:
+        usual = "the solver did not converge; try a larger --max-iter or --tol"
+        advice = [text for ended, text in _ADVICE.items() if ended in stopped]
+        click.echo(f"rfx: {[*advice, usual][0]}", err=True)
+        sys.exit(3)
+
+
+def command_of(run: Run) -> str:
+    """The command that trains this model, ready to copy."""
+    values = {
+        name: getattr(run, name)
+        for name in ("split", "test", "sample_weight", "cv", "holdout", "groups", "time")
+    }
+    values |= {"calibrate": run.calibrate, "zero_based": run.zero_based or None}
+    values |= {} if run.reading is None else run.reading.given()
+    words = ["rfx", "train", "--method", run.method, "--data", run.dataset]
+    for name, value in [*values.items(), *run.options.items(), ("seed", run.seed)]:
+        flag = name.replace("_", "-")
+        if value is None:
+            continue
+        if name in ("zero_based", "header"):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif isinstance(value, (list, tuple)):
+            words += shlex.split(typed(flag, value))
+        else:
+            text = repr(value) if isinstance(value, float) else str(value)
+            words += [f"--{flag}", text.lower() if isinstance(value, bool) else text]
+    return shlex.join(words)

@@ -24,8 +24,8 @@ from rfx import data, env, losses, methods
 from rfx.features import sample
 from rfx.features.growing import GrowingMap
 from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
+from rfx.solvers.stochastic.gradient import Descent, Steps
 from rfx.solvers.stochastic.sdca import LinearSDCA
-from rfx.solvers.stochastic.steps import Descent, Steps
 
 EARLIER, BATCH, BLOCK, INPUTS = 50, 1024, 1024, 50
 INPUTS_OF = {

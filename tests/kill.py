@@ -58,25 +58,9 @@ class Jobs:
         )
 
     def train(self):
-        return self.start(
-            "train",
-            "--method",
-            "rf",
-            "--task",
-            "binary",
-            "--n-features",
-            20,
-            "--lam",
-            1,
-            "--kernel",
-            "gaussian",
-            "--metric",
-            "none",
-            "--data",
-            self.data,
-            "--model",
-            "m.npz",
-        )
+        options = "--method rf --task binary --n-features 20 --lam 1 --kernel gaussian"
+        more = "--metric none --model m.npz --data"
+        return self.start("train", *options.split(), *more.split(), self.data)
 
     def check_train(self):
         path = self.folder / "m.npz"

@@ -29,42 +29,12 @@ def main(count: int) -> int:
         svmlight.write(folder / "rows", X, y)
 
         def command(label, *more):
-            words = [
-                "-m",
-                "rfx",
-                "train",
-                "--method",
-                "doubly-sgd",
-                "--stream",
-                "--data",
-                str(folder / "rows"),
-                "--task",
-                "binary",
-            ]
-            words += [
-                "--batch",
-                "50",
-                "--block",
-                "64",
-                "--epochs",
-                "2",
-                "--buffer",
-                "1000",
-                "--threads",
-                "1",
-                "--averaging",
-                "linear",
-            ]
-            words += [
-                "--checkpoint",
-                str(folder / f"{label}.point"),
-                "--every",
-                "3",
-                "--model",
-                str(folder / f"{label}.npz"),
-                *more,
-            ]
-            return [sys.executable, *words]
+            words = (
+                f"-m rfx train --method doubly-sgd --stream --data {folder}/rows --task binary"
+                " --batch 50 --block 64 --epochs 2 --buffer 1000 --threads 1 --averaging linear"
+                f" --checkpoint {folder}/{label}.point --every 3 --model {folder}/{label}.npz"
+            )
+            return [sys.executable, *words.split(), *more]
 
         def until_the_first_checkpoint(label, process):
             while not (folder / f"{label}.point").exists() and process.poll() is None:

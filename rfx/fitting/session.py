@@ -8,28 +8,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rfx import parallel
+from rfx import losses, parallel
 from rfx.data import guess_task
 from rfx.data.stream import ArraySource, Source, Stream
-from rfx.data.survey import SAMPLE, Survey
+from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, targets, virtual_examples, weights
-from rfx.fitting.batch_weights import BatchWeights
 from rfx.fitting.checkpoints import Keeper
-from rfx.fitting.learned import Learned
 from rfx.fitting.method import scalars
 from rfx.fitting.pipeline import Pipeline, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Problem, Progress
-from rfx.fitting.streaming import HEAD, Arrays, Batch, StreamMethod, dense
+from rfx.fitting.streaming import (
+    HEAD,
+    Arrays,
+    Batch,
+    BatchWeights,
+    Setup,
+    StreamMethod,
+    dense,
+    inputs_of,
+    n_outputs,
+    pca_arrays,
+)
 
 # Returns an iterator of (X, y) over all rows each time it is called.
 Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
@@ -40,6 +50,127 @@ CHOICE_ROWS = 6144
 GROWTH = 1.3
 # Seconds between reports of progress.
 TELL = 0.2
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Values learnt from a survey of the rows before the first step.
+
+    Parameters
+    ----------
+    preprocessing : Preprocessing
+    inputs : Inputs
+        Scaling, unit length and principal components.
+    loss : Loss
+    kernel_params : dict
+    n_rows, n_inputs, n_targets : int
+        Number of rows, raw inputs, and targets per row.
+    sample : array, (m, n_prepared)
+        Some of the prepared rows, in random order.
+    steps : list of dict
+        How options were chosen.
+    weight_sum : float or None
+        The sum of the sample weights.
+    chosen : dict
+        The options given as words, and their chosen values.
+    """
+
+    preprocessing: Preprocessing
+    inputs: Inputs
+    loss: Any
+    kernel_params: dict[str, Any]
+    n_rows: int
+    n_inputs: int
+    n_targets: int
+    sample: np.ndarray
+    steps: list[dict[str, Any]]
+    weight_sum: float | None = None
+    chosen: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_outputs(self) -> int:
+        return n_outputs(self.preprocessing.classes, self.n_targets)
+
+    @property
+    def n_counted(self) -> float:
+        """The effective number of rows under the sample weights."""
+        return self.n_rows if self.weight_sum is None else self.weight_sum
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Encode raw targets as (n, outputs)."""
+        p = self.preprocessing
+        targets.check_known(y, p.classes, p.schema)
+        return targets.encode(y, p.classes, p.target_scaler, self.loss.name == "softmax")
+
+    def setup(self, weights: np.ndarray | None, rewindable: bool) -> Setup:
+        """What the solver is started from; see `Setup`."""
+        return Setup(
+            self.preprocessing.task,
+            self.loss,
+            self.kernel_params,
+            self.sample.shape[1],
+            self.n_outputs,
+            self.n_rows,
+            self.sample,
+            weights,
+            rewindable,
+        )
+
+    def header(self) -> dict[str, Any]:
+        """For model files and checkpoints."""
+        p = self.inputs.pca
+        header = {
+            "unit": self.inputs.unit,
+            "centred": None if p is None else p.centred,
+            "kernel_params": {k: np.asarray(v).tolist() for k, v in self.kernel_params.items()},
+            "n_rows": self.n_rows,
+            "n_inputs": self.n_inputs,
+            "n_prepared": self.sample.shape[1],
+            "n_targets": self.n_targets,
+            "chosen": self.chosen,
+        }
+        return header if self.weight_sum is None else header | {"weight_sum": self.weight_sum}
+
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Header and arrays for a checkpoint."""
+        p, scaler = self.preprocessing, self.inputs.scaler.to_dict()
+        header = self.header() | {
+            "task": p.task,
+            "loss": self.loss.name,
+            "scaling": scaler.pop("kind"),
+            "metric": scaler.pop("metric"),
+            "target_scaler": None if p.target_scaler is None else p.target_scaler.to_dict(),
+            "validation": self.steps,
+        }
+        arrays = pca_arrays(self.inputs) | {"sample": self.sample}
+        arrays |= {f"scaler_{name}": values for name, values in scaler.items()}
+        return header, arrays if p.classes is None else arrays | {"classes": p.classes}
+
+    @classmethod
+    def of_state(
+        cls, header: dict[str, Any], arrays: Arrays, method: StreamMethod, schema: Schema | None
+    ) -> Learned:
+        """The values in a checkpoint."""
+        named = {"kind": header["scaling"], "metric": header.get("metric", "none")}
+        own = {name[7:]: values for name, values in arrays.items() if name.startswith("scaler_")}
+        inputs = inputs_of(header, arrays, Scaler.from_dict(named | own))
+        target = header["target_scaler"]
+        if target is not None:
+            target = TargetScaler.from_dict(target, header["n_targets"])
+        dtype, classes = input_dtype(method), arrays.get("classes")
+        return cls(
+            Preprocessing(header["task"], inputs.scaler, dtype, classes, target, schema),
+            inputs,
+            losses.get_loss(header["loss"], method.get("epsilon")),
+            header["kernel_params"],
+            header["n_rows"],
+            header["n_inputs"],
+            header["n_targets"],
+            arrays["sample"],
+            header["validation"],
+            header.get("weight_sum"),
+            header["chosen"],
+        )
 
 
 class Session:
@@ -437,7 +568,8 @@ class Session:
                 f"training {s.name} diverged: its numbers are not finite (mean loss"
                 f" {self.mean_loss:g}); try smaller steps or another --gamma"
             )
-        model = s.model(solver, known.inputs, known.n_outputs, known.header())
+        setup = known.setup(None, False)
+        model = s.model(solver, setup, known.inputs, known.header())
         info = {
             "task": known.preprocessing.task,
             "n_train": known.n_rows,

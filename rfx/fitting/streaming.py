@@ -9,7 +9,7 @@ checkpoints. The objective is a mean: nu/2 ||f||^2 + E L(f(x), y) with nu = lam 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
@@ -20,11 +20,11 @@ from rfx import losses
 from rfx import steps as told
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs
+from rfx.data.tabular.schema import Schema
 from rfx.data.transforms.pca import PCA
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS
-from rfx.fitting import selection, targets, virtual_examples
-from rfx.fitting.batch_weights import BatchWeights
+from rfx.fitting import selection, targets, virtual_examples, weights
 from rfx.fitting.candidates import LAMS, SearchSpace
 from rfx.fitting.method import Fitted, Method, has_gamma
 from rfx.fitting.options import (
@@ -45,6 +45,7 @@ from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
+from rfx.solvers.stochastic.gradient import DAMPING, Descent, Steps
 
 # Prepared rows, encoded targets (n, outputs), and the rows' numbers.
 Batch = tuple[Any, np.ndarray, np.ndarray]
@@ -55,6 +56,8 @@ ROWS = 8192
 HEAD = 10_000
 # The candidates of --nu validation, and nu for too few rows to choose.
 NUS, FEW_NU = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7), 1e-4
+# Those of theta, the length of the first step, without preconditioning.
+THETAS = (1.0, 4.0, 16.0)
 # Default epochs for fewer rows than MANY_ROWS; one for more.
 PASSES, MANY_ROWS = 3, 100_000
 # The entries of a model file's header about the rows that f was learnt from.
@@ -70,6 +73,74 @@ SAVED = (
     "weight_sum",
     "map",
 )
+
+
+class BatchWeights:
+    """The factors of each batch's losses: the rows' weights divided by their mean, over all rows or
+    over those so far.
+
+    own: (n,) weights of all rows of the set, by their numbers; None if unknown beforehand.
+    class_weight: the option, for rows whose weights are not known. Raises UsageError for
+    `balanced`, which needs all rows.
+    """
+
+    def __init__(
+        self,
+        own: np.ndarray | None = None,
+        class_weight: str | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        by_label = weights.by_code(class_weight, schema)
+        if isinstance(by_label, str):
+            raise UsageError(
+                "--class-weight balanced needs the counts of all rows beforehand; with --stream use"
+                " LABEL:WEIGHT"
+            )
+        self.own, self.by_label, self.schema = own, by_label or {}, schema
+        self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
+
+    def check(self, task: str, classes: np.ndarray | None, class_weight: str | None) -> None:
+        """Raise UsageError for weights of unknown labels."""
+        if self.by_label and classes is None:
+            raise weights.not_for_regression(class_weight)
+        if self.by_label and classes is not None:
+            weights.of_labels(classes, self.by_label, self.schema)
+
+    def relative(self) -> np.ndarray | None:
+        """(n,) the rows' own weights divided by their mean; None without weights."""
+        return None if self.own is None else self.own * (self.rows / self.sum)
+
+    def of(self, y: np.ndarray, index: np.ndarray) -> np.ndarray | None:
+        """(m,) of the rows with the targets y (m,) and the numbers `index`; None for ones."""
+        return self.further(y) if self.own is None else self.own[index] * (self.rows / self.sum)
+
+    def of_some(
+        self, y: np.ndarray, index: np.ndarray, given: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """(m,) weights of a sample of the rows, without updating the mean; None for ones.
+
+        given: (n,) weights of all rows by their numbers, if they differ from the set's own.
+        """
+        all_rows = self.own if given is None else given
+        some = self._labelled(y, None if all_rows is None else all_rows[index])
+        return None if np.all(some == 1) or not some.sum() else some
+
+    def further(self, y: np.ndarray, given: np.ndarray | None = None) -> np.ndarray | None:
+        """(m,) weights of further rows, with the targets y (m,), which update the mean; given: (m,)
+        their sample weights, None for ones.
+        """
+        batch = self._labelled(y, given)
+        self.rows, self.sum = self.rows + len(y), self.sum + float(batch.sum())
+        if self.sum == self.rows and np.all(batch == 1):
+            return None
+        return batch * (self.rows / self.sum) if self.sum else batch
+
+    def _labelled(self, y: np.ndarray, given: np.ndarray | None) -> np.ndarray:
+        """The given weights times those of the labels."""
+        product = np.ones(len(y)) if given is None else given
+        for label, weight in self.by_label.items():
+            product = np.where(y == label, weight * product, product)
+        return product
 
 
 class Solver(Protocol):
@@ -136,42 +207,35 @@ class StreamModel:
 
     Parameters
     ----------
+    method : StreamMethod
+    setup : Setup
     inputs : Inputs
         Unit length and principal components.
-    n_outputs : int
-    predict : callable
-        Prepared rows -> (n, outputs).
-    parameters : callable
-        () -> the arrays that define f.
     about : dict
         The header of the model file.
+    parameters : callable
+        () -> the arrays that define f.
+    predict : callable
+        Prepared rows -> (n, outputs).
     description : dict
-    dtype : numpy.dtype
-        The type of the scaled rows.
-    own_steps : callable or None
-        () -> the steps from prepared rows to f; None for a model that was not loaded from a file.
     """
 
+    method: StreamMethod
+    setup: Setup
     inputs: Inputs
-    n_outputs: int
-    predict: Callable[[Any], np.ndarray]
-    parameters: Callable[[], Arrays]
     about: dict[str, Any]
+    parameters: Callable[[], Arrays]
+    predict: Callable[[Any], np.ndarray]
     description: dict[str, Any]
-    dtype: Any = np.float64
-    own_steps: Callable[[], told.Steps] | None = None
 
     def steps(self) -> told.Steps:
-        """The computation steps of `decision` for dense rows; UsageError for a model that was not
-        loaded from a file.
-        """
-        if self.own_steps is None:
-            raise UsageError("save and load the model before exporting it")
-        return self.inputs.steps(self.dtype) + self.own_steps()
+        """The computation steps of `decision` for dense rows."""
+        own = self.method.steps(self.about, self.parameters(), self.setup)
+        return self.inputs.steps(input_dtype(self.method)) + own
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, outputs) values for scaled rows X (n, d)."""
-        out = np.empty((X.shape[0], self.n_outputs))
+        out = np.empty((X.shape[0], self.setup.n_outputs))
         for start in range(0, X.shape[0], ROWS):
             rows = self.inputs.after_scaling(X[start : start + ROWS])
             out[start : start + ROWS] = self.predict(rows)
@@ -413,20 +477,21 @@ class StreamMethod(Method):
         """Further entries of the results row after training; batches() reads all rows again."""
         return {}
 
-    def model(self, solver: Any, inputs: Inputs, n_outputs: int, about: Any) -> StreamModel:
+    def model(self, solver: Any, setup: Setup, inputs: Inputs, about: Any) -> StreamModel:
         """The model of a solver's f at present."""
         return StreamModel(
+            self,
+            setup,
             inputs,
-            n_outputs,
-            partial(self.predict, solver),
-            partial(self.parameters, solver),
             about | self.header(solver),
+            partial(self.parameters, solver),
+            partial(self.predict, solver),
             self.describe(solver),
         )
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         """Learn from prepared rows in memory, with a random order in each epoch."""
-        weights, seed = BatchWeights(problem.weights), self.seed
+        batch_weights, seed = BatchWeights(problem.weights), self.seed
         order = np.random.default_rng(seed).permutation(problem.n_rows)
         setup = Setup(
             problem.task,
@@ -436,15 +501,15 @@ class StreamMethod(Method):
             problem.n_outputs,
             problem.n_rows,
             dense(problem.X[order[: max(1, self.n_landmarks())]]),
-            weights.relative(),
+            batch_weights.relative(),
             True,
         )
         solver, loss = self.start(setup), 0.0
         numbers = np.arange(problem.n_rows, dtype=np.float64)
         source = ArraySource(problem.X, numbers, seed)
         for X, y, index in Stream(source, self.batch, 0, seed, self.epochs):
-            loss = solver.step(X, problem.Y[index], index, weights.of(y, index))
-        model = self.model(solver, inputs_of({"unit": False}, {}, None), problem.n_outputs, {})
+            loss = solver.step(X, problem.Y[index], index, batch_weights.of(y, index))
+        model = self.model(solver, setup, inputs_of({"unit": False}, {}, None), {})
         return Fitted(model, Solution(np.zeros(0), loss, None, solver.t, "converged"))
 
     # ------------------------------------------------------------------ choice of options
@@ -544,16 +609,96 @@ class StreamMethod(Method):
         )
         own = {name: arrays[name] for name in self.saved_arrays(header) if name in arrays}
         return StreamModel(
+            self,
+            setup,
             # scaling is the pipeline's
             inputs_of(header, arrays, None),
-            setup.n_outputs,
-            self.predictor(header, arrays, setup),
-            partial(dict, own),
             {name: header[name] for name in SAVED if name in header},
+            partial(dict, own),
+            self.predictor(header, arrays, setup),
             {},
-            input_dtype(self),
-            partial(self.steps, header, arrays, setup),
         )
+
+
+class GradientMethod(StreamMethod):
+    """A method of gradient steps, which may be preconditioned and averaged."""
+
+    precondition: bool = option(
+        True,
+        "Multiply a step by the inverse of the covariance of its features on the batch.",
+        before=False,
+    )
+    averaging: str = option(
+        "linear",
+        "What predicts.",
+        of={
+            "none": "the last f, as in the paper",
+            "uniform": "the mean over all steps",
+            "linear": "the mean with weight t",
+        },
+        before="none",
+    )
+
+
+class DescentMethod(GradientMethod):
+    """A method of gradient steps whose length is given by a rule, or chosen."""
+
+    step: str = option(
+        "root",
+        "Step sizes.",
+        of={
+            "theorem": "theta / (t + t0), theta nu from 1 to 2",
+            "root": "theta / sqrt(t + t0)",
+            "decay": "step0 / (1 + step1 t)",
+            "constant": "step0",
+            "normalized": (
+                "step0 / root mean square of the loss derivatives on the batch, at most 1"
+            ),
+        },
+    )
+    theta: float | None = option(
+        None,
+        "See --step; by default 1 / nu (theorem), 1 (root), without --precondition the best of 1, 4"
+        " and 16 on held-out rows of a sample (root).",
+        above=0,
+    )
+    t0: float | None = option(None, "See --step; by default 2 theta (theorem), 0 (root).", least=0)
+    step0: float = option(1.0, "See --step.", above=0)
+    step1: float = option(1e-4, "See --step.", least=0)
+    space = replace(StreamMethod.space, values={"nu": NUS, "theta": THETAS})
+
+    def check(self, given: dict[str, Any]) -> None:
+        super().check(given)
+        words = isinstance(self.nu, str)
+        if words and self.step == "theorem":
+            raise UsageError(
+                f"--step is theorem, which needs --nu, but --nu is {self.nu}; set it to a number"
+            )
+        _ = (self.updated(nu=FEW_NU) if words else self).descent
+
+    @property
+    def descent(self) -> Descent:
+        """The descent of numeric options; UsageError if the theorem does not allow its steps."""
+        theta, t0 = self.theta, self.t0
+        if self.step == "theorem":
+            theta = 1 / self.nu if theta is None and self.nu else theta
+            t0 = 2 * theta if t0 is None and theta else t0
+        elif self.step == "root" and theta is None:
+            theta = 1.0
+        steps = Steps(self.step, self.nu, theta, t0 or 0.0, self.step0, self.step1)
+        damping = self.get("damping", DAMPING)
+        return Descent(steps, self.precondition, damping, self.averaging)
+
+    def with_words(self) -> Self:
+        if self.step == "root" and self.theta is None:
+            return self.updated(theta="validation")
+        return self
+
+    def candidates(self, name: str, problem: Problem) -> list[float]:
+        if name != "theta":
+            return super().candidates(name, problem)
+        # in the unit of the targets, if the loss requires it
+        return [value * problem.unit for value in (THETAS[:1] if self.precondition else THETAS)]
 
 
 def n_outputs(classes: np.ndarray | None, n_targets: int) -> int:

@@ -39,23 +39,19 @@ def fixed(
     """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d)
     float32 and their targets.
     """
-    stream = source(kind, X, y, seed)
-    rows = np.empty((copies * len(y), X.shape[1]), np.float32)
-    targets: list[np.ndarray] = []
-    for start in range(0, len(rows), ROWS):
-        part = stream.read(min(ROWS, len(rows) - start))
-        assert part is not None, "the examples are endless"
-        made, own = part[:2]
-        rows[start : start + len(made)] = made
-        targets.append(own)
-    return rows, np.concatenate(targets)
+    make, count = source(kind, X, y, seed).make, copies * len(y)
+    rows, targets = np.empty((count, X.shape[1]), np.float32), np.empty((count, *y.shape[1:]))
+    for start in range(0, count, ROWS):
+        stop = min(count, start + ROWS)
+        rows[start:stop], targets[start:stop] = make(start, stop)
+    return rows, targets
 
 
 def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
     """Example i is determined by (seed, i) and row i mod n of the rows X (n, d), array or CSR, in a
     random order; its target is that row's."""
     order = shuffled(len(y), seed, 0)
-    change = _change(kind, X, order, seed)
+    change = _change(kind, X[order], seed)
 
     def make(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         index = np.arange(start, stop)
@@ -71,88 +67,51 @@ def views(method: Declared, X: Any) -> Iterator[Any]:
     if method.views is None:
         yield X
         return
-    change = _change(method.virtual, X, np.arange(X.shape[0]), method.seed)
+    change = _change(method.virtual, X, method.seed)
     for number in range(method.views):
         yield change(number)
 
 
-def mean_over_views(method: Declared, X: Any, function: Callable[[Any], Any]) -> Any:
-    """The mean of function(rows) over the views of the rows X (n, d)."""
-    return sum(map(function, views(method, X))) / (method.views or 1)
-
-
-def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
-    """index -> the virtual examples of the rows X[order] with these numbers; for one number, that
+def _change(kind: str, X: Any, seed: int) -> Change:
+    """index -> the virtual examples of the rows X with these numbers; for one number, that
     transformation of all of them.
     """
-    if kind == "digits":
-        images, n_inputs = _images(X, order), X.shape[1]
-
-        def change(index: np.ndarray | int) -> np.ndarray:
-            made = virtual.deform(images, index, seed)
-            return made.reshape(len(made), -1)[:, :n_inputs]
-
-    elif kind == "images":
-        planes, side = _planes(X, order)
-
-        def change(index: np.ndarray | int) -> np.ndarray:
-            made = virtual.crops_and_flips(planes, index, seed, side)
-            return made.transpose(0, 3, 1, 2).reshape(len(made), -1)
-
-    else:
-        matrices = virtual.from_triangles(
-            (X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order]
-        )
+    n_inputs = X.shape[1]
+    if kind.startswith("molecules"):
+        matrices = virtual.from_triangles(_dense(X, np.float64))
         noise = 1.0 if kind == "molecules-sorted" else None
+        return lambda index: virtual.triangles(virtual.permute(matrices, index, seed, noise))
+    if kind == "digits":
+        side = math.ceil(math.sqrt(n_inputs))
+        # the last pixels may be missing
+        images = np.zeros((X.shape[0], side * side), np.float32)
+        images[:, :n_inputs] = _dense(X, np.float32)
+        images = images.reshape(-1, side, side)
 
-        def change(index: np.ndarray | int) -> np.ndarray:
-            return virtual.triangles(virtual.permute(matrices, index, seed, noise))
+        def deformed(index: np.ndarray | int) -> np.ndarray:
+            examples = virtual.deform(images, index, seed)
+            return examples.reshape(len(examples), -1)[:, :n_inputs]
 
-    return change
-
-
-def _images(X: Any, order: np.ndarray) -> np.ndarray:
-    """(n, side, side) square images of rows that may lack their last pixels, in bytes if that is
-    exact.
-    """
-    side = int(np.ceil(np.sqrt(X.shape[1])))
-    images = np.zeros((X.shape[0], side * side), np.uint8 if _is_bytes(X) else np.float32)
-    for start in range(0, len(images), ROWS):
-        part = X[order[start : start + ROWS]]
-        images[start : start + ROWS, : X.shape[1]] = part.toarray() if sp.issparse(part) else part
-    return images.reshape(-1, side, side)
-
-
-def _planes(X: Any, order: np.ndarray) -> tuple[np.ndarray, int]:
-    """Images (n, side + 2 border, side + 2 border, planes) of rows with one plane or three, with a
-    border of zeros; and their side.
-    """
-    planes = next(
-        (count for count in (1, 3) if X.shape[1] == count * math.isqrt(X.shape[1] // count) ** 2),
-        None,
-    )
+        return deformed
+    planes = next((n for n in (1, 3) if n_inputs == n * math.isqrt(n_inputs // n) ** 2), None)
     if planes is None:
         raise UsageError(
-            f"--virtual is images, but rows of {X.shape[1]} numbers are not square images of one"
+            f"--virtual is images, but rows of {n_inputs} numbers are not square images of one"
             " plane or three"
         )
-    side = math.isqrt(X.shape[1] // planes)
+    side = math.isqrt(n_inputs // planes)
     border = max(1, side // 8)
-    out = np.zeros(
-        (X.shape[0], side + 2 * border, side + 2 * border, planes),
-        np.uint8 if _is_bytes(X) else np.float32,
+    framed = np.pad(
+        _dense(X, np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
+        ((0, 0), (border, border), (border, border), (0, 0)),
     )
-    inside = slice(border, border + side)
-    for start in range(0, len(out), ROWS):
-        part = X[order[start : start + ROWS]]
-        part = part.toarray() if sp.issparse(part) else np.asarray(part)
-        out[start : start + ROWS, inside, inside] = part.reshape(-1, planes, side, side).transpose(
-            0, 2, 3, 1
-        )
-    return out, side
+
+    def cropped(index: np.ndarray | int) -> np.ndarray:
+        examples = virtual.crops_and_flips(framed, index, seed, side)
+        return examples.transpose(0, 3, 1, 2).reshape(len(examples), -1)
+
+    return cropped
 
 
-def _is_bytes(X: Any) -> bool:
-    """Whether all numbers are integers from 0 to 255."""
-    values = X.data if sp.issparse(X) else X
-    return bool(np.all((values >= 0) & (values <= 255)) and np.array_equal(values, np.rint(values)))
+def _dense(X: Any, dtype: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype)

@@ -15,7 +15,6 @@ from rfx.errors import UsageError
 from rfx.fitting import memory, weights
 from rfx.fitting.callbacks import evaluating
 from rfx.fitting.candidates import L1_LAMS, SearchSpace
-from rfx.fitting.learners import Learner, Perceptrons, Stumps
 from rfx.fitting.linear import LinearMethod, LinearModel
 from rfx.fitting.method import Fitted, Method, budget
 from rfx.fitting.options import (
@@ -33,11 +32,10 @@ from rfx.fitting.options import (
     TOL,
 )
 from rfx.fitting.problem import Cache, Clock, Problem
-from rfx.operators.signs import SignColumns
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.boosting import TOL as STEP_TOL
-from rfx.solvers.boosting import solve_boosting
+from rfx.solvers.boosting import Learner, Perceptrons, Stumps, solve_boosting
 
 # The gap for steps of several features.
 SEVERAL_TOL = 1e-3
@@ -137,25 +135,22 @@ def _dense(X: Any, dtype: Any) -> np.ndarray:
 def _learner(X: np.ndarray, params: dict, method: Method) -> Learner:
     if method.kernel == "stump":
         return Stumps(X, params, method.per_step)
-    surrogate, exact = (
-        cast(losses.SmoothLoss, losses.get_loss(method.surrogate)),
-        method.threshold == "exact",
-    )
+    surrogate = cast(losses.SmoothLoss, losses.get_loss(method.surrogate))
+    exact = method.threshold == "exact"
     return Perceptrons(X, params, surrogate, exact, method.per_step, method.seed)
 
 
 def _listeners(problem: Problem, learners: list[Learner]):
     """k -> the callback for the weights of output k, whose features grow with the steps."""
-    rows: list[_Rows] = []
 
     def decide(X):
-        rows.extend(_Rows(X, learner) for learner in learners)
-        return lambda values: values
+        rows = _dense(X, learners[0].X.dtype)
+        return lambda weighted: weighted[0].transform(rows) @ weighted[1]
 
     tell = evaluating(problem, decide)
     if tell is None:
         return lambda k: None
-    return lambda k: lambda entry, coef: tell(entry, lambda: rows[k](coef()))
+    return lambda k: lambda entry, coef: tell(entry, lambda: (learners[k].found, coef()))
 
 
 def _joined(
@@ -182,17 +177,3 @@ def _joined(
     feature_map = type(first)(first.name, first.n_inputs, first.params, arrays)
     model = LinearModel.of(feature_map, coef)
     return Fitted(model, stack(solutions, coef), details, clock.seconds)
-
-
-class _Rows:
-    """Decision values of held-out rows by a learner's features, computed as they are added."""
-
-    def __init__(self, X: Any, learner: Learner) -> None:
-        self.X, self.learner = _dense(X, learner.X.dtype), learner
-        self.Z = SignColumns(len(self.X))
-
-    def __call__(self, coef: np.ndarray) -> np.ndarray:
-        known, found = self.Z.shape[1], self.learner.found
-        if found.n_features > known:
-            self.Z.append(found.select(slice(known, found.n_features)).transform(self.X))
-        return self.Z.matvec(coef)

@@ -26,17 +26,22 @@ from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, form_of, sample
 from rfx.features.nystrom import NystromMap
 from rfx.fitting import virtual_examples
-from rfx.fitting.descent import DescentMethod, GradientMethod
 from rfx.fitting.linear import FEATURES
 from rfx.fitting.options import KERNEL, MOST, N_FEATURES
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.streaming import Arrays, Batch, Setup, StreamMethod, n_bytes
+from rfx.fitting.streaming import (
+    Arrays,
+    Batch,
+    DescentMethod,
+    GradientMethod,
+    Setup,
+    StreamMethod,
+    n_bytes,
+)
 from rfx.model import Array
 from rfx.options import option
-from rfx.solvers.stochastic.norma import Norma
-from rfx.solvers.stochastic.pegasos import Pegasos
+from rfx.solvers.stochastic.gradient import Norma, Pegasos, Support
 from rfx.solvers.stochastic.sdca import DualSolver, KernelSDCA, LinearSDCA
-from rfx.solvers.stochastic.support import Support
 
 # ---------------------------------------------------------------------- kinds of functions
 

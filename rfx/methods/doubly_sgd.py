@@ -17,16 +17,14 @@ from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
 from rfx.fitting import virtual_examples
-from rfx.fitting.descent import DescentMethod, GradientMethod
 from rfx.fitting.linear import FEATURES
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.streaming import Arrays, Batch, Setup, StreamMethod
+from rfx.fitting.streaming import Arrays, Batch, DescentMethod, GradientMethod, Setup, StreamMethod
 from rfx.model import Array
 from rfx.options import option
-from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
-from rfx.solvers.stochastic.expansion import ROWS
-from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
+from rfx.solvers.stochastic.doubly import ROWS, Blocks, DoublySGD
+from rfx.solvers.stochastic.gradient import DAMPING, Descent, Steps
 
 KEPT = "rows that repeat and blocks that are always new"
 
@@ -69,25 +67,17 @@ class DoublySgd(DescentMethod):
 
     def check(self, given: dict[str, Any]) -> None:
         super().check(given)
-        s = self
-        MAPS[s.kernel].check_variant(s.kernel, s.block, s.features)
-        if not s.keep_values:
-            return
-        if virtual_examples.endless(s):
+        MAPS[self.kernel].check_variant(self.kernel, self.block, self.features)
+        once = virtual_examples.endless(self) or self.head is not None
+        if self.keep_values and (once or self.max_blocks is not None):
             raise UsageError(
-                f"--virtual is {s.virtual}, which is endless, but --keep-values is for {KEPT}; set"
-                " --virtual-copies"
+                f"--keep-values is for {KEPT}; omit --max-blocks and --head, and use --virtual only"
+                " with --virtual-copies"
             )
-        for name in ("head", "max_blocks"):
-            if s.get(name) is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{flag} is {s.get(name)}, but --keep-values is for {KEPT}")
 
     def check_further(self) -> None:
         if self.keep_values:
-            raise UsageError(
-                "--keep-values needs a data set that is known beforehand; use fit, or omit it"
-            )
+            raise UsageError(f"--keep-values is for {KEPT}, unlike those of partial_fit; omit it")
 
     def check_source(self, source: Source) -> None:
         if self.keep_values and not source.rewindable:
@@ -98,16 +88,9 @@ class DoublySgd(DescentMethod):
     # ------------------------------------------------------------------ training
 
     def start(self, setup: Setup) -> DoublySGD:
-        held, keep_rows = self.held_mb(setup), None
-        if self.keep_values:
-            keep_rows = setup.n_rows
-            needed = 8 * keep_rows * (setup.n_outputs + 1) / 2**20
-            if needed > self.max_memory:
-                raise UsageError(
-                    f"--keep-values needs {needed:,.0f} MiB for {keep_rows:,} rows, more than"
-                    f" --max-memory {self.max_memory:g}"
-                )
-        blocks = Blocks(self.block, self.max_blocks, keep_rows, setup.n_rows if held else None)
+        held, n_rows = self.held_mb(setup), setup.n_rows
+        kept = n_rows if self.keep_values else None
+        blocks = Blocks(self.block, self.max_blocks, kept, n_rows if held else None)
         return self._solver(setup, self.nu, self.descent, blocks, held)
 
     def held_mb(self, setup: Setup) -> float:

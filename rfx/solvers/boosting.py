@@ -1,41 +1,60 @@
-"""Fully corrective boosting: greedy coordinate descent on the L1 problem over all features
-of a kind (Yen et al. 2014, section 3.3).
+"""Fully corrective boosting: greedy coordinate descent on the L1 problem over all features of a
+kind (Yen et al. 2014, section 3.3), and the searches by which it finds a feature per step.
+
+The greedy step (eq. 24) needs the stump or the perceptron h that minimises sum_n u_n h(x_n), u_n =
+L'(f_n, y_n). Stumps are searched exactly. The perceptron with the lowest weighted error is
+intractable; like the paper, we use a convex surrogate: the linear function that minimises sum_n
+|u_n| l(s_n (theta.x_n + b)) over the pseudo-labels s_n = -sign(u_n); its sign is the perceptron.
+The paper does not specify l.
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from rfx import parallel
+from rfx.compiled import njit
+from rfx.counters import uniforms
+from rfx.errors import UsageError
+from rfx.features import MAPS, FeatureMap
+from rfx.losses import SmoothLoss
+from rfx.operators.matrix import Matrix
 from rfx.operators.scaled import ScaledRows
 from rfx.operators.signs import SignColumns
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+)
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import filled, solve_l1
-
-if TYPE_CHECKING:
-    from rfx.losses import SmoothLoss
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback, Filled
 
 # Relative gap of a corrective step, and its minimum if a new feature has a smaller effect.
 TOL, LEAST_TOL = 1e-5, 1e-9
 # Consecutive steps that rounding keeps from the tolerance, and that reduce the objective by less
 # than that, after which it has stalled.
 IDLE = 10
-
-
-class Learner(Protocol):
-    """Greedy steps over features of a kind: `find` and `keep` as described in `solve_boosting`."""
-
-    def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]: ...
-
-    def keep(self, which: Sequence[int | np.integer[Any]]) -> None: ...
+# Maximum inputs: a Newton step needs the Gram matrix of all of them.
+MOST_INPUTS = 4000
+# Ridge relative to the mean weight, so that separable rows have a minimum; relative decrease below
+# which a step is the last.
+_RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
+_BLOCK = 4096
+# A stream from which no map draws its own numbers.
+HALVES = 32
+# Thresholds this many times farther than the farthest training row define constants.
+FARTHEST = 4.0
 
 
 def solve_boosting(
@@ -146,3 +165,263 @@ def _is_new(signs: np.ndarray, seen: set[bytes]) -> bool:
     new = name not in seen
     seen.add(name)
     return new
+
+
+# ---------------------------------------------------------------------- searches
+
+
+class Learner(ABC):
+    """The features found for one output, among the random features of a kernel; params: that
+    kernel's.
+
+    X: (n, d) scaled rows in the type of the features.
+    """
+
+    kernel = ""
+
+    def __init__(self, X: np.ndarray, params: dict[str, Any]) -> None:
+        self.X, self.params = X, params
+        self._last: Any = None
+        self.found = self._map(**self._nothing(X))
+
+    def _nothing(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of no features."""
+        parts = MAPS[self.kernel].parts
+        sizes = {"inputs": X.shape[1], "features": 0}
+        kinds: dict[str, np.dtype] = {"f": X.dtype, "i": np.dtype(np.int64)}
+        return {
+            name: np.empty([sizes[axis] for axis in part.axes.split()], kinds[part.kind])
+            for name, part in parts.items()
+        }
+
+    def _map(self, **arrays: np.ndarray) -> FeatureMap:
+        made: FeatureMap = MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
+        return made
+
+    def _signs(self, features: FeatureMap) -> np.ndarray:
+        """(n, k) int8 values of the features just found."""
+        self._last = features
+        return np.where(features.transform(self.X) > 0, 1, -1).astype(np.int8)
+
+    @abstractmethod
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]:
+        """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)| of all
+        features, None if unknown).
+        """
+
+    def keep(self, which: Sequence[int | np.integer[Any]]) -> None:
+        """Add these features, given by their numbers among the last found."""
+        new = self._last.select(np.asarray(which))
+        self.found = self._map(
+            **{
+                name: np.concatenate([values, new.arrays[name]], axis=-1)
+                for name, values in self.found.arrays.items()
+            }
+        )
+
+
+class Perceptrons(Learner):
+    """sign(theta.x - a) with |theta| = 1, fitted to pseudo-labels with a weighted loss (see
+    `fit_linear`).
+
+    The first feature of a step is fitted to all rows; further ones, if `count` exceeds one, to
+    random halves of the rows, by seed. exact: the threshold is the best for the fitted direction,
+    else the fit's own.
+    """
+
+    kernel = "perceptron"
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        params: dict[str, Any],
+        loss: SmoothLoss,
+        exact: bool,
+        count: int,
+        seed: int,
+    ) -> None:
+        super().__init__(X, params)
+        self.loss, self.exact, self.count, self.seed, self._halves = loss, exact, count, seed, 0
+
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, None]:
+        """(signs (n, k) int8, None): the features of this step."""
+        found = [self._fitted(u, u)]
+        for _ in range(self.count - 1):
+            half = uniforms(self.seed, HALVES, self._halves, self._halves + 1, len(u))[0] < 0.5
+            found.append(self._fitted(u * half, u))
+            self._halves += 1
+        directions, thresholds = (
+            np.array([theta for theta, _ in found]).T,
+            np.array([a for _, a in found]),
+        )
+        arrays = {"directions": directions, "thresholds": thresholds, "scales": np.ones(len(found))}
+        return self._signs(
+            self._map(
+                **{name: np.ascontiguousarray(part, self.X.dtype) for name, part in arrays.items()}
+            )
+        ), None
+
+    def _fitted(self, part: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
+        """(direction of length 1, threshold) of the classifier of `part` of u; a constant if no row
+        can be on the other side.
+        """
+        theta, b = fit_linear(self.X, part, self.loss)
+        size, far = float(np.linalg.norm(theta)), FARTHEST * self.params["radius"]
+        if size and self.exact:
+            theta = theta / size
+            along = self.X @ theta.astype(self.X.dtype)
+            return theta, StumpSearch(along[:, None]).best(u)[0][0]
+        if abs(b) < far * size:
+            return theta / size, -b / size
+        return np.eye(len(theta))[0], -far
+
+
+class Stumps(Learner):
+    """sign(x_j - a): the best feature of each input, and of these the `count` best."""
+
+    kernel = "stump"
+
+    def __init__(self, X: np.ndarray, params: dict[str, Any], count: int) -> None:
+        super().__init__(X, params)
+        self.search, self.count = StumpSearch(X), count
+
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, float]:
+        """(signs (n, k) int8, the largest |sum_n u_n phi(x_n)| over all stumps)."""
+        thresholds, sums = self.search.best(u)
+        best = np.argsort(-np.abs(sums), kind="stable")[: self.count]
+        return self._signs(self._map(thresholds=thresholds[best], columns=best)), float(
+            np.abs(sums).max()
+        )
+
+
+class StumpSearch:
+    """All stumps sign(x_j - a) that distinguish the rows of X (n, d), and the constant one.
+
+    X: float32 or float64, without nan. The order of every column is computed once.
+    """
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X = X
+        self.order = np.empty(X.shape[::-1], np.int32 if len(X) < 2**31 else np.int64)
+        parallel.for_ranges(self._sort, X.shape[1])
+
+    def _sort(self, start: int, stop: int) -> None:
+        for j in range(start, stop):
+            self.order[j] = np.argsort(self.X[:, j], kind="stable")
+
+    def best(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(thresholds (d,), sums (d,)): for each input the stump with the largest |sum_n u_n
+        sign(x_nj - a)|, and that sum.
+
+        u: (n,) float64. A stump is +1 from x_nj = a on. The threshold is halfway between two
+        values, or at the smallest value for the constant stump, and has X's type.
+        """
+        u = np.ascontiguousarray(u, np.float64)
+        low, high, sums = (
+            np.empty(self.X.shape[1]),
+            np.empty(self.X.shape[1]),
+            np.empty(self.X.shape[1]),
+        )
+
+        def part(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                low[j], high[j], sums[j] = _best(
+                    np.ascontiguousarray(self.X[:, j]), self.order[j], u
+                )
+
+        parallel.for_ranges(part, len(sums))
+        middle = (low + (high - low) / 2).astype(self.X.dtype)
+        return np.where((middle > low) & (middle < high), middle, high).astype(self.X.dtype), sums
+
+
+@njit(cache=True, nogil=True)
+def _best(x: np.ndarray, order: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:
+    """(value below the threshold, value above it, sum) of the best stump on one input; both are the
+    smallest for the constant one.
+    """
+    total = 0.0
+    for i in range(len(u)):
+        total += u[i]
+    below, best, at = 0.0, total, -1
+    for k in range(len(order) - 1):
+        below += u[order[k]]
+        if x[order[k]] < x[order[k + 1]] and abs(total - 2.0 * below) > abs(best):
+            best, at = total - 2.0 * below, k
+    if at < 0:
+        return x[order[0]], x[order[0]], best
+    return x[order[at]], x[order[at + 1]], best
+
+
+def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarray, float]:
+    """(theta (d,), b) that minimise the mean of |u_n| l(theta.x_n + b, -sign(u_n)) plus a small
+    ridge term, by Newton's method.
+
+    X: (n, d) array. u: (n,) float64, not all zero; rows with 0 are ignored. loss: Logistic, Squared
+    or SquaredHinge of rfx.losses. theta and b are zero if nothing is better. Raises UsageError for
+    too many inputs.
+    """
+    if X.shape[1] > MOST_INPUTS:
+        raise UsageError(
+            f"the rows have {X.shape[1]} inputs; a perceptron is fitted to at most {MOST_INPUTS}"
+        )
+    rows = np.flatnonzero(u)
+    weights, labels = np.abs(u[rows]), -np.sign(u[rows])
+    weights = weights / weights.sum()
+    blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+    size = X.shape[1] + 1
+    w, f = np.zeros(size), np.zeros(len(rows))
+
+    def value(w: np.ndarray, f: np.ndarray) -> float:
+        return float(weights @ loss.value(f, labels)) + 0.5 * _RIDGE * float(w @ w)
+
+    def decisions(w: np.ndarray) -> np.ndarray:
+        out = np.empty(len(rows))
+
+        def part(start: int, stop: int) -> None:
+            for k in range(start, stop):
+                out[k * _BLOCK : (k + 1) * _BLOCK] = (
+                    X[blocks[k]].astype(np.float64, copy=False) @ w[:-1] + w[-1]
+                )
+
+        parallel.for_ranges(part, len(blocks))
+        return out
+
+    def derivatives(slopes: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian of the losses: a sum over fixed blocks, independent of the number of
+        threads.
+        """
+        found = np.empty((len(blocks), size + 1, size))
+
+        def part(start: int, stop: int) -> None:
+            for k in range(start, stop):
+                own = slice(k * _BLOCK, (k + 1) * _BLOCK)
+                Z = np.ones((len(blocks[k]), size))
+                Z[:, :-1] = X[blocks[k]]
+                found[k, :-1] = Z.T @ (Z * curvatures[own, None])
+                found[k, -1] = slopes[own] @ Z
+
+        parallel.for_ranges(part, len(blocks))
+        total = found.sum(axis=0)
+        return total[-1], total[:-1]
+
+    # the products are small: BLAS's own threads would take longer to synchronise than to compute
+    with parallel.one_blas_thread():
+        now = value(w, f)
+        for _ in range(_STEPS):
+            slope, hessian = derivatives(
+                weights * loss.derivative(f, labels), weights * loss.second_derivative(f, labels)
+            )
+            hessian[np.diag_indices(size)] += _RIDGE
+            step = -np.linalg.solve(hessian, slope + _RIDGE * w)
+            decrease = -float(step @ (slope + _RIDGE * w))
+            if not decrease > _TOL * now:
+                break
+            along, t = decisions(step), 1.0
+            while (
+                then := value(w + t * step, f + t * along)
+            ) > now - 1e-4 * t * decrease and t > 1e-6:
+                t *= 0.5
+            if t <= 1e-6:
+                break
+            w, f, now = w + t * step, f + t * along, then
+    return w[:-1], w[-1]

@@ -193,44 +193,53 @@ def test_a_checkpoint_of_a_stream_keeps_the_mean_weight_so_far(tmp_path):
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
 
+def by_fit(method, y, weights=None):
+    return method.fit(X, y, weights)
+
+
+def by_stream(method, y):
+    return method.fit_stream(ArraySource(X, y))
+
+
+def by_parts(method, y, weights=None):
+    return method.session().further(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "train, options, task, message",
+    [
+        (by_parts, {"class_weight": "balanced"}, "binary", "--class-weight balanced needs the c"),
+        (by_stream, {"class_weight": "balanced"}, "binary", "--class-weight balanced needs the c"),
+        (by_fit, {"class_weight": "7:2"}, "binary", "--class-weight has the label 7"),
+        (by_parts, {"class_weight": "7:2"}, "binary", "--class-weight has the label 7"),
+        (by_fit, {"class_weight": "1:2"}, "regression", "but the task is regression"),
+        (by_parts, {"class_weight": "1:2"}, "regression", "but the task is regression"),
+    ],
+)
+def test_class_weights_that_do_not_match_are_refused(train, options, task, message):
+    with pytest.raises(UsageError, match=message):
+        train(made("norma", task=task, **options), TARGETS[task])
+
+
 def test_what_can_have_no_weights_is_refused():
-    y, regression = TARGETS["binary"], TARGETS["regression"]
-    with pytest.raises(
-        UsageError,
-        match=(
-            "--class-weight balanced needs the counts of all rows .*; with --stream use LABEL:W"
-        ),
-    ):
-        made("norma", class_weight="balanced").session().further(X, y)
-    with pytest.raises(UsageError, match="--class-weight balanced needs the counts"):
-        made("norma", class_weight="balanced").fit_stream(ArraySource(X, y))
-    for train in (
-        lambda method, y: method.fit(X, y),
-        lambda method, y: method.session().further(X, y),
-    ):
-        with pytest.raises(UsageError, match="--class-weight has the label 7, which no row has"):
-            train(made("norma", class_weight="7:2"), y)
-        with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
-            train(made("norma", class_weight="1:2", task="regression"), regression)
-    with pytest.raises(
-        UsageError,
-        match="method k-sdca needs all rows beforehand, but --class-weight",
-    ):
-        made("k-sdca", class_weight="1:2").fit_stream(ArraySource(X, y))
-    with pytest.raises(
-        UsageError,
-        match="--virtual is digits, whose generated rows have no sample weights",
-    ):
-        made("norma", virtual="digits", budget_samples=100).fit(X, y, SHARES)
-    for weights, message in [
-        (SHARES[1:], "there are 59 sample weights for 60 rows"),
-        (-SHARES, "the weight of row 1 is -"),
-        (0 * SHARES, "all"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            made("norma").fit(X, y, weights)
-        with pytest.raises(DataError, match=message):
-            made("norma").session().further(X, y, sample_weight=weights)
+    with pytest.raises(UsageError, match="method k-sdca needs all rows .*--class-weight"):
+        by_stream(made("k-sdca", class_weight="1:2"), TARGETS["binary"])
+    with pytest.raises(UsageError, match="--virtual is digits, whose .* no sample weights"):
+        by_fit(made("norma", virtual="digits", budget_samples=100), TARGETS["binary"], SHARES)
+
+
+@pytest.mark.parametrize("train", [by_fit, by_parts])
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        (SHARES[1:], "59 sample weights for 60 rows"),
+        (-SHARES, "weight of row 1"),
+        (0 * SHARES, "all sample weights are zero"),
+    ],
+)
+def test_invalid_weights_are_refused(train, weights, message):
+    with pytest.raises(DataError, match=message):
+        train(made("norma"), TARGETS["binary"], weights)
 
 
 def test_several_targets_take_weights():

@@ -8,14 +8,18 @@ from scipy import optimize
 
 from rfx import losses, methods
 from rfx.errors import UsageError
-from rfx.fitting.learners import Perceptrons, Stumps
 from rfx.kernels.signs import perceptron_constant
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.boosting import solve_boosting
+from rfx.solvers.boosting import (
+    MOST_INPUTS,
+    Perceptrons,
+    Stumps,
+    StumpSearch,
+    fit_linear,
+    solve_boosting,
+)
 from rfx.solvers.l1.newton import solve_l1
-from rfx.solvers.stumps import StumpSearch
-from rfx.solvers.surrogate import MOST_INPUTS, fit_linear
 
 RNG = np.random.default_rng(5)
 X = np.round(RNG.uniform(-1, 1, (300, 3)), 1)

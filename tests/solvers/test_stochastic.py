@@ -12,15 +12,19 @@ from rfx.features import sample
 from rfx.features.base import FeatureMap
 from rfx.features.growing import GrowingMap
 from rfx.losses import get_loss
-from rfx.parallel import for_ranges
 from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
-from rfx.solvers.stochastic.expansion import Expansion, explicit_values
-from rfx.solvers.stochastic.norma import Norma
-from rfx.solvers.stochastic.pegasos import Pegasos
-from rfx.solvers.stochastic.precondition import solve_covariance, solve_few, solve_kernel
+from rfx.solvers.stochastic.gradient import (
+    Descent,
+    Norma,
+    Pegasos,
+    Steps,
+    Support,
+    explicit_values,
+    solve_covariance,
+    solve_few,
+    solve_kernel,
+)
 from rfx.solvers.stochastic.sdca import LONGEST, KernelSDCA, LinearSDCA
-from rfx.solvers.stochastic.steps import Descent, Steps
-from rfx.solvers.stochastic.support import Support
 
 GAMMA = 0.3
 PARAMS = {"gamma": GAMMA}
@@ -148,52 +152,6 @@ def test_theta_nu_of_two_decays_by_zero_in_the_second_step():
     np.testing.assert_allclose(solver.predictions(X), values, atol=1e-12)
 
 
-def test_a_block_step_is_the_sum_over_its_rows_and_features():
-    X, Y = rows(60)
-    solver = doubly("squared", 0.2, block=4)
-    f, expected = np.zeros((60, 1)), np.zeros((0, 1))
-    for t in range(1, 7):
-        batch = slice(10 * (t - 1), 10 * t)
-        Z = sample("gaussian", 3, 4, 5, start=4 * (t - 1), dtype=np.float64, **PARAMS).transform(X)
-        gamma = 7.5 / (t + 3)
-        new = np.array(
-            [
-                [
-                    -gamma
-                    / 40
-                    * sum((f[i, 0] - Y[i, 0]) * Z[i, j] for i in range(10 * t - 10, 10 * t))
-                ]
-                for j in range(4)
-            ]
-        )
-        expected = np.concatenate([expected * (1 - gamma * 0.2), new])
-        f = f * (1 - gamma * 0.2) + Z @ new
-        loss = solver.step(X[batch], Y[batch])
-        assert loss > 0
-    np.testing.assert_allclose(coef(solver), expected, atol=1e-12)
-    np.testing.assert_allclose(solver.predictions(X), f, atol=1e-12)
-
-
-def test_the_step_is_unbiased_for_the_functional_gradient():
-    X, Y = rows(8)
-    new = rows(5, seed=9)[0]
-    # f = 0 before the first step: the mean over features of the change is -gamma mean_i L'(0, y_i)
-    # k(x_i, .)
-    expected = -0.5 * (gram(new, X) @ get_loss("logistic").derivative(np.zeros_like(Y), Y)) / 8
-    changes = []
-    for seed in range(1500):
-        source = GrowingMap("gaussian", 3, seed, PARAMS, dtype=np.float64, piece=2)
-        solver = DoublySGD(
-            source, 1, get_loss("logistic"), 0.0, Descent(Steps("constant", step0=0.5)), Blocks(2)
-        )
-        solver.step(X, Y)
-        changes.append(solver.predictions(new))
-    changes = np.array(changes)
-    assert np.all(
-        np.abs(changes.mean(axis=0) - expected) < 4.5 * changes.std(axis=0) / np.sqrt(len(changes))
-    )
-
-
 @pytest.mark.parametrize("averaging", ["none", "uniform", "linear"])
 def test_scale_and_average_are_those_of_the_definition(averaging):
     X, Y = rows(120)
@@ -281,27 +239,6 @@ def test_converges_to_the_ridge_solution_of_the_same_nu():
     assert errors[512] < 1e-3
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"averaging": "linear", "max_blocks": 4}, {"precondition": True, "damping": 1e-3}],
-)
-def test_going_on_from_a_checkpoint_gives_the_same_bits(options):
-    X, Y = rows(200)
-
-    def run(solver, steps):
-        for t in steps:
-            solver.step(X[16 * t : 16 * t + 16], Y[16 * t : 16 * t + 16])
-        return solver
-
-    whole = run(doubly(block=16, dtype=np.float32, **options), range(12))
-    first = run(doubly(block=16, dtype=np.float32, **options), range(7))
-    second = doubly(block=16, dtype=np.float32, **options)
-    second.restore(first.state())
-    run(second, range(7, 12))
-    assert np.array_equal(coef(whole), coef(second))
-    assert np.array_equal(whole.predictions(X), second.predictions(X))
-
-
 def test_threads_memory_and_sparse_rows_change_nothing():
     X, Y = rows(300, d=40)
     X[X < 0.5] = 0.0
@@ -331,47 +268,6 @@ def test_threads_memory_and_sparse_rows_change_nothing():
     for other in results[1:3]:
         assert np.array_equal(other, results[0])
     np.testing.assert_allclose(results[3], results[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_pieces_shared_among_threads_give_the_same_bits(n_outputs, monkeypatch):
-    X, _ = rows(400, d=6)
-    e = Expansion(GrowingMap("gaussian", 6, 5, PARAMS, piece=64), n_outputs)
-    e.add(0, np.random.default_rng(0).standard_normal((64 * 40 + 30, n_outputs)))
-    seen, share = [], for_ranges
-
-    def noting(function, size, *options, work):
-        seen.append(work)
-        return share(function, size, *options, work=work)
-
-    monkeypatch.setattr("rfx.solvers.stochastic.expansion.for_ranges", noting)
-    for count, few in ((400, False), (1, True)):
-        shared = e.values(X[:count])
-        with monkeypatch.context() as patch:
-            patch.setattr("rfx.solvers.stochastic.expansion._SMALL", 0)
-            assert np.array_equal(shared, e.values(X[:count]))
-        # sixteen pieces at a time; one row alone is too little work for a thread
-        assert len(seen) == 3 and all((work == 0) == few for work in seen)
-        seen.clear()
-    monkeypatch.setattr("rfx.solvers.stochastic.expansion._NUMBERS", 64 * 6)
-    assert np.array_equal(e.values(X[:1]), shared) and not seen
-
-
-def test_several_outputs_and_softmax():
-    X, _ = rows(400)
-    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
-    Y = np.eye(3)[labels]
-    solver = doubly(
-        "softmax", 1e-4, Steps("decay", 1e-4, step0=8.0), outputs=3, block=32, dtype=np.float32
-    )
-    losses = [
-        solver.step(X[20 * t : 20 * t + 20], Y[20 * t : 20 * t + 20])
-        for _ in range(4)
-        for t in range(20)
-    ]
-    assert losses[0] == pytest.approx(np.log(3))
-    assert np.mean(losses[-20:]) < 0.5
-    assert np.mean(solver.predictions(X).argmax(axis=1) == labels) > 0.9
 
 
 def test_steps_and_what_they_refuse():
@@ -533,23 +429,7 @@ def test_rows_at_rest_are_left_out_and_come_back():
     assert resting.a[still, 0] != 0
 
 
-def test_sdca_checkpoints_and_refusals():
-    X, Y = rows(60)
-    for make in (
-        lambda: LinearSDCA(features(), 40, 1, 60, get_loss("hinge"), 0.1),
-        lambda: KernelSDCA(support(np.float32), 1, 60, get_loss("hinge"), 0.1),
-    ):
-        one, two = make(), make()
-        for start in 6 * (0, 20):
-            one.step(X[start : start + 20], Y[start : start + 20], np.arange(start, start + 20))
-        assert one.skips[0].any()
-        two.restore(one.state())
-        losses = [
-            [solver.step(X[10:60], Y[10:60], np.arange(10, 60)) for _ in range(2)]
-            for solver in (one, two)
-        ]
-        assert losses[0] == losses[1]
-        assert np.array_equal(one.predictions(X), two.predictions(X))
+def test_sdca_and_pegasos_refusals():
     with pytest.raises(
         UsageError, match="--loss is softmax, but dual coordinate ascent supports hinge"
     ):

@@ -24,20 +24,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rfx import kernels
 from rfx.compiled import njit
 from rfx.errors import UsageError
-from rfx.losses import times
-from rfx.solvers.stochastic.expansion import explicit_values
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.solvers.stochastic.support import Support
-    from rfx.types import Inputs
+from rfx.losses import Loss, times
+from rfx.solvers.stochastic.gradient import Support, explicit_values
+from rfx.types import Inputs
 
 # The maximum number of skipped offers of a row.
 LONGEST = 64

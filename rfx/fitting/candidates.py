@@ -5,7 +5,7 @@ Lambdas stand largest first; bandwidths are multiples of that of the median dist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 # Lambdas of L2 regularisation; additional ones when a regression's bandwidth is chosen without
@@ -51,6 +51,12 @@ TUNE_L1_LAMS = TUNE_LAMS[:9]
 FEW_LAM = 1.0
 # Maximum rows to fit and to evaluate, for options that are `auto`.
 SAMPLE = 10_000
+
+
+def listed(values: Sequence[float]) -> str:
+    """Candidates for a help text: of more than six, the first three and the last two."""
+    texts = [f"{value:g}" for value in values]
+    return ", ".join([*texts[:3], "…", *texts[-2:]] if len(texts) > 6 else texts)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from rfx.data.transforms import scaling
-from rfx.fitting.candidates import SAMPLE
+from rfx.fitting.candidates import GAMMA_FACTORS, L1_SHARES, LAMS, SAMPLE, listed
 from rfx.options import LabelWeights, Option, Path
 
 AUTO = "auto"
 MOST = 10**9  # limit of a size or count; excludes absurd numbers
-L1_HELP = "for regression 10, 3, 1, …, 0.03 times the range of the targets (not with minmax01)"
 
 SCALING = Option(
     "scaling",
@@ -116,16 +115,26 @@ CHOSEN_GAMMA = GAMMA.but(
             "the best of median times 1/32, 1/16, …, 4 by leave-one-out kernel ridge regression on"
             " at most 800 rows"
         ),
-        "validation": "the best of median times 1/4, 1, 4, 16 on held-out rows, with this method",
+        "validation": (
+            f"the best of median times {listed(GAMMA_FACTORS)} on held-out rows, with this method"
+        ),
     },
     default="loo",
 )
 ON_SAMPLE = {AUTO: f"validation on {SAMPLE:,} rows at most"}
 CHOSEN_LAM = LAM.but(
-    choices={"validation": "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"} | ON_SAMPLE,
-    default=AUTO,
+    choices={"validation": f"the best of {listed(LAMS)} on held-out rows"} | ON_SAMPLE, default=AUTO
 )
 LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
+
+
+def l1_choice(lams: Sequence[float]) -> dict[str, str]:
+    """The word by which a lambda of L1 regularisation is chosen."""
+    regression = f"for regression {listed(L1_SHARES)} times the range of the targets"
+    best = f"the best of {listed(lams)} on held-out rows"
+    return {"validation": f"{best}; {regression} (not with minmax01)"}
+
+
 LAM_PATH = Option(
     "lam_path",
     Path,

@@ -22,7 +22,6 @@ from rfx.fitting.options import (
     CLASS_WEIGHT,
     DTYPE,
     KERNEL,
-    L1_HELP,
     LAM_L1,
     MAX_ITER,
     MAX_MEMORY,
@@ -30,6 +29,7 @@ from rfx.fitting.options import (
     MOST,
     N_FEATURES,
     TOL,
+    l1_choice,
 )
 from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.options import Chosen, option
@@ -80,7 +80,7 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         },
     )
     lam: float | Chosen = LAM_L1(
-        choices={"validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}"},
+        choices=l1_choice(L1_LAMS),
         default="validation",
     )
     tol: float | None = TOL(

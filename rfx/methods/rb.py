@@ -35,7 +35,6 @@ from rfx.fitting.options import (
     CHOSEN_LAM,
     CLASS_WEIGHT,
     KERNEL,
-    L1_HELP,
     LAM_L1,
     LIBLINEAR,
     MAX_MEMORY,
@@ -44,6 +43,7 @@ from rfx.fitting.options import (
     PRCD,
     SOLVER,
     TOL,
+    l1_choice,
 )
 from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.model import Array
@@ -386,9 +386,7 @@ class SparseRB(BinnedMethod):
     )
     n_grids: int = N_GRIDS()
     lam: float | Chosen = LAM_L1(
-        choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}
-        | ON_SAMPLE,
-        default=AUTO,
+        choices=l1_choice(candidates.L1_LAMS_OF_BINS) | ON_SAMPLE, default=AUTO
     )
     solver: str = SOLVER.adding(PRCD, LIBLINEAR)()
 

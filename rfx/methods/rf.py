@@ -41,7 +41,6 @@ from rfx.fitting.options import (
     CG,
     CHOSEN_LAM,
     CLASS_WEIGHT,
-    L1_HELP,
     LAM_L1,
     LAM_PATH,
     LIBLINEAR,
@@ -50,6 +49,7 @@ from rfx.fitting.options import (
     PRCD,
     SOLVER,
     TOL,
+    l1_choice,
 )
 from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.kernels import get_kernel
@@ -175,8 +175,8 @@ class SparseRF(_Drawn):
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = LAM_L1(
-        choices={
-            "validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}",
+        choices=l1_choice(candidates.L1_LAMS)
+        | {
             "match-rf": (
                 "closest to rf on held-out rows, as in Yen et al.; the search ends when the"
                 " error is at most rf's or rises"

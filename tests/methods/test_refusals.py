@@ -57,6 +57,13 @@ def test_options(name, options, message):
         methods.create(name, **options)
 
 
+def test_an_update_knows_the_options_of_kernels_and_no_other_name():
+    method = methods.create("rf", kernel="perceptron").method
+    assert method.updated(perceptron_scale="unit").perceptron_scale == "unit"
+    with pytest.raises(TypeError, match="method rf has no option rounds"):
+        method.updated(rounds=3)
+
+
 @pytest.mark.parametrize(
     ("name", "task", "options", "message"),
     [

@@ -311,8 +311,8 @@ def featurize(
     from rfx.data.tabular.table import Words
     from rfx.data.transforms.scaling import Scaler
     from rfx.features import find
-    from rfx.fitting import memory
     from rfx.fitting.options import GAMMA, SCALING
+    from rfx.fitting.preprocessing import check_memory
 
     inputs = named("the input", source) + named("--train", train)
     inputs += [] if model is None else [("--model", model)]
@@ -336,7 +336,7 @@ def featurize(
         width = None if learnt is None else learnt.shape[1]
         X, y, labels = labelled_rows(source, width, reading, schema)
         learnt = X if learnt is None else learnt
-        memory.check(learnt, scaling, kind.width * n_features, 4)
+        check_memory(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
         learnt = scaler.transform(learnt)
         own = {one.name: one for one in kernel.options if values[one.name] is not None}

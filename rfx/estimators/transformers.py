@@ -17,9 +17,9 @@ from rfx.features import MAPS, FeatureMap
 from rfx.features.binning import BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.widths import WIDTHS
-from rfx.fitting import memory
 from rfx.fitting.method import kernel_params
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
+from rfx.fitting.preprocessing import check_memory
 from rfx.fitting.training import begin
 from rfx.kernels.chisquare import ChiSquare
 from rfx.operators.blocks import default_memory_mb
@@ -150,7 +150,7 @@ class MapTransformer(Transformer, Estimator):
         with in_python():
             p = {option.name: self._value(option) for option in self.options}
             count = p.get("n_features", p.get("n_grids", 1))
-            memory.check(X, p["scaling"], self.vectors * count, 8)
+            check_memory(X, p["scaling"], self.vectors * count, 8)
             scaler = Scaler.fit(X, p["scaling"])
             X = scaler.transform(X)
             kernel = p.setdefault("kernel", self.only_kernel)

@@ -12,13 +12,13 @@ import scipy.sparse as sp
 from rfx import kernels
 from rfx import steps as told
 from rfx.errors import DataError
-from rfx.fitting import memory
 from rfx.fitting.candidates import GAMMA_FACTORS, LAMS, SearchSpace
 from rfx.fitting.method import Method, TunedMethod, scalars
 from rfx.fitting.options import (
     DTYPE,
     chosen_kernel,
 )
+from rfx.fitting.preprocessing import stays_sparse
 from rfx.model import Array
 
 # For a model of pairs of classes.
@@ -188,7 +188,7 @@ class ExpansionMethod(TunedMethod):
 
     def vectors(self, X: Any) -> int:
         # kernels make sparse rows dense a few at a time
-        sparse = memory.stays_sparse(X, self.scaling)
+        sparse = stays_sparse(X, self.scaling)
         count: int = min(X.shape[0], SPARSE_ROWS) if sparse else X.shape[0]
         return count
 

@@ -1,4 +1,6 @@
-"""Convert raw rows and targets to a problem, and decision values to predictions."""
+"""Convert raw rows and targets to a problem, and decision values to predictions; check before any
+allocation whether rows are too wide to become dense in memory.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from rfx import env
+from rfx.data.rows import Rows, RowsLike
 from rfx.data.tabular.schema import NEVER_SEEN, Schema
-from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.data.transforms.scaling import WIDE, Scaler, TargetScaler, keeps_sparse
 from rfx.errors import DataError, RfxWarning
 from rfx.fitting import targets
 
 CLASSIFICATION = ("binary", "multiclass")
+# Bytes per input: of a vector while it is drawn in float64 (a few at a time for many inputs); of
+# learning the scaling.
+VECTOR, WIDE_VECTOR, SCALING = 24, 12, 64
+# MiB that are always allowed.
+LEAST = 64
 
 
 @dataclass(frozen=True)
@@ -42,35 +52,6 @@ class Preprocessing:
     classes: np.ndarray | None = None
     target_scaler: TargetScaler | None = None
     schema: Schema | None = None
-
-    @classmethod
-    def learn(
-        cls,
-        scaler: Scaler,
-        y: Any,
-        task: str,
-        method: Any,
-        *,
-        weights: Any = None,
-        classes: np.ndarray | None = None,
-        schema: Schema | None = None,
-    ) -> Preprocessing:
-        """Create from the scaling of the training rows, targets y (n,) and sample weights (n,) or
-        None.
-
-        classes: the distinct labels, ascending; by default those of y.
-
-        Raises
-        ------
-        DataError
-            For more than two labels in a binary task, and targets that can't be scaled.
-        """
-        dtype = input_dtype(method)
-        if task == "regression":
-            scaled = TargetScaler.fit(y, method.target_scaling, weights)
-            return cls(task, scaler, dtype, target_scaler=scaled, schema=schema)
-        classes = targets.check_classes(task, np.unique(y) if classes is None else classes)
-        return cls(task, scaler, dtype, classes, schema=schema)
 
     def rows(self, X: Any) -> Any:
         """Scaled rows of raw X (n, d)."""
@@ -141,3 +122,31 @@ class Preprocessing:
 def input_dtype(method: Any) -> np.dtype:
     """The type of the scaled inputs."""
     return np.dtype(method.get("dtype") or "float64")
+
+
+def check_memory(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:
+    """Raise an error for rows X (n, d), dense or CSR, that can't be scaled within memory, with
+    `vectors` more vectors of length d.
+
+    CSR rows stay sparse if they are not scaled, or wide and mostly zeros; others need itemsize
+    bytes per input. Raises DataError.
+    """
+    # rows in parts need no memory here
+    rows = 0 if stays_sparse(X, scaling) or isinstance(X, Rows) else X.shape[0]
+    vector = VECTOR if X.shape[1] <= WIDE else WIDE_VECTOR
+    needed = X.shape[1] * (SCALING + rows * itemsize + vector * vectors) / 2**20
+    available = env.available_memory_mb()
+    if needed > max(available, LEAST):
+        sparser = (
+            ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
+        )
+        raise DataError(
+            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, which need about {needed:,.0f}"
+            f" MiB, but only {available:,.0f} MiB are free; check the largest column index, or use"
+            f" fewer random features{sparser}"
+        )
+
+
+def stays_sparse(X: RowsLike, scaling: str) -> bool:
+    """Whether the rows X are CSR and remain so after scaling."""
+    return sp.issparse(X) and (scaling == "none" or keeps_sparse(X))

@@ -15,14 +15,14 @@ from rfx.data import guess_task
 from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms.scaling import Scaler, as_floats
+from rfx.data.transforms.scaling import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, UsageError
-from rfx.fitting import inputs, memory, targets, weights
+from rfx.fitting import inputs, targets, weights
 from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, silent
-from rfx.fitting.preprocessing import Preprocessing, input_dtype
+from rfx.fitting.preprocessing import Preprocessing, check_memory, input_dtype
 from rfx.fitting.problem import Cache, Curve, Problem, Progress
 from rfx.fitting.selection import choose
 from rfx.fitting.session import Session
@@ -287,25 +287,25 @@ def begin(
     task = method.task or guess_task(y)
     every = y
     X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
-    method = method.updated(target_scaling=targets.scaling(method, task))
+    kind = targets.scaling(method, task)
+    method = method.updated(target_scaling=kind)
     method.loss_for(task)  # for its errors, before anything takes time
-    itemsize = input_dtype(method).itemsize
-    memory.check(X, method.scaling, method.vectors(X), itemsize)
+    dtype, classes, target_scaler = input_dtype(method), None, None
+    check_memory(X, method.scaling, method.vectors(X), dtype.itemsize)
     deadline = None if method.timeout is None else time.monotonic() + method.timeout
-    known = "none" if method.scaling == AUTO else method.scaling
-    scaler = Scaler.fit(X, known, own)
+    scaler = Scaler.fit(X, "none" if method.scaling == AUTO else method.scaling, own)
     # rows on Dask workers get their targets only after scaling
-    rows = scaler.transform(X, dtype=input_dtype(method))
-    # a class whose rows all have weight zero remains a class
-    classes = trainer.classes if task != "regression" else None
-    if classes is None and own is not None and task != "regression":
-        classes = np.unique(every)
-    preprocessing = Preprocessing.learn(
-        scaler, y, task, method, weights=own, classes=classes, schema=schema
-    )
+    rows = scaler.transform(X, dtype=dtype)
+    if task == "regression":
+        target_scaler = TargetScaler.fit(y, kind, own)
+    else:
+        # a class whose rows all have weight zero remains a class
+        classes = np.unique(every) if trainer.classes is None else trainer.classes
+        targets.check_classes(task, classes)
+    preprocessing = Preprocessing(task, scaler, dtype, classes, target_scaler, schema)
     Y = preprocessing.targets(y)
-    if preprocessing.target_scaler is not None and isinstance(Y, np.ndarray):
-        targets.check_size(preprocessing.target_scaler.in_units(Y))
+    if target_scaler is not None and isinstance(Y, np.ndarray):
+        targets.check_size(target_scaler.in_units(Y))
     method = method.updated(**targets.tube(method, Y))
     loss = method.loss_for(task)
     problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart)

@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx import kernels, losses
 from rfx.errors import UsageError
-from rfx.fitting import memory, weights
+from rfx.fitting import weights
 from rfx.fitting.callbacks import evaluating
 from rfx.fitting.candidates import L1_LAMS, SearchSpace
 from rfx.fitting.linear import LinearMethod, LinearModel
@@ -31,6 +31,7 @@ from rfx.fitting.options import (
     TOL,
     l1_choice,
 )
+from rfx.fitting.preprocessing import stays_sparse
 from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution, for_output, stack
@@ -105,7 +106,7 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
 
     def vectors(self, X: Any) -> int:
         # sparse rows are made dense
-        sparse = memory.stays_sparse(X, self.scaling)
+        sparse = stays_sparse(X, self.scaling)
         return self.n_features + (X.shape[0] if sparse else 0)
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:

@@ -151,19 +151,21 @@ class Tuning:
         fixed = {name: value for name, value in self.given.items() if name in declared}
         return fixed | point.options
 
-    def edges(self, found: Evidence) -> list[str]:
+    def edges(self, evidence: Evidence) -> list[str]:
         """The options whose best value is the first or the last tried, in words."""
-        best, said = found.best, []
-        lams = self._lams(best.point.method)
-        if len(lams) > 1 and best.lam in (lams[0], lams[-1]):
-            end = "largest" if best.lam == lams[0] else "smallest"
-            said.append(f"lambda {best.lam:g} is the {end} value tried")
-        alike = [one.point for one in found.trials if one.like(best.point)]
+        best = evidence.best
+        alike = [one.point for one in evidence.trials if one.like(best.point)]
         gammas = sorted({point["gamma"] for point in alike if "gamma" in point.options})
-        if len(gammas) > 1 and (gamma := best.point["gamma"]) in (gammas[0], gammas[-1]):
-            end = "smallest" if gamma == gammas[0] else "largest"
-            said.append(f"gamma {gamma:.4g} is the {end} value tried")
-        return said
+        lams = sorted(self._lams(best.point.method))
+        return [
+            f"{name} {value:{digits}} is the {'smallest' if value == tried[0] else 'largest'} value"
+            " tried"
+            for name, value, tried, digits in (
+                ("lambda", best.lam, lams, "g"),
+                ("gamma", best.point.options.get("gamma"), gammas, ".4g"),
+            )
+            if len(tried) > 1 and value in (tried[0], tried[-1])
+        ]
 
     # ------------------------------------------------------------------ the grid
 
@@ -251,7 +253,7 @@ class Tuning:
 
     def _scores(self, point: Point, round: Round, lams: Sequence[float]) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
-        found, stop, seed = [], Stop(), self.seed
+        folds, stop, seed = [], Stop(), self.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
         if self.split.apart is not None and self.given["task"] != "regression":
             # all rows of a label may be in one group
@@ -267,8 +269,8 @@ class Tuning:
                 scores.append(self._scored(fitted, decision, self.y[out]))
                 if stop([self.measure.loss(score) for score in scores]):
                     break
-            found.append(scores)
-        return [float(np.mean(column)) for column in zip(*found)]
+            folds.append(scores)
+        return [float(np.mean(column)) for column in zip(*folds)]
 
     def _apart(self, kept: np.ndarray) -> Apart | None:
         return None if self.split.apart is None else self.split.apart.rows(kept)

@@ -41,7 +41,7 @@ from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem, error
-from rfx.fitting.search import Budget, Grid, Measure, Point, Round, Tally, search
+from rfx.fitting.search import Measure, Point, SearchBudget, SearchGrid, SearchRound, Tally, search
 from rfx.kernels.gradients import outer_product
 from rfx.operators import cholesky
 
@@ -376,7 +376,7 @@ QUICK = Effort(500, 800, 2, 1600, 1000, 400, 2)
 
 
 @dataclass(frozen=True)
-class Choice:
+class InputsChoice:
     """The result of the choice.
 
     Parameters
@@ -400,7 +400,7 @@ class Choice:
     step: dict[str, Any]
 
 
-def choose(
+def choose_inputs(
     X: Any,
     problem: Problem,
     *,
@@ -410,8 +410,8 @@ def choose(
     steps: int = METRIC_STEPS,
     effort: Effort = THOROUGH,
     seed: int = 0,
-    budget: Budget | None = None,
-) -> Choice | None:
+    budget: SearchBudget | None = None,
+) -> InputsChoice | None:
     """The combination with the lowest error on held-out rows; None for too few rows.
 
     Parameters
@@ -426,7 +426,7 @@ def choose(
     effort : Effort
     seed : int
         Seed of the held-out rows.
-    budget : Budget, optional
+    budget : SearchBudget, optional
         By default unlimited.
     """
     if problem.n_rows < FEWEST or not X.shape[1]:
@@ -458,10 +458,10 @@ def choose(
     what = "mean squared error"
     what = what if problem.task == "regression" else f"wrong labels + {TIE} squared error"
     rounds = [
-        Round(len(trials.first[0]), 1, 0, effort.kept),
-        Round(len(folds[0][0]), len(folds), 1),
+        SearchRound(len(trials.first[0]), 1, 0, effort.kept),
+        SearchRound(len(folds[0][0]), len(folds), 1),
     ]
-    grid = Grid(points, {"inputs": tuple(range(steps + 1))}, rounds)
+    grid = SearchGrid(points, {"inputs": tuple(range(steps + 1))}, rounds)
     evidence = search(trials.errors, grid, Measure(what), budget, together=True)
     evidence.warn("the choice of scaling, kernel and metric")
     best, count = evidence.best.point, evidence.best.lam
@@ -479,7 +479,7 @@ def choose(
         "tried": tried,
         "chosen": [*chosen, evidence.best.round.number + 1],
     }
-    return Choice(*chosen, lam, width, step)
+    return InputsChoice(*chosen, lam, width, step)
 
 
 def _name(point: Point) -> tuple[Any, ...]:
@@ -510,7 +510,7 @@ class _Trials:
         screened, evaluated = self.effort.screened, self.effort.evaluated
         return np.sort(rng.permutation(kept)[:screened]), np.sort(rng.permutation(out)[:evaluated])
 
-    def errors(self, point: Point, round: Round, counts: Sequence[int]) -> list[float]:
+    def errors(self, point: Point, round: SearchRound, counts: Sequence[int]) -> list[float]:
         """The error for each number of iterations; infinite if it is not tried."""
         values = (self._confirmed if round.kept is None else self._screened)(point, counts)
         self.tally.add([min(values)], 1)
@@ -593,14 +593,14 @@ class Resolved:
         The options that were chosen.
     steps : list of dict
         The trials.
-    choice : Choice or None
+    choice : InputsChoice or None
         Whether scaling or kernel was chosen.
     """
 
     scaler: Scaler
     options: dict[str, Any]
     steps: list[dict[str, Any]]
-    choice: Choice | None = None
+    choice: InputsChoice | None = None
 
     def numbers(self, method: Method, problem: Problem) -> dict[str, Any]:
         """Bandwidth and lambda from a thorough choice if they are ``auto``; without one, or with
@@ -635,7 +635,7 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         return with_metric(scaler, method, problem) if forms else Resolved(scaler, {}, [])
     scalings = _scalings(X, kernel) if method.scaling == AUTO else (method.scaling,)
     tried = method.space.kernels if kernel == AUTO else (learner(kernel),)
-    choice = choose(
+    choice = choose_inputs(
         X,
         problem,
         scalings=scalings,
@@ -644,10 +644,10 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         steps=method.metric_steps or METRIC_STEPS,
         effort=THOROUGH if method.space.thorough else QUICK,
         seed=method.seed,
-        budget=Budget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
+        budget=SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
     )
     if choice is None:
-        choice = Choice(scalings[0], tried[0], "none", 0, 0.0, 0.0, {})
+        choice = InputsChoice(scalings[0], tried[0], "none", 0, 0.0, 0.0, {})
     scaler = Scaler.fit(X, choice.scaling, problem.weights)
     options: dict[str, Any] = {"scaling": choice.scaling, "metric": choice.form}
     options |= {"metric_steps": choice.steps or None}

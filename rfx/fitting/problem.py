@@ -22,7 +22,7 @@ BOUNDED = ("absolute", "epsilon_insensitive")
 
 
 @dataclass(frozen=True)
-class Curve:
+class HeldOutCurve:
     """Held-out rows whose error is evaluated at every step of a solver.
 
     Parameters
@@ -59,7 +59,7 @@ class Problem:
         Value of time.monotonic() at which training must end.
     progress : callable or None
         Receives every step.
-    curve : Curve or None
+    curve : HeldOutCurve or None
         Held-out rows to evaluate at every step.
     apart : Apart or None
         Groups or times for held-out splits.
@@ -72,7 +72,7 @@ class Problem:
     weights: np.ndarray | None = None
     deadline: float | None = None
     progress: Progress | None = None
-    curve: Curve | None = None
+    curve: HeldOutCurve | None = None
     apart: Apart | None = None
 
     @property

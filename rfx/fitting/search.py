@@ -85,7 +85,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Round:
+class SearchRound:
     """One pass over points.
 
     Parameters
@@ -145,7 +145,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Grid:
+class SearchGrid:
     """The candidates.
 
     Parameters
@@ -154,7 +154,7 @@ class Grid:
         Each is a method, or another model, with its options except lambda, in the order of trials.
     lams : dict
         Lambdas of each method, largest first.
-    rounds : sequence of Round
+    rounds : sequence of SearchRound
     sizes : dict
         The Size of a method, if it has one.
     halved : str or None
@@ -168,7 +168,7 @@ class Grid:
 
     points: Sequence[Point]
     lams: Mapping[str, Sequence[Any]]
-    rounds: Sequence[Round]
+    rounds: Sequence[SearchRound]
     sizes: Mapping[str, Size] = field(default_factory=dict)
     halved: str | None = None
     above: int | None = None
@@ -178,7 +178,7 @@ class Grid:
         """The point's size; 1 if its method has none."""
         return point[self.sizes[point.method].option] if point.method in self.sizes else 1
 
-    def work(self, point: Point, round: Round) -> float:
+    def work(self, point: Point, round: SearchRound) -> float:
         """Rows times size, for each fold; rows squared for a method without a size."""
         size = self.size(point) if point.method in self.sizes else round.rows
         return round.parts * (FOLD + round.rows * size)
@@ -190,7 +190,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """The limits of a search.
 
     Parameters
@@ -201,7 +201,7 @@ class Budget:
     trials : int or None
         Maximum number of trials.
     work : float
-        Maximum of the work of all trials (`Grid.work`), except the first.
+        Maximum of the work of all trials (`SearchGrid.work`), except the first.
     """
 
     deadline: float = math.inf
@@ -209,7 +209,9 @@ class Budget:
     work: float = math.inf
 
     @classmethod
-    def of(cls, seconds: float | None, cost: float = 1.0, deadline: float | None = None) -> Budget:
+    def of(
+        cls, seconds: float | None, cost: float = 1.0, deadline: float | None = None
+    ) -> SearchBudget:
         """The work that machines do in so many seconds, which are only an outer bound; None for no
         limit.
 
@@ -228,7 +230,7 @@ class Trial:
     Parameters
     ----------
     point : Point
-    round : Round
+    round : SearchRound
     path : tuple of (lambda, value)
         The values of the lambdas tried.
     lam, score
@@ -237,7 +239,7 @@ class Trial:
     """
 
     point: Point
-    round: Round
+    round: SearchRound
     path: tuple[tuple[Any, float], ...]
     lam: Any
     score: float
@@ -340,16 +342,16 @@ class Tally:
 
 
 # The arguments of callbacks of `search`.
-Fit: TypeAlias = Callable[[Point, Round, Sequence[Any]], list[float]]
-Known: TypeAlias = Callable[[Point, Round], Trial | None]
+Fit: TypeAlias = Callable[[Point, SearchRound, Sequence[Any]], list[float]]
+Known: TypeAlias = Callable[[Point, SearchRound], Trial | None]
 Tell: TypeAlias = Callable[[Trial, bool], None]
 
 
 def search(
     fit: Fit,
-    grid: Grid,
+    grid: SearchGrid,
     measure: Measure,
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
     known: Known = lambda point, round: None,
     tell: Tell = lambda trial, known: None,
     together: bool = False,
@@ -360,10 +362,10 @@ def search(
     ----------
     fit : callable
         Maps (point, round, lambdas) to the value for each lambda worth trying.
-    grid : Grid
+    grid : SearchGrid
     measure : Measure
         Of the values.
-    budget : Budget, optional
+    budget : SearchBudget, optional
         By default unlimited.
     known : callable, optional
         Maps (point, round) to a trial of an earlier search, which then costs nothing, or None.
@@ -382,15 +384,15 @@ def search(
     UsageError
         If no point could be tried.
     """
-    return _Search(fit, grid, measure, budget or Budget(), known, tell, together).run()
+    return _Search(fit, grid, measure, budget or SearchBudget(), known, tell, together).run()
 
 
 @dataclass(frozen=True)
 class _Search:
     fit: Fit
-    grid: Grid
+    grid: SearchGrid
     measure: Measure
-    budget: Budget
+    budget: SearchBudget
     known: Known
     tell: Tell
     together: bool
@@ -448,7 +450,7 @@ class _Search:
             best = larger[0]
         return self._best()
 
-    def _each(self, points: Sequence[Point], round: Round) -> list[Trial]:
+    def _each(self, points: Sequence[Point], round: SearchRound) -> list[Trial]:
         """A trial of each point that can be fitted within the budget."""
         made = self._fitted_together(points, round) if self.together else {}
         trials = []
@@ -463,7 +465,9 @@ class _Search:
                 self.tell(trial, known is not None)
         return trials
 
-    def _fitted_together(self, points: Sequence[Point], round: Round) -> dict[int, Trial | None]:
+    def _fitted_together(
+        self, points: Sequence[Point], round: SearchRound
+    ) -> dict[int, Trial | None]:
         """Trials by the number of their points, run by all threads; every trial started before the
         deadline is completed.
         """
@@ -482,7 +486,7 @@ class _Search:
         self.cut.update(work=len(points) - count, time=count - len(made))
         return made
 
-    def _trial(self, point: Point, round: Round) -> Trial | None:
+    def _trial(self, point: Point, round: SearchRound) -> Trial | None:
         start, lams, loss = time.monotonic(), self.grid.lams[point.method], self.measure.loss
         some = self._last_lams(point)
         try:
@@ -513,7 +517,7 @@ class _Search:
     def _work(self) -> float:
         return sum(self.grid.work(trial.point, trial.round) for trial in self.trials)
 
-    def _spent(self, point: Point, round: Round) -> bool:
+    def _spent(self, point: Point, round: SearchRound) -> bool:
         """Whether the budget leaves this trial out."""
         budget, limit = self.budget, ""
         if budget.trials is not None and len(self.trials) >= budget.trials:

@@ -31,7 +31,17 @@ from rfx.fitting.held_out import HeldOut, drawn, evenly
 from rfx.fitting.method import Method, has_gamma
 from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Cache, Problem, error
-from rfx.fitting.search import Evidence, Grid, Measure, Point, Round, Stop, Tally, Trial, search
+from rfx.fitting.search import (
+    Evidence,
+    Measure,
+    Point,
+    SearchGrid,
+    SearchRound,
+    Stop,
+    Tally,
+    Trial,
+    search,
+)
 from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
@@ -145,9 +155,11 @@ def _multiples(method: Method, problem: Problem, factors: Sequence[float]) -> li
     return [base * factor for factor in factors]
 
 
-def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> Grid:
+def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> SearchGrid:
     """The bandwidths times the lambdas, for models of so many rows."""
-    return Grid([Point(by, {"gamma": value}) for value in gammas], {by: lams}, [Round(n_rows)])
+    return SearchGrid(
+        [Point(by, {"gamma": value}) for value in gammas], {by: lams}, [SearchRound(n_rows)]
+    )
 
 
 def loo(
@@ -259,7 +271,7 @@ def tuned(
     params = method.updated(gamma=gammas[0]).kernel_params(X)
     scale, own = 1 / np.sqrt(FEATURES), weights.part(problem.weights, train)
 
-    def errors(point: Point, round: Round, lams: Sequence[float]) -> list[float]:
+    def errors(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
         """Mean squared errors on the test rows of ridge regression on FEATURES random features."""
         values = params | point.options
         feature_map = sample(kernel, problem.n_inputs, FEATURES, seed, **values)
@@ -357,13 +369,13 @@ class _Validation:
         tally = Tally(progress, list(grid), len(points) * len(lams))
         tally.report()
 
-        def fit(point: Point, round: Round, lams: Sequence[float]) -> list[float]:
+        def fit(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
             errors = self._errors(method.with_choice(best | point.options), lams, tally)
             tally.add(errors, len(lams))
             return errors
 
-        rounds = [Round(len(self.folds[0][0]), len(self.folds))]
-        evidence = search(fit, Grid(points, {method.name: lams}, rounds), measure)
+        rounds = [SearchRound(len(self.folds[0][0]), len(self.folds))]
+        evidence = search(fit, SearchGrid(points, {method.name: lams}, rounds), measure)
         count_out = sum(len(out) for _, out in self.folds)
         step = evidence.step("lam" in grid, count_out, self._best(evidence, count_out))
         return step if measure.target is None else step | {"target": measure.target}

@@ -23,7 +23,7 @@ from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, silent
 from rfx.fitting.preprocessing import Preprocessing, check_memory, input_dtype
-from rfx.fitting.problem import Cache, Curve, Problem, Progress
+from rfx.fitting.problem import Cache, HeldOutCurve, Problem, Progress
 from rfx.fitting.selection import choose
 from rfx.fitting.session import Session
 from rfx.fitting.streaming import StreamMethod
@@ -175,7 +175,7 @@ class Trainer:
         if held_out is not None:
             rows, y_out = held_out[0], np.asarray(held_out[1], np.float64)
             error = lambda decision: preprocessing.error(decision, y_out)
-            problem = replace(problem, curve=Curve(preprocessing.rows(rows), error))
+            problem = replace(problem, curve=HeldOutCurve(preprocessing.rows(rows), error))
         problem, cache = replace(problem, progress=progress), Cache()
         with silent():
             choice = choose(method, problem, cache)

@@ -26,7 +26,16 @@ from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, CLASS_WEIGHT, METRIC
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Progress
-from rfx.fitting.search import Budget, Grid, Measure, Point, Round, Stop, Tally, search
+from rfx.fitting.search import (
+    Measure,
+    Point,
+    SearchBudget,
+    SearchGrid,
+    SearchRound,
+    Stop,
+    Tally,
+    search,
+)
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
 
 # Maximum rows for exact machines fitted to all of them.
@@ -101,10 +110,10 @@ class AutoTrainer(Trainer):
             )
         start, auto = time.perf_counter(), self.method
         passed = {name: auto.get(name) for name in _PASSED}
-        budget, limit = Budget(), auto.budget_seconds
+        budget, limit = SearchBudget(), auto.budget_seconds
         if limit is not None:
             passed["budget_seconds"] = OF_INPUTS * limit
-            budget = Budget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
+            budget = SearchBudget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
         own = {"schema": self.schema, "classes": self.classes}
         exact, n = replace(methods.create("rfm", **passed), **own), X.shape[0]
         y = np.asarray(y)
@@ -195,7 +204,7 @@ def _compared(
     common: dict[str, Any],
     data: tuple[Any, np.ndarray, np.ndarray | None, Apart | None],
     folds: Sequence[Part],
-    budget: Budget,
+    budget: SearchBudget,
     progress: Progress | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
     """The candidate with the lowest mean error on the held-out rows, with its lambda, and the
@@ -205,7 +214,7 @@ def _compared(
     points = [one.point for one in candidates]
     classes = None if apart is None or common["task"] == "regression" else np.unique(y)
 
-    def errors(point: Point, round: Round, lams: Sequence[float]) -> list[float]:
+    def errors(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
         candidate = candidates[points.index(point)]
         options = common | candidate.options | {"lam": 1.0}
         trainer = replace(methods.create(candidate.name, **options), classes=classes)
@@ -229,7 +238,7 @@ def _compared(
     tally.report()
     lams = {one.name: one.lams for one in candidates}
     what = "share of wrong labels" if common["task"] != "regression" else "RMSE"
-    grid = Grid(points, lams, [Round(len(folds[0][0]))], lenient=True)
+    grid = SearchGrid(points, lams, [SearchRound(len(folds[0][0]))], lenient=True)
     evidence = search(errors, grid, Measure(what), budget)
     evidence.warn("the comparison of methods")
     best = candidates[points.index(evidence.best.point)]

@@ -30,12 +30,12 @@ from rfx.fitting.method import has_gamma
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.search import (
     SPEED,
-    Budget,
     Evidence,
-    Grid,
     Measure,
     Point,
-    Round,
+    SearchBudget,
+    SearchGrid,
+    SearchRound,
     Size,
     Stop,
     Trial,
@@ -138,7 +138,7 @@ class Tuning:
         known = results.read(file) if file is not None and file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
         work = SPEED * WORKING * self.seconds
-        self.budget = Budget(start + SEARCHING * self.seconds, self.most_trials, work)
+        self.budget = SearchBudget(start + SEARCHING * self.seconds, self.most_trials, work)
 
     def run(self) -> Evidence:
         """All trials, and the best of the last completed round."""
@@ -192,7 +192,7 @@ class Tuning:
         self.kernel = begun.asked.kernel
         return np.asarray(dense(begun.problem.X), np.float32)
 
-    def _grid(self) -> Grid:
+    def _grid(self) -> SearchGrid:
         n_rows, alone = self.X.shape[0], len(self.names) == 1
         names = [name for name in self.names if alone or n_rows <= MOST_ROWS.get(name, math.inf)]
         used = {name: self._kernels(name) for name in names}
@@ -206,12 +206,14 @@ class Tuning:
         fitted = len(self.parts[0][0])
         early = [] if len(points) == 1 else enumerate(zip(ROWS, KEPT))
         rounds = [
-            Round(rows, 1, number, kept) for number, (rows, kept) in early if 1.5 * rows < fitted
+            SearchRound(rows, 1, number, kept)
+            for number, (rows, kept) in early
+            if 1.5 * rows < fitted
         ]
-        return Grid(
+        return SearchGrid(
             points,
             {name: self._lams(name) for name in names},
-            [*rounds, Round(fitted, len(self.parts), len(ROWS))],
+            [*rounds, SearchRound(fitted, len(self.parts), len(ROWS))],
             {name: size for name in names if (size := self._size(name))},
             halved=None if "gamma" in self.given else "gamma",
             above=ABOVE,
@@ -251,7 +253,7 @@ class Tuning:
 
     # ------------------------------------------------------------------ one trial
 
-    def _scores(self, point: Point, round: Round, lams: Sequence[float]) -> list[float]:
+    def _scores(self, point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
         folds, stop, seed = [], Stop(), self.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
@@ -296,7 +298,7 @@ class Tuning:
 
     # ------------------------------------------------------------------ rows
 
-    def _known(self, point: Point, round: Round) -> Trial | None:
+    def _known(self, point: Point, round: SearchRound) -> Trial | None:
         """The trial in the results file."""
         row = self.known.get(self._key(point, round.number))
         if row is None:

@@ -96,14 +96,14 @@ def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     Y = np.sin(40 * X)
     problem = Problem(X, Y, Squared, "regression")
     given = {"scalings": ("standard",), "tried_kernels": ("gaussian",), "forms": ()}
-    assert inputs.choose(X, problem, **given).width == max(WIDTHS["gaussian"])
+    assert inputs.choose_inputs(X, problem, **given).width == max(WIDTHS["gaussian"])
 
 
 def test_the_sample_of_a_quick_choice_is_bounded():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 2))
     problem = Problem(X, X[:, :1], Squared, "regression")
-    found = inputs.choose(X, problem, scalings=("standard",), forms=(), effort=inputs.QUICK)
+    found = inputs.choose_inputs(X, problem, scalings=("standard",), forms=(), effort=inputs.QUICK)
     assert found.step["fitted"] == inputs.QUICK.confirmed
     assert found.step["held_out"] == inputs.QUICK.held_out
     assert SAMPLE >= inputs.QUICK.rows

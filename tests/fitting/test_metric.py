@@ -34,7 +34,7 @@ def learn(X, Y, **more):
 
 
 def choose(X, Y, task="regression", **more):
-    return inputs.choose(X, Problem(X, Y, Squared, task), **more)
+    return inputs.choose_inputs(X, Problem(X, Y, Squared, task), **more)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2"])

@@ -8,7 +8,16 @@ import time
 import pytest
 
 from rfx.errors import DataError, UsageError
-from rfx.fitting.search import Budget, Grid, Measure, Point, Round, Size, Trial, search
+from rfx.fitting.search import (
+    Measure,
+    Point,
+    SearchBudget,
+    SearchGrid,
+    SearchRound,
+    Size,
+    Trial,
+    search,
+)
 
 ERROR = Measure("error")
 
@@ -17,8 +26,8 @@ def points(*values, method="m"):
     return [Point(method, {"gamma": value}) for value in values]
 
 
-def grid(found, lams=(1.0,), rounds=(Round(100),), **more):
-    return Grid(found, {point.method: lams for point in found}, rounds, **more)
+def grid(found, lams=(1.0,), rounds=(SearchRound(100),), **more):
+    return SearchGrid(found, {point.method: lams for point in found}, rounds, **more)
 
 
 def bowl(centre):
@@ -55,7 +64,7 @@ def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_be
     def fit(point, round, lams):
         return [bowl(6.0)(point, round, lams)[0] + 1 / point["size"]]
 
-    rounds = [Round(10, 1, 0, 2), Round(100, 3, 1)]
+    rounds = [SearchRound(10, 1, 0, 2), SearchRound(100, 3, 1)]
     asked = grid(
         points(1.0, 4.0, 16.0),
         (1.0,),
@@ -93,14 +102,14 @@ def test_a_path_starts_a_little_above_the_best_and_is_made_whole_where_that_is_a
 
 
 def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
-    there = Trial(points(2)[0], Round(100), ((1.0, 0.5),), 1.0, 0.5, 0.0)
+    there = Trial(points(2)[0], SearchRound(100), ((1.0, 0.5),), 1.0, 0.5, 0.0)
     known = lambda point, round: there if point == there.point else None
     told = []
     found = search(
         bowl(1.0),
         grid(points(1, 2, 3)),
         ERROR,
-        Budget(trials=1),
+        SearchBudget(trials=1),
         known,
         lambda *one: told.append(one),
     )
@@ -108,11 +117,15 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
     assert [seen for _, seen in told] == [False, True]
     # the first is tried whatever it costs
     assert (
-        len(search(bowl(1.0), grid(points(1, 2, 3)), ERROR, Budget(time.monotonic() - 1)).trials)
+        len(
+            search(
+                bowl(1.0), grid(points(1, 2, 3)), ERROR, SearchBudget(time.monotonic() - 1)
+            ).trials
+        )
         == 1
     )
     with pytest.raises(UsageError, match="no combination"):
-        search(bowl(1.0), grid(points(1)), ERROR, Budget(trials=0))
+        search(bowl(1.0), grid(points(1)), ERROR, SearchBudget(trials=0))
 
 
 def test_a_point_that_can_t_be_fitted_is_an_error_or_left_out():
@@ -135,9 +148,9 @@ def test_a_budget_of_work_does_not_depend_on_time_and_says_what_it_left_out():
         return lambda point, round, lams: [time.sleep(seconds) or 1.0 for _ in lams]
 
     asked = grid(points(1, 2, 3, 4))
-    work = 2.5 * asked.work(asked.points[0], Round(100))
+    work = 2.5 * asked.work(asked.points[0], SearchRound(100))
     for seconds in (0.0, 0.05):
-        found = search(slow(seconds), asked, ERROR, Budget(work=work))
+        found = search(slow(seconds), asked, ERROR, SearchBudget(work=work))
         assert [one.point["gamma"] for one in found.trials] == [1, 2]
         assert found.cut == {"work": 2}
         assert "2 trials" in found.limits[0]
@@ -145,7 +158,7 @@ def test_a_budget_of_work_does_not_depend_on_time_and_says_what_it_left_out():
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_search_that_time_stopped_says_so(together):
-    late = Budget(time.monotonic() - 1)
+    late = SearchBudget(time.monotonic() - 1)
     found = search(bowl(1.0), grid(points(1, 2, 3)), ERROR, late, together=together)
     assert "another run may differ" in found.limits[0]
     assert "2 trials" in found.limits[0]

@@ -186,7 +186,7 @@ def traffic_of_steps(options, folder):
     predictions, value and gradient.
     """
     from rfx.distributed import cluster
-    from rfx.distributed.workers import Workers
+    from rfx.distributed.cluster import Workers
     from rfx.losses import SquaredHinge
 
     columns, turns = 2000, 20
@@ -368,7 +368,7 @@ def simulate(options, folder):
 
 def steps(client, folder, columns: int, numbers) -> dict[str, list[float]]:
     """Seconds of a step over this many small parts, and bytes into and out of the workers."""
-    from rfx.distributed.workers import Workers
+    from rfx.distributed.cluster import Workers
 
     found: dict[str, list[float]] = {"bytes": [], "seconds": []}
     workers, w, turns = Workers(client), np.ones(columns), 20

@@ -199,7 +199,7 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
     else:
         for run in todo:
             click.echo(plans.describe(run))
-    _, (first, *more), _ = runner.ahead(loaded, todo, rows)
+    _, (first, *more) = runner.ahead(loaded, todo, rows)
     words = first.removeprefix(f"{len(todo)} to do")
     for line in (f"{len(todo)} of {len(loaded.runs)} runs to do{words}", *more):
         click.echo(f"{loaded.name}: {line}", err=True)

@@ -11,24 +11,20 @@ from rfx.data.survey import PartSurvey, stacked
 from rfx.errors import DataError
 
 
-def survey(source, moments: bool, weights: np.ndarray | None = None) -> PartSurvey:
-    """For the rows of a source (rfx.data.ranges); moments: compute means and squares, with sample
-    weights (n,), None for ones.
+def survey(
+    source, moments: bool, weights: np.ndarray | None = None
+) -> tuple[PartSurvey, np.ndarray]:
+    """(statistics, targets) of the rows of a source (rfx.data.ranges); moments: compute means and
+    squares, with sample weights (n,), None for ones.
     """
     none = np.zeros(0)
-    total = PartSurvey(0, 0, 0, none, none, none, none, {})
+    total, targets = PartSurvey(0, 0, 0, none, none, none, none, {}), [none]
     for X, y in source.chunks():
         if X.shape[0]:
             own = None if weights is None else weights[total.count : total.count + X.shape[0]]
             total = total + PartSurvey.of(X, y, moments, own)
-    return total
-
-
-def targets(source) -> np.ndarray:
-    """The targets (n,) of the rows of a source, in float32 if that is exact."""
-    y = np.concatenate([np.empty(0), *(own for _, own in source.chunks())])
-    exact = y.astype(np.float32)
-    return exact if np.array_equal(exact, y) else y
+            targets.append(np.asarray(y, np.float64))
+    return total, np.concatenate(targets)
 
 
 def picked(source, index: np.ndarray, width: int):
@@ -54,20 +50,18 @@ def picked(source, index: np.ndarray, width: int):
     return stacked(found)
 
 
-def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
-    """(X, y) of the `count` rows of a source, scaled; finish(X): the stored form of some rows. y is
-    float32 if that is exact.
+def load(source, count: int, width: int, scaler, dtype, finish):
+    """The `count` rows of a source, scaled; finish(X): the stored form of some rows.
 
-    X is an array, or CSR if finish returns CSR. DataError if the rows of the source have changed
+    An array, or CSR if finish returns CSR. DataError if the rows of the source have changed
     since the survey.
     """
-    y, at, dense, sparse = np.empty(count), 0, None, []
-    for raw, targets in source.chunks():
+    at, dense, sparse = 0, None, []
+    for raw, _ in source.chunks():
         after = at + raw.shape[0]
         if after > count or raw.shape[1] > width:
             raise _changed()
         X = finish(scaler.transform(raw, dtype=dtype))
-        y[at:after] = targets
         if sp.issparse(X):
             sparse.append(X)
         elif dense is None:
@@ -78,10 +72,7 @@ def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
         at = after
     if at != count or (sparse and dense is not None):
         raise _changed()
-    exact = y.astype(np.float32)
-    return sp.vstack(sparse, format="csr") if sparse else dense, (
-        exact if np.array_equal(exact, y) else y
-    )
+    return sp.vstack(sparse, format="csr") if sparse else dense
 
 
 def _changed():

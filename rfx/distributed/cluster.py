@@ -1,37 +1,66 @@
-"""A client of a Dask scheduler for `--scheduler`: the address of a scheduler, or a local cluster of
-processes.
+"""The Dask workers of `--scheduler` (the address of a scheduler, or a local cluster of processes),
+and tasks on them.
 
-Scheduling, transport and restarts are left to distributed. This module configures it for rfx, and
-turns its failures into one-sentence errors.
+Scheduling, transport and restarts are left to distributed, an optional package that is imported
+only here. This module configures it for rfx, and turns its failures into one-sentence errors. Every
+task is without side effects: Dask recomputes the data of a dead worker from the tasks that produced
+it.
 """
 
 import asyncio
 import logging
-import multiprocessing
 import os
-import pkgutil
+import pickle
 import platform
 import signal
+import subprocess
 import tempfile
 import time
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from importlib import metadata
+from operator import itemgetter
+from types import ModuleType
+from typing import Any
 
-from rfx import env, numerals
+import numpy as np
+
+from rfx import env, lazy, numerals, parallel
 from rfx._version import __distribution__, __version__
-from rfx.distributed import dask
-from rfx.errors import ClusterError, UsageError
+from rfx.errors import ClusterError, RfxError, UsageError
 
 LOCAL = "local"
-# must be equal on all machines
-ALIKE = ("rfx", "python", "numpy", "scipy", "numba", "distributed")
-DEATHS = 3  # workers that one task may end, on a local cluster
-_LOGGERS = ("distributed", "distributed.client", "tornado.application", "asyncio")
+DEATHS = 3  # workers that one task may end, on a local cluster, and attempts to start the workers
+_LOGGERS = (
+    "distributed",
+    "distributed.client",
+    "distributed.diskutils",
+    "tornado.application",
+    "asyncio",
+)
 _PATIENCE = 10.0  # seconds for a scheduler to answer
-_STARTING = 120.0  # seconds for local workers to start, even on a busy machine
-_GONE = 5.0  # seconds for a local worker process to end, and to reconnect
-_SCRATCH = "rfx-workers-"  # prefix of the folders of local workers
+_STARTING = 120.0  # seconds for local workers to answer, even on a busy machine
+_ARRIVING = 30.0  # seconds for the first worker of a scheduler to connect
+_ALONE = 60.0  # seconds without any worker after which waiting for a result ends
+_LOOK = 2.0  # seconds between checks of the clock and the cluster while waiting for a result
+# Maximum bytes of an argument sent with every task; a larger one is sent once and forwarded among
+# the workers.
+INLINE = 1 << 17
+# Fraction of a worker's memory for features: above 60 percent Dask writes to disk.
+_SHARE = 0.4
+
+
+def dask() -> ModuleType:
+    """Dask's distributed; ClusterError if it is not installed."""
+    try:
+        return lazy.distributed
+    except ModuleNotFoundError:
+        raise ClusterError(
+            "this needs Dask's distributed, which is not installed; pip install"
+            " 'rfx-kernels[distributed]'"
+        ) from None
+
+
+# ---------------------------------------------------------------------- clients
 
 
 def workers_of(where: str) -> int | None:
@@ -39,17 +68,16 @@ def workers_of(where: str) -> int | None:
     for neither.
     """
     name, colon, count = where.partition(":")
-    if name != LOCAL:
-        if not where.strip():
-            raise UsageError(
-                "--scheduler is empty: expected an address such as tcp://10.0.0.1:8786, or local:N"
-            )
+    if name != LOCAL and where.strip():
         return None
-    if not colon:
+    if name == LOCAL and not colon:
         return len(os.sched_getaffinity(0))
     number = numerals.whole(count) if count.isascii() and count.isdecimal() else 0
     if not 0 < number <= 1024:
-        raise UsageError(f"--scheduler {where}: expected local:N with N processes, 1 to 1024")
+        raise UsageError(
+            f"--scheduler is {where!r}: expected an address such as tcp://10.0.0.1:8786, or local:N"
+            " with N processes, 1 to 1024"
+        )
     return number
 
 
@@ -60,123 +88,56 @@ def connect(where: str):
 
     At the end of the block, the client and its requests end, and so do the processes of `local:N`.
     Raises UsageError for an invalid address, ClusterError if distributed is not installed, no
-    scheduler answers within seconds, the versions of `ALIKE` differ, or, outside the block, if the
+    scheduler answers within seconds, the versions of a worker differ, or, outside the block, if the
     scheduler has disconnected.
     """
     count = workers_of(where)
-    distributed = dask.distributed()
-    with _silence():
-        if count is None:
-            _knock(distributed, where)
-            opened = _opened(distributed, where)
-        else:
-            opened = _local(distributed, count)
-        with opened as client:
-            try:
+    distributed = dask()
+    # they log every worker that joins or leaves on standard error, where progress is shown
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    with _address(where) if count is None else _local(count) as scheduler:
+        try:
+            client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+        except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
+            raise ClusterError(f"the scheduler at {where} accepts no client: {error}") from None
+        try:
+            with reported(client):
                 check_versions(client)
                 yield client
-            except (
-                OSError,
-                RuntimeError,
-                TimeoutError,
-                asyncio.CancelledError,
-                distributed.CancelledError,
-            ) as error:
-                # a client that has reconnected to its scheduler has still lost its requests
-                if not isinstance(error, distributed.CancelledError) and answers(client):
-                    raise
-                raise lost(where) from error
-
-
-def answers(client) -> bool:
-    """Whether the client's scheduler is reachable: a broken connection of a dying worker looks the
-    same as one of the scheduler.
-    """
-    if client.status != "running":
-        return False
-    try:
-        client.sync(client.scheduler.ncores, callback_timeout=_PATIENCE)
-    except Exception:
-        return False
-    return client.status == "running"
-
-
-def lost(where: str) -> ClusterError:
-    """The error when the scheduler no longer answers."""
-    return ClusterError(
-        f"the connection to the scheduler at {where} is lost; unsaved work is lost, written files"
-        " remain"
-    )
+        finally:
+            with suppress(TimeoutError):
+                client.close(timeout=2)
 
 
 @contextmanager
-def _silence():
-    """distributed logs every worker that joins or leaves on standard error, where progress is
-    shown; rfx reports what matters.
-    """
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before):
-            logger.setLevel(level)
-
-
-def _knock(distributed, address) -> None:
-    """Raise an error if no scheduler answers at the address: a client would wait forever for a
-    server that is not Dask.
-    """
+def _address(address):
+    """The address of a scheduler that answers: a client would wait forever for another server."""
 
     async def ask():
-        async with distributed.rpc(address) as there:
-            return await there.identity()
+        async with dask().rpc(address) as server:
+            return (await server.identity()).get("type")
 
     try:
-        server = asyncio.run(asyncio.wait_for(ask(), _PATIENCE))
+        kind = asyncio.run(asyncio.wait_for(ask(), _PATIENCE))
     except ValueError as error:
         raise UsageError(
             f"--scheduler {address}: {error}; expected an address such as tcp://10.0.0.1:8786, or"
             " local:N"
         ) from None
-    except (OSError, TimeoutError) as error:
-        reason = (
-            "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"
-        )
-        raise ClusterError(
-            f"no Dask scheduler answers at {address} within {_PATIENCE:g} seconds{reason}; check"
-            " that it is running and that the port is open"
-        ) from None
     except Exception as error:
         # for bytes that are not a Dask message: any exception, including MemoryError
+        kind = f"no server of this version: {error}"
+    if kind != "Scheduler":
         raise ClusterError(
-            f"the program at {address} is not a Dask scheduler of this version"
-            f" ({type(error).__name__})"
-        ) from None
-    if server.get("type") != "Scheduler":
-        raise ClusterError(
-            f"the program at {address} is a Dask {str(server.get('type')).lower()}; use the"
-            " scheduler's address"
+            f"no Dask scheduler answers at {address} ({str(kind).lower():.200}); check the address,"
+            " that it is running, and that the port is open"
         )
+    yield address
 
 
 @contextmanager
-def _opened(distributed, address, patience=_PATIENCE, **more):
-    try:
-        client = distributed.Client(address, timeout=patience, set_as_default=False, **more)
-    except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
-        raise ClusterError(f"the Dask scheduler at {address} accepts no client: {error}") from None
-    try:
-        yield client
-    finally:
-        with suppress(TimeoutError):
-            client.close(timeout=2)
-
-
-@contextmanager
-def _local(distributed, count):
+def _local(count):
     # workers, like rfx, reuse freed memory for the next arrays, up to an eighth of their memory;
     # Dask would return it all
     reused = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
@@ -192,93 +153,59 @@ def _local(distributed, count):
         # once
         "distributed.comm.timeouts.connect": f"{_STARTING:g}s",
         "distributed.worker.preload": [__name__],
-        **{
-            f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": value
-            for name, value in malloc.items()
-        },
+        **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": malloc[name] for name in malloc},
     }
-    with _scratch() as folder, dask.configured(settings | {"temporary-directory": folder}):
-        # first only the scheduler, in this process; workers may fail during start-up
-        cluster = distributed.LocalCluster(
-            n_workers=0,
-            threads_per_worker=1,
-            processes=True,
-            silence_logs=logging.CRITICAL,
-            # no dashboard; the remaining server must not take, nor complain about, another's port
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            memory_limit=1 / count,
-        )
+    with (
+        tempfile.TemporaryDirectory(prefix="rfx-workers-", ignore_cleanup_errors=True) as folder,
+        lazy.dask.config.set(settings | {"temporary-directory": folder}),
+    ):
+        # its end closes the pipe: the folder is removed even after kill -9 of this process
+        words = ["sh", "-c", 'cat; sleep 3; rm -rf "$0"', folder]
+        sweeper = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
         try:
-            _start(cluster, count)
-            # workers of this machine are reachable without the scheduler
-            with _opened(distributed, cluster, direct_to_workers=True) as client:
-                yield client
+            cluster = _started(count)
+            try:
+                yield cluster
+            finally:
+                _close(cluster)
         finally:
-            _close(cluster)
+            sweeper.kill()
+            sweeper.communicate()
+
+
+def _started(count):
+    """A local cluster of this many workers; another attempt if one ends while it starts."""
+    for _ in range(DEATHS):
+        try:
+            return dask().LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                silence_logs=logging.CRITICAL,
+                # no dashboard; the remaining server must not take, nor complain about, another's
+                # port
+                dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                memory_limit=1 / count,
+            )
+        except (OSError, TimeoutError, RuntimeError) as error:
+            reason = error
+    raise ClusterError(
+        f"the {count} worker processes ended during start-up; they may lack memory: start fewer of"
+        f" them ({reason})"
+    )
 
 
 def _close(cluster) -> None:
     """End a local cluster and its workers, including those that do not respond, such as stopped
     ones.
     """
-    end = time.monotonic() + _STARTING
-    while time.monotonic() < end:
-        try:
-            return cluster.close(timeout=_GONE)
-        except TimeoutError:
-            for process in multiprocessing.active_children():
-                if process.name.startswith("Dask Worker"):
-                    process.kill()
-
-
-def _start(cluster, count) -> None:
-    """Start this many workers. One that ends during start-up is replaced; ClusterError if that
-    happens repeatedly.
-    """
-    end, replaced = time.monotonic() + _STARTING, 0
-    gone: dict[object, float] = {}
-    cluster.scale(count)
-    while len(cluster.scheduler.workers) < count:
-        now = time.monotonic()
-        for name, nanny in list(cluster.workers.items()):
-            if nanny.status.name not in ("failed", "closed") and nanny.is_alive():
-                gone.pop(name, None)
-            elif (
-                nanny.status.name in ("failed", "closed")
-                or now - gone.setdefault(name, now) > _GONE
-            ):
-                if name in cluster.worker_spec:
-                    replaced += 1
-                    cluster.worker_spec[f"{name}+"] = cluster.worker_spec.pop(name)
-                    cluster.scale(count)
-        if replaced >= DEATHS * count:
-            raise ClusterError(
-                f"{replaced} worker processes ended during start-up; they may lack memory: start"
-                " fewer of them"
-            )
-        if now > end:
-            if cluster.scheduler.workers:
-                return
-            raise ClusterError(
-                f"no worker process started within {_STARTING:g} seconds; try again when the"
-                " machine is less busy"
-            )
-        time.sleep(0.02)
-
-
-@contextmanager
-def _scratch():
-    """A folder for the files of local workers, removed at the end of the block, after they have
-    ended.
-    """
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, ignore_cleanup_errors=True) as folder:
-        try:
-            yield folder
-        finally:
-            # Dask cleans up there again when this process ends, and would report that nothing is
-            # left to remove
-            logging.getLogger("distributed.diskutils").setLevel(logging.CRITICAL + 1)
+    pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+    with suppress(TimeoutError):
+        cluster.close(timeout=5)
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def dask_setup(worker) -> None:
@@ -290,78 +217,199 @@ def dask_setup(worker) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-@lru_cache
-def versions() -> dict[str, str]:
-    """The versions of `ALIKE` in this process."""
-    here = {"rfx": __version__, "python": platform.python_version()}
-    return {name: here.get(name) or metadata.version(name) for name in ALIKE}
-
-
-def difference(ours: dict, theirs: dict, who: str) -> str | None:
-    """A sentence about the first version that differs on the worker `who`, or None. Python's patch
-    version may differ.
+@contextmanager
+def reported(client):
+    """Raise ClusterError for Dask's exceptions; the exceptions of tasks, and rfx's own errors, pass
+    through.
     """
-    for name, here in ours.items():
-        there = theirs.get(name)
-        if name == "python":
-            here, there = (".".join(str(text).split(".")[:2]) for text in (here, there))
-        if here != there:
-            has = f"{name} {there}" if there else f"no {name}"
-            package = f" {__distribution__}" if name == "rfx" else ""
-            return (
-                f"{who} has {has}, but this machine has {name} {here}; install the same{package} on"
-                " all of them"
-            )
-    return None
+    distributed = dask()
+    cancelled = (asyncio.CancelledError, distributed.CancelledError)
+    try:
+        yield
+    except (RfxError, parallel.Late):
+        raise
+    except distributed.KilledWorker as error:
+        raise ClusterError(killed(error)) from None
+    except (Exception, asyncio.CancelledError) as error:
+        # a client that has reconnected to its scheduler has still lost its requests
+        if not isinstance(error, cancelled) and _answers(client):
+            raise
+        raise lost(client) from error
+
+
+def killed(error) -> str:
+    """The sentence about a task that ended its workers."""
+    last = getattr(error.last_worker, "address", error.last_worker)
+    return (
+        f"{error.allowed_failures + 1} workers ended during the same task, the last {last}; it"
+        " probably needs more memory than they have"
+    )
+
+
+def _answers(client) -> bool:
+    """Whether the client's scheduler is reachable: a broken connection of a dying worker looks the
+    same as one of the scheduler.
+    """
+    try:
+        client.sync(client.scheduler.ncores, callback_timeout=_PATIENCE)
+    except Exception:
+        return False
+    return client.status == "running"
+
+
+def address_of(client) -> str:
+    """The address of its scheduler."""
+    return getattr(client.scheduler, "address", "this address")
+
+
+def lost(client) -> ClusterError:
+    """The error when the scheduler no longer answers."""
+    return ClusterError(
+        f"the connection to the scheduler at {address_of(client)} is lost; unsaved work is lost,"
+        " written files remain"
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions that must be equal on all machines, in this process."""
+    ours = {"rfx": __version__, "python": ".".join(platform.python_version_tuple()[:2])}
+    return ours | {name: metadata.version(name) for name in ("numpy", "scipy", "numba")}
 
 
 def check_versions(client) -> None:
-    """Raise ClusterError if the versions of a current worker, or the scheduler's distributed,
-    differ from this process.
-    """
+    """Raise ClusterError if the versions of a current worker differ from this process."""
     ours = versions()
-    versions_there = client.get_versions(packages=["scipy", "numba"])
-    theirs = versions_there["scheduler"]["packages"]["distributed"]
-    if theirs != ours["distributed"]:
-        raise ClusterError(
-            f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install"
-            " the same version on both"
-        )
-    # of the imported package: by distribution name it could be another one, or none in a checkout
-    answers = client.run(pkgutil.resolve_name, "rfx._version:__version__", on_error="return")
-    for address, worker in versions_there["workers"].items():
-        # a worker that has left since returns nothing, or an OSError
-        rfx = answers.get(address, OSError())
-        if isinstance(rfx, OSError):
-            rfx = ours["rfx"]
-        rfx = None if isinstance(rfx, (ImportError, AttributeError)) else rfx
-        theirs = {"rfx": rfx, "python": worker["host"]["python"], **worker["packages"]}
-        if problem := difference(ours, theirs, f"worker {address}"):
-            raise ClusterError(problem)
+    for address, theirs in client.run(versions, on_error="return").items():
+        if isinstance(theirs, OSError):
+            continue  # it has left
+        theirs = {"rfx": None} if isinstance(theirs, Exception) else theirs
+        for name, version in ours.items():
+            if theirs.get(name) != version:
+                package = f" {__distribution__}" if name == "rfx" else ""
+                raise ClusterError(
+                    f"worker {address} has {name} {theirs.get(name)}, but this machine has"
+                    f" {version}; install the same{package} on all of them"
+                )
 
 
-def wait_for_workers(client, seconds: float = 30.0, count: int = 1) -> dict[str, int]:
-    """Threads of each worker by its address, as soon as there are `count`, or at least one after
-    two minutes.
-
-    Raises ClusterError if none connects within `seconds`.
-    """
-    start = time.monotonic()
-    while len(threads := client.nthreads()) < count:
-        waited = time.monotonic() - start
-        if threads and waited > _STARTING:
-            break
-        if not threads and waited > seconds:
-            raise ClusterError(
-                f"{client.scheduler.address} has no workers, and none came within {seconds:g}"
-                " seconds; start some"
-            )
-        time.sleep(0.1)
-    return dict(threads)
+# ---------------------------------------------------------------------- tasks
 
 
-def threads_of_a_task(nthreads: int) -> int:
-    """Threads per task on a worker that runs so many tasks at a time: its machine's cores,
-    divided.
-    """
-    return max(1, env.threads() // nthreads)
+class Workers:
+    """The workers of a Dask client, on which the parts 0, 1, … of some rows are stored."""
+
+    def __init__(self, client):
+        """Raises ClusterError if there are no workers, or their versions differ.
+
+        Decisions based on the number of workers and their memory, which affect the bits of the
+        result, use the workers present now, even if some die later.
+        """
+        self.client = client
+        with reported(client):
+            with suppress(TimeoutError):
+                client.wait_for_workers(1, timeout=_ARRIVING)
+            threads = client.nthreads()
+            if not threads:
+                raise ClusterError(
+                    f"{address_of(client)} has no workers, and none came within {_ARRIVING:g}"
+                    " seconds; start some"
+                )
+            check_versions(client)
+            limits = [worker["memory_limit"] for worker in self._known()]
+        self.addresses, self.threads = sorted(threads), sum(threads.values())
+        # MiB for parts on each worker, within Dask's limit; infinite without a limit
+        self.memory_mb = min((limit for limit in limits if limit), default=np.inf) / 2**20 * _SHARE
+
+    def _known(self) -> list[dict]:
+        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+
+    def submit(self, function, *args, worker=None):
+        """The future of function(*args) on a worker; worker: the number of a preferred one. Futures
+        among args become values.
+        """
+        where = {}
+        if worker is not None:
+            address = self.addresses[worker % len(self.addresses)]
+            where = {"workers": address, "allow_other_workers": True}
+        parallel.check_time()
+        with reported(self.client):
+            return self.client.submit(_run, function, *args, pure=False, **where)
+
+    def each(self, function, *parts, common=()) -> list:
+        """A future for each part of function(*common, *its entries of these lists), all requested
+        in one message.
+        """
+        args = zip(*((function, *common, *call) for call in zip(*parts, strict=True)))
+        parallel.check_time()
+        with reported(self.client):
+            return self.client.map(_run, *args, pure=False) if parts[0] else []
+
+    def at_home(self, function, parts, numbers, *lists) -> list:
+        """A future for each of the parts with these numbers: function(part, *its entries of these
+        lists), on the worker that stores it. Neighbours are stored together, so that their sums
+        need no transfer.
+        """
+        return [
+            self.submit(function, parts[k], *entries, worker=k * len(self.addresses) // len(parts))
+            for k, *entries in zip(numbers, *lists, strict=True)
+        ]
+
+    def shared(self, value):
+        """The form of a common argument of all parts: itself if it is small, else a future of
+        it.
+        """
+        size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
+        return value if size <= INLINE else self.submit(_itself, value)
+
+    def total(self, futures):
+        """The future of the sum of arrays or tuples of them, always by the same tree."""
+        while len(futures) > 1:
+            even = len(futures) // 2 * 2
+            futures = [*self.each(_plus, futures[:even:2], futures[1:even:2]), *futures[even:]]
+        return futures[0]
+
+    def sum(self, futures):
+        """The result of `total`."""
+        return self.results([self.total(futures)])[0]
+
+    def entries(self, futures, place: int) -> list:
+        """The futures of one entry of each of some tuples, computed where these are."""
+        return self.each(itemgetter(place), futures)
+
+    def results(self, futures) -> list:
+        """The results of tasks, in order.
+
+        Raises their exceptions, parallel.Late after the deadline, ClusterError if the cluster is
+        unavailable.
+        """
+        distributed, since = dask(), time.monotonic()
+        while True:
+            parallel.check_time()
+            with reported(self.client):
+                with suppress(distributed.TimeoutError), self.client.as_current():
+                    distributed.wait(futures, timeout=_LOOK)
+                    return self.client.gather(futures)
+                # Dask pauses a worker that is close to its memory limit
+                if any(worker.get("status") != "paused" for worker in self._known()):
+                    since = time.monotonic()
+            if time.monotonic() - since > _ALONE:
+                raise ClusterError(
+                    f"no worker is left at {address_of(self.client)}, or all are out of memory;"
+                    " start one (dask worker ADDRESS) or increase the number of parts, and train"
+                    " again"
+                )
+
+
+def _run(function, *args):
+    """A task: function(*args), with one thread."""
+    if env.threads() != 1:
+        env.set_threads(1)
+    return function(*args)
+
+
+def _itself(value):
+    return value
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return tuple(map(_plus, a, b)) if isinstance(a, tuple) else a + b

@@ -1,19 +1,22 @@
-"""A feature matrix whose rows are on Dask workers: each worker multiplies its own, and sums of size
-D are reduced in a tree.
+"""Vectors over rows, and matrices of features, whose parts are on Dask workers.
+
+Each worker multiplies its own rows. An elementwise operation is a task for each part. A sum is a
+task for each part, whose results are reduced in a tree. numpy functions accept the vectors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
-from operator import getitem
-from typing import TYPE_CHECKING
+from functools import partial
+from operator import getitem, methodcaller
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from rfx.distributed.vectors import RowIndex, RowVector, located
-from rfx.operators.binned import BinnedMatrix
+from rfx.errors import DataError
 from rfx.operators.blocks import drawn
 from rfx.operators.cached import cache_rows
 from rfx.operators.coded import Codes, coded
@@ -21,128 +24,277 @@ from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows, scaled_rows
 
-if TYPE_CHECKING:
-    from rfx.features import FeatureMap
-
-# Maximum bytes of an array that `to_array` fetches.
-_FETCHED = 1 << 31
-# Features of a subset of rows that are computed and cached in this process: a pass over them is
-# faster than a request to the workers, about 30 ms.
+# Maximum numbers of a vector, and of features, that are fetched: longer ones stay on the workers.
+_FETCHED, _FETCHED_FEATURES = 1 << 22, 1 << 29
+# Maximum distinct values returned by `np.unique`.
+_MOST_VALUES = 1000
+# Features of a subset of rows that are fetched: a pass over them here is faster than a request to
+# the workers, about 30 ms.
 _HERE = 1 << 26
 
 
-@dataclass
-class Computed:
-    """Features of a map, recomputed at every use from the rows of a part."""
+class RowVector(NDArrayOperatorsMixin):
+    """An array (N,) or (N, k) whose parts, with `counts` rows each, are on the workers."""
 
-    map: FeatureMap
-    scale: float
-    cost = COMPUTED
+    __array_priority__ = 1000
 
-    @property
-    def form(self):
-        return self.map.n_features, self.map.dtype
+    def __init__(self, workers, futures, counts, meta=None):
+        """futures: one for each part, of its array. meta: an array without rows, with the columns
+        and the type; default: (0,) float64.
+        """
+        self.workers, self.futures, self.counts = workers, futures, tuple(counts)
+        self.meta = np.empty(0) if meta is None else meta
 
-    def matrix(self, data):
-        return MapMatrix(self.map, data[0], self.scale)
+    def _each(self, function, *args) -> list:
+        """A future for each part of function(*args); args may include vectors and indexes."""
+        whole = (RowVector, RowIndex)
+        parts = [
+            arg.futures if isinstance(arg, whole) else [arg] * len(self.counts) for arg in args
+        ]
+        return self.workers.each(function, *parts)
 
-    def columns(self, index):
-        return Computed(self.map.select(index), self.scale)
+    def _like(self, function, *args, counts=None) -> RowVector:
+        """function(*args) elementwise; args may include RowVectors."""
+        meta = function(*(getattr(arg, "meta", arg) for arg in args))
+        if meta.shape[0] != 0 or len({arg.counts for arg in args if _is_vector(arg)}) > 1:
+            raise ValueError(
+                "vectors on workers combine only with vectors on the same workers and with numbers"
+            )
+        return RowVector(self.workers, self._each(function, *args), counts or self.counts, meta)
 
-
-@dataclass
-class Cached:
-    """Features of a part as an array; index: its selected columns, None for all."""
-
-    form: tuple
-    index: np.ndarray | None = None
-    cost = READ
-
-    def matrix(self, data):
-        return DenseMatrix(data) if self.index is None else DenseMatrix(data).columns(self.index)
-
-    def columns(self, index):
-        chosen = np.arange(self.form[0])[index] if self.index is None else self.index[index]
-        return Cached((len(chosen), self.form[1]), chosen)
-
-
-@dataclass
-class Coded:
-    """Codes of features of a part, of the type `kind`, and their units."""
-
-    form: tuple
-    kind: type
-    cost = READ / 2
-
-    def matrix(self, data):
-        codes, units = data
-        return Codes(codes, units, self.form[1]).at(np.arange(len(codes)))
-
-
-@dataclass
-class Binned:
-    """Bin numbers of random binning features of a part."""
-
-    starts: np.ndarray
-    scale: float
-    cost = READ
+    # ------------------------------------------------------------------ array interface
 
     @property
-    def form(self):
-        return int(self.starts[-1]), BinnedMatrix.dtype
+    def dtype(self):
+        return self.meta.dtype
 
-    def matrix(self, data):
-        return BinnedMatrix(data, self.starts, self.scale)
+    @property
+    def shape(self) -> tuple:
+        return (sum(self.counts), *self.meta.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return self.meta.ndim
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def __len__(self):
+        return self.shape[0]
+
+    def copy(self):
+        return copy(self)
+
+    def astype(self, dtype, copy=True):
+        return self if dtype == self.dtype else self._like(methodcaller("astype", dtype), self)
+
+    def reshape(self, *shape):
+        first, *rest = shape[0] if isinstance(shape[0], tuple) else shape
+        if first not in (len(self), -1):
+            raise ValueError("vectors on workers can't be reshaped")
+        columns = int(np.prod(self.shape[1:]))
+        rest = [columns if size == -1 else size for size in rest]
+        return self._like(methodcaller("reshape", -1, *rest), self)
+
+    def __getitem__(self, key):
+        if isinstance(key, RowIndex):
+            return self._like(getitem, self, key, counts=key.counts)
+        if isinstance(key, tuple):
+            if key[0] != slice(None):
+                raise TypeError(
+                    "vectors on workers support only a full slice or an index of their own rows"
+                )
+            return self._like(getitem, self, key)
+        index = np.arange(len(self))[key] if isinstance(key, slice) else np.asarray(key)
+        if len(index) * max(1, self.size // max(1, len(self))) > _FETCHED:
+            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
+        return fetched(self.workers, self.futures, self.counts, index)
+
+    def __setitem__(self, key, values):
+        if not isinstance(key, RowIndex):
+            raise TypeError("assignment to vectors on workers needs an index of their own rows")
+        self.futures = self._each(_with, self, key, values)
+
+    def __iter__(self):
+        raise TypeError("vectors on workers can't be iterated")
+
+    def __array__(self, dtype=None, copy=None):
+        if self.size > _FETCHED:
+            raise TypeError(f"{self.size:,} numbers are too many to fetch from the workers")
+        whole = np.concatenate(self.workers.results(self.futures))
+        return whole.astype(dtype or self.dtype, copy=False)
+
+    # ------------------------------------------------------------------ sums
+
+    def _partial(self, function, *more) -> list:
+        """function of each part of this vector and of the others, fetched."""
+        return self.workers.results(self._each(function, self, *more))
+
+    def sum(self, axis=None, **_):
+        if axis not in (None, 0):
+            return self._like(methodcaller("sum", axis=axis), self)
+        return sum(self._partial(methodcaller("sum", axis=axis)))
+
+    def mean(self, axis=None, **_):
+        return self.sum(axis) / (len(self) if axis == 0 else self.size)
+
+    def max(self, axis=None, **_):
+        parts = self._partial(methodcaller("max", axis=0, initial=-np.inf))
+        return np.max(parts, axis=axis)
+
+    def min(self, axis=None, **_):
+        return -(-self).max(axis)
+
+    def any(self, **_):
+        return bool(np.any(self._partial(np.any)))
+
+    def all(self, **_):
+        return bool(np.all(self._partial(np.all)))
+
+    def dot(self, other):
+        """The sum over the rows of products of this (N,) with other (N,) or (N, k)."""
+        return sum(self._partial(np.matmul, other))
+
+    # ------------------------------------------------------------------ numpy's functions
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        into = options.pop("out", None)
+        if (
+            method != "__call__"
+            or options.keys() - {"where", "casting"}
+            or any(isinstance(value, RowIndex) for value in inputs)
+        ):
+            return NotImplemented
+        if ufunc is np.matmul:
+            return inputs[0].dot(inputs[1])
+        values = self._like(ufunc, *inputs)
+        if into is None:
+            return values
+        into[0].futures, into[0].meta = values.futures, values.meta
+        return into[0]
+
+    def __array_function__(self, function, types, args, options):
+        implementation = _FUNCTIONS.get(function)
+        return NotImplemented if implementation is None else implementation(*args, **options)
+
+
+def _is_vector(value) -> bool:
+    return isinstance(value, RowVector)
+
+
+class RowIndex:
+    """Some rows of parts: for each part its ascending row numbers, or a future of them; counts: how
+    many.
+    """
+
+    meta = np.empty(0, np.int64)
+
+    def __init__(self, workers, futures, counts):
+        self.workers, self.futures, self.counts = workers, futures, tuple(counts)
+
+    @classmethod
+    def of(cls, workers, futures) -> RowIndex:
+        """counts: from the workers."""
+        return cls(workers, futures, workers.results(workers.each(len, futures)))
+
+    def __len__(self):
+        return sum(self.counts)
+
+
+def located(index, counts):
+    """(part, number in the part) of rows by their numbers over all parts."""
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    owners = np.searchsorted(starts, index, side="right") - 1
+    return owners, index - starts[owners]
+
+
+def fetched(workers, parts, counts, index):
+    """The rows with the numbers `index`, array or CSR, of parts given as futures."""
+    owners, local = located(index, counts)
+    order, used = np.argsort(owners, kind="stable"), np.unique(owners)
+    numbers = [local[owners == part] for part in used]
+    rows = workers.results(workers.each(getitem, [parts[part] for part in used], numbers))
+    whole = sp.vstack(rows, format="csr") if any(map(sp.issparse, rows)) else np.concatenate(rows)
+    return whole[np.argsort(order, kind="stable")]
+
+
+def _unique(y, return_counts=False):
+    values_of_parts, counts_of_parts = zip(*y._partial(_values_of))
+    values, places = np.unique(np.concatenate(values_of_parts), return_inverse=True)
+    if len(values) > _MOST_VALUES:
+        raise DataError(
+            f"the targets have more than {_MOST_VALUES:,} different values, too many for classes;"
+            " set --task regression"
+        )
+    counts = np.bincount(places.ravel(), np.concatenate(counts_of_parts), len(values))
+    return (values, counts.astype(np.int64)) if return_counts else values
+
+
+def _einsum(subscripts, a, b):
+    if subscripts != "i...,i...->...":
+        return NotImplemented
+    return sum(a._partial(partial(np.einsum, subscripts), b))
+
+
+def _average(x, axis=None, weights=None):
+    if weights is None:
+        return x.mean(axis)
+    return weights.dot(x) / weights.sum() if x.ndim == 1 or axis == 0 else NotImplemented
+
+
+def _full(x, value, dtype=None):
+    return x._like(partial(np.full_like, fill_value=value, dtype=dtype), x)
+
+
+_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.where: lambda mask, a, b: mask._like(np.where, mask, a, b),
+    np.zeros_like: lambda x, dtype=np.float64: _full(x, 0, dtype),
+    np.ones_like: lambda x, dtype=np.float64: _full(x, 1, dtype),
+    np.sum: lambda x, axis=None: x.sum(axis),
+    np.mean: lambda x, axis=None: x.mean(axis),
+    np.max: lambda x, axis=None: x.max(axis),
+    np.min: lambda x, axis=None: x.min(axis),
+    np.ptp: lambda x: x.max() - x.min(),
+    np.any: lambda x: x.any(),
+    np.all: lambda x: x.all(),
+    np.average: _average,
+    np.count_nonzero: lambda x: int(sum(x._partial(np.count_nonzero))),
+    np.flatnonzero: lambda x: RowIndex.of(x.workers, x.workers.each(np.flatnonzero, x.futures)),
+    np.array_equal: lambda a, b: len(a) == len(b) and bool(np.all(a._partial(np.array_equal, b))),
+    np.unique: _unique,
+    np.einsum: _einsum,
+    np.linalg.norm: lambda x: float(np.sqrt(x._like(np.square, x).sum())),
+    np.shape: lambda x: x.shape,
+    np.ndim: lambda x: x.ndim,
+    np.size: lambda x: x.size,
+}
 
 
 class PartsMatrix(Matrix):
     """An (N, D) matrix of parts on workers; vectors (N,) or (N, k) are RowVectors.
 
-    data: a future for each part, from which `recipe` computes its features, or a function that
-    creates these futures on first use; counts: the rows of each; index: the selected rows of each
-    part, a future for each part, None for all; made: the same features computed from rows of
-    inputs, if available; most_mb: maximum MiB of it per worker.
-
-    factors: a RowVector by which `scaled` multiplies the rows, None for ones.
+    data: a future for each part, from which `recipe(data)` makes its matrix; counts: the rows of
+    each; most_mb: maximum MiB of it per worker. index: the selected rows of each part, columns: the
+    selected columns, None for all. factors: a RowVector by which the rows are multiplied, None for
+    ones.
     """
 
     # caching is left to the worker of a part
     computed = False
     rows_here = False
 
-    def __init__(self, workers, data, recipe, counts, index=None, made=None, most_mb=np.inf):
-        self.workers, self._data, self.recipe, self.counts, self.index = (
-            workers,
-            data,
-            recipe,
-            tuple(counts),
-            index,
-        )
-        self.most_mb, self.factors = most_mb, None
-        columns, dtype = recipe.form
-        self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
-        self._shared, self.made = (
-            None,
-            self if isinstance(recipe, Computed) and index is None else made,
-        )
+    def __init__(self, workers, data, recipe, counts, form, cost, most_mb=np.inf):
+        """form: (columns, type)."""
+        self.workers, self.data, self.counts = workers, data, tuple(counts)
+        self.recipe, self.cost, self.most_mb = workers.shared(recipe), cost, most_mb
+        self.shape, self.dtype = (sum(counts), form[0]), np.dtype(form[1])
+        self.index = self.chosen = self.factors = None
 
-    @property
-    def data(self):
-        if callable(self._data):
-            self._data = self._data()
-        return self._data
-
-    @property
-    def n_grids(self):
-        return len(self.recipe.starts) - 1
-
-    @property
-    def starts(self):
-        return self.recipe.starts
-
-    @property
-    def scale(self):
-        return self.recipe.scale
+    # of random binning features
+    starts: np.ndarray
+    scale: float
+    n_grids: int
 
     def parts(self):
         raise TypeError("matrices on workers can't be iterated")
@@ -152,49 +304,38 @@ class PartsMatrix(Matrix):
     def rows(self, index):
         if not isinstance(index, RowIndex):
             raise TypeError("rows of a matrix on workers need a RowIndex")
-        chosen = index.futures
+        other = copy(self)
+        other.counts, other.shape = index.counts, (len(index), self.shape[1])
+        other.index = index.futures
         if self.index is not None:
-            chosen = self.workers.each(getitem, self.index, chosen)
-        other = PartsMatrix(
-            self.workers, self.data, self.recipe, index.counts, chosen, most_mb=self.most_mb
-        )
-        other._shared = self._shared
+            other.index = self.workers.each(getitem, self.index, index.futures)
         return other if self.factors is None else other.scaled(self.factors[index])
 
     def columns(self, index):
-        return PartsMatrix(
-            self.workers, self.data, self.recipe.columns(index), self.counts, self.index
-        ).scaled(self.factors)
+        other = copy(self)
+        chosen = np.arange(self.shape[1]) if self.chosen is None else self.chosen
+        other.chosen = chosen[index]
+        other.shape = self.shape[0], len(other.chosen)
+        return other
 
     def scaled(self, factors) -> PartsMatrix:
         """S Z for S = diag(factors), a RowVector; each worker multiplies its own rows."""
         other = copy(self)
-        if callable(self._data):
-            # deferred futures are created once
-            other._data = lambda: self.data
         other.factors = factors
         return other
 
     def draw(self, count):
         starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
-        futures = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
-        return RowIndex(
-            self.workers, futures, self.workers.results(self.workers.each(len, futures))
-        )
+        drawn_rows = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
+        return RowIndex.of(self.workers, drawn_rows)
 
     def subset(self, count):
-        """As for every matrix; few rows are computed here, because their inputs are fetched instead
-        of their features.
-        """
-        if self.factors is not None or self.made is None or count * self.shape[1] > _HERE:
+        if count * self.shape[1] > _HERE:
             return super().subset(count)
-        chosen, recipe = drawn(self.shape[0], count), self.made.recipe
-        part = MapMatrix(
-            recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale
-        )
-        # the workers' codes of these rows, bitwise, so that the solver takes the same steps as on
-        # one machine
-        return coded(part, self.recipe.kind) if isinstance(self.recipe, Coded) else part, chosen
+        chosen = drawn(self.shape[0], count)
+        owners, local = located(chosen, self.counts)
+        index = [local[owners == part] for part in range(len(self.counts))]
+        return self.rows(RowIndex(self.workers, index, map(len, index))).gathered(), chosen
 
     def constant(self, value):
         futures = self.workers.each(np.full, self.counts, [float(value)] * len(self.counts))
@@ -202,48 +343,27 @@ class PartsMatrix(Matrix):
 
     def hold(self, max_mb=np.inf):
         """Cached on the workers, if that needs at most `max_mb` and each worker's own limit."""
-        if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
-            return self
-        return self._cached(Cached((self.shape[1], self.dtype)), "to_array")
+        return self._stored("to_array", DenseMatrix, self.dtype, READ, max_mb)
 
     def hold_rows(self, max_mb, kind=None):
         """Cached on the workers, within their memory, not this process's; kind: int8 or int16 for
         codes (rfx.operators.coded).
         """
-        if kind is None or self.cost <= READ:
+        if kind is None:
             return self.hold()
-        if self._share_mb(kind) > self._bound_mb():
-            return self
-        return self._cached(Coded((self.shape[1], self.dtype), kind), _codes, kind)
+        return self._stored(partial(_codes, kind=kind), _decoded, kind, READ / 2)
 
-    def _cached(self, recipe, function, *args):
-        """These rows as function(features, *args) on the workers, which compute it on first use.
-
-        Arguments common to all parts are sent at once: a worker that has begun is slow to forward
-        them.
+    def _stored(self, function, recipe, dtype, cost, max_mb=np.inf):
+        """The results of function(its matrix) for each part, as numbers of that type, if they fit;
+        recipe: makes a matrix of them.
         """
-        if self.factors is not None:
-            return self.scaled(None)._cached(recipe, function, *args).scaled(self.factors)
-        self._share(everywhere=True)
-        return PartsMatrix(
-            self.workers,
-            lambda: self._each(function, *args),
-            recipe,
-            self.counts,
-            made=self.made,
-        )
-
-    def _share_mb(self, dtype) -> float:
-        """MiB of a worker's entries as numbers of that type."""
-        return (
-            self.size_mb
-            * np.dtype(dtype).itemsize
-            / self.dtype.itemsize
-            / len(self.workers.addresses)
-        )
-
-    def _bound_mb(self) -> float:
-        return min(self.most_mb, self.workers.memory_mb)
+        share_mb = self.size_mb * np.dtype(dtype).itemsize / self.dtype.itemsize
+        share_mb /= len(self.workers.addresses)
+        if self.cost <= READ or share_mb > min(max_mb, self.most_mb, self.workers.memory_mb):
+            return self
+        data, form = self.scaled(None)._each(function), (self.shape[1], self.dtype)
+        held = PartsMatrix(self.workers, data, recipe, self.counts, form, cost)
+        return held.scaled(self.factors)
 
     def by_columns(self, max_mb):
         return self
@@ -252,7 +372,7 @@ class PartsMatrix(Matrix):
         return DenseMatrix(self.to_array())
 
     def to_array(self, out=None):
-        if self.size_mb * 2**20 > _FETCHED:
+        if self.shape[0] * self.shape[1] > _FETCHED_FEATURES:
             raise TypeError(
                 f"{self.size_mb:,.0f} MiB of features are too many to fetch from the workers"
             )
@@ -268,26 +388,18 @@ class PartsMatrix(Matrix):
         """A future for each part of function(its matrix, *args), or of the matrix's method of that
         name; vectors among args become their parts, and futures their values.
         """
-        self._share()
-        parts = [
-            arg.futures if isinstance(arg, RowVector) else [arg] * len(self.counts)
-            for arg in (self.factors, *map(self._argument, args))
+        if any(_is_vector(arg) and arg.counts != self.counts for arg in args):
+            raise ValueError("the values do not match the rows on workers")
+        share = self.workers.shared
+        lists = [
+            arg.futures
+            if _is_vector(arg)
+            else [share(arg) if isinstance(arg, np.ndarray) else arg] * len(self.counts)
+            for arg in (self.factors, *args)
         ]
         index = self.index or [None] * len(self.counts)
-        common = (function, self._shared)
-        return self.workers.each(_apply, self.data, index, *parts, common=common)
-
-    def _argument(self, arg):
-        """An argument as it is sent."""
-        if isinstance(arg, RowVector) and arg.counts != self.counts:
-            raise ValueError(
-                f"{len(arg):,} values do not match the {self.shape[0]:,} rows on workers"
-            )
-        return self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg
-
-    def _share(self, everywhere=False):
-        if self._shared is None:
-            self._shared = self.workers.shared(self.recipe, everywhere)
+        common = (function, self.recipe, None if self.chosen is None else share(self.chosen))
+        return self.workers.each(_apply, self.data, index, *lists, common=common)
 
     def _vector(self, futures, columns) -> RowVector:
         return RowVector(self.workers, futures, self.counts, np.empty((0, *columns)))
@@ -330,26 +442,34 @@ cache_rows.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb
 scaled_rows.register(PartsMatrix, PartsMatrix.scaled)
 
 
-def fetched(workers, data, counts, index) -> np.ndarray:
-    """The scaled rows with the numbers `index`, array or CSR, of parts (X, y) given as futures."""
-    owners, local = located(index, counts)
-    order = np.argsort(owners, kind="stable")
-    used = np.unique(owners)
-    parts = [data[part] for part in used], [local[owners == part] for part in used]
-    rows = workers.results(workers.each(_rows, *parts))
-    whole = sp.vstack(rows, format="csr") if any(map(sp.issparse, rows)) else np.concatenate(rows)
-    return whole[np.argsort(order, kind="stable")]
+def computed(workers, rows, counts, feature_map, scale, most_mb) -> PartsMatrix:
+    """scale * feature_map(X), computed at every use from the rows of the parts."""
+    form = feature_map.n_features, feature_map.dtype
+    recipe = partial(_computed, feature_map, scale)
+    return PartsMatrix(workers, rows, recipe, counts, form, COMPUTED, most_mb)
 
 
 # ---------------------------------------------------------------------- on the workers
 
 
-def _rows(data, index):
-    return data[0][index]
+def _computed(feature_map, scale, X):
+    return MapMatrix(feature_map, X, scale)
 
 
-def _apply(function, recipe, data, index, factors, *args):
-    Z = recipe.matrix(data)
+def _with(x, index, values):
+    out = np.array(x)
+    out[index] = values
+    return out
+
+
+def _values_of(x):
+    values, counts = np.unique(x, return_counts=True)
+    return values[: _MOST_VALUES + 1], counts[: _MOST_VALUES + 1]
+
+
+def _apply(function, recipe, chosen, data, index, factors, *args):
+    Z = recipe(data)
+    Z = Z if chosen is None else Z.columns(chosen)
     Z = Z if index is None else Z.rows(index)
     Z = Z if factors is None else ScaledRows(Z, factors)
     return getattr(Z, function)(*args) if isinstance(function, str) else function(Z, *args)
@@ -361,7 +481,12 @@ def _drawn(n, count, start, stop):
 
 def _codes(Z, kind):
     store = coded(Z, kind).store
-    return store.codes, store.units
+    return store.codes, store.units, Z.dtype
+
+
+def _decoded(data):
+    codes, units, dtype = data
+    return Codes(codes, units, dtype).at(np.arange(len(codes)))
 
 
 def _loss_pass(Z, W, loss, y):

@@ -1,5 +1,5 @@
-"""Rows of inputs and targets on Dask workers, each of which reads, scales and stores its own
-parts.
+"""Rows of inputs and targets on Dask workers, each of which reads, scales and stores its own parts;
+and Dask arrays and data frames as such rows.
 """
 
 from __future__ import annotations
@@ -11,29 +11,62 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data.ranges import Taken
+from rfx import methods
+from rfx.data.ranges import Arrays, Taken
 from rfx.data.rows import Rows
 from rfx.data.survey import stacked
-from rfx.data.survey_parts import load, picked, survey, targets
-from rfx.distributed.matrix import Binned, Computed, PartsMatrix, fetched
-from rfx.distributed.vectors import RowVector, located
-from rfx.errors import DataError
+from rfx.data.survey_parts import load, picked, survey
+from rfx.data.tabular.frames import check_columns
+from rfx.distributed.cluster import Workers, dask
+from rfx.distributed.matrix import PartsMatrix, RowVector, computed, fetched, located
+from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinningMap, Bins, merged
 from rfx.fitting.options import AUTO
+from rfx.operators.binned import BinnedMatrix
 from rfx.operators.mapped import dense
+from rfx.operators.matrix import READ
 
 # Maximum numbers of rows fetched.
 _FETCHED = 1 << 25
 # Scalings that need means and squares of the rows, or may choose one that does.
 BY_MOMENTS = ("standard", AUTO)
+# Solvers whose vectors over the rows may be on workers.
+_SOLVERS = (None, "rfx", "cg")
+
+
+def check_method(trainer) -> None:
+    """Raise UsageError for a method or options that need all rows in one process."""
+    method = trainer.method
+    if not method.distributed:
+        able = [name for name, own in methods.METHODS.own().items() if own.distributed]
+        raise UsageError(
+            f"method {trainer.name} needs all rows in one process; methods for rows on several"
+            f" machines: {', '.join(able)}"
+        )
+    refused = [name for name in ("class_weight", "grow") if method.get(name) is not None]
+    refused += ["solver"] if method.get("solver") not in _SOLVERS else []
+    # words for a choice on held-out rows; the bandwidth has words for other choices, too
+    refused += [
+        name
+        for name in method.space.values
+        if isinstance(method.get(name), str)
+        and method.get(name) != AUTO
+        and (name != "gamma" or method.gamma == "validation")
+        and not (name == "lam" and method.get("lam_path"))
+    ]
+    for name in refused:
+        raise UsageError(
+            f"--{name.replace('_', '-')} is {method.get(name)}, which needs all rows in one"
+            " process; omit it, or use auto or a number"
+        )
 
 
 class DistributedRows(Rows):
     """Rows X (n, d) and targets `y` (n,), a RowVector, of sources read by workers
     (rfx.data.ranges), one for each part.
 
-    They are surveyed on the workers; `scaled` reads them again, scales them and stores them. y is
-    available from then on. weights: a RowVector, None for ones. seconds: of both steps.
+    They are surveyed on the workers; `scaled` reads them again, scales them and stores them.
+    weights: a RowVector, None for ones. seconds: of both steps.
     """
 
     def __init__(self, workers, sources, moments: bool = False, weights=None):
@@ -41,68 +74,40 @@ class DistributedRows(Rows):
         weights: arrays of positive weights, one per part, None for ones. Raises DataError if there
         are no rows.
         """
-        start = time.perf_counter()
+        start, every = time.perf_counter(), range(len(sources))
         part_weights = [None] * len(sources)
         if weights is not None:
-            part_weights = [
-                workers.submit(_itself, part, worker=_home(k, sources, workers))
-                for k, part in enumerate(weights)
-            ]
-        surveys = [
-            workers.submit(
-                survey, source, moments, part_weights[k], worker=_home(k, sources, workers)
-            )
-            for k, source in enumerate(sources)
-        ]
-        results = workers.results(surveys)
-        kept = [k for k, result in enumerate(results) if result.count]
+            part_weights = workers.at_home(_weights, sources, every, weights)
+        surveys = workers.at_home(survey, sources, every, [moments] * len(sources), part_weights)
+        results = workers.results(workers.entries(surveys, 0))
+        kept = [k for k in every if results[k].count]
         if not kept:
             raise DataError("the files have no rows")
-        self.workers, self.sources, self.counts = (
-            workers,
-            [sources[k] for k in kept],
-            tuple(results[k].count for k in kept),
-        )
+        self.workers, self.sources = workers, [sources[k] for k in kept]
+        self.counts = tuple(results[k].count for k in kept)
         self.survey = results[kept[0]]
         for k in kept[1:]:
             self.survey = self.survey + results[k]
         self.shape = (self.survey.count, self.survey.width)
+        vector = lambda futures: RowVector(workers, [futures[k] for k in kept], self.counts)
+        self.y = vector(workers.entries(surveys, 1))
+        self.weights = None if weights is None else vector(part_weights)
         # futures of the scaled rows, with their scaling and type, if any
         self.data: list[Any] | None = None
         self.latest: tuple[Any, Any, DistributedRows] | None = None
-        self.y = RowVector(workers, None, self.counts)
-        self.weights = (
-            None
-            if weights is None
-            else RowVector(workers, [part_weights[k] for k in kept], self.counts)
-        )
         self.seconds = time.perf_counter() - start
+
+    def _at_home(self, function, *lists, numbers=None) -> list:
+        """The results of function(source, *entries of these lists) of all parts, or some."""
+        every = range(len(self.sources)) if numbers is None else numbers
+        return self.workers.at_home(function, self.sources, every, *lists)
 
     def unscaled(self, index):
         """The rows with these ascending numbers, read again by the workers."""
         owners, local = located(np.arange(self.shape[0])[index], self.counts)
-        return stacked(
-            self.workers.results(
-                [
-                    self.workers.submit(
-                        picked,
-                        self.sources[part],
-                        local[owners == part],
-                        self.shape[1],
-                        worker=_home(part, self.sources, self.workers),
-                    )
-                    for part in np.unique(owners)
-                ]
-            )
-        )
-
-    def targets(self) -> np.ndarray:
-        """The targets (n,) of all rows, fetched, read again by the workers."""
-        parts = [
-            self.workers.submit(targets, source, worker=_home(k, self.sources, self.workers))
-            for k, source in enumerate(self.sources)
-        ]
-        return np.concatenate(self.workers.results(parts)).astype(np.float64)
+        used = np.unique(owners)
+        numbers, width = [local[owners == k] for k in used], [self.shape[1]] * len(used)
+        return stacked(self.workers.results(self._at_home(picked, numbers, width, numbers=used)))
 
     def some(self, index, moments: bool = False, weights=None, sources=None) -> DistributedRows:
         """The rows with these ascending numbers, read again by the workers.
@@ -112,61 +117,40 @@ class DistributedRows(Rows):
         """
         if weights is not None:
             index = index[weights[index] > 0]
+            owners, _ = located(index, self.counts)
+            weights = [weights[index][owners == k] for k in range(len(self.counts))]
+        return DistributedRows(self.workers, self.taken(index, sources), moments, weights)
+
+    def taken(self, index, sources=None) -> list[Taken]:
+        """The sources of the rows with these ascending numbers; sources: see `some`."""
         owners, local = located(index, self.counts)
-        chosen = [
+        return [
             Taken(source, local[owners == k], width=self.shape[1])
             for k, source in enumerate(sources or self.sources)
         ]
-        parts = (
-            None if weights is None else [weights[index][owners == k] for k in range(len(chosen))]
-        )
-        return DistributedRows(self.workers, chosen, moments, parts)
 
     def decided(self, index, pipelines, sources=None) -> list[np.ndarray]:
         """The decision values of several pipelines for the rows with these ascending numbers;
         sources: see `some`.
         """
-        owners, local = located(index, self.counts)
-        shared = self.workers.shared(pipelines)
-        values = self.workers.results(
-            [
-                self.workers.submit(
-                    _decisions,
-                    shared,
-                    Taken((sources or self.sources)[k], local[owners == k], width=self.shape[1]),
-                    worker=_home(k, self.sources, self.workers),
-                )
-                for k in np.unique(owners)
-            ]
-        )
-        return [np.concatenate(parts) for parts in zip(*values, strict=True)]
+        shared = [self.workers.shared(pipelines)] * len(self.counts)
+        values = self._at_home(_decisions, self.taken(index, sources), shared)
+        parts = [part for part in self.workers.results(values) if part]
+        return [np.concatenate(decisions) for decisions in zip(*parts, strict=True)]
 
     def scaled(self, scaler, dtype) -> DistributedRows:
         """The scaled rows, stored on the workers; reused as long as the scaling is the same."""
         if self.latest is not None and self.latest[0] is scaler and self.latest[1] == dtype:
             return self.latest[2]
-        start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
-        other = copy(self)
+        start, other = time.perf_counter(), copy(self)
+        how = (self.shape[1], scaler, dtype, partial(dense, dtype=np.dtype(dtype)))
         other.latest = None
-        other.data = [
-            self.workers.submit(
-                load,
-                source,
-                count,
-                self.shape[1],
-                scaler,
-                dtype,
-                finish,
-                worker=_home(k, self.sources, self.workers),
-            )
-            for k, (source, count) in enumerate(zip(self.sources, self.counts))
-        ]
-        self.y.futures = self.workers.each(_targets, other.data)
-        self.workers.results(self.workers.each(len, other.data))
-        self.latest, self.seconds = (
-            (scaler, dtype, other),
-            self.seconds + time.perf_counter() - start,
+        other.data = self._at_home(
+            load, self.counts, *([value] * len(self.counts) for value in how)
         )
+        self.workers.results(self.workers.each(np.shape, other.data))
+        self.latest = (scaler, dtype, other)
+        self.seconds += time.perf_counter() - start
         return other
 
     def __getitem__(self, index) -> np.ndarray:
@@ -183,9 +167,7 @@ class DistributedRows(Rows):
 
     def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
         """scale * feature_map(X), computed at every use; most_mb: maximum MiB of it per worker."""
-        return PartsMatrix(
-            self.workers, self.data, Computed(feature_map, scale), self.counts, most_mb=most_mb
-        )
+        return computed(self.workers, self.data, self.counts, feature_map, scale, most_mb)
 
     def numbered(self, grids: BinningMap) -> tuple[Bins, PartsMatrix]:
         """The bins that contain the rows, identical to those in one process, and the features.
@@ -193,61 +175,113 @@ class DistributedRows(Rows):
         Each worker numbers the bins of its own rows. Keys and numbers of the bins, of size D, are
         transferred.
         """
-        workers = self.workers
+        workers, scale = self.workers, 1.0 / np.sqrt(grids.n_grids)
         numbered = workers.each(_number, self.data, common=(workers.shared(grids),))
-        bins, tables = merged(workers.results(workers.each(_bins, numbered)))
-        wide = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
-        ids = workers.each(
-            _renumbered, numbered, [workers.shared(table) for table in tables], common=(wide,)
-        )
-        return bins, PartsMatrix(
-            workers, ids, Binned(bins.starts, 1.0 / np.sqrt(grids.n_grids)), self.counts
-        )
+        bins, tables = merged(workers.results(workers.entries(numbered, 1)))
+        kind = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
+        tables = [workers.shared(table) for table in tables]
+        ids = workers.each(_renumbered, numbered, tables, common=(kind,))
+        recipe = partial(BinnedMatrix, starts=bins.starts, scale=scale)
+        form = (int(bins.starts[-1]), BinnedMatrix.dtype)
+        Z = PartsMatrix(workers, ids, recipe, self.counts, form, READ)
+        Z.starts, Z.scale, Z.n_grids = bins.starts, scale, grids.n_grids
+        return bins, Z
 
     def total(self, function, shared, *vectors):
         """The sum over the parts of function(shared, X, *vectors)."""
         parts = [self.data, *(vector.futures for vector in vectors)]
-        common = (function, self.workers.shared(shared))
-        return self.workers.sum(self.workers.each(_apply, *parts, common=common))
+        return self.workers.sum(
+            self.workers.each(function, *parts, common=(self.workers.shared(shared),))
+        )
 
 
-def _home(part: int, parts, workers) -> int:
-    """The worker that should read a part: neighbours are stored together, so that their sums need
-    no transfer.
-    """
-    return part * len(workers.addresses) // len(parts)
+# ---------------------------------------------------------------------- on the workers
 
 
-def _itself(value):
-    return value
+def _weights(source, weights):
+    return weights
 
 
-def _decisions(pipelines, source):
+def _decisions(_, source, pipelines):
     values = [[pipeline.decision_function(X) for pipeline in pipelines] for X, _ in source.chunks()]
     return [np.concatenate(parts) for parts in zip(*values, strict=True)]
 
 
-def _targets(data):
-    # those that are exact in float32 are stored so
-    return np.asarray(data[1], np.float64)
-
-
-def _apply(function, shared, data, *vectors):
-    return function(shared, data[0], *vectors)
-
-
-def _number(grids, data):
-    ids, bins = grids.number(data[0])
-    return ids, bins.keys, bins.starts
-
-
-def _bins(numbered):
-    return Bins(*numbered[1:])
+def _number(grids, X):
+    ids, bins = grids.number(X)
+    return ids, Bins(bins.keys, bins.starts)
 
 
 def _renumbered(kind, numbered, table):
-    ids, _, starts = numbered
+    ids, bins = numbered
     out = np.empty(ids.shape, kind)
     for grid in range(len(ids)):
-        out[grid] = table[starts[grid] : starts[grid + 1]][ids[grid]]
+        out[grid] = table[bins.starts[grid] : bins.starts[grid + 1]][ids[grid]]
     return out
+
+
+# ---------------------------------------------------------------------- Dask collections
+
+
+def is_distributed(X) -> bool:
+    """Whether X is a Dask collection."""
+    return hasattr(X, "__dask_graph__")
+
+
+def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
+    """(DistributedRows, their targets, labels) of a Dask array or data frame X (n, d) and y (n,),
+    whose blocks stay on the workers of the current client.
+
+    Sets the estimator's input attributes. encode: targets become positions among the labels of all
+    rows, ascending; otherwise they are numbers, and labels is None. Raises UsageError without a
+    client, DataError for invalid rows.
+    """
+    check_method(trainer)
+    try:
+        client = dask().get_client()
+    except ValueError:
+        raise UsageError(
+            "X is distributed (Dask), which needs a client; create one with distributed.Client"
+        ) from None
+    names = getattr(X, "columns", None)
+    check_columns(X)
+    X, y = _array(X, "X", 2), _array(y, "y", 1)
+    if X.shape[0] != y.shape[0]:
+        raise DataError(f"X has {X.shape[0]:,} rows, but y has {y.shape[0]:,}")
+    X = X.rechunk({1: -1})
+    y = y.rechunk({0: X.chunks[0]})
+    workers, labels = Workers(client), None
+    blocks, targets = (client.compute(own.to_delayed().ravel().tolist()) for own in (X, y))
+    if encode:
+        labels = np.unique(np.concatenate(workers.results(workers.each(np.unique, targets))))
+    sources = workers.each(_arrays, blocks, targets, [labels] * len(blocks))
+    rows = DistributedRows(workers, sources, trainer.method.scaling in BY_MOMENTS)
+    estimator.n_features_in_ = X.shape[1]
+    if names is not None:
+        estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+    return rows, rows.y, labels
+
+
+def _array(values, name, ndim):
+    if not is_distributed(values):
+        raise DataError(
+            f"X is distributed (Dask), but {name} is not; pass both as Dask collections"
+        )
+    if hasattr(values, "to_dask_array"):
+        values = values.to_dask_array(lengths=True)
+    if any(np.isnan(size) for size in values.shape):
+        values = values.compute_chunk_sizes()
+    if ndim == 1 and values.ndim == 2 and values.shape[1] == 1:
+        values = values.reshape(-1)
+    if values.ndim != ndim:
+        raise DataError(f"{name} has {values.ndim} dimensions, but needs {ndim}")
+    return values
+
+
+def _arrays(X, y, labels):
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, np.float64)
+    y = np.asarray(y, np.float64) if labels is None else np.searchsorted(labels, y) * 1.0
+    for name, numbers in (("X", X.data if hasattr(X, "tocsr") else X), ("y", y)):
+        if not np.isfinite(numbers).all():
+            raise DataError(f"Input {name} contains NaN or infinity")
+    return Arrays(X, y)

@@ -4,30 +4,29 @@
 
 import logging
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rfx import methods
 from rfx.data import encodings, ranges, rowweights, tables
-from rfx.data.libsvm import labelled
+from rfx.data.libsvm import labelled, svmlight
 from rfx.data.loading import Split, load
-from rfx.data.ranges import Taken
+from rfx.data.ranges import Arrays, Taken
 from rfx.data.reading import FileFormat, Reading
+from rfx.data.registry import fetch, registry
 from rfx.data.survey import MOST_LABELS
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.tasks import guess_of
-from rfx.distributed import cluster, named
-from rfx.distributed.rows import BY_MOMENTS, DistributedRows
-from rfx.distributed.vectors import located
-from rfx.distributed.workers import Workers
+from rfx.distributed import cluster
+from rfx.distributed.cluster import Workers
+from rfx.distributed.rows import BY_MOMENTS, DistributedRows, check_method
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
-from rfx.fitting.options import AUTO
 from rfx.fitting.problem import error
 from rfx.records.run import Run
 from rfx.runs import held_out
@@ -35,8 +34,6 @@ from rfx.runs import held_out
 log = logging.getLogger(__name__)
 # Maximum bytes of a file per part.
 _BYTES = 64 << 20
-# Solvers whose vectors over the rows may be on workers.
-_SOLVERS = (None, "rfx", "cg")
 # Options that need rows in one process.
 _WITHOUT = (
     "split",
@@ -51,51 +48,75 @@ _WITHOUT = (
 )
 
 
-def check_method(trainer) -> None:
-    """Raise UsageError for a method or options that need all rows in one process."""
-    s, able = (
-        trainer.method,
-        [name for name, own in methods.METHODS.own().items() if own.distributed],
-    )
-    if not trainer.method.distributed:
-        raise UsageError(
-            f"method {trainer.name} needs all rows in one process; methods for rows on several"
-            f" machines: {', '.join(able)}"
-        )
-    if s.get("solver") not in _SOLVERS:
-        raise UsageError(
-            f"--solver is {s.solver}, which needs all rows in one process; use --solver rfx"
-        )
-    for name in trainer.method.space.values:
-        word = isinstance(s.get(name), str) and s.get(name) != AUTO
-        word = word and (name != "gamma" or s.gamma == "validation")
-        if word and not (name == "lam" and s.get("lam_path")):
-            raise UsageError(
-                f"--{name.replace('_', '-')} is {s.get(name)}, which needs all rows in one process;"
-                " use auto or a number"
-            )
-    for name in ("class_weight", "grow"):
-        if s.get(name) is not None:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is {s.get(name)}, which needs all rows in one process;"
-                " omit it"
-            )
+@dataclass(frozen=True)
+class Files:
+    """Files of training rows, and their properties.
+
+    path: a file, a pattern or a folder. test: a file of test rows, or (X, y), None for none. name,
+    split, task: of a data set. labels: {label: value}; rows with other labels are dropped. width:
+    minimum number of columns. numbers: labels are numbers, however they are spelled.
+    """
+
+    path: str
+    reading: Reading
+    test: Any = None
+    name: str | None = None
+    split: str = "all"
+    task: str | None = None
+    labels: Mapping[float, float] = field(default_factory=dict)
+    width: int = 0
+    numbers: bool = False
+
+    @classmethod
+    def of(cls, run: Run) -> "Files":
+        """The files of a run accepted by `check`; those of a data set are fetched."""
+        info = _info(run)
+        if info is None:
+            return cls(str(run.dataset), run.how_to_read())
+        if own := info.own:
+            return cls(own.train, own.reading, own.test, info.name, task=own.task)
+        paths = fetch.fetch(info.name, roles=("train", "test"))
+        X, y = svmlight.read(paths["test"])
+        test = next(Taken(Arrays(X, y), labels=info.labels, width=info.d).chunks())
+        more = {"labels": info.labels, "width": max(info.d, X.shape[1]), "numbers": True}
+        path = str(paths["train"])
+        return cls(path, Reading(), test, info.name, "default", info.task, **more)
+
+
+def _info(run: Run) -> registry.DatasetInfo | None:
+    """The entry of a data set, None for files."""
+    name = str(run.dataset).partition(":")[0]
+    return registry.get(name) if registry.has(name) and not os.path.exists(run.dataset) else None
 
 
 def check(trainer, run: Run) -> None:
-    """Raise UsageError, before reading, for options that do not support a run's scheduler."""
-    for name in _WITHOUT:
-        if getattr(run, name) not in (None, False):
-            raise UsageError(
-                f"--{name.replace('_', '-')} needs all rows in one process; omit it or --scheduler"
-            )
+    """Raise UsageError, before reading, for options and data that do not support a run's
+    scheduler.
+    """
+    refused = [name for name in _WITHOUT if getattr(run, name) not in (None, False)]
     if encodings.remembered(run.how_to_read().encoding) is not None:
+        refused.append("encoding")
+    for name in refused:
         raise UsageError(
-            "--encoding needs all rows in one process; omit it or --scheduler, or save the files in"
-            " UTF-8"
+            f"--{name.replace('_', '-')} needs all rows in one process; omit it or --scheduler"
         )
     check_method(trainer)
-    named.check(run)
+    path, info = str(run.dataset), _info(run)
+    if path == "-" or (info is not None and (info.builtin or path != info.name)):
+        raise UsageError(f"--data is {path}; with --scheduler use files that the workers can read")
+    if info is None:
+        return
+    if info.own is not None and run.how_to_read() != Reading():
+        raise UsageError(
+            f"{path} is a data set of {info.own.registry}, which defines how to read it; set this"
+            " option there"
+        )
+    if info.own is None and "test" not in {entry.role for entry in info.files}:
+        raise UsageError(
+            f"--data is {path}, which has no test part and is split 80/20 in one process; with"
+            f" --scheduler use its file, --data {fetch.place(info.file('train'))} (from rfx fetch"
+            f" {path}), and --holdout 0.2"
+        )
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
@@ -106,22 +127,26 @@ def train(trainer, run: Run, progress=None) -> tuple:
     """
     check(trainer, run)
     assert run.scheduler is not None
-    given = named.given(run)
+    given = Files.of(run)
     if trainer.method.task is None and given.task is not None:
         trainer = trainer.with_options(task=given.task)
     with cluster.connect(run.scheduler) as client:
-        workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
+        workers = Workers(client)
         files = _files(given.path, workers)
         data = _read(files, given, run.parts, workers, trainer.method)
         whole, schema = data.rows, data.schema
-        name = given.name or _name(files, given.path)
+        name = given.name or os.path.basename(
+            files[0].path if len(files) == 1 else given.path.rstrip("/")
+        )
         split = Split(name, given.split, given.task, None, None, schema=schema)
         split.X_test, split.y_test = _test_rows(run, given, whole.shape[1], schema)
         if trainer.method.task is None:
             trainer = trainer.with_options(task=schema.task() or data.task or _task(whole.survey))
         trainer = replace(trainer, schema=schema)
         if run.sample_weight is not None:
-            data.weigh(run.sample_weight)
+            count = whole.shape[0]
+            sample_weights = rowweights.read(run.sample_weight, count)
+            data.weights = weights.of_rows(np.empty(count), sample_weights)
         rows = data.training_rows(trainer)
         trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
         more = {
@@ -130,7 +155,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             "seconds_read": rows.seconds,
         }
         if held_out.wanted(run):
-            y = whole.targets()
+            y = np.concatenate(workers.results(whole.y.futures))
             here = Split(name, given.split, given.task, None, y, schema=schema)
             without = partial(_without, data)
             split.held_out = held_out.evaluated(run, here, trained, progress, without)
@@ -154,11 +179,6 @@ class _Data:
     task: str | None
     weights: np.ndarray | None = None
     reading: Reading | None = None
-
-    def weigh(self, path) -> None:
-        """Set the sample weights from a file."""
-        count = self.rows.shape[0]
-        self.weights = weights.of_rows(np.empty(count), rowweights.read(path, count))
 
     def training_rows(self, trainer, kept=None, sources=None) -> DistributedRows:
         """The rows for training, with the numbers `kept`, None for all; sources: of all rows, read
@@ -195,16 +215,16 @@ def _without(data: _Data, trainer, kept, out, progress) -> tuple:
 
 def _learner(data: _Data, kept, task) -> Learner:
     """The schema learnt from the rows `kept` of tables."""
-    rows = data.rows
-    owners, local = located(kept, rows.counts)
-    first, *others = rows.workers.results(
-        [
-            rows.workers.submit(
-                _learnt, Taken(rows.sources[k], local[owners == k]), data.reading, task
-            )
-            for k in np.unique(owners)
-        ]
-    )
+    learners = [
+        data.rows.workers.submit(_learnt, source, data.reading, task)
+        for source in data.rows.taken(kept)
+    ]
+    return _merged([one for one in data.rows.workers.results(learners) if one.n_rows])
+
+
+def _merged(parts: list) -> Any:
+    """The first of some Learners or Spellings, with the others merged into it."""
+    first, *others = parts
     for other in others:
         first.merge(other)
     return first
@@ -212,30 +232,27 @@ def _learner(data: _Data, kept, task) -> Learner:
 
 def _files(path, workers) -> list:
     """The files that a path or pattern matches on all workers."""
-    seen = workers.everywhere(_measured, str(path))
-    (first, files), *others = sorted(seen.items())
-    for address, found in seen.items():
-        if isinstance(found, str):
+    with cluster.reported(workers.client):
+        seen = workers.client.run(_measured, str(path))
+    first = seen[min(seen)]
+    for address, files in seen.items():
+        if isinstance(files, str):
             raise DataError(
-                f"worker {address}: {found}; put the files where every worker can read them, under"
+                f"worker {address}: {files}; put the files where every worker can read them, under"
                 " the same name"
             )
-    for address, found in others:
-        odd = sorted(
-            {(file.path, file.size) for file in files} ^ {(file.path, file.size) for file in found}
-        )
-        if odd:
+        if odd := set(files) ^ set(first):
             raise DataError(
-                f"{odd[0][0]} differs or is missing on worker {first} or on worker {address}; copy"
-                " it to both"
+                f"{min(file.path for file in odd)} differs or is missing on worker {min(seen)} or"
+                f" on worker {address}; copy it to both"
             )
-    kinds = {"csv" if file.kind == "tsv" else file.kind for file in files}
+    kinds = {"csv" if file.kind == "tsv" else file.kind for file in first}
     if len(kinds) > 1:
         raise DataError(
             f"{path} matches files of several kinds ({', '.join(sorted(kinds))}); use files of one"
             " kind"
         )
-    return files
+    return first
 
 
 def _measured(path):
@@ -246,94 +263,65 @@ def _measured(path):
         return str(refused)
 
 
-def _name(files, path) -> str:
-    return (
-        os.path.basename(files[0].path)
-        if len(files) == 1
-        else os.path.basename(str(path).rstrip("/")) or str(path)
-    )
-
-
 def _read(files, given, parts, workers, method) -> _Data:
     """The rows of these files."""
-    size = sum(file.size for file in files)
-    parts = parts or max(workers.threads, -(-size // _BYTES))
+    parts = parts or max(workers.threads, -(-sum(file.size for file in files) // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = given.reading
-    moments = method.scaling in BY_MOMENTS
-    survey = partial(_surveyed, pieces=pieces, given=given, workers=workers, moments=moments)
+
+    def rows(reader) -> DistributedRows:
+        sources: list[Any] = [ranges.Pieces(reader, own) for own in pieces]
+        if given.labels or given.width:
+            sources = [Taken(own, labels=given.labels, width=given.width) for own in sources]
+        return DistributedRows(workers, sources, method.scaling in BY_MOMENTS)
+
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
         numbers = given.numbers or method.task == "regression"
         text = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(numbers))
-        rows, task = _libsvm_rows(text, pieces, workers, method.task, survey, given.path)
+        read, task = _libsvm_rows(text, pieces, workers, method.task, rows, given.path)
         form = FileFormat("libsvm", text.zero_based)
-        return _Data(rows, Schema(labels=text.labels.names, format=form), task)
+        return _Data(read, Schema(labels=text.labels.names, format=form), task)
     reader, task, gaps = _table_reader(files, reading, pieces, workers, method.task)
-    return _Data(survey(reader), reader.schema, task, reading=reading if gaps else None)
+    return _Data(rows(reader), reader.schema, task, reading=reading if gaps else None)
 
 
-def _surveyed(reader, pieces, given, workers, moments) -> DistributedRows:
-    sources: list[Any] = [ranges.Pieces(reader, own) for own in pieces]
-    if given.labels or given.width:
-        sources = [Taken(own, labels=given.labels, width=given.width) for own in sources]
-    return DistributedRows(workers, sources, moments)
-
-
-def _libsvm_rows(reader, pieces, workers, task, survey, name):
+def _libsvm_rows(reader, pieces, workers, task, rows, name):
     """(DistributedRows, the task); afterwards the reader knows the spelling of the labels, for
     which rows are read twice if needed.
     """
-    word = workers.result(workers.submit(ranges.first_word, pieces[0][0]))
+    (word,) = workers.results([workers.submit(ranges.first_word, pieces[0][0])])
     if word is not None and task == "regression":
         raise word
     if word is None:
         try:
-            return survey(reader), task
+            return rows(reader), task
         except labelled.OtherSpelling:
             pass
-    task = reader.labels.learn(
-        _spellings(reader, pieces, workers, word is not None), task, name, True
-    )
-    return survey(reader), task
+    spellings = _spellings(reader, pieces, workers, word is not None)
+    task = reader.labels.learn(spellings, task, name, True)
+    return rows(reader), task
 
 
 def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
     """The spellings of the labels of all pieces; how: see `spellings` of the reader."""
-    found = labelwords.Spellings(labelwords.MOST)
-    for own in workers.results(
-        [
-            workers.submit(ranges.Pieces.spellings, ranges.Pieces(reader, part), how)
-            for part in pieces
-        ]
-    ):
-        found.merge(own)
-    return found
+    parts = [
+        workers.submit(ranges.Pieces.spellings, ranges.Pieces(reader, part), how) for part in pieces
+    ]
+    return _merged([labelwords.Spellings(labelwords.MOST), *workers.results(parts)])
 
 
 # ---------------------------------------------------------------------- tables
-
-
-def _changed(learners: list) -> frozenset[int]:
-    """The columns that are words in some parts and numbers in others.
-
-    learners: of each part the Learner of its rows, or the columns that contain words unexpectedly.
-    """
-    refused = frozenset().union(*(own for own in learners if isinstance(own, frozenset)))
-    kinds = [own.word_columns for own in learners if not isinstance(own, frozenset)]
-    if not kinds:
-        return refused
-    return refused | (frozenset().union(*kinds) - frozenset.intersection(*kinds))
 
 
 def _table_reader(files, reading, pieces, workers, task):
     """(a reader with a schema learnt from all parts, the task, inferred if the spelling of the
     targets shows classes, whether cells are missing and replaced).
     """
-    shape = None
+    shape, path = None, files[0].path
     as_words: frozenset[int] = frozenset()
     if files[0].kind != "parquet":
-        shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
+        (shape,) = workers.results([workers.submit(ranges.dialect, files[0], reading.header)])
         for note in shape.notes:
             log.warning(note)
     while True:
@@ -341,29 +329,30 @@ def _table_reader(files, reading, pieces, workers, task):
         learners = workers.results(
             [workers.submit(_learnt, ranges.Pieces(reader, own), reading, task) for own in pieces]
         )
-        learners = [own for own in learners if isinstance(own, frozenset) or own.n_rows]
+        learners = [one for one in learners if isinstance(one, frozenset) or one.n_rows]
         if not learners:
-            raise DataError(f"{files[0].path} has no rows")
-        changed = _changed(learners)
+            raise DataError(f"{path} has no rows")
+        # columns that are words in some parts and numbers in others
+        changed = frozenset().union(*(one for one in learners if isinstance(one, frozenset)))
+        if kinds := [one.word_columns for one in learners if not isinstance(one, frozenset)]:
+            changed |= frozenset().union(*kinds) - frozenset.intersection(*kinds)
         if not changed:
             break
         if shape is None:
             raise DataError(
-                f"the files of {files[0].path} have columns with words in one file and numbers in"
-                " another; use one type per column"
+                f"the files of {path} have columns with words in one file and numbers in another;"
+                " use one type per column"
             )
         as_words |= changed
-    first, *others = learners
-    for other in others:
-        first.merge(other)
+    learner = _merged(learners)
     form = (
         FileFormat("parquet")
         if shape is None
         else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
     )
-    reader.schema, gaps = replace(first.finish(), format=form), first.has_gaps
-    first.say(reader.schema)
-    return reader, first.task, gaps
+    reader.schema = replace(learner.finish(), format=form)
+    learner.say(reader.schema)
+    return reader, learner.task, learner.has_gaps
 
 
 def _learnt(source, reading, task):

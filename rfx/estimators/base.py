@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from rfx import methods, parallel
 from rfx.data.tabular import frames
 from rfx.data.tabular.schema import Schema
-from rfx.distributed.arrays import distributed_rows, is_distributed
+from rfx.distributed.rows import distributed_rows, is_distributed
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.estimators import categories, files
 from rfx.estimators.parameters import CATEGORICAL, RANDOM_STATE, Parameter, derive, in_words

@@ -36,11 +36,12 @@ import json
 import math
 import os
 import tomllib
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias, get_args, get_type_hints
 
 from rfx import env, methods, numerals
 from rfx.data import encodings
@@ -50,37 +51,50 @@ from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
 from rfx.options import Names
 from rfx.plans import catalogue
-from rfx.records import chance, keys
+from rfx.records import keys
 from rfx.records.run import Run
 
-FIELDS = (
-    "dataset",
-    "split",
-    "test",
-    "method",
-    "seed",
-    "threads",
-    "label",
-    "timeout",
-    "zero_based",
-    "train_score",
-    "fixed_threads",
-    "curve",
-    "trace",
-    "cv",
-    "holdout",
-    "target",
-    "ignore",
-    "missing",
-    "id",
-    "groups",
-    "time",
-)
+# A run by the names of its fields and options, such as {"dataset": "cpu", "options.lam": 1}.
+Entries: TypeAlias = dict[str, Any]
+
 # Fields that define how to read a table: of the run's `reading`.
 _READING = ("target", "ignore", "missing", "id")
+# Fields of a run that only commands set.
+_COMMANDS = (
+    "options",
+    "reading",
+    "strict",
+    "sample_weight",
+    "calibrate",
+    "stream",
+    "n_inputs",
+    "checkpoint",
+    "every",
+    "resume",
+    "scheduler",
+    "parts",
+)
+# The fields of a run of a plan, with the types of their values.
+_HINTS = {name: kind for name, kind in get_type_hints(Run).items() if name not in _COMMANDS}
+FIELDS = (*_HINTS, *_READING)
+_TYPES: dict[str, tuple[type, ...]] = {
+    name: (int, float) if float in (kind, *get_args(kind)) else (*get_args(kind), kind)[:1]
+    for name, kind in (_HINTS | dict.fromkeys(_READING, str) | {"repetitions": int}).items()
+}
+_WORDS: dict[type, str] = {str: "text", int: "a whole number", bool: "true or false"}
+_LOWEST: dict[str, float] = {
+    "seed": 0,
+    "threads": 1,
+    "repetitions": 1,
+    "timeout": 1e-3,
+    "cv": 2,
+    "holdout": 1e-9,
+}
+_HIGHEST = 2**63 - 1
+_DEFAULTS = {one.name: one.default for one in fields(Run)}
 # Fields that accept several names, so that their lists are not axes.
 _LISTS = ("ignore",)
-_SHORT = (
+_SHORT_NAMES = (
     ("n_features", "D"),
     ("n_grids", "R"),
     ("block_size", "R"),
@@ -101,28 +115,6 @@ SOURCES = (
 )
 # Words that a run replaces by the best value on held-out training rows.
 _HELD_OUT = ("validation", "tuned", "loo", "match-rf")
-_QUICK = ("keep", "set", "skip")
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "seed": int,
-    "threads": int,
-    "timeout": (int, float),
-    "zero_based": bool,
-    "train_score": bool,
-    "fixed_threads": bool,
-    "trace": bool,
-    "repetitions": int,
-    "cv": int,
-    "holdout": (int, float),
-}
-_LOWEST: dict[str, float] = {
-    "seed": 0,
-    "threads": 1,
-    "repetitions": 1,
-    "timeout": 1e-3,
-    "cv": 2,
-    "holdout": 1e-9,
-}
-_HIGHEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -162,47 +154,41 @@ class Plan:
 
         Raises UsageError for a name that no run has and for filters without a match.
         """
-        wanted: dict[str, list[str]] = {}
+        runs, wanted = [(run, entries_of(run)) for run in self.runs], Entries()
         for text in filters:
             name, equals, values = text.partition("=")
             if not equals or not name:
                 raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
             # a plan has options as options.NAME
             name = name.strip().removeprefix("options.")
-            wanted.setdefault(name, []).extend(self._split(name, values))
-        runs = self.runs
+            there = {entries.get(name) for _, entries in runs}
+            wanted.setdefault(name, []).extend(_split(values, there))
         for name, values in wanted.items():
-            there = sorted(
-                {str(_get(run, name)) for run in self.runs if _get(run, name) is not None}
-            )
-            if not there:
-                names = sorted({name for run in self.runs for name in names_of(run)})
+            if not any(matches(entries, {name: values}) for _, entries in runs):
+                there = {str(entries[name]) for _, entries in runs if name in entries}
+                what = "value" if there else "field"
+                names = there or {name for _, entries in runs for name in entries}
                 raise UsageError(
-                    f"--only {name}=…: no run of plan {self.name} has this field (available:"
-                    f" {', '.join(names)})"
+                    f"--only {name}={','.join(values)}: no run of plan {self.name} has this {what}"
+                    f" (available: {', '.join(sorted(names))})"
                 )
-            if not any(matches(run, {name: values}) for run in self.runs):
-                raise UsageError(
-                    f"--only {name}={','.join(values)}: no run of plan {self.name} has this value"
-                    f" (available: {', '.join(there)})"
-                )
-            runs = [run for run in runs if matches(run, {name: values})]
-        if not runs:
+        chosen = [run for run, entries in runs if matches(entries, wanted)]
+        if not chosen:
             raise UsageError(
                 f"--only {' --only '.join(filters)}: no run of plan {self.name} matches all of them"
             )
-        return replace(self, runs=runs)
+        return replace(self, runs=chosen)
 
-    def _split(self, name: str, text: str) -> list[str]:
-        """The values separated by commas, joining pieces that together form a run's value."""
-        there = {_get(run, name) for run in self.runs}
-        pieces, found = text.split(","), []
-        while pieces:
-            ends = (n for n in range(len(pieces), 1, -1) if ",".join(pieces[:n]).strip() in there)
-            taken = next(ends, 1)
-            found.append(",".join(pieces[:taken]).strip())
-            del pieces[:taken]
-        return found
+
+def _split(text: str, there: set) -> list[str]:
+    """The values separated by commas, joining pieces that together form one of the values there."""
+    pieces, values = text.split(","), []
+    while pieces:
+        ends = (n for n in range(len(pieces), 1, -1) if ",".join(pieces[:n]).strip() in there)
+        count = next(ends, 1)
+        values.append(",".join(pieces[:count]).strip())
+        del pieces[:count]
+    return values
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
@@ -254,61 +240,65 @@ def example() -> str:
     return (resources.files(__package__) / "example.toml").read_text(encoding="utf-8")
 
 
-def matches(run: Run, when: dict) -> bool:
-    """Whether every name of `when` (a field or an option) has, in `run`, the value or one of the
-    values given.
+def entries_of(run: Run) -> Entries:
+    """The names available in conditions on the run, without "options.", and their values."""
+    own = {name: value for name, value in run.as_dict().items() if name in _HINTS}
+    reading = {name: value for name, value in run.told().items() if name in _READING}
+    return own | reading | dict(run.options)
+
+
+def matches(entries: Entries, when: Entries) -> bool:
+    """Whether every name of `when` has, in the entries of a run, the value or one of the values
+    given.
     """
-    for name, wanted in when.items():
-        value = _get(run, name)
-        for item in wanted if isinstance(wanted, list) else [wanted]:
-            if _same(value, methods.short(item) if name == "method" else item):
-                break
-        else:
+    return all(
+        any(
+            _same(
+                entries.get(name, _DEFAULTS.get(name)),
+                methods.short(item) if name == "method" else item,
+            )
+            for item in (wanted if isinstance(wanted, list) else [wanted])
+        )
+        for name, wanted in when.items()
+    )
+
+
+def _same(value, wanted) -> bool:
+    if isinstance(wanted, str) and not isinstance(value, str) and value is not None:
+        if isinstance(value, bool):
+            return str(value).lower() == wanted.lower()
+        try:
+            return numerals.real(wanted) == float(value)
+        except ValueError:
             return False
-    return True
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
 def describe(run: Run) -> str:
     """A short line that distinguishes the run from its neighbours, for progress and --dry-run."""
     options = run.options
     words = [run.dataset, run.method, options.get("kernel"), run.label]
-    words += [f"{short}={options[name]}" for name, short in _SHORT if name in options]
+    words += [f"{short}={options[name]}" for name, short in _SHORT_NAMES if name in options]
     words += [f"seed={run.seed}"] if run.seed else []
     words += [f"threads={run.threads}"] if run.fixed_threads else []
     return " ".join(str(word) for word in words if word)
 
 
-def names_of(run: Run) -> list[str]:
-    """The names available in conditions on the run: its fields and its options."""
-    fields = [name for name in run.as_dict() if name not in ("options", "reading")]
-    reading = [name for name in ("target", "ignore", "missing") if _get(run, name) is not None]
-    return [*fields, *reading, *run.options]
-
-
-def _get(run, name):
-    if name in _READING:
-        return run.told().get("ignore" if name == "id" else name)
-    return getattr(run, name) if name in FIELDS else run.options.get(name)
-
-
-def _with(run: Run | None, fields: dict, options: dict) -> Run:
-    """A run with these fields and options; None if they are unknown."""
-    given = {name: value for name, value in fields.items() if name not in _READING}
-    told = {name: value for name, value in fields.items() if name in _READING}
-    if told:
-        before = Reading() if run is None or run.reading is None else run.reading
-        ignore = _columns(told.get("ignore", list(before.ignore)))
-        given["reading"] = replace(
-            before,
-            target=told.get("target", before.target),
-            missing=told.get("missing", before.missing),
-            ignore=tuple(dict.fromkeys(ignore + _columns(told.get("id", [])))),
-        )
-        if given["reading"] == Reading():
-            given["reading"] = None
-    if run is None:
-        return Run(options=options, **given)
-    return replace(run, **given, options={**run.options, **options})
+def _run(entries: Entries) -> Run:
+    """The run with these entries."""
+    ignore = [*_columns(entries.get("ignore", [])), *_columns(entries.get("id", []))]
+    reading = Reading(
+        target=entries.get("target"),
+        missing=entries.get("missing", Reading.missing),
+        ignore=tuple(dict.fromkeys(ignore)),
+    )
+    own = {name: value for name, value in entries.items() if name in _HINTS}
+    options = {
+        name.removeprefix("options."): value
+        for name, value in entries.items()
+        if name.startswith("options.")
+    }
+    return Run(options=options, reading=None if reading == Reading() else reading, **own)
 
 
 def _columns(value: str | list[str]) -> list[str]:
@@ -316,36 +306,25 @@ def _columns(value: str | list[str]) -> list[str]:
     return list(value) if isinstance(value, list) else list(Names.values(value))
 
 
-def _same(value, wanted) -> bool:
-    if type(value) is type(wanted):
-        return value == wanted
-    if isinstance(wanted, str) and value is not None and not isinstance(value, (str, bool)):
-        try:
-            return numerals.real(wanted) == float(value)
-        except ValueError:
-            return False
-    if isinstance(value, bool) and isinstance(wanted, str):
-        return str(value).lower() == wanted.lower()
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
-
-
 def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
     """The runs with only one seed for deterministic ones, and a message about this."""
     seeds: dict[str, list[Run]] = {}
     for run in runs:
         seeds.setdefault(json.dumps(run.as_dict() | {"seed": 0}, sort_keys=True), []).append(run)
-    dropped: dict[str, list[Run]] = {}
-    for own in seeds.values():
-        if len(own) > 1 and not chance.decides(own[0]):
-            dropped.setdefault(f"{own[0].method} on {own[0].dataset}", []).extend(own[1:])
-    left_out = {id(run) for own in dropped.values() for run in own}
+    dropped = [run for same in seeds.values() if not keys.seed_decides(same[0]) for run in same[1:]]
+    counts = Counter(f"{run.method} on {run.dataset}" for run in dropped)
     notes = [
-        f"{words} is deterministic, so only one seed is run; {len(own):,}"
-        f" run{'s' * (len(own) != 1)}"
+        f"{words} is deterministic, so only one seed is run; {count:,} run{'s' * (count != 1)}"
         " skipped"
-        for words, own in dropped.items()
+        for words, count in counts.items()
     ]
-    return [run for run in runs if id(run) not in left_out], notes
+    skipped = set(map(id, dropped))
+    return [run for run in runs if id(run) not in skipped], notes
+
+
+def _short(entries: Entries) -> Entries:
+    """The entries by the names that conditions use."""
+    return {name.removeprefix("options."): value for name, value in entries.items()}
 
 
 class Reader:
@@ -364,48 +343,35 @@ class Reader:
         for key in ("title", "description", "table"):
             if not isinstance(content.get(key, ""), str):
                 self.fail(f"{key} must be text")
-        defaults = self.repeated(content.get("defaults", {}), "[defaults]")
-        tables = self.tables(content, "run")
-        if not tables:
-            self.fail("there is no [[run]]")
-        runs: list[Run] = []
-        for number, table in enumerate(tables, start=1):
+        defaults = self.section(content.get("defaults", {}), "[defaults]")
+        runs: list[Entries] = []
+        for number, table in enumerate(self.tables(content, "run"), start=1):
             where = f"[[run]] {number}"
-            runs += self.grid(defaults, self.repeated(table, where), where, MOST_RUNS - len(runs))
+            runs += self.grid(defaults | self.section(table, where), where, MOST_RUNS - len(runs))
+        if not runs:
+            self.fail("there is no [[run]]")
         runs = self.adjust(runs, content, "")
         sources = self.sources(content, runs)
         small = self.quick(runs, content) if "quick" in content else None
-        if quick:
-            if small is None:
-                self.fail("there is no [quick], so it has no small form")
-            runs = small
-        runs = [run for run in runs if not run.fixed_threads or (run.threads or 1) <= env.threads()]
-        if not runs:
+        if quick and small is None:
+            self.fail("there is no [quick], so it has no small form")
+        made = map(_run, small if quick and small is not None else runs)
+        kept = [run for run in made if not run.fixed_threads or (run.threads or 1) <= env.threads()]
+        if not kept:
             self.fail("every run is skipped, so nothing is left")
-        runs = self.checked(runs)
-        unique = {keys.key(run): run for run in reversed(runs)}
-        runs = list(reversed(unique.values()))
+        unique = list({keys.key(run): run for run in reversed(self.checked(kept))}.values())
         # the built-in plans keep their existing rows
-        runs, notes = (runs, []) if self.folder is None else once(runs)
+        wanted, notes = (unique[::-1], []) if self.folder is None else once(unique[::-1])
         name += "-quick" if quick else ""
-        return Plan(
-            name,
-            content.get("title", name),
-            content.get("description", ""),
-            content.get("table", ""),
-            runs,
-            tuple(notes),
-            small is not None and not quick,
-            sources,
-        )
+        texts = [content.get(key, name if key == "title" else "") for key in _TOP[:3]]
+        has_quick = small is not None and not quick
+        return Plan(name, *texts, wanted, tuple(notes), has_quick, sources)
 
     def sources(self, content, runs) -> dict[str, str]:
         """The origin of values; errors for an option or a scope that no run has."""
-        table = content.get("sources", {})
-        if not isinstance(table, dict):
-            self.fail("sources must be a table: [sources]")
-        options = {name for run in runs for name in run.options}
-        scopes = {str(name) for run in runs for name in (run.dataset, run.method, run.label)}
+        table = self.table(content.get("sources", {}), "[sources]")
+        options = {name.removeprefix("options.") for run in runs for name in run if "." in name}
+        scopes = {str(run.get(name)) for run in runs for name in ("dataset", "method", "label")}
         for name, text in table.items():
             scope, slash, option = name.rpartition("/")
             self.check_names([option], sorted(options), "[sources]")
@@ -421,35 +387,22 @@ class Reader:
                 )
         return table
 
-    def quick(self, runs, content):
-        table = content["quick"]
-        if not isinstance(table, dict):
-            self.fail("quick must be a table: [quick]")
-        self.check_names(table, _QUICK, "[quick]")
+    def quick(self, runs, content) -> list[Entries]:
+        table = self.table(content["quick"], "[quick]")
+        self.check_names(table, ("keep", "set", "skip"), "[quick]")
         keep = self.condition(table.get("keep", {}), "[quick] keep", runs)
-        return self.adjust([run for run in runs if matches(run, keep)], table, "quick.")
+        return self.adjust([run for run in runs if matches(_short(run), keep)], table, "quick.")
 
-    def repeated(self, table, where) -> dict:
-        """A section in which `repetitions = 5` may replace the seeds 0 to 4."""
-        table = dict(self.section(table, where, ("repetitions",)))
-        count = table.pop("repetitions", None)
-        if count is None:
-            return table
-        self.check_value("repetitions", count, where, False)
-        if "seed" in table:
-            self.fail(
-                f"{where} has both seed and repetitions (seeds 0, 1, …); use only one of them"
-            )
-        if count > MOST_RUNS:
-            self.fail(f"{where} repetitions = {count}: at most {MOST_RUNS:,}")
-        return table | {"seed": list(range(count))}
+    def table(self, value, where) -> dict:
+        if not isinstance(value, dict):
+            self.fail(f"{where} must be a table")
+        return value
 
-    def check_names(self, table, known, where):
-        for key in table:
-            if key not in known:
-                self.fail(
-                    f"{where} has the unknown key {quoted(key)}{or_near(key, known, 'known')}"
-                )
+    def check_names(self, names, known, where):
+        for name in names:
+            if name not in known:
+                near = or_near(name, known, "known")
+                self.fail(f"{where} has the unknown key {quoted(name)}{near}")
 
     def tables(self, content, key):
         value = content.get(key, [])
@@ -457,109 +410,96 @@ class Reader:
             self.fail(f"{key} must be an array of tables: [[{key}]]")
         return value
 
-    def section(self, table, where, extra=()) -> dict:
-        """Check names and types of the fields of one table; lists are allowed here and rejected
-        later if invalid.
+    def section(self, table, where, extra=(), lists=True) -> Entries:
+        """The entries of one table, after a check of their names and types; `repetitions = 5` are
+        the seeds 0 to 4. lists: whether a value may be a list, an axis.
         """
-        if not isinstance(table, dict):
-            self.fail(f"{where} must be a table")
-        self.check_names(table, (*FIELDS, "options", *extra), where)
-        options = table.get("options", {})
-        if not isinstance(options, dict):
-            self.fail(f"{where} options must be a table, such as options.lam = 1")
+        self.check_names(
+            self.table(table, where), (*FIELDS, "options", "repetitions", *extra), where
+        )
+        options = self.table(table.get("options", {}), f"{where} options")
         if "seed" in options:
             self.fail(
                 f"{where} options.seed: the seed is a field of the run; write seed ="
                 f" {quoted(options['seed'])}"
             )
-        fields = [
-            (name, value, False) for name, value in table.items() if name not in ("options", *extra)
-        ]
-        for name, value, option in fields + [
-            (name, value, True) for name, value in options.items()
-        ]:
-            if value == []:
-                self.fail(f"{where} {name} is an empty list")
+        entries = {name: value for name, value in table.items() if name not in ("options", *extra)}
+        entries |= {f"options.{name}": value for name, value in options.items()}
+        for name, value in entries.items():
+            if isinstance(value, list) and name not in _LISTS and not lists:
+                self.fail(
+                    f"{where} {name} is a list; only [[run]] and [defaults] may contain lists"
+                )
+            if value == [] or (name == "repetitions" and isinstance(value, list)):
+                self.fail(f"{where} {name} = {value}: must be a value, or a list of some")
             for item in value if isinstance(value, list) else [value]:
-                self.check_value(name, item, where, option)
-        return table
-
-    def check_value(self, name, value, where, option):
-        kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
-        if not isinstance(value, kinds) or (
-            isinstance(value, bool) and not (option or kinds is bool)
-        ):
-            words: dict[object, str] = {str: "text", int: "a whole number", bool: "true or false"}
-            kind = words.get(kinds, "a number")
+                self.check_value(name, item, where)
+        method = entries.get("method")
+        if method is not None:
+            short = list(map(methods.short, method if isinstance(method, list) else [method]))
+            entries["method"] = short if isinstance(method, list) else short[0]
+        count = entries.pop("repetitions", None)
+        if count is None:
+            return entries
+        if "seed" in entries or count > MOST_RUNS:
             self.fail(
-                f"{where} {name} = {quoted(value)}: must be"
-                f" {'text, a number, true or false' if option else kind}"
+                f"{where} has both seed and repetitions (seeds 0, 1, …), or more than"
+                f" {MOST_RUNS:,} repetitions"
             )
-        if name == "missing" and not option and value not in MISSING:
+        return entries | {"seed": list(range(count))}
+
+    def check_value(self, name, value, where):
+        kinds = _TYPES.get(name, (str, int, float, bool))
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            kind = "text, a number, true or false" if bool in kinds[1:] else _WORDS.get(kinds[0])
+            kind = "a number" if float in kinds and bool not in kinds else kind
+            self.fail(f"{where} {name} = {quoted(value)}: must be {kind}")
+        if name == "missing" and value not in MISSING:
             self.fail(f"{where} missing = {quoted(value)}: must be one of {', '.join(MISSING)}")
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            return
-        if not (_LOWEST.get(name, -math.inf) <= value <= _HIGHEST and value >= -_HIGHEST):
+        if number and not (_LOWEST.get(name, -_HIGHEST) <= value <= _HIGHEST):
             low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
             self.fail(f"{where} {name} = {quoted(value)}: must be {low} and less than 2^63")
 
-    def grid(self, defaults, table, where, most) -> list[Run]:
-        fields = {name: value for name, value in (defaults | table).items() if name != "options"}
-        options = defaults.get("options", {}) | table.get("options", {})
+    def grid(self, entries: Entries, where, most) -> list[Entries]:
         for name in ("dataset", "method"):
-            if name not in fields:
+            if name not in entries:
                 self.fail(f"{where} has no {name}")
+        # fields are the outer axes
+        names = sorted(entries, key=lambda name: name.startswith("options."))
         axes = [
-            (name, False, [value] if name in _LISTS else value) for name, value in fields.items()
+            entries[name]
+            if isinstance(entries[name], list) and name not in _LISTS
+            else [entries[name]]
+            for name in names
         ]
-        axes += [(name, True, value) for name, value in options.items()]
-        count = math.prod(len(value) for _, _, value in axes if isinstance(value, list))
+        count = math.prod(map(len, axes))
         if count > most:
             self.fail(
                 f"{where} expands to {count:,} runs, which exceeds the maximum of {MOST_RUNS:,} per"
                 " plan"
             )
-        runs = []
-        for values in itertools.product(
-            *(value if isinstance(value, list) else [value] for _, _, value in axes)
-        ):
-            own: tuple[dict, dict] = {}, {}
-            for (name, option, _), value in zip(axes, values):
-                own[option][name] = value
-            runs.append(_with(None, *own))
-        return runs
+        return [dict(zip(names, values)) for values in itertools.product(*axes)]
 
-    def adjust(self, runs, content, prefix):
+    def adjust(self, runs, content, prefix) -> list[Entries]:
         """Apply the [[set]] tables in order, then drop the runs of each [[skip]]."""
         for number, table in enumerate(self.tables(content, "set"), start=1):
             where = f"[[{prefix}set]] {number}"
-            self.section(table, where, extra=("when",))
-            when = self.condition(table.get("when", {}), where, runs)
-            options = table.get("options", {})
-            fields = {
-                name: value for name, value in table.items() if name not in ("when", "options")
-            }
-            for name, value in [*fields.items(), *options.items()]:
-                if isinstance(value, list) and name not in _LISTS:
-                    self.fail(
-                        f"{where} {name} is a list; only [[run]] and [defaults] may contain lists"
-                    )
-            runs = [_with(run, fields, options) if matches(run, when) else run for run in runs]
+            changes = self.section(table, where, ("when",), lists=False)
+            when = self.condition(table.get("when", {}), f"{where} when", runs)
+            runs = [run | changes if matches(_short(run), when) else run for run in runs]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
             if not table.get("when"):
                 self.fail(f"{where} has no when, so it would exclude every run")
-            when = self.condition(table["when"], where, runs)
-            runs = [run for run in runs if not matches(run, when)]
+            when = self.condition(table["when"], f"{where} when", runs)
+            runs = [run for run in runs if not matches(_short(run), when)]
         return runs
 
     def condition(self, when, where, runs) -> dict:
-        if not isinstance(when, dict):
-            self.fail(f'{where}: when must be a table such as {{dataset = "cpu"}}')
-        if not all(any(name in names for names in map(names_of, runs)) for name in when):
-            known = sorted({name for run in runs for name in names_of(run)})
-            self.check_names(when, known, f"{where} when")
+        known = sorted({"seed", *(name for run in runs for name in _short(run))})
+        self.check_names(self.table(when, where), known, where)
         return when
 
     # ------------------------------------------------------------------------- before the first run
@@ -570,36 +510,30 @@ class Reader:
         """
         good: set = set()
         for run in runs:
-            made = (run.method, *sorted(run.options.items()))
-            if made not in good:
+            parts = (run.method, *sorted(run.options.items())), (run.dataset, run.test, run.split)
+            if parts[0] not in good:
                 self.check_options(run)
-                good.add(made)
-            rows = (run.dataset, run.test, run.split)
-            if rows not in good:
-                self.check_data(*rows)
-                good.add(rows)
+            if parts[1] not in good:
+                self.check_data(*parts[1])
+            good.update(parts)
             if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
-                told = ", ".join(name for name in _READING if _get(run, name) is not None)
-                self.fail(f"{told}: {run.dataset} is not a table with named columns")
+                names = ", ".join(name for name in _READING if name in run.told())
+                self.fail(f"{names}: {run.dataset} is not a table with named columns")
         return [
             replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
             for run in runs
         ]
 
     def check_options(self, run):
+        name = ""
         try:
             method = methods.get(run.method)
-        except UsageError as error:
-            self.fail(error)
-        for name, value in run.options.items():
-            try:
+            for name, value in run.options.items():
                 method.converted({name: value})
-            except UsageError as error:
-                self.fail(f"options.{name}: {error}")
-        try:
+            name = ""
             methods.create(run.method, seed=run.seed, **run.options)
         except UsageError as error:
-            self.fail(error)
+            self.fail(f"options.{name}: {error}" if name else error)
 
     def check_data(self, dataset, test, split):
         for name in (dataset, test):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rfx import methods
+from rfx.data import loading
 from rfx.data.registry import registry
 from rfx.errors import NoData, UsageError
 from rfx.kernels import KERNELS
@@ -42,21 +43,22 @@ def key(run: Run, **more: Any) -> str:
     entry equals None, 1 equals 1.0. A data set given as a file enters by its content and file name,
     wherever it is, so an edited file makes another run.
     """
-    known = _FIELDS | run.as_dict() | more
+    left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
+    known = _FIELDS | run.as_dict() | more | {"schema": SCHEMA}
+    known = {name: value for name, value in known.items() if name not in left_out}
     declared = methods.get(run.method).declared() if run.method in methods.METHODS else {}
     options = resolved(run)
     # so that the rows in docs/rows remain valid
     known["options"] = {
         name: value
         for name, value in (options | _unscaled(run, options)).items()
-        if name not in declared or declared[name].before != value
+        if name not in _NOT_IN_KEY and (name not in declared or declared[name].before != value)
     }
-    for name in FILES:
-        if _digest(known.get(name)):
-            known[name] = os.path.basename(known[name])
+    known["files"] = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
+    known |= {name: os.path.basename(known[name]) for name in known["files"]}
     if run.seed and _drawn(run):
         known["drawn"] = True  # earlier, the seed did not affect the rows of a paper's split
-    return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, run)}"
+    return f"v{SCHEMA}-{_short(canonical(known))}"
 
 
 def evaluated(trained: str | None, dataset: str, split: str | None) -> str:
@@ -111,6 +113,20 @@ def resolved(run: Run) -> dict[str, Any]:
         return given
 
 
+def seed_decides(run: Run) -> bool:
+    """Whether the outcome of a run depends on its seed, through its rows or its fit; True if
+    unknown.
+    """
+    if run.cv is not None or run.holdout is not None or run.calibrate is not None or run.stream:
+        return True
+    if loading.is_drawn(run.dataset, run.split, run.test):
+        return True
+    try:
+        return bool(methods.get(run.method).is_random(resolved(run)))
+    except UsageError:
+        return True
+
+
 def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     """The former default of the targets' scaling, which enters the key of a run in memory unless
     the run is known to be a regression: classes are never scaled.
@@ -144,16 +160,6 @@ def lacks_gamma(kernel: str | None) -> bool:
     return kernel is not None and kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
-def _hash(known: dict[str, Any], run: Run) -> str:
-    left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
-    known = canonical({name: value for name, value in known.items() if name not in left_out})
-    known["options"] = {
-        name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY
-    }
-    known["files"] = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
-    return _short(known)
-
-
 def _short(known: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -162,10 +168,7 @@ def canonical(value: Any) -> Any:
     """`value` in normalised form: without numpy types and None entries, 1 instead of 1.0, paths as
     text.
     """
-    if type(value) is str or type(value) is int:
-        return value
-    if hasattr(value, "item"):
-        value = value.item()
+    value = value.item() if hasattr(value, "item") else value
     if isinstance(value, dict):
         return {str(name): canonical(item) for name, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):

@@ -79,14 +79,11 @@ def _unusual(value: Any) -> Any:
 
 
 def _value(text: str, kind: type) -> Any:
-    """The value of a cell; a measurement that is not a number is None. ValueError if it is
-    invalid.
+    """The value of a cell; a measurement that is not a number is None. ValueError,
+    KeyError or AttributeError if it is invalid.
     """
     if kind is dict:
-        entries = json.loads(text or "{}", parse_constant=_CONSTANTS.get)
-        if not isinstance(entries, dict):
-            raise ValueError("is not a JSON table")
-        return entries
+        return dict(json.loads(text or "{}", parse_constant=_CONSTANTS.get).items())
     if not text:
         return None
     if kind is bool:
@@ -104,18 +101,13 @@ def check(path: AnyPath, form: Form) -> None:
     """Raise DataError if `append` could not add a row to the file `path`; nothing is created or
     changed.
     """
-    place = Path(path)
     with _errors(path, form, "written"):
-        if not str(path):
-            raise OSError(errno.ENOENT, "a file name is required")
-        if place.exists():
-            with files.open_regular(place, "rb+") as file:
+        if str(path) and Path(path).exists():
+            with files.open_regular(path, "rb+") as file:
                 _check_header(file.readline(), path, form)
-            return
-        folder = next(folder for folder in place.absolute().parents if folder.exists())
-        code = errno.EACCES if folder.is_dir() else errno.ENOTDIR
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise OSError(code, os.strerror(code))
+        else:
+            folder = next(place for place in Path(path).absolute().parents if place.exists())
+            files.check(folder / f"{Path(path).name}.part" if str(path) else "")
 
 
 def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
@@ -128,28 +120,32 @@ def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
     unknown = {name for row in rows for name in row} - form.types.keys()
     if unknown:
         raise ValueError(f"no such column: {', '.join(sorted(unknown))}")
-    path, header = Path(path), _line(form.types)
+    header = _line(form.types)
     lines = b"".join(_line(cell(row.get(name)) for name in form.types) for row in rows)
     with _errors(path, form, "written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab+", buffering=0) as file:
             # Held for one write only; a runner's lock, for a whole plan, is another file.
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            first = os.pread(fd, len(header), 0)
-            new = _is_unfinished(first, form)
-            if new:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            content = file.read()
+            if _is_unfinished(content, form):
                 # Empty, or killed within the header: no row can be lost.
-                os.ftruncate(fd, 0)
-            elif first != header:
-                _check_header(os.pread(fd, os.fstat(fd).st_size, 0), path, form)
+                file.truncate(0)
+                lines = header + lines
+            elif not content.startswith(header):
+                _check_header(content, path, form)
                 raise OSError(errno.EINVAL, "its columns differ from those that rfx writes")
-            _write_all(fd, header + lines if new else _end_of_last_line(fd) + lines)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        if new:
-            _sync_folder(path.parent)
+            elif not content.endswith(b"\n"):
+                # truncated by a killed writer; closing an open quote keeps other CSV readers from
+                # joining the line with the next one
+                quotes = content.rpartition(b"\n")[2].count(b'"')
+                lines = (b'"\n' if quotes % 2 else b"\n") + lines
+            size = os.fstat(file.fileno()).st_size
+            if file.write(lines) < len(lines):  # a full disk
+                file.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)
 
 
 @contextmanager
@@ -168,41 +164,12 @@ def _line(cells: Iterable[str]) -> bytes:
     return out.getvalue().encode(errors="replace")
 
 
-def _is_unfinished(first: bytes, form: Form) -> bool:
-    """Whether a file that begins in this way is empty, or was left by a writer killed within the
+def _is_unfinished(content: bytes, form: Form) -> bool:
+    """Whether a file with this content is empty, or was left by a writer killed within the
     header.
     """
     header = _line(form.types)
-    return len(first) < len(header) and header.startswith(first)
-
-
-def _end_of_last_line(fd: int) -> bytes:
-    """The text that ends the last line if a killed writer truncated it; else empty."""
-    size = os.fstat(fd).st_size
-    if os.pread(fd, 1, size - 1) == b"\n":
-        return b""
-    # closing an open quote keeps other CSV readers from joining the line with the next one
-    quotes = os.pread(fd, size, 0).rpartition(b"\n")[2].count(b'"')
-    return b'"\n' if quotes % 2 else b"\n"
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    """Write all of it or nothing: a partial write to a full disk is undone."""
-    size = os.fstat(fd).st_size
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-    except OSError:
-        os.ftruncate(fd, size)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    return len(content) < len(header) and header.startswith(content)
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -226,29 +193,23 @@ def read(
         return
     names = _check_header(content, path, form)
     for number, line in enumerate(content.decode(errors="replace").split("\n")[1:], 2):
-        name, cells = "", []
+        name, text, values = "", line, dict.fromkeys(form.types)
         try:
             cells = next(csv.reader([line]), [])
-            if len(cells) > len(names):
-                raise DataError(
-                    f"{path}, line {number}: {len(cells)} fields where {len(names)} are expected"
-                )
-            values: dict[str, Any] = dict.fromkeys(form.types)
-            for name, text in zip(names, cells) if len(cells) == len(names) else ():
+            if len(cells) < len(names):
+                if torn is not None and line.strip():
+                    torn.append(number)
+                continue
+            for name, text in zip(names, cells, strict=True):
                 values[name] = _value(text, form.types[name])
                 if values[name] is None and name in form.needed:
-                    raise ValueError("is empty")
-        except (csv.Error, ValueError, KeyError, RecursionError) as error:
-            shown = dict(zip(names, cells)).get(name, line)
-            reason = str(error) if str(error).startswith("is ") else "can't be read"
+                    raise ValueError(text)
+        except (csv.Error, ValueError, KeyError, AttributeError, RecursionError):
             raise DataError(
-                f"{path}, line {number}: the column {name} holds {shown[:40]!r}, which {reason};"
-                " fix or remove that line"
+                f"{path}, line {number}: the column {name} holds {text[:40]!r}, which no run writes"
+                " there; fix or remove that line"
             ) from None
-        if len(cells) == len(names):
-            yield number, values
-        elif torn is not None and line.strip():
-            torn.append(number)
+        yield number, values
 
 
 def _check_header(content: bytes, path: AnyPath, form: Form) -> list[str]:

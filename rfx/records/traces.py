@@ -7,7 +7,6 @@ held-out rows; further values are JSON in the column `more`. Read by column name
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rfx import files
 from rfx.errors import DataError
 from rfx.records import sheet
-from rfx.records.result import FindTrace, Result
+from rfx.records.result import FindTrace
 from rfx.records.sheet import AnyPath
 
 if TYPE_CHECKING:
@@ -29,6 +28,13 @@ MEASURES = {
     "objective": float,
     "gap": float,
     "error": float,
+}
+# The entries of a model's info that are its last step.
+_END = {
+    "iteration": "n_iter",
+    "seconds": "seconds_fit",
+    "objective": "objective",
+    "gap": "gap",
 }
 TYPES = {"key": str, "created": str, "step": int, **MEASURES, "more": dict}
 FORM = sheet.Form("trace file", TYPES, frozenset(("key", "step")))
@@ -44,19 +50,8 @@ def of(method: Pipeline) -> list[dict[str, Any]]:
     """The steps of a trained method; only its end if its solver reports none. At least one."""
     if getattr(method, "trace", None):
         return list(method.trace)
-    names = {
-        "iteration": "n_iter",
-        "seconds": "seconds_fit",
-        "objective": "objective",
-        "gap": "gap",
-    }
-    return [
-        {
-            name: method.info[entry]
-            for name, entry in names.items()
-            if method.info.get(entry) is not None
-        }
-    ]
+    entries = {name: method.info.get(entry) for name, entry in _END.items()}
+    return [{name: value for name, value in entries.items() if value is not None}]
 
 
 def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
@@ -69,8 +64,8 @@ def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
     for number, step in enumerate(steps):
         measures = {name: value for name, value in step.items() if name in MEASURES}
         more = {name: value for name, value in step.items() if name not in MEASURES}
-        row = {"key": key, "created": created, "step": number, "more": more or None}
-        rows.append(row | measures)
+        common = {"key": key, "created": created, "step": number, "more": more or None}
+        rows.append(common | measures)
     sheet.append(path, rows, FORM)
 
 
@@ -110,9 +105,3 @@ def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
     if trace is not None and not Path(trace).exists():
         raise DataError(f"{files.shown(trace)} can't be read as a trace file: it does not exist")
     return finder(beside(results) if trace is None else trace)
-
-
-def attached(rows: list[Result], path: AnyPath) -> list[Result]:
-    """The rows of a results file, each with its trace, empty if it has none."""
-    find = finder(path)
-    return [replace(row, traces=find) for row in rows]

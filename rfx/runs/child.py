@@ -1,8 +1,8 @@
-"""One run in a separate process: `python -m rfx.runs.child RUN [--fd N --parent PID --tell N]`.
+"""One run in a separate process: `python -m rfx.runs.child RUN --fd N --tell N --parent PID`.
 
-RUN is the run as JSON. The row is written as JSON to the file descriptor N, not to standard output,
-because LIBLINEAR and LIBSVM print there; without --fd, for manual use, it is printed. --tell is a
-pipe for the solver's steps, one line of JSON each.
+RUN is the run as JSON. The row is written as JSON to the file descriptor --fd, not to standard
+output, because LIBLINEAR and LIBSVM print there. --tell is a file for the last step of the solver,
+as JSON.
 """
 
 import json
@@ -10,14 +10,13 @@ import os
 import sys
 import time
 import traceback
-from contextlib import suppress
 
 from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
 from rfx.records.run import Run
 
-# Seconds between two reported steps.
-TELL = 0.2
+# Seconds between two reported steps; bytes of one, as in rfx.runs.process.
+TELL, STEP = 0.2, 2000
 # params.error of a run with unavailable data: worth retrying, unlike other failures
 NO_DATA = NoData.__name__
 
@@ -36,27 +35,25 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
             env.set_threads(threads and min(threads, env.cores()))
             from rfx.runs.single import execute
 
-        found = execute(_run(asked), progress=progress)
-        return found.as_dict() | {"trace": found.steps}
+        result = execute(_run(asked), progress=progress)
+        return result.as_dict() | {"trace": result.steps}
     except KeyboardInterrupt:
         return {"status": "interrupted", "message": "interrupted"}
     except RfxError as error:
         status = "timeout" if isinstance(error, OutOfTime) else "failed"
         # A run waits only for the lock of a file being fetched.
         kind = NO_DATA if isinstance(error, (NoData, LockedError)) else type(error).__name__
-        return {"status": status, "message": str(error), "params": {"error": kind}}
+        message = str(error)
     except MemoryError as error:
+        status, kind = "failed", "MemoryError"
         message = f"out of memory ({error}); use fewer n_features or a smaller max_memory"
-        return {"status": "failed", "message": message, "params": {"error": "MemoryError"}}
     except Exception as error:
         traceback.print_exc()
         frame = traceback.extract_tb(error.__traceback__)[-1]
+        status, kind = "failed", type(error).__name__
         place = f"{os.path.basename(frame.filename)} line {frame.lineno}"
-        return {
-            "status": "failed",
-            "message": f"{type(error).__name__}: {error} ({place})",
-            "params": {"error": type(error).__name__},
-        }
+        message = f"{kind}: {error} ({place})"
+    return {"status": status, "message": message, "params": {"error": kind}}
 
 
 def _run(asked: dict):
@@ -72,45 +69,32 @@ def _run(asked: dict):
 
 
 def _plain(value):
-    if hasattr(value, "item"):
-        return value.item()
-    return str(value)
+    return value.item() if hasattr(value, "item") else str(value)
 
 
-def _teller(fd):
-    """A function that occasionally writes a step to the pipe; a full or closed pipe is ignored."""
-    os.set_inheritable(fd, False)
-    os.set_blocking(fd, False)
+def _teller(fd: int):
+    """A function that occasionally writes a step to the file."""
     last = -TELL
 
     def tell(entry):
         nonlocal last
-        if time.monotonic() - last < TELL:
-            return
-        last = time.monotonic()
-        # below the atomic write size of a pipe, so that lines stay complete
-        line = json.dumps(entry, default=_plain)
-        with suppress(OSError):
-            os.write(fd, line.encode()[:2000] + b"\n")
+        if time.monotonic() - last > TELL:
+            last = time.monotonic()
+            os.pwrite(fd, json.dumps(entry, default=_plain).ljust(STEP).encode()[:STEP], 0)
 
     return tell
 
 
 def main(args) -> None:
     env.keep_freed_memory()
-    asked = json.loads(args[0])
-    options = dict(zip(args[1::2], args[2::2]))
-    if "--parent" in options:
-        env.die_with(int(options["--parent"]))
-    fd = int(options.get("--fd", 1))
-    if fd != 1:
-        # A back end that outlives this process must not keep the row's file open.
-        os.set_inheritable(fd, False)
-    row = outcome(asked, _teller(int(options["--tell"])) if "--tell" in options else None)
-    with os.fdopen(fd, "w", encoding="utf-8", errors="replace", closefd=False) as out:
+    options = {name: int(value) for name, value in zip(args[1::2], args[2::2])}
+    env.die_with(options["--parent"])
+    for name in ("--fd", "--tell"):
+        # A back end that outlives this process must not keep the files open.
+        os.set_inheritable(options[name], False)
+    row = outcome(json.loads(args[0]), _teller(options["--tell"]))
+    with os.fdopen(options["--fd"], "w", encoding="utf-8", errors="replace") as out:
         json.dump(row, out, default=_plain)
-        if fd == 1:
-            out.write("\n")
 
 
 if __name__ == "__main__":

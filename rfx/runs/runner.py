@@ -5,8 +5,9 @@ A row is on the disk before the next run starts, so that no result is lost howev
 the next call continues with the missing rows.
 """
 
+import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +18,14 @@ from rfx.data.registry.fetch import is_obtainable
 from rfx.errors import ClusterError
 from rfx.plans.plan import Plan, describe
 from rfx.records import keys, results, traces
-from rfx.records.result import Result
+from rfx.records.result import Result, seconds_train
 from rfx.records.run import Run
-from rfx.runs import endings, pools
+from rfx.runs import baseline
 from rfx.runs.child import NO_DATA
-from rfx.runs.estimate import Estimate
-from rfx.runs.process import NAP
+from rfx.runs.process import NAP, Way, failure, local
+
+# Estimates below are not reported; above the second, the small form of a plan is suggested.
+_SHORT, _LONG = 60.0, 600.0
 
 
 @dataclass
@@ -77,46 +80,26 @@ def no_data(row: Result) -> bool:
     return row.params.get("error") == NO_DATA
 
 
-def by_hand(runs: Iterable[Run]) -> dict[str, str]:
-    """The data sets of some runs that are neither present nor downloadable, each with
-    instructions.
-    """
-    names = {name.partition(":")[0] for run in runs for name in (run.dataset, run.test) if name}
-    return {
-        name: registry.get(name).obtain or f"see rfx fetch {name}"
-        for name in sorted(names)
-        if registry.has(name) and not is_obtainable(name)
-    }
-
-
-def _needs(run: Run, names: Iterable[str]) -> str | None:
-    """The data sets that a run needs among these."""
-    own = {name.partition(":")[0] for name in (run.dataset, run.test) if name}
-    return next((name for name in names if name in own), None)
-
-
 def ahead(
     plan: Plan, todo: list[Run], rows: Iterable[Result], jobs: int = 1, here: bool = True
-) -> tuple[list[Run], list[str], Estimate]:
-    """Messages before the first run: (the runs that can be executed, lines, the estimate).
+) -> tuple[list[Run], list[str]]:
+    """Messages before the first run: (the runs that can be executed, lines).
 
     here: the data is read on this machine, so its availability is checked here.
     """
-    absent = by_hand(todo) if here else {}
-    groups: dict[str, list[Run]] = {}
-    for run in todo:
-        if (name := _needs(run, absent)) is not None:
-            groups.setdefault(name, []).append(run)
-    out = {id(run) for own in groups.values() for run in own}
-    made = [run for run in todo if id(run) not in out]
-    estimate = Estimate(row for row in rows)
-    lines = [f"{len(todo)} to do{estimate.words(made, jobs, plan.has_quick)}"]
-    lines += plan.notes
-    lines += [
-        f"{name}: {_runs(len(own))} skipped; its data must be obtained by hand: {absent[name]}"
-        for name, own in groups.items()
-    ]
-    return made, lines, estimate
+    sets = [{str(name).partition(":")[0] for name in (run.dataset, run.test)} for run in todo]
+    absent = {name for name in set().union(*sets) if here and _by_hand(name)}
+    ready = [run for run, names in zip(todo, sets) if not names & absent]
+    lines = [f"{len(todo)} to do{Times(rows).words(ready, jobs, plan.has_quick)}", *plan.notes]
+    for name in sorted(absent):
+        obtain = registry.get(name).obtain or f"see rfx fetch {name}"
+        skipped = _runs(sum(name in names for names in sets))
+        lines.append(f"{name}: {skipped} skipped; its data must be obtained by hand: {obtain}")
+    return ready, lines
+
+
+def _by_hand(name: str) -> bool:
+    return registry.has(name) and not is_obtainable(name)
 
 
 def _runs(count: int) -> str:
@@ -194,7 +177,7 @@ def run(
         Called with (done, total, runs) when runs begin, progress and end; runs: (description, last
         step of its solver, see rfx.fitting.callbacks, or None) for each running run.
     pool : callable, optional
-        Receives a `pools.Way` and `report`, and returns the context manager of the pool that
+        Receives a `process.Way` and `report`, and returns the context manager of the pool that
         executes the runs, such as that of `rfx.distributed.pool`; by default this machine's.
 
     Raises
@@ -216,16 +199,15 @@ def run(
         names = _keys(plan)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else (), names)
         done = len(plan.runs) - len(todo)
-        ready, (first, *more), estimate = ahead(plan, todo, rows, jobs, pool is None)
+        ready, (first, *more) = ahead(plan, todo, rows, jobs, pool is None)
         report(f"{plan.name}: {len(plan.runs)} runs, {done} have a row in {path}, {first}")
         for line in more:
             report(f"{plan.name}: {line}")
         without = len(todo) - len(ready)
         if ready:
-            way = pools.Way(timeout, command, tells=progress is not None)
-            with pool(way, report) if pool else pools.local(jobs, way) as there:
+            way = Way(timeout, command)
+            with pool(way, report) if pool else local(jobs, way) as there:
                 desk = _Desk(there, path, trace, report, progress)
-                desk.estimate, desk.jobs = (None if pool else estimate), jobs
                 desk.work(ready)
                 without += desk.without
             # a file of rows that has changed meanwhile changed their keys too
@@ -244,38 +226,25 @@ class _Desk:
     """Connects a pool, which executes runs, with the files: only this class writes rows."""
 
     def __init__(self, pool, path, trace, report, progress=None):
-        self.pool, self.path, self.trace, self.report, self.progress = (
-            pool,
-            path,
-            trace,
-            report,
-            progress,
-        )
-        # (data set, test rows) that are unavailable: checked once per call, because downloads are
-        # retried for long
-        self.absent: set[tuple[str, str | None]] = set()
-        # runs without a row for that reason
-        self.without = 0
-        self.estimate: Estimate | None = None
-        self.jobs = 1
+        self.pool, self.path, self.trace = pool, path, trace
+        self.report, self.progress = report, progress
         self.done = self.total = 0
-        self.told = None
+        # runs without a row, because their data is unavailable: it is asked for once per call,
+        # because downloads are retried for long
+        self.without = 0
+        self.shown = None
 
     def work(self, todo):
         self.total, todo = len(todo), list(todo)
-        if self.estimate is not None and self.estimate.total(todo) is not None:
-            self.estimate = None  # it has been reported
         try:
             while self.done < self.total:
                 self.pool.take(todo)
                 self.tell()
                 done = self.done
                 for run, row in self.pool.ended():
+                    self.write(run, row)
                     if no_data(row):
-                        self.leave_out(run, row, todo)
-                    else:
-                        self.write(run, row)
-                        self.reckon(row, todo)
+                        self.leave_out(run, todo)
                 if self.done == done:
                     time.sleep(NAP)
         except KeyboardInterrupt:
@@ -283,41 +252,28 @@ class _Desk:
                 for run, row in self.pool.ended():
                     self.write(run, row)
             for run in self.pool.stop():
-                self.write(run, endings.failure(run, "interrupted", "interrupted while it ran"))
+                self.write(run, failure(run, "interrupted", "interrupted while it ran"))
             raise
 
-    def leave_out(self, run: Run, row: Result, todo: list[Run]) -> None:
-        """Write the row of a run with unavailable data, and skip the others with the same data."""
-        rows = run.dataset, run.test
-        given_up = self.pool.withdraw(run.dataset)
-        out = [one for one in given_up + todo if (one.dataset, one.test) == rows]
-        todo[:] = [one for one in given_up + todo if (one.dataset, one.test) != rows]
-        results.append(self.path, row)
-        self.without += len(out)
-        self.done += 1 + len(out)
-        self.tell()
-        if rows not in self.absent:
-            self.absent.add(rows)
-            words = f"{_runs(1 + len(out))} skipped: {row.message}"
-            self.report(f"[{self.done}/{self.total}] {run.dataset}: {words}")
-
-    def reckon(self, row: Result, todo: list[Run]) -> None:
-        """Report once the estimated remaining time, when similar runs have ended."""
-        if self.estimate is None:
-            return
-        self.estimate.add(row)
-        if todo and self.estimate.total(todo) is not None:
-            words = self.estimate.words(todo, self.jobs).removeprefix(", ")
-            self.estimate = None
-            if words:
-                self.report(f"{len(todo)} runs left, {words}")
+    def leave_out(self, run: Run, todo: list[Run]) -> None:
+        """Skip the runs with the same unavailable data."""
+        before = len(todo)
+        todo[:] = [one for one in todo if (one.dataset, one.test) != (run.dataset, run.test)]
+        if skipped := before - len(todo):
+            self.without += skipped
+            self.done += skipped
+            self.tell()
+            self.report(
+                f"[{self.done}/{self.total}] {run.dataset}: {_runs(skipped)} more skipped, which"
+                " need the same data"
+            )
 
     def tell(self):
         if self.progress is None:
             return
         now = self.done, self.total, [(describe(run), step) for run, step in self.pool.at_work()]
-        if now != self.told:
-            self.told = now
+        if now != self.shown:
+            self.shown = now
             self.progress(*now)
 
     def write(self, run: Run, row: Result) -> None:
@@ -327,4 +283,74 @@ class _Desk:
         results.append(self.path, row)
         self.done += 1
         self.tell()
-        self.report(f"[{self.done}/{self.total}] {describe(run)}: {endings.in_words(row)}")
+        self.report(f"[{self.done}/{self.total}] {describe(run)}: {_in_words(row)}")
+
+
+def _in_words(row: Result) -> str:
+    """The progress text of a result."""
+    if row.status != "ok":
+        return f"{row.status}: {row.message}"
+    words = []
+    if row.score is not None:
+        words.append(f"{row.metric or 'score'} {row.score:.4g}")
+    elif "train_score" in row.params:
+        metric = "rmse" if row.task == "regression" else "accuracy"
+        words.append(f"{metric} {row.params['train_score']:.4g} on the training rows")
+    seconds = seconds_train(row)
+    words += [
+        text
+        for known, text in [
+            (row.model_size is not None, f"size {row.model_size}"),
+            (seconds is not None, f"{seconds or 0:.3g} s"),
+            (row.peak_rss_mb is not None, f"{row.peak_rss_mb or 0:.0f} MB"),
+            (row.converged is False, "did not converge"),
+            (baseline.no_better(row), "no better than a constant"),
+        ]
+        if known
+    ]
+    return ", ".join(words) or "ok"
+
+
+class Times:
+    """The times of earlier runs, from which those of similar runs are estimated."""
+
+    def __init__(self, rows: Iterable[Result] = ()) -> None:
+        self.known: dict[tuple[str, str], list[tuple[Result, float]]] = {}
+        for row in rows:
+            seconds = row.params.get("seconds_process") or row.params.get("seconds_total")
+            if row.status == "ok" and seconds:
+                method = (row.params.get("asked") or {}).get("method") or row.method
+                self.known.setdefault((row.dataset, method), []).append((row, seconds))
+
+    def of(self, run: Run) -> float | None:
+        """Estimated seconds of a run: from runs that differ only in the seed, else from the most
+        similar ones of its method on its data set; None if there are none.
+        """
+        rows = self.known.get((run.dataset, run.method))
+        if not rows:
+            return None
+        wanted = run.given() | {"split": run.split}
+        alike = [sum(_asked(row, name) == wanted[name] for name in wanted) for row, _ in rows]
+        return statistics.fmean(
+            seconds for (_, seconds), same in zip(rows, alike) if same == max(alike)
+        )
+
+    def words(self, runs: Sequence[Run], jobs: int, has_quick: bool = False) -> str:
+        """ ", about 40 min", with advice if that is long; "" if unknown or short."""
+        seconds = [self.of(run) for run in runs]
+        total = sum(filter(None, seconds)) / max(1, min(jobs, len(runs)))
+        if None in seconds or total < _SHORT:
+            return ""
+        advice = "; --quick runs the small form" if has_quick and total >= _LONG else ""
+        return f", about {duration(total)}{advice}"
+
+
+def _asked(row: Result, name: str) -> object:
+    """The requested value of an option of a row."""
+    asked = row.params.get("asked") or {}
+    return asked[name] if name in asked else row.params.get(name, row.get(name))
+
+
+def duration(seconds: float) -> str:
+    """40 min, 3.5 h."""
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

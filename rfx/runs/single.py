@@ -14,7 +14,7 @@ from rfx import data, env, methods
 from rfx.data import rowweights
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
-from rfx.records import chance, keys, results, traces
+from rfx.records import keys, results, traces
 from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, streamed
@@ -205,7 +205,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     point = point.with_info(scores=scores)
     found = result(point, point.save(path), evaluation)
     more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
-    if not chance.decides(run):
+    if not keys.seed_decides(run):
         more["seedless"] = True
     if asked := _asked(run, found):
         more["asked"] = asked

@@ -258,11 +258,11 @@ def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     "name, more, words",
     [
-        ("sphere:n=100", {}, "generates in one process; omit --scheduler, or use files"),
+        ("sphere:n=100", {}, "with --scheduler use files that the workers can read"),
         ("covtype", {}, "no test part and is split 80/20.*use its file, --data .*--holdout 0.2"),
         ("a9a", {"split": "yen2014"}, "--split needs all rows in one process; omit it"),
-        ("a9a:n=3", {}, "a9a is a fixed data set without settings"),
-        ("-", {}, "standard input; with --scheduler use files"),
+        ("a9a:n=3", {}, "with --scheduler use files that the workers can read"),
+        ("-", {}, "with --scheduler use files that the workers can read"),
     ],
 )
 def test_what_is_not_in_files_of_its_own_is_refused(data, name, more, words):

@@ -72,7 +72,7 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
     assert {row["key"] for row in rows} == set(known) and all(
         "trace" not in row["params"] for row in rows
     )
-    for row in traces.attached(rows, "results.trace.csv"):
+    for row in results.read("results.csv", traces.finder("results.trace.csv")):
         assert row["trace"] and row["trace"][-1]["objective"] == pytest.approx(row["objective"])
     assert call("run", "p.toml", "--dry-run").stdout == ""
     assert len(call("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout.splitlines()) == 1

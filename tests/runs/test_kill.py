@@ -44,5 +44,4 @@ def test_workers_and_their_folders_go_with_the_command(trainings, number, code):
         time.sleep(0.01)
     process.send_signal(number)
     assert process.wait(600) == code
-    if number != signal.SIGKILL:  # no process is left to clean up
-        trainings.check_nothing_left()
+    trainings.check_nothing_left()

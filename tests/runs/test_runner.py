@@ -22,8 +22,8 @@ from rfx.plans.plan import Plan
 from rfx.records import keys, results
 from rfx.records.result import Result
 from rfx.records.run import Run
-from rfx.runs import child, estimate, runner
-from rfx.runs.estimate import Estimate, duration
+from rfx.runs import child, runner
+from rfx.runs.runner import Times
 
 # The name of its data set tells the child what to do; it follows the protocol of rfx.runs.child.
 STUB = """
@@ -97,36 +97,6 @@ def a_plan(*datasets):
     return Plan("p", "a plan", "", "", [a_run(name) for name in datasets])
 
 
-def only_row(path, stub, dataset, **options):
-    summary = runner.run(a_plan(dataset), path, command=stub, **options)
-    (row,) = results.read(path)
-    assert summary.rows == [row]
-    return summary, row
-
-
-def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
-    path, said = tmp_path / "r.csv", []
-    summary = runner.run(a_plan("a", "b", "c"), path, command=stub, report=said.append)
-    assert (summary.ran, summary.total, summary.exit_code) == (3, 3, 0)
-    rows = results.read(path)
-    assert [row["key"] for row in rows] == [keys.key(a_run(name)) for name in "abc"]
-    first = rows[0]
-    assert (first["score"], first["status"], first["kernel"], first["lam"]) == (
-        0.5,
-        "ok",
-        "gaussian",
-        1.0,
-    )
-    params = dict(first["params"])
-    assert params.pop("seconds_process") > 0
-    assert params == {"gamma": 0.5, "label": "paper", "extra": 1}
-    assert said[0] == f"p: 3 runs, 0 have a row in {path}, 3 to do"
-    assert said[1] == "[1/3] a rf gaussian paper lam=1: rmse 0.5" and len(said) == 4
-    before = path.read_bytes()
-    again = runner.run(a_plan("a", "b", "c"), path, command=["/no/such/program"])
-    assert (again.ran, again.exit_code, path.read_bytes()) == (0, 0, before)
-
-
 def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
     told, run = [], a_run("sphere:n=300,d=3", n_features=20, gamma=0.5, lam=1.0)
     runner.run(
@@ -147,169 +117,10 @@ def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
     assert shown.line() == "0:30, 1 of 2 done, a: 10 rows; b, 0:10 left"
 
 
-def test_a_longer_plan_runs_what_is_missing(tmp_path, stub):
-    path = tmp_path / "r.csv"
-    runner.run(a_plan("a"), path, command=stub)
-    summary = runner.run(a_plan("a", "b"), path, command=stub)
-    assert (summary.ran, summary.total, summary.count("ok")) == (1, 2, 2)
-
-
-@pytest.mark.parametrize(
-    "dataset, status, message",
-    [
-        ("data", "failed", "census: no public copy; put census.train into the data folder"),
-        ("bad", "failed", "bad.libsvm: line 3: no label"),
-        ("bug", "failed", "KeyError: 'no such thing' (stub.py line "),
-        ("memory", "failed", "out of memory (Unable to allocate 9 GiB)"),
-        ("interrupted", "interrupted", "interrupted"),
-        (
-            "killed",
-            "failed",
-            (
-                "killed by signal 9 (SIGKILL), probably because memory ran out; its last output:"
-                " ....*...."
-            ),
-        ),
-        (
-            "crash",
-            "failed",
-            "ended with code 7 and no row; its last output: Segmentation of something",
-        ),
-        ("torn", "failed", "ended with code 0 and no row"),
-    ],
-)
-def test_a_child_that_fails_gives_a_row_with_its_reason(tmp_path, stub, dataset, status, message):
-    summary, row = only_row(tmp_path / "r.csv", stub, dataset)
-    assert row["status"] == status and message in row["message"]
-    assert (row["dataset"], row["method"], row["kernel"], row["params"]["label"]) == (
-        dataset,
-        "rf",
-        "gaussian",
-        "paper",
-    )
-    assert row["peak_rss_mb"] > 1 and row["python"] and row["score"] is None
-    assert summary.exit_code == 3
-
-
-def test_timeout(tmp_path, stub):
-    summary, row = only_row(tmp_path / "r.csv", stub, "slow", timeout=0.5)
-    assert (row["status"], row["message"], summary.exit_code) == (
-        "timeout",
-        "not finished within 0.5 seconds",
-        3,
-    )
-
-
 def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
     runs = [a_run("nest", features=str(tmp_path / "pid"))]
     runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", timeout=3, command=stub)
     assert not _alive(pid_in(tmp_path / "pid"))
-
-
-def test_a_wish_for_lam_stays_out_of_its_column(tmp_path, stub):
-    path = tmp_path / "r.csv"
-    runner.run(Plan("p", "", "", "", [a_run("data", lam="validation")]), path, command=stub)
-    (row,) = results.read(path)
-    assert row["lam"] is None and row["params"]["lam"] == "validation"
-
-
-def test_not_converged_is_done_but_says_so(tmp_path, stub):
-    summary, row = only_row(tmp_path / "r.csv", stub, "limit")
-    assert (row["status"], row["converged"], summary.not_converged, summary.exit_code) == (
-        "ok",
-        False,
-        1,
-        3,
-    )
-
-
-def test_the_others_go_on(tmp_path, stub):
-    path = tmp_path / "r.csv"
-    summary = runner.run(a_plan("a", "crash", "killed", "b"), path, command=stub)
-    assert [row["status"] for row in results.read(path)] == ["ok", "failed", "failed", "ok"]
-    assert (summary.count("failed"), summary.exit_code) == (2, 3)
-
-
-def test_what_is_run_again(tmp_path, stub):
-    path = tmp_path / "r.csv"
-    work = a_plan("a", "crash", "bad", "data", "interrupted")
-    runner.run(work, path, command=stub)
-    rows = results.read(path)
-    assert [run.dataset for run in runner.missing(work, rows)] == ["data", "interrupted"]
-    assert [run.dataset for run in runner.missing(work, rows, retry_failed=True)] == [
-        "crash",
-        "bad",
-        "data",
-        "interrupted",
-    ]
-    assert runner.run(work, path, command=stub).exit_code == 3
-
-
-def test_a_plan_of_which_all_is_done_is_looked_up_once(tmp_path, stub, monkeypatch):
-    path = tmp_path / "r.csv"
-    work = a_plan("a", "b", "c")
-    before = runner.run(work, path, command=stub)
-    reads, hashed, read, key = [], [], results.read, keys.key
-    monkeypatch.setattr(results, "read", lambda path: reads.append(path) or read(path))
-    monkeypatch.setattr(keys, "key", lambda run: hashed.append(run) or key(run))
-    again = runner.run(work, path, command=stub)
-    assert (len(reads), hashed) == (1, work.runs)
-    assert again.ran == 0
-    assert [row["key"] for row in again.rows] == [row["key"] for row in before.rows]
-
-
-def test_a_row_without_status_is_made_again():
-    work = a_plan("a")
-    row = Result(key=keys.key(work.runs[0]), dataset="a", method="rf")
-    assert runner.missing(work, [row]) == work.runs
-
-
-def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
-    path, said = tmp_path / "r.csv", []
-    work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in (1, 2, 3)] + [a_run("a")])
-    summary = runner.run(work, path, command=stub, report=said.append)
-    rows = results.read(path)
-    assert [(row["dataset"], row["status"], row["lam"]) for row in rows] == [
-        ("data", "failed", 1),
-        ("a", "ok", 1),
-    ], "no process for the second and third"
-    (line,) = [line for line in said if "skipped" in line]
-    assert line.startswith("[3/4] data: 3 runs skipped: census: no public copy; put census.train")
-    assert (summary.skipped, summary.count("failed"), summary.exit_code) == (3, 0, 3)
-    assert (summary.ran, summary.as_dict()["skipped"]) == (2, 3)
-    assert len(runner.missing(work, rows)) == 3
-
-
-def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, stub, monkeypatch):
-    monkeypatch.setattr(runner, "is_obtainable", lambda name: name != "census")
-    path, said = tmp_path / "r.csv", []
-    work = Plan("p", "", "", "", [a_run("census", lam=lam) for lam in (1, 2)] + [a_run("a")])
-    summary = runner.run(work, path, command=stub, report=said.append)
-    assert [row["dataset"] for row in results.read(path)] == ["a"]
-    assert said[1].startswith("p: census: 2 runs skipped; its data must be obtained by hand: ")
-    assert (summary.ran, summary.skipped, summary.exit_code) == (1, 2, 3)
-    only = Plan("p", "", "", "", work.runs[:2])
-    assert runner.run(only, path, command=["/no/such/program"]).skipped == 2
-
-
-def test_how_long_runs_take_is_known_from_runs_like_them():
-    def row(seconds, status="ok", method="rf", **params):
-        options = {"lam": 1.0} | params
-        lam = options.pop("lam")
-        options["seconds_total"] = seconds
-        return Result(dataset="a", method=method, status=status, lam=lam, params=options)
-
-    one, other = a_run("a"), replace(a_run("a", lam=10), seed=3)
-    assert Estimate([row(60.0, "timeout")]).total([one]) is None
-    known = Estimate([row(100.0), row(140.0), row(700.0, lam=10.0)])
-    assert (known.of(one), known.of(other), known.of(a_run("b"))) == (120.0, 700.0, None)
-    assert known.of(a_run("a", lam=3)) == pytest.approx(940 / 3), "of the runs most like it"
-    assert known.words([one, other], 1, True) == ", about 14 min; --quick runs the small form"
-    assert known.words([one, other], 2, True) == ", about 7 min"
-    assert known.words([one, a_run("b")], 1) == "", "never invented"
-    assert known.words([], 1) == "" and duration(3 * 3600) == "3.0 h"
-    named = Estimate([row(90.0, method="kernel", asked={"method": "auto", "lam": "auto"})])
-    assert named.of(replace(one, method="auto")) == 90.0
 
 
 def test_a_plan_says_beforehand_what_earlier_rows_tell(tmp_path, stub):
@@ -326,23 +137,6 @@ def test_a_plan_says_beforehand_what_earlier_rows_tell(tmp_path, stub):
     results.append(path, before)
     runner.run(work, path, command=stub, report=said.append)
     assert said[0].endswith("1 to do, about 5 min")
-
-
-def test_the_rest_is_reckoned_after_the_first_runs(tmp_path, monkeypatch, stub):
-    monkeypatch.setattr(estimate, "_LEAST", 0.0)
-    path, said = tmp_path / "r.csv", []
-    runs = [a_run(name, lam=lam) for lam in (1, 2) for name in ("a", "b")]
-    runner.run(Plan("p", "", "", "", runs), path, command=stub, report=said.append)
-    assert [bool(re.fullmatch(r"2 runs left, about \d+ min", line)) for line in said] == [
-        False, False, False, True, False, False,
-    ]  # fmt: skip
-
-
-def test_jobs_share_the_cores(tmp_path, stub):
-    path = tmp_path / "r.csv"
-    summary = runner.run(a_plan(*(f"short-{n}" for n in range(6))), path, jobs=3, command=stub)
-    assert summary.count("ok") == 6
-    assert all(1 <= row["threads"] <= os.cpu_count() for row in results.read(path))
 
 
 def test_another_runner_is_refused(tmp_path, stub):
@@ -437,34 +231,128 @@ def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
     assert len(lines) == len(datasets) + 1, "a finished run was made twice"
 
 
-def test_child_reports_errors_of_every_kind():
-    def fail(error):
-        def execute(run, progress):
-            raise error
-
-        return child.outcome(asked, execute=execute)
-
-    asked = a_run("a").as_dict()
-    made = child.outcome(
-        asked,
-        execute=lambda run, progress: Result(dataset="a", method="rf", score=run.options["lam"]),
-    )
-    assert (made["dataset"], made["score"], made["trace"]) == ("a", 1, None)
-    assert fail(DataError("no"))["params"] == {"error": "DataError"}
-    assert fail(KeyboardInterrupt())["status"] == "interrupted"
-
-    assert fail(OutOfTime("too long")) == {
-        "status": "timeout",
-        "message": "too long",
-        "params": {"error": "OutOfTime"},
-    }
-    for error in (NoData("not there"), LockedError("somebody else is fetching it")):
-        assert fail(error)["params"] == {"error": "NoData"}, "which is tried again"
+def only_row(path, stub, run, **options):
+    summary = runner.run(Plan("p", "", "", "", [run]), path, command=stub, **options)
+    assert summary.rows == results.read(path)
+    return summary, summary.rows[0]
 
 
-def test_child_by_hand_prints_a_row(tmp_path):
-    data = tmp_path / "bad.libsvm"
-    data.write_text("1 0:1\n")
-    words = [sys.executable, "-m", "rfx.runs.child", json.dumps(a_run(str(data)).as_dict())]
-    row = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-    assert row["status"] == "failed" and row["message"]
+def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
+    path, said = tmp_path / "r.csv", []
+    summary = runner.run(a_plan("a", "b"), path, command=stub, report=said.append)
+    assert (summary.ran, summary.total, summary.exit_code) == (2, 2, 0)
+    first, second = results.read(path)
+    assert [first["key"], second["key"]] == [keys.key(a_run(name)) for name in "ab"]
+    assert (first["score"], first["kernel"], first["lam"]) == (0.5, "gaussian", 1.0)
+    params = dict(first["params"])
+    assert params.pop("seconds_process") > 0
+    assert params == {"gamma": 0.5, "label": "paper", "extra": 1}
+    assert said[0] == f"p: 2 runs, 0 have a row in {path}, 2 to do"
+    assert said[1] == "[1/2] a rf gaussian paper lam=1: rmse 0.5"
+    before = path.read_bytes()
+    again = runner.run(a_plan("a", "b"), path, command=["/no/such/program"])
+    assert (again.ran, again.exit_code, path.read_bytes()) == (0, 0, before)
+    longer = runner.run(a_plan("a", "b", "c"), path, command=stub)
+    assert (longer.ran, longer.total) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "dataset, status, message",
+    [
+        ("data", "failed", "census: no public copy"),
+        ("bad", "failed", "bad.libsvm: line 3: no label"),
+        ("bug", "failed", "KeyError: 'no such thing' (stub.py line "),
+        ("memory", "failed", "out of memory (Unable to allocate 9 GiB)"),
+        ("interrupted", "interrupted", "interrupted"),
+        ("killed", "failed", "(SIGKILL), probably because memory ran out; its last output: ....*"),
+        ("crash", "failed", "ended with code 7 and no row; its last output: Segmentation"),
+        ("torn", "failed", "ended with code 0 and no row"),
+        ("slow", "timeout", "not finished within 1 seconds"),
+    ],
+)
+def test_a_child_that_fails_gives_a_row_with_its_reason(tmp_path, stub, dataset, status, message):
+    run = replace(a_run(dataset, lam="validation"), timeout=1 if dataset == "slow" else None)
+    summary, row = only_row(tmp_path / "r.csv", stub, run)
+    assert row["status"] == status
+    assert message in row["message"]
+    assert row["params"]["label"] == "paper"
+    assert (row["lam"], row["params"]["lam"]) == (None, "validation"), "a wish is not a number"
+    assert row["peak_rss_mb"] > 1
+    assert summary.exit_code == 3
+
+
+def test_not_converged_is_done_but_says_so(tmp_path, stub):
+    summary, row = only_row(tmp_path / "r.csv", stub, a_run("limit"))
+    assert (row["status"], row["converged"]) == ("ok", False)
+    assert (summary.not_converged, summary.exit_code) == (1, 3)
+
+
+def test_what_is_run_again(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    work = a_plan("a", "crash", "bad", "data", "interrupted")
+    runner.run(work, path, command=stub)
+    rows = results.read(path)
+    again = lambda **more: [run.dataset for run in runner.missing(work, rows, **more)]
+    assert again() == ["data", "interrupted"]
+    assert again(retry_failed=True) == ["crash", "bad", "data", "interrupted"]
+    row = Result(key=keys.key(work.runs[0]), dataset="a", method="rf")
+    assert runner.missing(a_plan("a"), [row]), "a row without status"
+
+
+def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
+    path, said = tmp_path / "r.csv", []
+    work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in (1, 2, 3)] + [a_run("a")])
+    summary = runner.run(work, path, command=stub, report=said.append)
+    rows = results.read(path)
+    assert [(row["dataset"], row["lam"]) for row in rows] == [("data", 1), ("a", 1)]
+    assert [line for line in said if "skipped" in line][0].startswith("[3/4] data: 2 runs more")
+    assert (summary.ran, summary.skipped, summary.count("failed")) == (2, 3, 0)
+    assert len(runner.missing(work, rows)) == 3
+
+
+def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, stub, monkeypatch):
+    monkeypatch.setattr(runner, "is_obtainable", lambda name: name != "census")
+    said, runs = [], [a_run("census", lam=lam) for lam in (1, 2)]
+    work = Plan("p", "", "", "", [*runs, a_run("a")])
+    summary = runner.run(work, tmp_path / "r.csv", command=stub, report=said.append)
+    assert said[1].startswith("p: census: 2 runs skipped; its data must be obtained by hand: ")
+    assert (summary.ran, summary.skipped, summary.exit_code) == (1, 2, 3)
+
+
+def test_how_long_runs_take_is_known_from_runs_like_them():
+    def row(seconds, status="ok", method="rf", lam=1.0, **params):
+        params["seconds_total"] = seconds
+        return Result(dataset="a", method=method, status=status, lam=lam, params=params)
+
+    one, other = a_run("a"), replace(a_run("a", lam=10), seed=3)
+    times = Times([row(100.0), row(140.0), row(700.0, lam=10.0), row(9.0, "timeout")])
+    assert (times.of(one), times.of(other), times.of(a_run("b"))) == (120.0, 700.0, None)
+    assert times.of(a_run("a", lam=3)) == pytest.approx(940 / 3), "of the runs most like it"
+    assert times.words([one, other], 1, True) == ", about 14 min; --quick runs the small form"
+    assert times.words([one, other], 2, True) == ", about 7 min"
+    assert times.words([one, a_run("b")], 1) == "", "never invented"
+    named = Times([row(90.0, method="kernel", asked={"method": "auto", "lam": "auto"})])
+    assert named.of(replace(one, method="auto")) == 90.0
+
+
+def test_jobs_share_the_cores(tmp_path, stub):
+    plan = a_plan(*(f"short-{n}" for n in range(4)))
+    summary = runner.run(plan, tmp_path / "r.csv", jobs=2, command=stub)
+    assert [1 <= row["threads"] <= os.cpu_count() for row in summary.rows] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (OutOfTime("too long"), "OutOfTime"),
+        (NoData("not there"), "NoData"),
+        (LockedError("somebody else is fetching it"), "NoData"),
+    ],
+)
+def test_child_reports_errors_of_every_kind(error, kind):
+    def execute(run, progress):
+        raise error
+
+    row = child.outcome(a_run("a").as_dict(), execute=execute)
+    assert row["params"] == {"error": kind}
+    assert row["message"] == str(error)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rfx import lazy
 from rfx import steps as told
 from rfx.errors import UsageError
 from rfx.exporting.curves import CENTRAL, polynomials
@@ -18,18 +20,40 @@ from rfx.kernels.distances import SCALES
 # Numbers of an array per line.
 _LINE = 6
 
-_HEAD = """\
+_TEMPLATE = """\
 /*
-{facts}
+{%- for fact in facts %}
+ * {{ fact | comment }}
+{%- endfor %}
  *
- * int {p}_predict(const double *x, double *out)
- *     x: {P}_COLUMNS numbers, the columns below; NAN for a missing one.
- *     out: {P}_OUTPUTS numbers, {outputs}.
+ * int {{ p }}_predict(const double *x, double *out)
+ *     x: {{ P }}_COLUMNS numbers, the columns below; NAN for a missing one.
+ *     out: {{ P }}_OUTPUTS numbers, {{ outputs }}.
  *     Returns 0, 1 if memory allocation fails, or 2 if a number is infinite, or missing
  *     without a replacement.
-{more} *
+{%- if labels %}
+ *
+ * int {{ p }}_label(const double *out)
+ *     The index of the predicted label in {{ p }}_labels, from the output of {{ p }}_predict
+ {{- "; -1 if memory allocation fails" if program.most_probable }}.
+{%- endif %}
+{%- if probabilities %}
+ *
+ * int {{ p }}_probabilities(const double *out, double *shares)
+ *     shares: {{ P }}_LABELS probabilities, in the order of {{ p }}_labels, from the output of
+ *     {{ p }}_predict. Returns 0, or 1 if memory allocation fails.
+{%- endif %}
+{%- if program.has_categories %}
+ *
+ * double {{ p }}_category(int column, const char *text)
+ *     The code of a category in x; -1 for a category absent in training, NAN for empty text
+ *     (missing).
+{%- endif %}
+ *
  * Columns of x, from 0:
-{columns}
+{%- for column in program.columns %}
+ *     {{ loop.index0 }}: {{ (column | described) | comment }}
+{%- endfor %}
  */
 #include <math.h>
 #include <stdint.h>
@@ -40,33 +64,94 @@ _HEAD = """\
 #error "missing and infinite inputs get lost: compile without -ffast-math and -ffinite-math-only"
 #endif
 #ifdef __cplusplus
-extern "C" {{
+extern "C" {
 #endif
 
-#define {P}_COLUMNS {n_columns}
-#define {P}_OUTPUTS {n_outputs}
-"""
-_FOOT = """\
+#define {{ P }}_COLUMNS {{ program.columns | length }}
+#define {{ P }}_OUTPUTS {{ program.n_outputs }}
+
+{{ helpers }}
+static int encode(const double *x, double *y)
+{
+    int j;
+{%- for line in encoding %}
+    {{ line }}
+{%- endfor %}
+    for (j = 0; j < {{ program.n_inputs }}; j++)
+        if (!isfinite(y[j]))
+            return 2;
+    return 0;
+}
+{% for name, given, result, lines, place, n, size in functions %}
+int {{ p }}_{{ name }}(const double *{{ given }}, double *{{ result }})
+{
+    double *v = (double *)malloc({{ [size, 1] | max }} * sizeof *v);
+    if (v == NULL)
+        return 1;
+{%- for line in lines %}
+    {{ line }}
+{%- endfor %}
+    memcpy({{ result }}, {{ place }}, {{ n }} * sizeof *{{ result }});
+    free(v);
+    return 0;
+}
+{% endfor %}
+{%- if labels %}
+{%- set kind = "const char *const" if program.labels[0] is string else "const double" %}
+#define {{ P }}_LABELS {{ labels | length }}
+/* without a declaration C++ hides constants from other files */
+extern {{ kind }} {{ p }}_labels[{{ P }}_LABELS];
+{{ kind }} {{ p }}_labels[{{ P }}_LABELS] = { {{- labels | join(", ") -}} };
+
+int {{ p }}_label(const double *out)
+{
+    int j, best = 0;
+{%- if program.most_probable %}
+    double shares[{{ P }}_LABELS];
+    if ({{ p }}_probabilities(out, shares) != 0)
+        return -1;
+    for (j = 1; j < {{ P }}_LABELS; j++)
+        if (shares[j] > shares[best])
+            best = j;
+{%- else %}
+    if ({{ P }}_OUTPUTS == 1)
+        return out[0] > 0 ? {{ P }}_LABELS - 1 : 0;
+    for (j = 1; j < {{ P }}_OUTPUTS; j++)
+        if (out[j] > out[best])
+            best = j;
+{%- endif %}
+    return best;
+}
+{% endif %}
+{%- if program.has_categories %}
+{%- for place, words in categories %}
+static const char *const categories_{{ place }}[{{ words | length }}] = {
+    {{ words | map("text") | join(",\n    ") }}
+};
+{% endfor %}
+double {{ p }}_category(int column, const char *text)
+{
+    const char *const *words = NULL;
+    int j, count = 0;
+    if (text == NULL || *text == 0)
+        return NAN;
+    switch (column) {
+{%- for place, words in categories %}
+    case {{ place }}:
+        words = categories_{{ place }};
+        count = {{ words | length }};
+        break;
+{%- endfor %}
+    }
+    for (j = 0; j < count; j++)
+        if (strcmp(words[j], text) == 0)
+            return j;
+    return -1;
+}
+{% endif %}
 #ifdef __cplusplus
 }
 #endif
-"""
-_CLASSES = """\
- *
- * int {p}_label(const double *out)
- *     The index of the predicted label in {p}_labels, from the output of {p}_predict{how}.
-"""
-_PROBABILITIES = """\
- *
- * int {p}_probabilities(const double *out, double *shares)
- *     shares: {P}_LABELS probabilities, in the order of {p}_labels, from the output of {p}_predict.
- *     Returns 0, or 1 if memory allocation fails.
-"""
-_CATEGORIES = """\
- *
- * double {p}_category(int column, const char *text)
- *     The code of a category in x; -1 for a category absent in training, NAN for empty text
- *     (missing).
 """
 
 # The one-argument functions available in C, and the bodies of the others.
@@ -390,140 +475,62 @@ class _Writer:
         self._arrays: list[str] = []
 
     def text(self) -> str:
-        program = self.program
-        parts = [self._encode(), self._predict()]
-        if program.probabilities is not None:
-            parts.append(self._probabilities(program.probabilities))
-        if program.labels is not None:
-            parts.append(self._labels(program.labels))
-        if program.has_categories:
-            parts.append(self._categories())
-        return "\n".join([self._head(), *self._helpers.values(), *self._arrays, *parts, _FOOT])
-
-    # ------------------------------------------------------------------ comments
-
-    def _head(self) -> str:
-        program = self.program
+        program, labels, columns = self.program, self.program.labels, self.program.columns
         facts = [f"{name.replace('_', ' ')}: {value}" for name, value in program.facts.items()]
-        what = "the predicted targets" if program.labels is None else "decision values"
-        if program.labels is not None:
+        outputs = "the predicted targets"
+        if labels is not None:
             positive = "above 0 for the last label" if program.n_outputs == 1 else "one per label"
-            what = f"{what} ({positive})"
-        more = _CLASSES if program.labels is not None else ""
-        more += _PROBABILITIES if program.probabilities is not None else ""
-        more += _CATEGORIES if program.has_categories else ""
-        names = {"p": self.prefix, "P": self.prefix.upper()}
-        most = "; -1 if memory allocation fails" if program.most_probable else ""
-        return _HEAD.format(
-            **names,
-            facts="\n".join(f" * {_comment(fact)}" for fact in ("rfx export", *facts)),
-            outputs=what,
-            more=more.format(**names, how=most),
-            columns="\n".join(
-                f" *     {place}: {_comment(_described(column, self.prefix))}"
-                for place, column in enumerate(program.columns)
-            ),
-            n_columns=len(program.columns),
-            n_outputs=program.n_outputs,
+            outputs = f"decision values ({positive})"
+        encoding = self._encoding()
+        predict = ["if (encode(x, v) != 0) {", "    free(v);", "    return 2;", "}"]
+        n = program.n_inputs
+        functions = [
+            ("predict", "x", "out", predict, *self._steps(program.steps, "v", n, n, predict))
+        ]
+        if program.probabilities is not None:
+            lines: list[str] = []
+            made = self._steps(program.probabilities, "out", program.n_outputs, 0, lines)
+            functions.append(("probabilities", "out", "shares", lines, *made))
+        environment = lazy.jinja2.Environment(keep_trailing_newline=True)
+        described = partial(_described, prefix=self.prefix)
+        environment.filters |= {"comment": _comment, "described": described, "text": _text}
+        return environment.from_string(_TEMPLATE).render(
+            p=self.prefix,
+            P=self.prefix.upper(),
+            program=program,
+            facts=["rfx export", *facts],
+            outputs=outputs,
+            labels=[_text(one) if isinstance(one, str) else float(one) for one in labels or ()],
+            probabilities=program.probabilities is not None,
+            categories=[(n, own.categories) for n, own in enumerate(columns) if own.categories],
+            encoding=encoding,
+            functions=functions,
+            helpers="\n".join([*self._helpers.values(), *self._arrays]),
         )
 
-    def _labels(self, labels: list[Any]) -> str:
-        words = isinstance(labels[0], str)
-        kind = "const char *const" if words else "const double"
-        values = [_text(label) if words else repr(float(label)) for label in labels]
-        p, P = self.prefix, self.prefix.upper()
-        found = (
-            f"#define {P}_LABELS {len(labels)}\n"
-            # without a declaration C++ hides constants from other files
-            f"extern {kind} {p}_labels[{P}_LABELS];\n"
-            f"{kind} {p}_labels[{P}_LABELS] = {{{', '.join(values)}}};\n\n"
-            f"int {p}_label(const double *out)\n{{\n"
-        )
-        ranked, count = ("shares", "LABELS") if self.program.most_probable else ("out", "OUTPUTS")
-        if self.program.most_probable:
-            found += f"    double shares[{P}_LABELS];\n    int j, best = 0;\n"
-            found += f"    if ({p}_probabilities(out, shares) != 0)\n        return -1;\n"
-        else:
-            found += f"    int j, best = 0;\n    if ({P}_OUTPUTS == 1)\n"
-            found += f"        return out[0] > 0 ? {P}_LABELS - 1 : 0;\n"
-        return (
-            f"{found}    for (j = 1; j < {P}_{count}; j++)\n"
-            f"        if ({ranked}[j] > {ranked}[best])\n"
-            "            best = j;\n"
-            "    return best;\n}\n"
-        )
-
-    # ------------------------------------------------------------------ columns
-
-    def _encode(self) -> str:
-        """The function `encode`: from columns to numbers; returns 2 if one is not finite."""
+    def _encoding(self) -> list[str]:
+        """The lines that turn the columns x into the encoded numbers y."""
         lines, at = [], 0
         for place, column in enumerate(self.program.columns):
             cell = f"x[{place}]"
             if column.fill is not None:
-                cell = f"(isnan(x[{place}]) ? {float(column.fill)!r} : x[{place}])"
+                cell = f"(isnan({cell}) ? {float(column.fill)!r} : {cell})"
+            count = len(column.categories or ())
             if column.categories is None:
                 lines.append(f"y[{at}] = {cell};")
             elif column.values is None:
                 self._helpers["one_hot"] = _ONE_HOT
-                lines.append(f"one_hot({cell}, {len(column.categories)}, y + {at});")
+                lines.append(f"one_hot({cell}, {count}, y + {at});")
             else:
                 self._helpers["look_up"] = _LOOK_UP
-                name, count = self._array(column.values), len(column.categories)
+                name = self._array(column.values)
                 lines.append(f"look_up({cell}, {count}, {column.width}, {name}, y + {at});")
             at += column.width
-        plain = all(c.categories is None and c.fill is None for c in self.program.columns)
-        if plain:
-            lines = [f"memcpy(y, x, {self.prefix.upper()}_COLUMNS * sizeof *y);"]
-        body = "\n".join(f"    {line}" for line in lines)
-        return (
-            "static int encode(const double *x, double *y)\n{\n    int j;\n"
-            f"{body}\n    for (j = 0; j < {at}; j++)\n        if (!isfinite(y[j]))\n"
-            "            return 2;\n    return 0;\n}\n"
-        )
-
-    def _categories(self) -> str:
-        found, cases = [], []
-        for place, column in enumerate(self.program.columns):
-            if column.categories is None:
-                continue
-            words = ",\n    ".join(_text(word) for word in column.categories)
-            count = len(column.categories)
-            found.append(
-                f"static const char *const categories_{place}[{count}] = {{\n    {words}\n}};\n"
-            )
-            cases.append(
-                f"    case {place}:\n        words = categories_{place};\n"
-                f"        count = {count};\n        break;\n"
-            )
-        found.append(
-            f"double {self.prefix}_category(int column, const char *text)\n{{\n"
-            "    const char *const *words = NULL;\n    int j, count = 0;\n"
-            "    if (text == NULL || *text == 0)\n        return NAN;\n"
-            f"    switch (column) {{\n{''.join(cases)}    }}\n"
-            "    for (j = 0; j < count; j++)\n        if (strcmp(words[j], text) == 0)\n"
-            "            return j;\n    return -1;\n}\n"
-        )
-        return "\n".join(found)
+        if all(c.categories is None and c.fill is None for c in self.program.columns):
+            return [f"memcpy(y, x, {self.prefix.upper()}_COLUMNS * sizeof *y);"]
+        return lines
 
     # ------------------------------------------------------------------ steps
-
-    def _predict(self) -> str:
-        """rfx_predict: maps the columns x to the encoded numbers and these to the result."""
-        n = self.program.n_inputs
-        lines = [
-            "if (encode(x, v) != 0) {",
-            "    free(v);",
-            "    return 2;",
-            "}",
-        ]
-        found = self._steps(self.program.steps, "v", n, n, lines)
-        return _row_function(f"{self.prefix}_predict", "x", "out", lines, *found)
-
-    def _probabilities(self, steps: told.Steps) -> str:
-        lines: list[str] = []
-        found = self._steps(steps, "out", self.program.n_outputs, 0, lines)
-        return _row_function(f"{self.prefix}_probabilities", "out", "shares", lines, *found)
 
     def _steps(
         self, steps: told.Steps, x: str, n: int, size: int, lines: list[str]
@@ -610,22 +617,6 @@ class _Writer:
         kinds = {"f": "double", "u": "uint64_t", "i": "int"}
         self._arrays.append(_constants(kind or kinds[values.dtype.kind], name, values))
         return name
-
-
-def _row_function(
-    name: str, given: str, result: str, lines: list[str], place: str, n: int, size: int
-) -> str:
-    """A function of a row, with these lines and `size` scratch numbers; the result is the n numbers
-    at `place`.
-    """
-    body = "".join(f"    {line}\n" for line in lines)
-    return (
-        f"int {name}(const double *{given}, double *{result})\n{{\n"
-        f"    double *v = (double *)malloc({max(size, 1)} * sizeof *v);\n"
-        "    if (v == NULL)\n        return 1;\n"
-        f"{body}    memcpy({result}, {place}, {n} * sizeof *{result});\n"
-        "    free(v);\n    return 0;\n}\n"
-    )
 
 
 def _ends(polynomial: tuple[float, float, np.ndarray]) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
@@ -89,21 +90,31 @@ def _told(program: Program) -> str:
     return "X: float64 (rows, columns), nan if missing"
 
 
-def _operator(name: str, swapped: bool = False) -> Callable[..., Value]:
-    """A method of `Value` that adds a node of this operator; swapped: the value comes last."""
+_METHODS = (
+    "cos",
+    "equal",
+    "exp",
+    "floor",
+    "gather",
+    "log",
+    "max",
+    "min",
+    "round",
+    "sqrt",
+    "where",
+)
 
-    def method(self: Value, *others: Any, **attributes: Any) -> Value:
-        inputs = (*others, self) if swapped else (self, *others)
-        return self.graph.node(name, *inputs, **attributes)
 
-    return method
+def _node(value: Value, operator: str, *others: Any) -> Value:
+    """A node of this operator."""
+    return value.graph.node(operator, value, *others)
 
 
 class Value:
     """The result of a node of a graph.
 
-    Arithmetic and comparisons add nodes. Numbers and arrays become constants, whole ones of 64 bits
-    and others float64.
+    Arithmetic and comparisons add nodes, and so do the methods of `_METHODS`. Numbers and arrays
+    become constants, whole ones of 64 bits and others float64.
     """
 
     __array_ufunc__ = None  # for arrays on the left of an operator
@@ -111,32 +122,30 @@ class Value:
     def __init__(self, graph: _Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    __add__ = _operator("Add")
-    __sub__ = _operator("Sub")
-    __rsub__ = _operator("Sub", swapped=True)
-    __mul__ = _operator("Mul")
-    __truediv__ = _operator("Div")
-    __rtruediv__ = _operator("Div", swapped=True)
-    __matmul__ = _operator("MatMul")
-    __neg__ = _operator("Neg")
-    __abs__ = _operator("Abs")
-    __lt__ = _operator("Less")
-    __gt__ = _operator("Greater")
-    __le__ = _operator("LessOrEqual")
-    __ge__ = _operator("GreaterOrEqual")
-    __and__ = _operator("And")
-    __or__ = _operator("Or")
-    cos = _operator("Cos")
-    equals = _operator("Equal")
-    exp = _operator("Exp")
-    floor = _operator("Floor")
-    gather = _operator("Gather")
-    log = _operator("Log")
-    max = _operator("Max")
-    min = _operator("Min")
-    round = _operator("Round")
-    sqrt = _operator("Sqrt")
-    where = _operator("Where")
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        if name not in _METHODS:
+            raise AttributeError(name)
+        return partial(self.graph.node, name.capitalize(), self)
+
+    __add__ = partialmethod(_node, "Add")
+    __sub__ = partialmethod(_node, "Sub")
+    __mul__ = partialmethod(_node, "Mul")
+    __truediv__ = partialmethod(_node, "Div")
+    __matmul__ = partialmethod(_node, "MatMul")
+    __neg__ = partialmethod(_node, "Neg")
+    __abs__ = partialmethod(_node, "Abs")
+    __lt__ = partialmethod(_node, "Less")
+    __gt__ = partialmethod(_node, "Greater")
+    __le__ = partialmethod(_node, "LessOrEqual")
+    __ge__ = partialmethod(_node, "GreaterOrEqual")
+    __and__ = partialmethod(_node, "And")
+    __or__ = partialmethod(_node, "Or")
+
+    def __rsub__(self, other: Any) -> Value:
+        return self.graph.node("Sub", other, self)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self.graph.node("Div", other, self)
 
     def sum(self) -> Value:
         """(rows, 1) the sum of each row."""
@@ -247,9 +256,9 @@ def _cell(column: Column, x: Value) -> Value:
         return x if column.fill is None else x.graph.node("IsNaN", x).where(float(column.fill), x)
     words = np.array([column.categories], dtype=object)
     if column.fill is not None:
-        missing = x.equals(np.array([[""]], dtype=object))
+        missing = x.equal(np.array([[""]], dtype=object))
         x = missing.where(words[:, int(column.fill)][:, None], x)
-    codes = x.equals(words).cast("DOUBLE")
+    codes = x.equal(words).cast("DOUBLE")
     if column.values is None:
         return codes
     *values, default = column.values
@@ -339,8 +348,8 @@ def _interpolate(step: told.Interpolate, x: Value, n: int) -> Value:
         low, start = knots.gather(k), right.gather(k)
         share = (column - low) / _or_one(knots.gather(following) - low)
         between = start + share * (left.gather(following) - start)
-        outside = (count < 1) | k.equals(int(step.sizes[j] - 1))
-        columns.append((outside | column.equals(low)).where(at.gather(k), between))
+        outside = (count < 1) | k.equal(int(step.sizes[j] - 1))
+        columns.append((outside | column.equal(low)).where(at.gather(k), between))
     return x.graph.node("Concat", *columns, axis=1)
 
 
@@ -404,7 +413,7 @@ def _bins(step: told.Bins, x: Value, n: int) -> Value:
         middle = (low + high) / 2
         less = (ordered.gather(middle) < key) & (low < high)
         low, high = less.where(middle + 1, low), less.where(high, middle)
-    place = (ordered.gather(low).equals(key) & (low < end)).where(low, count)
+    place = (ordered.gather(low).equal(key) & (low < end)).where(low, count)
     weights = np.vstack([np.asarray(step.weights)[order], np.zeros((1, step.weights.shape[1]))])
     sums = [graph.constant(own).gather(place).sum() for own in weights.T]
     return graph.node("Concat", *sums, axis=1)

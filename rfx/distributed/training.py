@@ -235,7 +235,7 @@ def _files(path, workers) -> list:
     with cluster.reported(workers.client):
         seen = workers.client.run(_measured, str(path))
     first = seen[min(seen)]
-    for address, files in seen.items():
+    for address, files in sorted(seen.items()):
         if isinstance(files, str):
             raise DataError(
                 f"worker {address}: {files}; put the files where every worker can read them, under"

@@ -176,23 +176,121 @@ def assert_same_labels(found, wanted, values):
     assert (np.asarray(found) == np.asarray(wanted))[apart].all()
 
 
-# ---------------------------------------------------------------------- JSON
+# ---------------------------------------------------------------------- readers
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_json_predicts_as_the_model(trained, name):
+def by_json(program, rows, folder):
+    """(values, labels, probabilities) of rows, lists of cells: numbers, None or words."""
+    read = json.loads(json_text.written(program))
+    values = by_numpy.decisions(read, rows)
+    labels = None if read["labels"] is None else by_numpy.labels(read, values)
+    if read["probabilities"] is None:
+        return values, labels, None
+    return values, labels, by_numpy.carried_out(read["probabilities"], values)
+
+
+def build(folder, *words):
+    """The result of a compiler in a folder."""
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"there is no {words[0]}")
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+
+
+def compiled(program, folder):
+    (folder / "m.c").write_bytes(c_source.written(program))
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared"]
+    done = build(folder, "gcc", *flags, "-o", "m.so", "m.c", "-lm")
+    assert done.returncode == 0, done.stderr[:2000]
+    return ctypes.CDLL(str(folder / "m.so"))
+
+
+def address(numbers):
+    return ctypes.c_void_p(numbers.ctypes.data)
+
+
+def called(function, X, count):
+    X, out = np.ascontiguousarray(X, np.float64), np.zeros((len(X), count))
+    assert not any(function(address(x), address(y)) for x, y in zip(X, out))
+    return out
+
+
+def by_c(program, rows, folder):
+    library = compiled(program, folder)
+    if program.has_categories:
+        library.rfx_category.restype = ctypes.c_double
+        text = [column.categories is not None for column in program.columns]
+        code = lambda place, cell: library.rfx_category(
+            place, None if cell is None else cell.encode()
+        )
+        rows = [[code(j, cell) if text[j] else cell for j, cell in enumerate(row)] for row in rows]
+    values = called(library.rfx_predict, np.array(rows, float), program.n_outputs)
+    if program.labels is None:
+        return values, None, None
+    word = isinstance(program.labels[0], str)
+    kind = ctypes.c_char_p if word else ctypes.c_double
+    names = (kind * len(program.labels)).in_dll(library, "rfx_labels")
+    labels = [names[library.rfx_label(address(own))] for own in values]
+    labels = [label.decode() for label in labels] if word else labels
+    if program.probabilities is None:
+        return values, labels, None
+    return values, labels, called(library.rfx_probabilities, values, len(program.labels))
+
+
+def session(text):
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return runtime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
+
+
+def by_onnx(program, rows, folder):
+    pytest.importorskip("onnx")
+    made = session(onnx_graph.written(program))
+    if program.has_categories:
+        cells = [np.array(own, object)[:, None] for own in zip(*rows)]
+        given = {
+            one.name: own.astype(float) if column.categories is None else np.where(own, own, "")
+            for one, own, column in zip(made.get_inputs(), cells, program.columns)
+        }
+    else:
+        given = {"X": np.array(rows, float)}
+    found = dict(zip([output.name for output in made.get_outputs()], made.run(None, given)))
+    values = found.pop("variable" if program.labels is None else "decision")
+    labels, shares = found.pop("label", None), found.pop("probabilities", None)
+    assert not found
+    return values, labels, shares
+
+
+FORMS = {"json": by_json, "c": by_c, "onnx": by_onnx}
+each_form = pytest.mark.parametrize("form", FORMS)
+
+
+@pytest.mark.parametrize(
+    "form, name", [(form, name) for form in FORMS for name in (CASES if form == "json" else FEW)]
+)
+def test_a_form_predicts_as_the_model(trained, tmp_path, form, name):
     model = trained(name)
-    X = new_rows(60, model)
-    read = json.loads(json_text.written(Program.of(model)))
-    found, wanted = by_numpy.decisions(read, X.tolist()), expected(model, X)
-    assert_close(found, wanted)
-    if read["labels"] is not None:
-        assert_same_labels(by_numpy.labels(read, found), model.predict(X), wanted)
-    assert (read["probabilities"] is not None) == model.has_probabilities
-    if read["probabilities"] is not None:
-        shares = by_numpy.carried_out(read["probabilities"], found)
+    X = new_rows({"json": 60, "c": 500, "onnx": 5000}[form], model)
+    program, wanted = Program.of(model), expected(model, X)
+    values, labels, shares = FORMS[form](program, X.tolist(), tmp_path)
+    assert_close(values, wanted)
+    assert (labels is None) == (model.task == "regression")
+    if labels is not None:
+        assert_same_labels(labels, model.predict(X), wanted)
+    assert (shares is not None) == model.has_probabilities
+    if shares is not None:
         wanted = model.probabilities(model.decision_function(X))
         np.testing.assert_allclose(shares, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["fourier", "diagonal"])
+def test_a_missing_number_is_no_prediction(trained, tmp_path, name):
+    model = trained(name)
+    program, X = Program.of(model), new_rows(2, model)
+    X[0, 0] = np.nan
+    out = np.zeros(program.n_outputs)
+    assert compiled(program, tmp_path).rfx_predict(address(X), address(out)) == 2
+    assert np.isnan(by_onnx(program, X.tolist(), tmp_path)[0]).tolist() == [[True], [False]]
 
 
 def nested(found):
@@ -228,95 +326,14 @@ def test_few_cases_have_every_step_function_and_comparison(trained):
         assert f"`{word}`" in DOCUMENT, word
 
 
-# ---------------------------------------------------------------------- C
-
-_FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared"]
+# ---------------------------------------------------------------------- forms
 
 
-@pytest.fixture
-def compiled(tmp_path):
-    """A function from a program to its library."""
-    if shutil.which("gcc") is None:
-        pytest.skip("there is no gcc")
-
-    def make(program):
-        (tmp_path / "m.c").write_bytes(c_source.written(program))
-        command = ["gcc", *_FLAGS, "-o", "m.so", "m.c", "-lm"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[:2000]
-        library = ctypes.CDLL(str(tmp_path / "m.so"))
-        library.rfx_predict.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        return library
-
-    return make
-
-
-def called(function, X, count):
-    X, out = np.ascontiguousarray(X, np.float64), np.zeros((len(X), count))
-    for x, y in zip(X, out):
-        code = function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
-        assert code == 0
-    return out
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_c_predicts_as_the_model(trained, compiled, name):
-    model = trained(name)
-    program = Program.of(model)
-    library = compiled(program)
-    X = new_rows(ROWS if name == "fourier" else 500, model)
-    found, wanted = called(library.rfx_predict, X, program.n_outputs), expected(model, X)
-    assert_close(found, wanted)
-    if program.labels is not None:
-        kept = (ctypes.c_double * len(program.labels)).in_dll(library, "rfx_labels")
-        places = [library.rfx_label(ctypes.c_void_p(values.ctypes.data)) for values in found]
-        assert_same_labels([kept[place] for place in places], model.predict(X), wanted)
-    if program.probabilities is not None:
-        shares = called(library.rfx_probabilities, found, len(program.labels))
-        wanted = model.probabilities(model.decision_function(X))
-        np.testing.assert_allclose(shares, wanted, atol=1e-4)
-    X[0, 0] = np.nan
-    out = np.zeros(program.n_outputs)
-    assert library.rfx_predict(X[0].ctypes.data, out.ctypes.data) == 2
-
-
-# ---------------------------------------------------------------------- ONNX
-
-
-def session(text):
-    runtime = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    made = runtime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in made.get_outputs()]
-    return made, lambda given: dict(zip(names, made.run(None, given)))
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_onnx_predicts_as_the_model(trained, name):
+def test_onnx_has_facts(trained):
     pytest.importorskip("onnx")
-    model = trained(name)
-    made, run = session(onnx_graph.written(Program.of(model)))
-    X = new_rows(ROWS, model)
-    parts = [run({"X": part}) for part in np.split(X, 5)]
-    found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    wanted = expected(model, X)
-    if model.task == "regression":
-        assert list(found) == ["variable"]
-        assert_close(found["variable"], wanted)
-    else:
-        has = ["probabilities"] if model.has_probabilities else []
-        assert list(found) == ["label", *has, "decision"]
-        assert_close(found["decision"], wanted)
-        assert_same_labels(found["label"], model.predict(X), wanted)
-        if has:
-            wanted = model.probabilities(model.decision_function(X))
-            np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-4)
-    X[0, 0] = np.nan
-    lost = run({"X": X[:2]})["variable" if model.task == "regression" else "decision"]
-    assert np.isnan(lost[0]).all() and np.isfinite(lost[1]).all()
+    made = session(onnx_graph.written(Program.of(trained("fourier"))))
     facts = made.get_modelmeta().custom_metadata_map
-    assert facts["method"] == model.name and facts["precision"] == "float64"
+    assert (facts["method"], facts["precision"]) == ("rf", "float64")
 
 
 def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
@@ -330,38 +347,23 @@ def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
     nodes = lazy.onnx.load_from_string(text).graph.node
     assert "Scan" not in {node.op_type for node in nodes}
     # the training rows are their own support vectors
-    assert_close(session(text)[1]({"X": X})["variable"][:, 0], model.predict(X))
+    assert_close(session(text).run(None, {"X": X})[0][:, 0], model.predict(X))
 
 
-# ---------------------------------------------------------------------- all forms
-
-
-def by_json(program, X):
-    return by_numpy.decisions(json.loads(json_text.written(program)), X.tolist())
-
-
-def by_onnx(program, X):
-    pytest.importorskip("onnx")
-    found = session(onnx_graph.written(program))[1]({"X": X})
-    return found["variable" if program.labels is None else "decision"]
-
-
-@pytest.mark.parametrize("form", ["json", "c", "onnx"])
+@each_form
 @pytest.mark.parametrize("size", [1e155, 1e300])
-def test_inputs_whose_square_overflows_are_clipped_as_in_rfx(trained, compiled, form, size):
+def test_inputs_whose_square_overflows_are_clipped_as_in_rfx(trained, tmp_path, form, size):
     model = trained("scaling robust")
-    program, X = Program.of(model), size * new_rows(20, model)
-    if form == "c":
-        found = called(compiled(program).rfx_predict, X, 1)
-    else:
-        found = (by_json if form == "json" else by_onnx)(program, X)
-    assert_close(found, expected(model, X))
+    X = size * new_rows(20, model)
+    assert_close(FORMS[form](Program.of(model), X.tolist(), tmp_path)[0], expected(model, X))
 
 
 def test_the_document_has_the_rule_of_cells_without_a_bin(trained):
     model = trained("rb")
     X = np.full((1, 4), 1e40)  # multiples of 2^64, the key of cell 0
-    np.testing.assert_array_equal(by_json(Program.of(model), X), expected(model, X))
+    np.testing.assert_array_equal(
+        by_json(Program.of(model), X.tolist(), None)[0], expected(model, X)
+    )
     assert "2^51" in re.search(r"^\| `bins` \|.*$", DOCUMENT, re.M)[0]
 
 
@@ -375,29 +377,20 @@ def test_float32_kernel_sums_agree_to_their_coefficients(name, tmp_path):
     model = methods.load(tmp_path / "m.npz")
     assert model.method.dtype == "float32"
     size = np.abs(np.load(tmp_path / "m.npz")["coef"]).sum()
-    np.testing.assert_allclose(by_json(Program.of(model), X), expected(model, X), atol=1e-6 * size)
+    found = by_json(Program.of(model), X.tolist(), None)[0]
+    np.testing.assert_allclose(found, expected(model, X), atol=1e-6 * size)
 
 
+@each_form
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])
-@pytest.mark.parametrize("form", ["json", "c", "onnx"])
-def test_a_calibrated_label_is_the_most_probable(compiled, form, kind):
+def test_a_calibrated_label_is_the_most_probable(tmp_path, form, kind):
     model, X = calibrated(kind)
     wanted = model.classes[model.probabilities(model.decision_function(X)).argmax(1)]
     assert (model.predict(X) == wanted).all()
     # the sign of the decision values is another label
     assert (model.preprocessing.labels(model.decision_function(X)) != wanted).mean() > 0.02
-    program = Program.of(model)
-    if form == "json":
-        read = json.loads(json_text.written(program))
-        found = by_numpy.labels(read, by_numpy.decisions(read, X.tolist()))
-    elif form == "c":
-        library = compiled(program)
-        values = called(library.rfx_predict, X, 1)
-        found = model.classes[[library.rfx_label(ctypes.c_void_p(y.ctypes.data)) for y in values]]
-    else:
-        pytest.importorskip("onnx")
-        found = session(onnx_graph.written(program))[1]({"X": X})["label"]
-    assert (np.asarray(found) == wanted).mean() > 0.999
+    labels = FORMS[form](Program.of(model), X.tolist(), tmp_path)[1]
+    assert (np.asarray(labels) == wanted).mean() > 0.999
 
 
 def calibrated(kind):
@@ -413,14 +406,6 @@ def calibrated(kind):
 
 
 # ---------------------------------------------------------------------- C programs
-
-
-def build(folder, *words):
-    """The result of a compiler in a folder."""
-    if shutil.which(words[0]) is None:
-        pytest.skip(f"there is no {words[0]}")
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
-
 
 _MAIN = """\
 #include <stdio.h>
@@ -557,57 +542,18 @@ def cells_of(program, rows):
     ]
 
 
-@pytest.mark.parametrize("form", ["json", "c", "onnx"])
+@each_form
 @pytest.mark.parametrize("target", ["target", "class"])
-def test_a_table_goes_in_as_it_is(tables, capfd, compiled, target, form):
+def test_a_table_goes_in_as_it_is(tables, capfd, tmp_path, target, form):
     program = Program.of(methods.load(tables / f"{target}.npz"))
+    # an output of ONNX is also named label
     assert [column.name for column in program.columns][:3] == ["age", "city", "label"]
     rows = cells_of(program, table(90, 1, new=True)[1])
     wanted = predicted(capfd, tables, target, *(["--decision"] if target == "class" else []))
-    values = np.array(wanted["decision" if target == "class" else "predictions"])
-    if form == "json":
-        read = json.loads(json_text.written(program))
-        found = by_numpy.decisions(read, rows)
-        labels = by_numpy.labels(read, found) if target == "class" else None
-    elif form == "c":
-        library = compiled(program)
-        library.rfx_category.restype = ctypes.c_double
-        coded = [
-            [
-                (np.nan if cell is None else float(cell))
-                if column.categories is None
-                else library.rfx_category(place, None if cell is None else cell.encode())
-                for place, (cell, column) in enumerate(zip(row, program.columns))
-            ]
-            for row in rows
-        ]
-        found = called(library.rfx_predict, np.array(coded), program.n_outputs)
-        labels = None
-        if target == "class":
-            kept = (ctypes.c_char_p * len(program.labels)).in_dll(library, "rfx_labels")
-            labels = [
-                kept[library.rfx_label(ctypes.c_void_p(y.ctypes.data))].decode() for y in found
-            ]
-    else:
-        pytest.importorskip("onnx")
-        made, go = session(onnx_graph.written(program))
-        names = [one.name for one in made.get_inputs()]
-        # an output is also named label
-        assert names[2] == "label_"
-        given = {}
-        for place, (name, column) in enumerate(zip(names, program.columns)):
-            own = [row[place] for row in rows]
-            if column.categories is None:
-                own = np.array([np.nan if cell is None else cell for cell in own], float)
-            else:
-                own = np.array(["" if cell is None else cell for cell in own], object)
-            given[name] = own[:, None]
-        result = go(given)
-        found = result["decision" if target == "class" else "variable"]
-        labels = result.get("label")
-    assert_close(found, values.reshape(len(rows), -1))
-    if target == "class":
-        assert list(labels) == wanted["predictions"]
+    values, labels, _ = FORMS[form](program, rows, tmp_path)
+    expected_values = wanted["decision" if target == "class" else "predictions"]
+    assert_close(values, np.array(expected_values).reshape(len(rows), -1))
+    assert target == "target" or list(labels) == wanted["predictions"]
 
 
 # ---------------------------------------------------------------------- the command
@@ -737,7 +683,7 @@ def test_the_document_has_every_key_of_a_header(trained, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kernel", "sparse-rf", "sparse-rb"])
-def test_a_model_of_nothing_is_a_constant(name, compiled, tmp_path):
+def test_a_model_of_nothing_is_a_constant(name, tmp_path):
     X, y = rows_and_targets(60, "regression", 0)
     options = FIXED | {"lam": 1e12}
     if name == "kernel":
@@ -747,8 +693,6 @@ def test_a_model_of_nothing_is_a_constant(name, compiled, tmp_path):
     model.save(tmp_path / "m.npz")
     model = methods.load(tmp_path / "m.npz")
     assert len(model.model.coef) == 0
-    program = Program.of(model)
-    read = json.loads(json_text.written(program))
-    wanted = expected(model, X)
-    np.testing.assert_array_equal(by_numpy.decisions(read, X.tolist()), wanted)
-    np.testing.assert_array_equal(called(compiled(program).rfx_predict, X, 1), wanted)
+    for form in (by_json, by_c):
+        values = form(Program.of(model), X.tolist(), tmp_path)[0]
+        np.testing.assert_array_equal(values, expected(model, X))

@@ -46,39 +46,18 @@ def test_columns_end_with_what_the_environment_describes():
 def test_append_and_read_round_trip(tmp_path):
     path = tmp_path / "new" / "results.csv"
     results.append(path, row())
-    results.append(
-        path, row(key="k2", score=None, converged=False, message='two\nlines, "quoted"', lam=10)
-    )
+    values = {"score": None, "converged": np.bool_(False), "message": 'two\nlines, "quoted"'}
+    results.append(path, row(key="k2", lam=np.int64(10), params={"b": [np.float32(0.5)]}, **values))
     first, second = results.read(path)
-    assert (first["score"], first["n_train"], first["converged"]) == (0.0375, 6554, True)
-    assert (
-        isinstance(first["n_train"], int)
-        and first["params"] == {"gamma": 0.5}
-        and first["message"] is None
-    )
-    assert (
-        second["message"] == 'two lines, "quoted"'
-        and second["score"] is None
-        and second["converged"] is False
-    )
-    assert isinstance(second["lam"], float) and second["params"] == {"gamma": 0.5}
+    expected = row() | {"message": None, "lam": None, "n_train": 6554}
+    assert {name: first[name] for name in expected} == expected
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", first["created"])
+    expected = values | {"message": 'two lines, "quoted"', "lam": 10.0, "params": {"b": [0.5]}}
+    assert {name: second[name] for name in expected} == expected
     with path.open(newline="") as file:
-        assert next(csv.reader(file)) == list(results.COLUMNS)
-    assert len(path.read_text().splitlines()) == 3
-
-
-def test_numpy_values_are_written_as_plain_ones(tmp_path):
-    path = tmp_path / "r.csv"
-    results.append(path, row(score=np.float64(0.1), n_train=np.int64(7), converged=np.bool_(False),
-                             params={"gamma": np.float32(0.5)}))  # fmt: skip
-    (read,) = results.read(path)
-    assert (read["score"], read["n_train"], read["converged"], read["params"]) == (
-        0.1,
-        7,
-        False,
-        {"gamma": 0.5},
-    )
+        header, _, record = csv.reader(file)
+    assert header == list(results.COLUMNS)
+    assert json.loads(record[header.index("params")]) == {"b": [0.5]}
 
 
 _floats = st.floats(-1e100, 1e100)
@@ -178,18 +157,17 @@ def test_a_path_that_is_no_results_file_is_found_before_anything_is_made(
     assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
 
 
-def test_a_wrong_field_is_named(tmp_path):
-    path = tmp_path / "r.csv"
-    results.append(path, row(key="a"))
-    path.write_text(path.read_text().replace("0.0375", "good"))
-    with pytest.raises(DataError, match="line 2: the column score holds 'good'"):
-        results.read(path)
-    path.write_text(HEADER.decode() + "," * 90 + "x\n")
-    with pytest.raises(DataError, match="line 2: the column"):
-        results.read(path)
-    path.write_text("key,status,dataset,method,n_train\nk,ok,cpu,rf,6.554\n")
-    with pytest.raises(DataError, match="line 2: the column n_train holds '6.554'"):
-        results.read(path)
+@pytest.mark.parametrize(
+    "content, column",
+    [
+        (HEADER.decode() + "," * 90 + "x\n", ""),
+        ("key,status,dataset,method,n_train\nk,ok,cpu,rf,6.554\n", "n_train holds '6.554'"),
+    ],
+)
+def test_a_wrong_field_is_named(tmp_path, content, column):
+    (tmp_path / "r.csv").write_text(content)
+    with pytest.raises(DataError, match=f"line 2: the column .*{column}"):
+        results.read(tmp_path / "r.csv")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -218,26 +196,10 @@ def test_a_file_with_some_of_the_columns_is_read_and_not_appended_to(tmp_path):
     assert len(results.read(path)) == 1
 
 
-def test_a_torn_line_swallows_nothing(tmp_path):
-    path = tmp_path / "r.csv"
-    head = "key,status,dataset,method,message\n"
-    path.write_text(head + 'a,ok,cpu,rf,\nb,ok,cpu,"torn\nc,ok,cpu,rf,\nd,ok,cpu,rf,"x"\n')
-    assert [item["key"] for item in results.read(path)] == ["a", "c", "d"]
-
-
 HEAD, LINE = (
     "key,status,dataset,method,score,params\n",
     'k{0},ok,cpu,rf,{0}.5,"{{""samples"": {0}}}"\n',
 )
-
-
-def test_of_several_wrong_lines_the_first_is_named(tmp_path):
-    path = tmp_path / "r.csv"
-    lines = [LINE.format(n) for n in range(20)]
-    lines[5], lines[7] = "k,ok,cpu,,0.5,\n", "k,ok,cpu,rf,x,\n"
-    path.write_text(HEAD + "".join(lines))
-    with pytest.raises(DataError, match="line 7: the column method holds ''"):
-        results.read(path)
 
 
 def test_torn_lines_are_told(tmp_path):
@@ -345,14 +307,6 @@ def test_exclusive_is_held_by_one_and_freed(tmp_path):
         results.append(path, row())
     with results.exclusive(path):
         assert Path(f"{path}.lock").exists()
-
-
-def test_params_are_json_in_the_file(tmp_path):
-    path = tmp_path / "r.csv"
-    results.append(path, row(params={"b": 1, "a": [1.5, "x"]}))
-    with path.open(newline="") as file:
-        (record,) = csv.DictReader(file)
-    assert json.loads(record["params"]) == {"a": [1.5, "x"], "b": 1}
 
 
 def test_a_lock_on_a_full_disk_is_one_sentence(tmp_path, monkeypatch):

@@ -103,7 +103,6 @@ def connect(where: str):
             raise ClusterError(f"the scheduler at {where} accepts no client: {error}") from None
         try:
             with reported(client):
-                check_versions(client)
                 yield client
         finally:
             with suppress(TimeoutError):
@@ -276,12 +275,28 @@ def versions() -> dict[str, str]:
     return ours | {name: metadata.version(name) for name in ("numpy", "scipy", "numba")}
 
 
+def everywhere(client, function, *args) -> dict[str, Any]:
+    """The results or errors of function(*args) on the workers, by their addresses; one that leaves
+    meanwhile is omitted. ClusterError if there are none.
+    """
+    answers: dict[str, Any] = {}
+    while not answers:
+        try:
+            client.wait_for_workers(1, timeout=_ARRIVING)
+        except TimeoutError:
+            raise ClusterError(
+                f"{address_of(client)} has no workers, and none came within {_ARRIVING:g} seconds;"
+                " start some"
+            ) from None
+        found = client.run(function, *args, on_error="return")
+        answers = {who: answer for who, answer in found.items() if not isinstance(answer, OSError)}
+    return answers
+
+
 def check_versions(client) -> None:
     """Raise ClusterError if the versions of a current worker differ from this process."""
     ours = versions()
-    for address, theirs in client.run(versions, on_error="return").items():
-        if isinstance(theirs, OSError):
-            continue  # it has left
+    for address, theirs in everywhere(client, versions).items():
         theirs = {"rfx": None} if isinstance(theirs, Exception) else theirs
         for name, version in ours.items():
             if theirs.get(name) != version:
@@ -306,15 +321,8 @@ class Workers:
         """
         self.client = client
         with reported(client):
-            with suppress(TimeoutError):
-                client.wait_for_workers(1, timeout=_ARRIVING)
-            threads = client.nthreads()
-            if not threads:
-                raise ClusterError(
-                    f"{address_of(client)} has no workers, and none came within {_ARRIVING:g}"
-                    " seconds; start some"
-                )
             check_versions(client)
+            threads = client.nthreads()
             limits = [worker["memory_limit"] for worker in self._known()]
         self.addresses, self.threads = sorted(threads), sum(threads.values())
         # MiB for parts on each worker, within Dask's limit; infinite without a limit

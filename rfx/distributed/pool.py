@@ -55,6 +55,8 @@ class Pool:
         # simultaneous runs on each machine, whose cores they share; when they were counted
         self.at_once = Counter({"": 0})
         self.looked = float("-inf")
+        if client.nthreads():
+            cluster.check_versions(client)
         client.subscribe_topic(self.name, lambda event: self.begun.update([event[1]]))
 
     def at_work(self) -> list[tuple[Run, dict | None]]:

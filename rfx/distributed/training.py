@@ -233,10 +233,10 @@ def _merged(parts: list) -> Any:
 def _files(path, workers) -> list:
     """The files that a path or pattern matches on all workers."""
     with cluster.reported(workers.client):
-        seen = workers.client.run(_measured, str(path))
+        seen = cluster.everywhere(workers.client, _measured, str(path))
     first = seen[min(seen)]
     for address, files in sorted(seen.items()):
-        if isinstance(files, str):
+        if isinstance(files, Exception):
             raise DataError(
                 f"worker {address}: {files}; put the files where every worker can read them, under"
                 " the same name"
@@ -256,11 +256,8 @@ def _files(path, workers) -> list:
 
 
 def _measured(path):
-    """On a worker: the files, or the error."""
-    try:
-        return [ranges.measured(own) for own in ranges.found(path)]
-    except DataError as refused:
-        return str(refused)
+    """On a worker: the files."""
+    return [ranges.measured(own) for own in ranges.found(path)]
 
 
 def _read(files, given, parts, workers, method) -> _Data:

@@ -170,7 +170,7 @@ class Plan:
                 names = there or {name for _, entries in runs for name in entries}
                 raise UsageError(
                     f"--only {name}={','.join(values)}: no run of plan {self.name} has this {what}"
-                    f" (available: {', '.join(sorted(names))})"
+                    f" (available: {', '.join(sorted(map(str, names)))})"
                 )
         chosen = [run for run, entries in runs if matches(entries, wanted)]
         if not chosen:
@@ -363,9 +363,10 @@ class Reader:
         # the built-in plans keep their existing rows
         wanted, notes = (unique[::-1], []) if self.folder is None else once(unique[::-1])
         name += "-quick" if quick else ""
-        texts = [content.get(key, name if key == "title" else "") for key in _TOP[:3]]
+        title = content.get("title", name)
+        description, table = (content.get(key, "") for key in ("description", "table"))
         has_quick = small is not None and not quick
-        return Plan(name, *texts, wanted, tuple(notes), has_quick, sources)
+        return Plan(name, title, description, table, wanted, tuple(notes), has_quick, sources)
 
     def sources(self, content, runs) -> dict[str, str]:
         """The origin of values; errors for an option or a scope that no run has."""
@@ -448,16 +449,17 @@ class Reader:
             )
         return entries | {"seed": list(range(count))}
 
-    def check_value(self, name, value, where):
+    def check_value(self, name, value: Any, where):
         kinds = _TYPES.get(name, (str, int, float, bool))
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number: Any = value if isinstance(value, (int, float)) else None
+        number = None if isinstance(value, bool) else number
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             kind = "text, a number, true or false" if bool in kinds[1:] else _WORDS.get(kinds[0])
             kind = "a number" if float in kinds and bool not in kinds else kind
             self.fail(f"{where} {name} = {quoted(value)}: must be {kind}")
         if name == "missing" and value not in MISSING:
             self.fail(f"{where} missing = {quoted(value)}: must be one of {', '.join(MISSING)}")
-        if number and not (_LOWEST.get(name, -_HIGHEST) <= value <= _HIGHEST):
+        if number is not None and not _LOWEST.get(name, -_HIGHEST) <= number <= _HIGHEST:
             low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
             self.fail(f"{where} {name} = {quoted(value)}: must be {low} and less than 2^63")
 

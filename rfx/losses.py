@@ -160,9 +160,6 @@ class EpsilonInsensitive:
     epsilon = 0.1
 
     def __init__(self, epsilon: float) -> None:
-        """Raises UsageError for a negative epsilon."""
-        if not (np.isfinite(epsilon) and epsilon >= 0):
-            raise UsageError(f"--epsilon is {epsilon!r}; it must be a number of 0 or more")
         self.epsilon = float(epsilon)
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -297,7 +294,7 @@ def get_loss(name: str, epsilon: float | None = None) -> BoundedLoss:
     """The loss of that name; epsilon: half width of the tube of epsilon_insensitive, 0.1 by
     default.
 
-    Raises UsageError with the known losses, and for an epsilon out of range.
+    Raises UsageError with the known losses.
     """
     if name == EpsilonInsensitive.name and epsilon is not None:
         return EpsilonInsensitive(epsilon)

@@ -35,10 +35,8 @@ def real(text: str) -> float:
     ValueError
         For any other text.
     """
-    own = text.strip(_BLANKS)
-    if not is_number(own) and not is_not_finite(own):
-        raise ValueError(f"{text[:40]!r} is not a number")
-    return float(own)
+    word = text.strip(_BLANKS)
+    return float(word if is_not_finite(word) else _matching(_NUMBER, text, "a number"))
 
 
 def whole(text: str) -> int:
@@ -49,10 +47,7 @@ def whole(text: str) -> int:
     ValueError
         For any other text, and for thousands of digits.
     """
-    own = text.strip(_BLANKS)
-    if _WHOLE.fullmatch(own) is None:
-        raise ValueError(f"{text[:40]!r} is not a whole number")
-    return int(own)
+    return int(_matching(_WHOLE, text, "a whole number"))
 
 
 def exact(text: str) -> Decimal:
@@ -63,13 +58,17 @@ def exact(text: str) -> Decimal:
     ValueError
         For any other text, and for an exponent with very many digits.
     """
-    own = text.strip(_BLANKS)
-    if not is_number(own):
-        raise ValueError(f"{text[:40]!r} is not a number")
     try:
-        return Decimal(own)
+        return Decimal(_matching(_NUMBER, text, "a number"))
     except InvalidOperation:
         raise ValueError(f"{text[:40]!r} has too large an exponent") from None
+
+
+def _matching(pattern: re.Pattern[str], text: str, what: str) -> str:
+    word = text.strip(_BLANKS)
+    if pattern.fullmatch(word) is None:
+        raise ValueError(f"{text[:40]!r} is not {what}")
+    return word
 
 
 def significant(value: float, digits: int = 4) -> str:

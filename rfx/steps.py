@@ -150,22 +150,13 @@ class Interpolate(Step):
     def of(cls, curves: Sequence[tuple[np.ndarray, ...]]) -> Interpolate:
         """From (knots, left, at, right) of each number."""
         sizes = np.array([len(knots) for knots, *_ in curves], np.int64)
-        most = int(sizes.max(initial=1))
-        columns = []
-        for place in range(4):
+        parts = np.empty((4, len(curves), int(sizes.max(initial=1))))
+        for row, curve in enumerate(curves):
             # after the last knot, an unreachable one with the last value
-            filled = [
-                np.concatenate(
-                    [own[place], np.full(most - len(own[place]), _filling(own, place))],
-                )
-                for own in curves
-            ]
-            columns.append(np.array(filled, np.float64).reshape(len(curves), most))
-        return cls(sizes, *columns)
-
-
-def _filling(curve: tuple[np.ndarray, ...], place: int) -> float:
-    return float(np.finfo(np.float64).max if place == 0 else curve[2][-1])
+            parts[:, row] = curve[2][-1]
+            parts[0, row] = np.finfo(np.float64).max
+            parts[:, row, : sizes[row]] = curve
+        return cls(sizes, *parts)
 
 
 @dataclass(frozen=True)

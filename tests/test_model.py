@@ -195,20 +195,12 @@ def test_odd_arrays_are_a_sentence(values, reason, tmp_path):
         methods.load(path)
 
 
-@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_damaged_compressed_members_are_a_sentence(kind, tmp_path):
+def test_a_damaged_member_is_a_sentence(tmp_path):
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=200).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
     with zipfile.ZipFile(path) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    with zipfile.ZipFile(path, "w", kind) as archive:
-        for member, values in members.items():
-            archive.writestr(member, values)
-    assert len(methods.load(path).model.coef) == 200
-    with zipfile.ZipFile(path) as archive:
-        info = archive.getinfo("map_frequencies.npy")
+        start = archive.getinfo("map_frequencies.npy").header_offset + 400
     content = bytearray(path.read_bytes())
-    start = info.header_offset + 30 + len("map_frequencies.npy") + 20
     content[start : start + 200] = bytes(range(200))
     path.write_bytes(content)
     with pytest.raises(

@@ -88,37 +88,6 @@ def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name):
     assert np.array_equal(fitted.predict(X), before)
 
 
-def test_a_fork_while_another_thread_computes_a_cached_property():
-    """The child computes its own, of the same class, and does not wait."""
-    reached, release = threading.Event(), threading.Event()
-
-    class Slow:
-        waits = True
-
-        @parallel.cached
-        def value(self):
-            if self.waits:
-                reached.set()
-                release.wait(60)
-            return 7
-
-    def child():
-        own = Slow()
-        own.waits = False
-        assert own.value == 7
-
-    slow = Slow()
-    other = threading.Thread(target=lambda: slow.value)
-    other.start()
-    try:
-        assert reached.wait(60)
-        assert ended(child, 20)
-    finally:
-        release.set()
-        other.join()
-    assert vars(slow) == {"value": 7}
-
-
 def _predicted(name):
     return made(name).fit(X, y).predict(X)
 

@@ -214,7 +214,7 @@ class _MapCommand(DeclaringCommand):
     def format_epilog(self, ctx, formatter):
         from rfx import features
 
-        others = ", ".join(f"{alias} ({kernel})" for alias, (_, kernel) in features.ALIASES.items())
+        others = ", ".join(f"{alias} ({kernel})" for alias, kernel in features.ALIASES.items())
         formatter.write_paragraph()
         formatter.write_text(f"Maps: {', '.join(features.MAPS)}; {others}.")
 

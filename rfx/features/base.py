@@ -5,23 +5,23 @@ storage in model files.
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import parallel
 from rfx import steps as told
+from rfx.counters import uniforms
+from rfx.data.rows import RowsLike
 from rfx.errors import DataError, UsageError, or_near
+from rfx.features.binning import BinMap
 from rfx.features.products import Vectors
 from rfx.kernels import Kernel
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import cached
 from rfx.plugins import Registry
-
-if TYPE_CHECKING:
-    from rfx.data.rows import RowsLike
 
 # Number of inputs above which a map is drawn in parts, numbers drawn together, and rows of its
 # array that are summed.
@@ -36,16 +36,14 @@ class FeatureMap:
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters
     (gamma, radius, …). A subclass declares its kernels in `kernels`, its arrays in `parts` (their
-    last axis is `features`), the variants of its features with their meanings in `variants`, and
-    alternative names for `rfx featurize` with their kernels in `aliases`; it defines `draw` and
-    `compute`. Any map may have the array `scales`, the factor of each feature; a map with it in its
-    parts applies it itself.
+    last axis is `features`), and the variants of its features with their meanings in `variants`; it
+    defines `draw` and `compute`. Any map may have the array `scales`, the factor of each feature; a
+    map with it in its parts applies it itself.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     parts: ClassVar[dict[str, Array]] = {}
     variants: ClassVar[dict[str, str]] = {"offset": ""}
-    aliases: ClassVar[dict[str, str]] = {}
     # variant -> the class of its maps, if that is another one
     forms: ClassVar[dict[str, type[FeatureMap]]] = {}
     # numbers per feature and input
@@ -291,6 +289,11 @@ class SeededMap(FeatureMap):
         return blocks, starts, np.argsort(of, kind="stable")
 
 
+def block_uniforms(seed: int, stream: int, blocks: np.ndarray, width: int) -> np.ndarray:
+    """(blocks, width) uniform numbers of the blocks with these numbers."""
+    return np.concatenate([uniforms(seed, stream, b, b + 1, width) for b in blocks.tolist()])
+
+
 def form_of(header: dict) -> type[FeatureMap]:
     """The class of the map whose header this is; KeyError where there is none."""
     kind = MAPS[header["name"]]
@@ -304,13 +307,9 @@ def _declares(value) -> dict[str, type]:
     return {kernel.name: value for kernel in value.__dict__.get("kernels", ())}
 
 
-def _aliases(value) -> dict[str, tuple]:
-    own = value.__dict__.get("aliases", {}) if isinstance(value, type) else {}
-    return {alias: (value, kernel) for alias, kernel in own.items()}
-
-
-# kernel -> map; other name -> (map, kernel)
-ALIASES = Registry("feature map", "rfx.features", _aliases)
+# other names of maps for `rfx featurize`, with their kernels
+ALIASES = {"binning": "laplacian", "fourier": "gaussian"}
+# kernel -> map
 MAPS = Registry("kernel", "rfx.features", _declares, "rfx.feature_maps")
 
 
@@ -372,18 +371,17 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
     return arrays
 
 
-def find(name: str) -> tuple[type[FeatureMap], str]:
+def find(name: str) -> tuple[type[FeatureMap] | type[BinMap], str]:
     """(map, kernel) for a kernel's name, or an alternative name of a map.
 
     Raises UsageError with the available names.
     """
-    if name in ALIASES:
-        return ALIASES[name]
-    if name not in MAPS:
+    kernel = ALIASES.get(name, name)
+    if kernel not in MAPS:
         raise UsageError(
             f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}"
         )
-    return MAPS[name], name
+    return BinMap if name == "binning" else MAPS[kernel], kernel
 
 
 def _check_finite(name, params, arrays, dtype):

@@ -19,7 +19,7 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
-from rfx.features.widths import WIDTHS, sample_widths
+from rfx.features.widths import sample_widths
 
 OFFSET = 17
 
@@ -246,7 +246,6 @@ class BinMap:
     grids: a BinningMap; bins: those with a feature.
     """
 
-    aliases: ClassVar[dict[str, str]] = {"binning": "laplacian"}
     width: ClassVar[int] = 4
     dtype = np.dtype(np.float64)
 
@@ -295,19 +294,8 @@ def sample_grids(
 ) -> BinningMap:
     """Sample the grids start .. start+n_grids-1; grid r depends only on (seed, r).
 
-    kernel: one of WIDTHS. Raises UsageError for another kernel or a number out of range.
+    kernel: one of WIDTHS.
     """
-    if kernel not in WIDTHS:
-        raise UsageError(
-            f"there are no random binning features for kernel {kernel!r}; choose one of"
-            f" {', '.join(WIDTHS)}"
-        )
-    if n_grids < 1:
-        raise UsageError(f"--n-grids is {n_grids}; it must be 1 or more")
-    if not 0 <= seed < 2**63:
-        raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
-    if not 0 < gamma < np.inf:
-        raise UsageError(f"--gamma is {gamma}; it must be a number above 0")
     widths = sample_widths(kernel, n_inputs, n_grids, seed, gamma, start)
     offsets = widths * uniforms(seed, OFFSET, start, start + n_grids, n_inputs)
     return BinningMap(kernel, float(gamma), widths, offsets)

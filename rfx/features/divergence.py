@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from rfx import lazy
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 
 DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
 # Smaller changes of the weights are rounding errors.
@@ -32,15 +32,8 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
 
     scores: (N,) finite numbers, N at least 1. rho: a number from 0 (q is uniform) to infinity.
-    Raises UsageError for another divergence or rho, DataError for scores that are empty or not
-    finite.
+    divergence: one of DIVERGENCES. Raises DataError for scores that are empty or not finite.
     """
-    if divergence not in DIVERGENCES:
-        raise UsageError(
-            f"divergence {divergence!r} is unknown; choose one of {', '.join(DIVERGENCES)}"
-        )
-    if not rho >= 0:
-        raise UsageError(f"rho is {rho}; it must be a number of 0 or more")
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
         raise DataError(

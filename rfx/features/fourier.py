@@ -19,9 +19,9 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.features import hadamard
-from rfx.features.base import MAPS, FeatureMap, SeededMap
+from rfx.features.base import MAPS, FeatureMap, SeededMap, block_uniforms
 from rfx.features.products import BLOCK, sum_group
-from rfx.features.random import cauchy, cauchys, lengths, normals, orthonormals, sobol, uniforms
+from rfx.features.random import cauchy, lengths, normals, orthonormals, sobol, uniforms
 from rfx.kernels import Kernel
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
@@ -37,37 +37,32 @@ class Independent:
     """
 
     def __init__(self, seed: int, start: int, stop: int, n_inputs: int, n_shared: int):
-        self.of = seed, start, stop
+        self.seed, self.start, self.stop = seed, start, stop
         self.n_inputs, self.n_shared = n_inputs, n_shared
 
     def normals(self) -> np.ndarray:
         """(count, n_inputs) standard normal numbers."""
-        seed, start, stop = self.of
-        return normals(seed, FREQUENCY, start, stop, self.n_inputs)
+        return ndtri(self.uniforms())
 
     def cauchys(self) -> np.ndarray:
         """(count, n_inputs) standard Cauchy numbers."""
-        seed, start, stop = self.of
-        return cauchys(seed, FREQUENCY, start, stop, self.n_inputs)
+        return cauchy(self.uniforms())
 
     def uniforms(self) -> np.ndarray:
         """(count, n_inputs) uniform numbers."""
-        seed, start, stop = self.of
-        return uniforms(seed, FREQUENCY, start, stop, self.n_inputs)
+        return uniforms(self.seed, FREQUENCY, self.start, self.stop, self.n_inputs)
 
     def shared(self) -> np.ndarray:
         """(count, n_shared) standard normal numbers."""
-        seed, start, stop = self.of
-        return normals(seed, SHARED, start, stop, self.n_shared)
+        return normals(self.seed, SHARED, self.start, self.stop, self.n_shared)
 
 
 class Orthogonal(Independent):
     """Directions that are orthogonal in blocks, with the lengths of independent ones."""
 
     def normals(self) -> np.ndarray:
-        seed, start, stop = self.of
-        directions = orthonormals(seed, FREQUENCY, start, stop, self.n_inputs)
-        return directions * lengths(seed, LENGTH, start, stop, self.n_inputs)
+        directions = orthonormals(self.seed, FREQUENCY, self.start, self.stop, self.n_inputs)
+        return directions * lengths(self.seed, LENGTH, self.start, self.stop, self.n_inputs)
 
 
 class Quasi(Independent):
@@ -75,14 +70,7 @@ class Quasi(Independent):
 
     @cached
     def _points(self) -> np.ndarray:
-        seed, start, stop = self.of
-        return sobol(seed, FREQUENCY, start, stop, self.n_inputs + self.n_shared)
-
-    def normals(self) -> np.ndarray:
-        return ndtri(self._points[:, : self.n_inputs])
-
-    def cauchys(self) -> np.ndarray:
-        return cauchy(self._points[:, : self.n_inputs])
+        return sobol(self.seed, FREQUENCY, self.start, self.stop, self.n_inputs + self.n_shared)
 
     def uniforms(self) -> np.ndarray:
         return self._points[:, : self.n_inputs]
@@ -95,8 +83,7 @@ class Radii(Independent):
     """The lengths alone, of directions in n_inputs dimensions."""
 
     def normals(self) -> np.ndarray:
-        seed, start, stop = self.of
-        return lengths(seed, LENGTH, start, stop, self.n_inputs)
+        return lengths(self.seed, LENGTH, self.start, self.stop, self.n_inputs)
 
 
 DRAWS = {"offset": Independent, "pairs": Independent, "orthogonal": Orthogonal, "quasi": Quasi}
@@ -122,7 +109,6 @@ class FourierMap(FeatureMap):
         "quasi": "pairs, w from a scrambled Sobol sequence",
         "hadamard": "pairs, w orthogonal in blocks that are not stored, with fast products",
     }
-    aliases = {"fourier": "gaussian"}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -234,7 +220,8 @@ class HadamardMap(SeededMap, FourierMap):
         begin, and by blocks the feature, its direction in the block and its length.
         """
         blocks, starts, order = self._in_blocks(self.size)
-        signs = hadamard.signs(self.params["seed"], FREQUENCY, blocks, self.size)
+        u = block_uniforms(self.params["seed"], FREQUENCY, blocks, 3 * self.size)
+        signs = np.where(u < 0.5, -1.0, 1.0).reshape(-1, 3, self.size)
         scales = self.arrays["lengths"][order].astype(np.float64) * self.size**-1.5
         places = self.arrays["numbers"][order].astype(np.int64) % self.size
         return signs, starts, order, places, scales, self._phases[order]

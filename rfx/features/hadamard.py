@@ -10,10 +10,7 @@ A block of few directions is one of few matrices, and the mean over them is not 
 p = 4 and 3 inputs it is off by 0.2, with p = 64 by less than 0.001. So p is at least 64.
 """
 
-import numpy as np
-
 from rfx.compiled import njit
-from rfx.counters import uniforms
 
 # Rows that are transformed together.
 TOGETHER = 8
@@ -24,15 +21,6 @@ LEAST = 64
 def padded(n_inputs: int) -> int:
     """The size of a block: the next power of two, at least LEAST."""
     return max(LEAST, 1 << max(0, n_inputs - 1).bit_length())
-
-
-def signs(seed: int, stream: int, blocks: np.ndarray, size: int) -> np.ndarray:
-    """(blocks, 3, size) float64 signs D1, D2, D3 of the blocks with these numbers."""
-    found = np.empty((len(blocks), 3, size))
-    for place, block in enumerate(blocks.tolist()):
-        u = uniforms(seed, stream, block, block + 1, 3 * size)
-        found[place] = np.where(u < 0.5, -1.0, 1.0).reshape(3, size)
-    return found
 
 
 @njit(cache=True, nogil=True)

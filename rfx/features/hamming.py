@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import uniforms
-from rfx.features.base import SeededMap
+from rfx.features.base import SeededMap, block_uniforms
 from rfx.kernels.categories import Hamming
 from rfx.model import Array
 from rfx.parallel import cached
@@ -57,10 +57,8 @@ class HammingMap(SeededMap):
         blocks, of = np.unique(numbers // TOGETHER, return_inverse=True)
         bits = (numbers % TOGETHER).astype(np.uint64)
         d = self.n_inputs
-        keys = np.empty((len(blocks), d, 2), np.uint64)
-        for place, block in enumerate(blocks.tolist()):
-            u = uniforms(self.params["seed"], KEY, block, block + 1, 2 * d)
-            keys[place] = (u * 2.0**53).astype(np.uint64).reshape(d, 2)
+        u = block_uniforms(self.params["seed"], KEY, blocks, 2 * d)
+        keys = (u * 2.0**53).astype(np.uint64).reshape(-1, d, 2)
         masks = np.zeros((len(blocks), d), np.uint64)
         for j, subset in enumerate(self.arrays["subsets"].T):
             inside = np.unpackbits(np.ascontiguousarray(subset), count=d, bitorder="little")

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
 from rfx import kernels, lazy, parallel
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features.random import uniforms
 from rfx.operators.pivoted import each_chunk, pivoted_cholesky
 from rfx.operators.triangular import solve_rows
@@ -128,12 +128,8 @@ def choose_landmarks(
     (pivots of the randomly pivoted Cholesky factorisation, of a random part of the rows if a factor
     of all would need more than half of max_memory_mb). If count is at least the number of rows, all
     rows are used. The same seed gives the same landmarks; a larger count extends those of uniform
-    and rpcholesky. Raises UsageError for another word or count.
+    and rpcholesky.
     """
-    if how not in ("uniform", "kmeans", "rpcholesky"):
-        raise UsageError(f"--landmarks is {how!r}; choose uniform, kmeans or rpcholesky")
-    if count < 1:
-        raise UsageError(f"--n-features is {count}; it must be 1 or more")
     n_rows = X.shape[0]
     if count >= n_rows:
         return X

@@ -17,10 +17,6 @@ from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
-# When prediction by bits pays: minimum outputs and rows, and maximum size of its tables.
-_BIT_OUTPUTS, _BIT_ROWS, _BIT_INPUTS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 32, 128 * 2**20, 64
-# Minimum columns for a slice per row.
-_NARROW = 32
 
 
 class PerceptronMap(FeatureMap):
@@ -55,12 +51,9 @@ class PerceptronMap(FeatureMap):
         )
         return {"directions": theta.T, "thresholds": a, "scales": np.full(stop - start, scale)}
 
-    def fit(self, X, variant):
-        return self.fit_range(X) if variant == "range" else self
-
-    def fit_range(self, X) -> "PerceptronMap":
-        """The same directions with every threshold mapped, proportionally, to the range of theta.x
-        over the rows of X.
+    def fit(self, X, variant: str) -> FeatureMap:
+        """For `range`, the same directions with every threshold mapped, proportionally, to the
+        range of theta.x over the rows of X.
 
         A threshold outside that range makes a constant feature, and most are outside. Feature j is
         scaled by sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P minus a constant. With
@@ -68,6 +61,8 @@ class PerceptronMap(FeatureMap):
         includes the constant, and f changes in other ways too. With params["unit"] the features
         stay +-1; their mean product is then not a multiple of K_P.
         """
+        if variant != "range":
+            return self
         lo, hi = self._ranges(X)
         shares = np.full(self.n_features, 0.5)
         if self.params["radius"]:
@@ -115,40 +110,6 @@ class PerceptronMap(FeatureMap):
     def own_steps(self):
         products = told.linear(self.arrays["directions"])
         return products, *told.rounded(self.dtype), told.Sign(self.arrays["thresholds"])
-
-    def quick_decision(self, X, coef):
-        """With bits: eight signs are one byte, whose 256 possible sums of weights are computed once
-        for each output.
-
-        One look-up then replaces eight multiplications for every output. With one output, or so
-        many inputs that the projection dominates the time, the features themselves are faster.
-        """
-        (n_rows, n_inputs), (n_features, n_outputs) = X.shape, coef.shape
-        shape = (-(-n_features // 8), 256, n_outputs)
-        if (
-            n_outputs < _BIT_OUTPUTS
-            or n_rows < _BIT_ROWS
-            or n_inputs > _BIT_INPUTS
-            or self.dtype != np.float32
-        ):
-            return None
-        if 8 * math.prod(shape) > _TABLE_BYTES:
-            return None
-        thresholds = self.arrays["thresholds"]
-        tables, out = np.zeros(shape), np.zeros((n_rows, n_outputs))
-        _fill_tables(coef * self.arrays["scales"].astype(np.float64)[:, None], tables)
-
-        buffer = np.empty((min(_BIT_ROWS, n_rows), n_features), np.float32)
-        for start in range(0, n_rows, _BIT_ROWS):
-            rows = slice(start, min(start + _BIT_ROWS, n_rows))
-            Z = self._project(X[rows], buffer[: rows.stop - start])
-            sums = out[rows]
-            parallel.for_ranges(
-                lambda a, b: _look_up(Z[a:b], thresholds, tables, sums[a:b]),
-                len(Z),
-                smallest=_BIT_CHUNK,
-            )
-        return out
 
 
 class StumpMap(FeatureMap):
@@ -202,12 +163,6 @@ def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
         high = min(low + BLOCK, columns)
         for g in range(len(counts)):
             rows = sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals)
-            if high - low < _NARROW:
-                for r in range(rows):
-                    for j in range(low, high):
-                        reached = thresholds.dtype.type(totals[r, j - low]) >= thresholds[j]
-                        out[4 * g + r, j] = scales[j] if reached else -scales[j]
-                continue
             for r in range(rows):
                 _sign(totals[r], thresholds[low:high], scales[low:high], out[4 * g + r, low:high])
 
@@ -223,30 +178,3 @@ def _stumps(X, columns, thresholds, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 1.0 if X[i, columns[j]] >= thresholds[j] else -1.0
-
-
-@njit(cache=True, nogil=True)
-def _fill_tables(W, tables):
-    """tables[b, v] <- sum over the bits k of v of +W[8 b + k] if the bit is set, else -W[8 b +
-    k].
-    """
-    for j in range(W.shape[0]):
-        bit = 1 << (j % 8)
-        for v in range(256):
-            for c in range(W.shape[1]):
-                tables[j // 8, v, c] += W[j, c] if v & bit else -W[j, c]
-
-
-@njit(cache=True, nogil=True)
-def _look_up(Z, thresholds, tables, out):
-    """out_i <- out_i + sum_b tables[b, byte b of the signs of Z_i - thresholds]."""
-    features, outputs = Z.shape[1], out.shape[1]
-    for i in range(Z.shape[0]):
-        z, total = Z[i], out[i]
-        for b in range(tables.shape[0]):
-            low, value = 8 * b, 0
-            for k in range(min(8, features - low)):
-                value |= (z[low + k] >= thresholds[low + k]) << k
-            entry = tables[b, value]
-            for c in range(outputs):
-                total[c] += entry[c]

@@ -27,13 +27,6 @@ def normals(seed: int, stream: int, start: int, stop: int, width: int) -> np.nda
     return ndtri(found, out=found)
 
 
-def cauchys(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
-    """Standard Cauchy numbers for items start..stop-1, (stop-start, width) float64, by the
-    inverse distribution.
-    """
-    return cauchy(uniforms(seed, stream, start, stop, width))
-
-
 def cauchy(u: np.ndarray) -> np.ndarray:
     """Uniform numbers as standard Cauchy ones, by the inverse distribution."""
     return np.tan(np.pi * (u - 0.5))

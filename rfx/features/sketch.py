@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
-from rfx.counters import uniforms
-from rfx.features.base import SeededMap
+from rfx.features.base import SeededMap, block_uniforms
 from rfx.model import Array
 from rfx.parallel import cached
 
@@ -52,11 +51,8 @@ class SketchMap(SeededMap):
         (blocks, p, d + 1).
         """
         shape = self.power, self.n_inputs + 1
-        found = np.empty((len(blocks), *shape))
-        for place, block in enumerate(blocks.tolist()):
-            u = uniforms(self.params["seed"], PLACE, block, block + 1, math.prod(shape))
-            found[place] = 2 * SIZE * u.reshape(shape)
-        numbers = found.astype(np.int64)
+        u = block_uniforms(self.params["seed"], PLACE, blocks, math.prod(shape))
+        numbers = (2 * SIZE * u).astype(np.int64).reshape(-1, *shape)
         return numbers // 2, np.where(numbers % 2, 1.0, -1.0)
 
     @cached

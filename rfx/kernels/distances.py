@@ -31,17 +31,11 @@ class Gaussian(GammaKernel):
         tile *= 2
 
 
-class Laplacian(GammaKernel):
+class Laplacian(Gaussian):
     name = "laplacian"
     formula = "exp(-gamma ||x - y||_1)"
     metric = "l1"
-    has_gradient = True
-
-    def finish(self, tile, params, n_inputs, lengths):
-        np.exp(np.negative(tile, out=tile), out=tile)
-
-    def finishing(self, params, rows):
-        return (told.Function("exp_minus"),)
+    paper_gamma = GammaKernel.paper_gamma
 
 
 class LaplacianL2(Laplacian):

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.operators.binned_gram import meetings
-from rfx.operators.blocks import block_size, ranges
-from rfx.operators.matrix import DenseMatrix, Matrix
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.operators.blocks import GramOrPair
-    from rfx.operators.matrix import ColumnList
-    from rfx.types import Index
+from rfx.operators.blocks import GramOrPair, block_size, ranges
+from rfx.operators.matrix import ColumnList, DenseMatrix, Matrix
+from rfx.types import Index
 
 _PARTS = 8
 _TOGETHER = 4
@@ -180,8 +174,7 @@ class BinnedMatrix(Matrix):
                 (_around if single else _around_columns)(self.ids[grids], sizes, a, held, sums[k])
 
         parallel.for_ranges(part, parts, work=4 * self.n_grids * a.size)
-        found: np.ndarray = sums.sum(axis=0)
-        return found
+        return sums.sum(axis=0)
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return self.scale * self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)

@@ -8,15 +8,11 @@ weights are 0 and 1 or 2, this is about twenty times as fast as a float32 produc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-
-if TYPE_CHECKING:
-    from rfx.operators.blocks import GramOrPair
+from rfx.operators.blocks import GramOrPair
 
 # 64-bit words of a bin that are counted before the next bin: what fits into the first-level cache.
 _LENGTH, _PARTS = 256, 16

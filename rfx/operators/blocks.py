@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfx import env
 from rfx.counters import uniforms
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
 
 BLOCK_BYTES = 32 * 2**20
 # result of `Matrix.gram`: an array, or with `right` a pair of them

@@ -53,8 +53,7 @@ def conjugate_gradients(
 
 def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a.b, column by column."""
-    found: np.ndarray = np.einsum("i...,i...->...", a, b)
-    return found
+    return np.einsum("i...,i...->...", a, b)
 
 
 def ratio(a: Any, b: Any) -> np.ndarray:

@@ -27,10 +27,7 @@ def positive(A: np.ndarray) -> np.ndarray:
     Raises LinAlgError if A is not positive definite.
     """
     if len(A) <= _ALONE:
-        found: np.ndarray = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[
-            0
-        ]
-        return found
+        return linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
     if info := factor_in_place(A):
         raise linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
     return A
@@ -70,8 +67,7 @@ def factor_in_place(A: np.ndarray) -> int:
         for k, own in enumerate(tiles):
             factor, info = potrf(A[own, own], lower=1, clean=0)
             if info:
-                found: int = own.start + info
-                return found
+                return own.start + info
             A[own, own] = factor
             rest = tiles[k + 1 :]
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import blas
 
 from rfx.operators.cholesky import factor_in_place, solve
+from rfx.operators.matrix import Matrix
 from rfx.parallel import add_gram, matmul
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.operators.matrix import Matrix
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
@@ -221,8 +218,7 @@ class RowFactor(Factor):
         return self.Z.rmatvec(x)
 
     def __call__(self, r: np.ndarray) -> np.ndarray:
-        found: np.ndarray = (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
-        return found
+        return (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
 
 
 class DiagonalFactor(Factor):
@@ -281,10 +277,9 @@ class NystromFactor(Factor):
     def __call__(self, r: np.ndarray) -> np.ndarray:
         inside = (self.vectors.T @ r.astype(self.vectors.dtype)).astype(np.float64)
         inside *= self.shrink if r.ndim == 1 else self.shrink[:, None]
-        found: np.ndarray = self.scale * r + (
-            self.vectors @ inside.astype(self.vectors.dtype)
-        ).astype(np.float64)
-        return found
+        return self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(
+            np.float64
+        )
 
 
 def _test_matrix(size: int, rank: int, dtype: DTypeLike) -> np.ndarray:

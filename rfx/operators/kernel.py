@@ -5,17 +5,14 @@ request.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfx import kernels
 from rfx.parallel import matmul
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.types import Inputs
+from rfx.types import Inputs
 
 # Rows and columns of one tile of values, which is computed, used and discarded.
 _TILE = 2048
@@ -105,8 +102,7 @@ class ScaledKernel(KernelMatrix):
         self.diagonal = self.diagonal * self.factors**2
 
     def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
-        found: np.ndarray = (super().matvec((V.T * self.factors).T, dtype).T * self.factors).T
-        return found
+        return (super().matvec((V.T * self.factors).T, dtype).T * self.factors).T
 
     def upper(self, dtype: DTypeLike) -> np.ndarray:
         return self._scaled(super().upper(dtype))

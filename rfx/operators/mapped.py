@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from rfx import parallel
 from rfx.data.rows import Rows
+from rfx.losses import Loss
 from rfx.operators.blocks import block_size, default_memory_mb, ranges
-from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
+from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix, WalkedMatrix
 from rfx.operators.sparse import SparseMatrix
-from rfx.operators.walked import WalkedMatrix
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.losses import Loss
-    from rfx.types import Index, Inputs
+from rfx.types import Index, Inputs
 
 _DENSE_BYTES = 64 * 2**20
+# The first number of MiB that was too large, of which a message tells.
+_told: list[float] = []
 # Features computed by a thread at a time if possible, so that they are read from its own cache, and
 # its minimum number of rows.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
@@ -180,10 +177,7 @@ def feature_matrix(
     worth_mb: the maximum worth storing, if a solver stores part of it in its own way.
     """
     if isinstance(X, Rows):
-        stored: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(
-            worth_mb
-        )
-        return stored
+        return X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
@@ -195,23 +189,14 @@ def feature_matrix(
 def told_memory_mb(needed: float) -> float:
     """`default_memory_mb`, with a message, once, if it is less than the features need."""
     limit = default_memory_mb()
-    if needed > limit:
-        _tell(
-            f"the features need {needed:,.0f} MiB, but the limit is {limit:,.0f}, a third of the"
-            " free memory (see --max-memory)"
+    if needed > limit and not _told:
+        message = (
+            "the features need %s MiB, but the limit is %s, a third of the free memory (see"
+            " --max-memory)"
         )
+        _told.append(needed)
+        logging.getLogger(__name__).warning(message, f"{needed:,.0f}", f"{limit:,.0f}")
     return limit
-
-
-@lru_cache
-def _told() -> list[str]:
-    return []
-
-
-def _tell(message: str) -> None:
-    if not _told():
-        _told().append(message)
-        logging.getLogger(__name__).warning("%s", message)
 
 
 def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:

@@ -15,22 +15,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.errors import UsageError
-from rfx.operators.blocks import block_size, drawn, ranges
+from rfx.losses import Loss
+from rfx.operators.blocks import GramOrPair, block_size, drawn, ranges
 from rfx.operators.products import weighted_gram
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.losses import Loss
-    from rfx.operators.blocks import GramOrPair
-    from rfx.types import Index
+from rfx.types import Index
 
 # Seconds for an entry that is read and for one that is computed: only their ratio matters.
 READ, COMPUTED = 3e-10, 1.5e-9
@@ -40,7 +35,7 @@ READ, COMPUTED = 3e-10, 1.5e-9
 ColumnList: TypeAlias = tuple[slice, Any, np.ndarray | None, np.ndarray | None]
 T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
-_PARTS = 4
+_PARTS, _WALKED_PARTS = 4, 16
 # Maximum fraction of nonzero weights for which these are selected instead of reading all entries of
 # a row.
 _PICKED = 1 / 32
@@ -331,14 +326,7 @@ class DenseMatrix(Matrix):
     """
 
     def __init__(self, Z: np.ndarray, index: np.ndarray | None = None) -> None:
-        """index: the rows, an integer array, None for all. Raises UsageError if Z is not a
-        two-dimensional array.
-        """
-        if not isinstance(Z, np.ndarray) or Z.ndim != 2:
-            given = (
-                f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
-            )
-            raise UsageError(f"the features are a {given}; a two-dimensional array is needed")
+        """index: the rows, an integer array, None for all."""
         if Z.dtype.char not in "fd":
             Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
@@ -459,8 +447,7 @@ class DenseMatrix(Matrix):
             self._for_wide(
                 lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1]
             )
-            found: np.ndarray = sums.sum(axis=0)
-            return found
+            return sums.sum(axis=0)
         out = np.zeros(self.shape[1])
         if self._by_rows:
             # many rows have a zero for a loss with a margin: they are skipped
@@ -483,8 +470,7 @@ class DenseMatrix(Matrix):
                 ),
                 2 * P.shape[1],
             )
-            found: np.ndarray = sums.sum(axis=0)
-            return found
+            return sums.sum(axis=0)
         if not self._by_rows:
             return self.rmatvec(weights * self.matvec(P))
         rows, bounds = self._numbers, self._bounds()
@@ -495,8 +481,7 @@ class DenseMatrix(Matrix):
                 _add_normal(self.Z, rows[own], P, weights[own], sums[k])
 
         parallel.for_ranges(part, _PARTS, work=2 * len(rows) * len(P))
-        total: np.ndarray = sums.sum(axis=0)
-        return total
+        return sums.sum(axis=0)
 
     def gram(
         self,
@@ -508,6 +493,68 @@ class DenseMatrix(Matrix):
         weights = np.ones(self.shape[0]) if weights is None else weights
         used = np.flatnonzero(weights)
         return weighted_gram(self.Z, self._numbers[used], weights[used], left, right, dtype)
+
+
+class WalkedMatrix(Matrix):
+    """A matrix of which some rows at a time are computed or unpacked, in cache, for all uses in a
+    pass.
+
+    A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one pass over its
+    rows.
+    """
+
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            yield rows, DenseMatrix(self.rows(rows).to_array())
+
+    @abstractmethod
+    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def loss_pass(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if W.ndim > 1:
+            return super().loss_pass(W, loss, y)
+        F, G = self._scores_and_gradient(W, loss, y)
+        return F, loss.value(F, y).sum(axis=0), G
+
+    def _scores_and_gradient(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            super()._scores_and_gradient(W, loss, y)
+            if W.ndim > 1
+            else self._walk(np.ascontiguousarray(W, dtype=np.float64), loss, y)
+        )
+
+    def _summed(
+        self,
+        add: Callable[[slice, np.ndarray, Any], Any],
+        together: int,
+        dtype: DTypeLike = np.float64,
+        room: Callable[[], Any] = lambda: None,
+    ) -> np.ndarray:
+        """(D,) the total of add(slice of rows, sums, room), of that type, over at most `together`
+        rows each, for any number of threads.
+
+        room: creates the array into which a thread unpacks rows.
+        """
+        sums, bounds = (
+            np.zeros((_WALKED_PARTS, self.shape[1])),
+            [self.shape[0] * k // _WALKED_PARTS for k in range(_WALKED_PARTS + 1)],
+        )
+
+        def part(first: int, last: int) -> None:
+            own, free = np.empty(self.shape[1], dtype), room()
+            for k in range(first, last):
+                for start in range(bounds[k], bounds[k + 1], together):
+                    parallel.check_time()
+                    own[:] = 0
+                    add(slice(start, min(start + together, bounds[k + 1])), own, free)
+                    sums[k] += own
+
+        parallel.for_ranges(part, _WALKED_PARTS, work=self.shape[0] * self.shape[1])
+        return sums.sum(axis=0)
 
 
 def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:

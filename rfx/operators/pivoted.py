@@ -9,16 +9,14 @@ avoided; a round proposes many at once and rejects as many as needed for the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfx import kernels, parallel
 from rfx.operators.factors import Gram
 from rfx.operators.triangular import solve_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
 
 # Pivots proposed in one round.
 PROPOSALS = 128
@@ -115,12 +113,10 @@ def _inner(F: np.ndarray, V: np.ndarray) -> np.ndarray:
 
     def part(start: int, stop: int) -> np.ndarray:
         chunks = (slice(i, min(i + _CHUNK, stop)) for i in range(start, stop, _CHUNK))
-        found: np.ndarray = sum(F[rows].astype(np.float64).T @ V[rows] for rows in chunks)
-        return found
+        return sum(F[rows].astype(np.float64).T @ V[rows] for rows in chunks)
 
     with parallel.one_blas_thread():
-        found: np.ndarray = sum(parallel.for_ranges(part, len(F), _CHUNK, _PARTS, F.size))
-        return found
+        return sum(parallel.for_ranges(part, len(F), _CHUNK, _PARTS, F.size))
 
 
 def _outer(F: np.ndarray, W: np.ndarray) -> np.ndarray:

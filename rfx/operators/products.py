@@ -4,19 +4,15 @@ they are large.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfx import env
 from rfx.compiled import njit
-from rfx.operators.blocks import ranges
+from rfx.operators.blocks import GramOrPair, ranges
 from rfx.parallel import DENSE, check_time, for_ranges
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.operators.blocks import GramOrPair
 
 # sums, products of a tile per thread, gathered rows
 _Room: TypeAlias = tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]

@@ -6,17 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import singledispatch
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from rfx.operators.blocks import GramOrPair
 from rfx.operators.matrix import Matrix
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.operators.blocks import GramOrPair
-    from rfx.types import Index
+from rfx.types import Index
 
 
 class ScaledRows(Matrix):
@@ -47,10 +43,7 @@ class ScaledRows(Matrix):
             yield rows, Z * self.factors[rows, None].astype(Z.dtype)
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        found: np.ndarray = np.multiply(
-            self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out
-        )
-        return found
+        return np.multiply(self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out)
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
         return _times(self.factors, self.inner.matvec(W))
@@ -93,5 +86,4 @@ def scaled_rows(Z: Matrix, factors: np.ndarray) -> Matrix:
 
 
 def _times(factors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    found: np.ndarray = (values.T * factors).T
-    return found
+    return (values.T * factors).T

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import DTypeLike
 
+from rfx.operators.blocks import GramOrPair
 from rfx.operators.matrix import DenseMatrix
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.operators.blocks import GramOrPair
 
 # The maximum columns of a Gram matrix for which products with all columns are faster.
 _FEW = 4

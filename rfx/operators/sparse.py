@@ -5,19 +5,14 @@ proportional to these.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
-from rfx.operators.blocks import block_size, ranges
+from rfx.operators.blocks import GramOrPair, block_size, ranges
 from rfx.operators.matrix import Matrix
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.operators.blocks import GramOrPair
-    from rfx.types import Index
+from rfx.types import Index
 
 
 class SparseMatrix(Matrix):
@@ -32,8 +27,7 @@ class SparseMatrix(Matrix):
 
     @property
     def n_entries(self) -> int:
-        found: int = self.Z.nnz
-        return found
+        return self.Z.nnz
 
     def rows(self, index: Index) -> Matrix:
         return SparseMatrix(self.Z[index], self.dtype)
@@ -53,12 +47,10 @@ class SparseMatrix(Matrix):
         return self
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.Z @ np.asarray(W, np.float64)
-        return found
+        return self.Z @ np.asarray(W, np.float64)
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.Z.T @ np.asarray(U, np.float64)
-        return found
+        return self.Z.T @ np.asarray(U, np.float64)
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         values = self.matvec(P)

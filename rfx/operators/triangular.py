@@ -6,14 +6,9 @@ numpy's products and compiled code release it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rfx.compiled import njit
-
-if TYPE_CHECKING:
-    pass
 
 # Columns solved by substitution, and rows processed together.
 _TILE, _ROWS = 64, 64

@@ -8,19 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from rfx.data.transforms.scaling import as_floats
 from rfx.errors import UsageError
-from rfx.losses import OF_NUMBERS, Weighted
+from rfx.losses import OF_NUMBERS, Loss, Weighted
+from rfx.operators.kernel import KernelMatrix
+from rfx.operators.matrix import Matrix
 from rfx.parallel import until
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.operators.kernel import KernelMatrix
-    from rfx.operators.matrix import Matrix
 
 # receives every step: an entry, and a function that returns the weights (see Recorder)
 Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]

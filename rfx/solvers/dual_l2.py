@@ -13,19 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from rfx.losses import Squared
+from rfx.losses import Loss, SmoothLoss, Squared
 from rfx.operators.cg import conjugate_gradients, dots, ratio
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start_rows
+from rfx.operators.matrix import Matrix
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+    start_rows,
+)
 from rfx.solvers.line_search import line_minimum
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss, SmoothLoss
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback, Filled
 
 # (v, K v, curvatures, accuracy) -> Newton's direction, see `newton`
 Direction: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
@@ -227,12 +232,10 @@ def _direction(
 
     def product(p: np.ndarray) -> np.ndarray:
         if part is not Z:
-            inside: np.ndarray = lam * p + roots * part.outer(roots * p)
-            return inside
+            return lam * p + roots * part.outer(roots * p)
         full = np.zeros_like(v)
         full[chosen] = roots * p
-        found: np.ndarray = lam * p + roots * Z.outer(full)[chosen]
-        return found
+        return lam * p + roots * Z.outer(full)[chosen]
 
     # starting from q = 0 on the selected rows: with q = -v/lam there, the residual would be larger
     # by one over lam

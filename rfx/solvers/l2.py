@@ -11,26 +11,29 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfx.losses import labels_and_weights
+from rfx.losses import Loss, SmoothLoss, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cached import cache_rows
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.coded import code_type
-from rfx.operators.factors import sampled_factor
-from rfx.operators.matrix import READ
+from rfx.operators.factors import Factor, sampled_factor
+from rfx.operators.matrix import READ, Matrix
 from rfx.parallel import Late, until
-from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Progress,
+    Recorder,
+    Solution,
+    check_problem,
+    start,
+)
 from rfx.solvers.line_search import line_minimum
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss, SmoothLoss
-    from rfx.operators.factors import Factor
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback, Filled
 
 # Rows for estimating the sum of squares of all features.
 _SAMPLE = 64

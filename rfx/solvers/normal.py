@@ -7,15 +7,12 @@ For models that only evaluate a lambda: without certificate and refinement.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfx import parallel
 from rfx.operators import cholesky
-
-if TYPE_CHECKING:
-    from rfx.operators.matrix import Matrix
+from rfx.operators.matrix import Matrix
 
 # Maximum columns for which the Gram matrix and its factors are cheap.
 MOST = 4096

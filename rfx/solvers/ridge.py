@@ -14,23 +14,28 @@ eleven lambdas, or 1.3 times as long.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rfx.losses import Squared
+from rfx.losses import Loss, Squared
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cached import hold_part
 from rfx.operators.cg import conjugate_gradients, dots
-from rfx.operators.factors import choose_factor, sampled_factor
+from rfx.operators.factors import Factor, choose_factor, sampled_factor
+from rfx.operators.matrix import Matrix
 from rfx.parallel import Late, until
-from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.operators.factors import Factor
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback, Filled
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Progress,
+    Recorder,
+    Solution,
+    check_problem,
+    start,
+)
 
 _RESTARTS = 20
 # Restarts after which it has stalled if they reduced the objective by less than this fraction of
@@ -90,8 +95,7 @@ def solve_ridge_cg(
     W, w, n_iter = np.zeros_like(right), start(warm, Z.shape[1:]), 0
 
     def image(p: np.ndarray) -> np.ndarray:
-        product: np.ndarray = lam * p + Z.normal(p)
-        return product
+        return lam * p + Z.normal(p)
 
     for k, norm in enumerate(norms):
         residual, bound = right[:, k] - image(w) if w.any() else right[:, k], budget.tol * norm

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import env, kernels
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features.binning import BinningMap, _starts, sample_grids
 from rfx.features.widths import WIDTHS
 from rfx.operators.binned import BinnedMatrix
@@ -148,19 +148,7 @@ def test_width_of_zero_is_made_positive():
     )
 
 
-def test_refusals():
-    with pytest.raises(
-        UsageError,
-        match="no random binning features for kernel 'gaussian'; choose one of laplacian, erlang,",
-    ):
-        sample_grids("gaussian", 2, 3, 0, gamma=1.0)
-    for number, seed, gamma, message in (
-        (0, 0, 1.0, "--n-grids is 0"),
-        (1, -1, 1.0, "--seed is -1"),
-        (1, 0, np.inf, "--gamma is inf"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            sample_grids("laplacian", 2, number, seed, gamma=gamma)
+def test_rows_of_another_width_are_refused():
     with pytest.raises(DataError, match="have 4 features, but the map was made for 2"):
         sample_grids("laplacian", 2, 3, 0, gamma=1.0).number(X)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features.divergence import DIVERGENCES, distance, maximise
 
 RHO = {"chi2": 3.0, "kl": 0.5, "tv": 0.4, "reverse-kl": 0.7}
@@ -170,13 +170,6 @@ def test_simplex_projection_by_its_definition():
 
 
 def test_refusals():
-    with pytest.raises(
-        UsageError, match="divergence 'cubic' is unknown; choose one of chi2, kl, tv, reverse-kl"
-    ):
-        maximise([1.0, 2.0], 1.0, "cubic")
-    for rho in (-1.0, math.nan):
-        with pytest.raises(UsageError, match="rho is .*; it must be a number of 0 or more"):
-            maximise([1.0, 2.0], rho)
     for scores in ([], [1.0, math.nan], [math.inf, 1.0]):
         with pytest.raises(DataError, match="one or more finite numbers"):
             maximise(scores, 1.0)

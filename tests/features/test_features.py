@@ -154,17 +154,17 @@ def test_blocks_threads_sparsity_and_file_form_change_nothing(name, variant):
 
 
 def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
-    feature_map = sample(
-        "perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS
-    ).fit_range(X)
+    feature_map = sample("perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS).fit(
+        X, "range"
+    )
     Z = feature_map.transform(X)
     products = Z[:, None, :] * Z[None, :, :]
     difference = products.mean(-1) - exact("perceptron")
     deviation = products.std(-1) / math.sqrt(products.shape[-1])
     assert np.all(np.abs(difference - np.diag(difference).mean()) <= 5 * deviation + 1e-3)
     assert np.all(np.ptp(Z, axis=0) > 0)  # every feature separates some rows
-    part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit_range(
-        X
+    part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit(
+        X, "range"
     )
     np.testing.assert_allclose(part.transform(X), Z[:, 40:47])
 
@@ -191,7 +191,7 @@ def test_perceptrons_of_scale_unit_are_plus_and_minus_one(variant):
 
 def test_thresholds_of_rows_that_are_all_equal():
     same = np.ones((30, 4))
-    feature_map = sample("perceptron", 4, 50, seed=0, radius=2.0).fit_range(same)
+    feature_map = sample("perceptron", 4, 50, seed=0, radius=2.0).fit(same, "range")
     assert np.all(feature_map.transform(same) == 0)
 
 
@@ -225,29 +225,6 @@ def test_refusals():
         sample("gaussian", 3, 4, -1, gamma=1.0)
     with pytest.raises(DataError, match="have 6 features, but the map was made for 3"):
         sample("gaussian", 3, 4, 0, gamma=1.0).transform(X)
-
-
-@pytest.mark.parametrize("n_features", [1, 7, 8, 203])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_decision_by_bits_equals_the_one_by_features(n_features, sparse):
-    rng = np.random.default_rng(3)
-    X, coef = rng.uniform(-1, 1, (1500, 11)), rng.normal(size=(n_features, 5))
-    feature_map = sample("perceptron", 11, n_features, 2, radius=2.0)
-    quick = feature_map.quick_decision(sp.csr_matrix(X) if sparse else X, coef)
-    np.testing.assert_allclose(
-        quick, feature_map.transform(X).astype(np.float64) @ coef, rtol=0, atol=1e-10
-    )
-
-
-def test_decision_by_bits_is_left_where_it_does_not_pay():
-    rng = np.random.default_rng(3)
-    wide, narrow = rng.uniform(-1, 1, (1500, 64)), rng.uniform(-1, 1, (1500, 8))
-    coef = rng.normal(size=(16, 5))
-    maps = {d: sample("perceptron", d, 16, 2, radius=2.0) for d in (8, 64)}
-    assert maps[64].quick_decision(wide, coef) is None
-    assert maps[8].quick_decision(narrow, coef[:, :1]) is None
-    assert maps[8].quick_decision(narrow[:20], coef) is None
-    assert sample("gaussian", 8, 16, 2, gamma=1.0).quick_decision(narrow, coef) is None
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)

@@ -17,7 +17,7 @@ def problem():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4)) * 0.05
     X[:15] = 2 * rng.standard_normal((15, 4))
-    return X, sample("perceptron", 4, 800, 3, radius=6.0, dtype=np.float64).fit_range(X)
+    return X, sample("perceptron", 4, 800, 3, radius=6.0, dtype=np.float64).fit(X, "range")
 
 
 def test_scores_are_those_of_the_definition(problem):
@@ -28,7 +28,7 @@ def test_scores_are_those_of_the_definition(problem):
     np.testing.assert_allclose(found, np.einsum("ij,ik,kj->j", Z, inverse, Z), rtol=1e-9)
     # the sum over all of them is the effective dimension
     assert found.sum() == pytest.approx(np.trace(Z @ Z.T @ inverse))
-    single = sample("perceptron", 4, 800, 3, radius=6.0).fit_range(X)
+    single = sample("perceptron", 4, 800, 3, radius=6.0).fit(X, "range")
     np.testing.assert_allclose(leverage.scores(single, X, 0.7), found, rtol=1e-3)
 
 

@@ -66,8 +66,8 @@ def structured(found):
     p, numbers = hadamard.padded(found.n_inputs), found.arrays["numbers"].astype(int)
     H = scipy.linalg.hadamard(p)
     W = np.empty((found.n_inputs, found.n_features))
-    for block in np.unique(numbers // p):
-        (first, second, third) = hadamard.signs(found.params["seed"], 0, np.array([block]), p)[0]
+    signs = found._plan[0]
+    for block, (first, second, third) in zip(np.unique(numbers // p), signs, strict=True):
         Q = (H * first) @ (H * second) @ (H * third) / p**1.5
         np.testing.assert_allclose(Q @ Q.T, np.eye(p), atol=1e-12)
         mine = numbers // p == block

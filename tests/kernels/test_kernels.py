@@ -408,15 +408,6 @@ def test_stump_clips_to_the_training_range_and_lives_with_constant_inputs():
     )
 
 
-@pytest.mark.parametrize("value", [0, -1, np.inf, np.nan, "wide", [1]])
-def test_gamma_out_of_range(value):
-    with pytest.raises(
-        UsageError,
-        match=r"gamma is .*'gaussian' needs a number in \(0, inf\), 'paper' \(0.5\) or 'median'",
-    ):
-        kernels.parameters("gaussian", sample(5, 2), value)
-
-
 def test_a_median_that_can_t_be_had(caplog):
     assert (
         kernels.parameters("gaussian", sample(1, 2), "median") == {"gamma": 0.5}

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import env, kernels, methods
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features.nystrom import NystromMap, choose_landmarks, rpcholesky
 from rfx.operators.mapped import MapMatrix
 
@@ -351,9 +351,3 @@ def test_ridge_on_classes_is_one_regression_for_each():
         np.testing.assert_allclose(
             whole.decision_function(X[300:]), np.stack(parts, axis=1), atol=1e-6
         )
-
-
-@pytest.mark.parametrize(("how", "count", "message"), [("grid", 3, "'grid'"), ("uniform", 0, "0")])
-def test_landmarks_that_are_none(how, count, message):
-    with pytest.raises(UsageError, match=f" is {message}"):
-        landmarks(how, count)

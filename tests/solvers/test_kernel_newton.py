@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from rfx import env, kernels, methods
 from rfx.errors import UsageError
-from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators import kernel as kernel_operator
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
@@ -198,21 +198,6 @@ def test_deadline_is_kept_and_said():
     K = KernelMatrix("gaussian", X, {"gamma": 2.0})
     solution = solve_kernel_newton(K, y, 0.1, Logistic, Budget(deadline=time.monotonic() - 1))
     assert solution.status == "timeout" and solution.gap > 0 and np.isfinite(solution.objective)
-
-
-def test_what_is_refused():
-    X, y = problem(10)
-    K = KernelMatrix("gaussian", X, {"gamma": 1.0})
-    with pytest.raises(UsageError, match="does not support loss 'hinge'"):
-        solve_kernel_newton(K, y, 1.0, Hinge)
-    with pytest.raises(UsageError, match="lambda is 0"):
-        solve_kernel_newton(K, y, 0, Logistic)
-    with pytest.raises(UsageError, match="9 targets for 10 rows"):
-        solve_kernel_newton(K, y[:9], 1.0, Logistic)
-    with pytest.raises(UsageError, match=r"labels of the logistic loss must be -1 and \+1"):
-        solve_kernel_newton(K, (y + 1) / 2, 1.0, Logistic)
-    with pytest.raises(UsageError, match="at least one row"):
-        solve_kernel_newton(KernelMatrix("gaussian", X[:0], {"gamma": 1.0}), y[:0], 1.0, Logistic)
 
 
 def test_the_method_has_no_bias_with_this_loss():

@@ -194,17 +194,8 @@ def test_deadline_is_kept_and_said():
     assert not solution.converged and solution.gap > 0
 
 
-@pytest.mark.parametrize("lam", [0, -1.0, np.inf, np.nan])
-def test_lam_out_of_range(lam):
-    X, Y = problem(10)
-    with pytest.raises(UsageError, match="lambda is .*; it must be a positive number"):
-        solve("gaussian", X, {"gamma": 1.0}, Y, lam)
-
-
 def test_bad_data_is_refused():
     X, Y = problem(10)
-    with pytest.raises(UsageError, match="9 targets for 10 rows"):
-        solve("gaussian", X, {"gamma": 1.0}, Y[:9], 1.0)
     with pytest.raises(UsageError, match="at least one row"):
         solve("gaussian", X[:0], {"gamma": 1.0}, Y[:0], 1.0)
     with pytest.raises(DataError, match="a target is nan or infinite"):

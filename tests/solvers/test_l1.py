@@ -9,12 +9,11 @@ import pytest
 import sklearn
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
-from test_operators import Recomputed
 
 from rfx import env
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features import sample
-from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators import products as l1_products
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
@@ -250,31 +249,6 @@ def test_separable_with_a_small_penalty(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_kind_of_input_gives_the_same(loss, dtype):
-    Z, y = make(150, 200, loss, dtype=dtype)
-    Z[np.abs(Z) < 0.7] = 0.0
-    expected = solve_l1(DenseMatrix(Z), y, 3.0, loss, Budget(tol=1e-9))
-    kinds = [
-        DenseMatrix(np.asfortranarray(Z)),
-        DenseMatrix(np.hstack([Z, Z])[:, :200]),
-        DenseMatrix(np.repeat(Z, 2, axis=1)[:, ::2]),
-        DenseMatrix(np.vstack([Z, Z])).rows(np.arange(75, 225)).rows(np.roll(np.arange(150), 75)),
-        Recomputed(Z),
-    ]
-    for kind in kinds:
-        solution = solve_l1(kind, y, 3.0, loss, Budget(tol=1e-9))
-        assert solution.converged
-        np.testing.assert_allclose(solution.coef, expected.coef, atol=2e-5)
-        assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
-    computed = solve_l1(Recomputed(Z), y, 3.0, loss, Budget(tol=1e-9, memory_mb=0.0))
-    np.testing.assert_allclose(computed.coef, expected.coef, atol=2e-5)
-    assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(
-        lambda_max(DenseMatrix(Z), y, loss), rel=1e-9
-    )
-
-
-@pytest.mark.parametrize("loss", LOSSES)
 def test_a_small_working_set_gets_there_too(loss, monkeypatch):
     Z, y = make(150, 80, loss)
     lam = 0.01 * lambda_max(DenseMatrix(Z), y, loss)
@@ -365,25 +339,6 @@ def test_limits_are_reported():
     assert not stopped.converged and stopped.n_iter == 1 and stopped.gap > 1e-4 * stopped.objective
     late = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, Budget(deadline=time.monotonic() - 1))
     assert not late.converged and late.n_iter == 0
-
-
-def test_bad_arguments_are_named():
-    Z, y = make(10, 3, SquaredHinge)
-    with pytest.raises(UsageError, match="hinge.*use squared"):
-        solve_l1(DenseMatrix(Z), y, 1.0, Hinge)
-    for lam in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(UsageError, match="lambda is .*positive"):
-            solve_l1(DenseMatrix(Z), y, lam, Squared)
-    with pytest.raises(UsageError, match="labels.*-1 and \\+1"):
-        solve_l1(DenseMatrix(Z), y + 1, 1.0, Logistic)
-    with pytest.raises(UsageError, match="4 targets for 10 rows"):
-        solve_l1(DenseMatrix(Z), y[:4], 1.0, Squared)
-    with pytest.raises(UsageError, match="starting point has shape"):
-        solve_l1(DenseMatrix(Z), y, 1.0, Squared, warm=np.zeros(5))
-    with pytest.raises(UsageError, match="dimensions"):
-        DenseMatrix(Z[0])
-    with pytest.raises(UsageError, match="list"):
-        DenseMatrix([[1.0]])
 
 
 def quadratic(k=60, rank=25, seed=0):

@@ -10,8 +10,6 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from rfx import env
-from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators import factors
@@ -139,31 +137,6 @@ def test_agrees_with_scikit_learn(n_columns):
         C=0.5, fit_intercept=False, loss="squared_hinge", tol=1e-8, max_iter=100_000
     ).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
-
-
-@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
-@pytest.mark.parametrize("n_features", [64, 1200])
-@pytest.mark.usefixtures("shared_out")
-def test_blocks_map_array_and_threads_agree(loss, n_features):
-    rng = np.random.default_rng(4)
-    X = rng.uniform(-1, 1, (800, 4)).astype(np.float32)
-    y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] > 0, 1.0, -1.0)
-    feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
-    forms = [MapMatrix(feature_map, X, n_features**-0.5, block=rows) for rows in (300, 800)]
-    forms.append(forms[0].hold())
-    solutions = [solve_l2(form, y, 0.1, loss, Budget(tol=1e-10)) for form in forms]
-    try:
-        for count in (1, 2):
-            env.set_threads(count)
-            solutions.append(solve_l2(forms[0], y, 0.1, loss, Budget(tol=1e-10)))
-    finally:
-        env.set_threads(1)
-    for solution in solutions:
-        assert solution.converged
-        assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
-        np.testing.assert_allclose(
-            solution.coef, solutions[0].coef, rtol=0, atol=1e-3 * np.abs(solution.coef).max()
-        )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -307,13 +280,3 @@ def test_the_iteration_limit_is_reported():
     assert not solution.converged and solution.n_iter == 1
     late = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, Budget(tol=1e-10, deadline=0.0))
     assert not late.converged and late.n_iter == 0
-
-
-def test_refusals():
-    Z, y = make(20, 4)
-    with pytest.raises(UsageError, match="does not support loss 'hinge'"):
-        solve_l2(DenseMatrix(Z), y, 1.0, Hinge)
-    with pytest.raises(UsageError, match="lambda is 0"):
-        solve_l2(DenseMatrix(Z), y, 0, SquaredHinge)
-    with pytest.raises(UsageError, match="19 targets for 20 rows"):
-        solve_l2(DenseMatrix(Z), y[:19], 1.0, SquaredHinge)

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
 
-from rfx import env
-from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.operators.factors import Gram, choose_factor
-from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers import ridge
 from rfx.solvers.base import Budget
@@ -105,34 +101,6 @@ def test_a_grid_without_the_memory_for_a_factor():
         assert solution.objective <= objective(Z, Y, lam, reference(Z, Y, lam)) * (1 + 1.01e-8)
 
 
-@pytest.mark.parametrize("n_features", [64, 1500])
-def test_blocks_map_array_and_threads_agree(n_features):
-    rng = np.random.default_rng(4)
-    X = rng.uniform(-1, 1, (900, 4)).astype(np.float32)
-    y = np.sin(3 * X[:, 0]) + X[:, 1]
-    feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
-    scale = n_features**-0.5
-    forms = [MapMatrix(feature_map, X, scale, block=rows) for rows in (100, 900)]
-    forms.append(forms[0].hold())
-    solutions = [solve_ridge(form, y, 0.1, budget=Budget(tol=1e-12)) for form in forms]
-    try:
-        for count in (1, 2):
-            env.set_threads(count)
-            solutions.append(solve_ridge(forms[0], y, 0.1, budget=Budget(tol=1e-12)))
-    finally:
-        env.set_threads(1)
-    for solution in solutions:
-        assert solution.converged
-        assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
-        np.testing.assert_allclose(
-            solution.coef, solutions[0].coef, rtol=0, atol=2e-4 * np.abs(solution.coef).max()
-        )
-    peer = Ridge(alpha=0.1, fit_intercept=False).fit(forms[2].Z.astype(np.float64), y)
-    np.testing.assert_allclose(
-        solutions[0].coef, peer.coef_, rtol=0, atol=2e-4 * np.abs(peer.coef_).max()
-    )
-
-
 def test_degenerate_targets_and_features():
     Z, _ = make(30, 8)
     zero = solve_ridge(DenseMatrix(Z), np.zeros(30), 1.0)
@@ -150,19 +118,6 @@ def test_the_iteration_limit_is_reported():
     assert not solution.converged
     assert solution.n_iter <= 1
     assert solution.gap > 1e-13 * solution.objective
-
-
-@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
-def test_a_lambda_that_is_not_positive_is_refused(lam):
-    Z, Y = make(5, 3)
-    with pytest.raises(UsageError, match="lambda"):
-        solve_ridge(DenseMatrix(Z), Y, lam)
-
-
-def test_targets_that_do_not_match_the_rows_are_refused():
-    Z, Y = make(5, 3)
-    with pytest.raises(UsageError, match="4 targets for 5 rows"):
-        solve_ridge(DenseMatrix(Z), Y[:4], 1.0)
 
 
 @pytest.mark.parametrize("shape", [(700, 1500), (3000, 300)])

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 from rfx import losses
+from rfx.errors import UsageError
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, stack
 from rfx.solvers.dual_l2 import solve_dual_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
+from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
+from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.l1.newton import solve_l1
+from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 
@@ -144,3 +149,34 @@ def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name):
         assert three.gap == pytest.approx(
             3 * one.gap, rel=1e-6
         ) and three.objective == pytest.approx(3 * one.objective)
+
+
+# (solver, matrix, targets, loss, a loss that it does not support)
+REFUSING = [
+    (solve_l1, DENSE, LABELS[:, 0], losses.SquaredHinge, losses.Hinge),
+    (solve_l2, DENSE, LABELS[:, 0], losses.Logistic, losses.Hinge),
+    (solve_prcd, DENSE, LABELS[:, 0], losses.SquaredHinge, losses.Hinge),
+    (solve_ridge, DENSE, Y, losses.Squared, losses.Logistic),
+    (solve_dual_ridge, BINS, Y, losses.Squared, losses.Logistic),
+    (solve_kernel_ridge, GAUSSIAN, Y, losses.Squared, losses.Logistic),
+    (solve_kernel_newton, GAUSSIAN, LABELS, losses.Logistic, losses.Hinge),
+    (solve_kernel_svm, GAUSSIAN, LABELS[:, 0], losses.Hinge, losses.Logistic),
+]
+
+
+@pytest.mark.parametrize(
+    ("solve", "matrix", "targets", "loss", "other"), REFUSING, ids=lambda one: None
+)
+def test_every_solver_refuses_what_is_no_problem(solve, matrix, targets, loss, other):
+    for lam in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(UsageError, match="lambda is .*; it must be a positive number"):
+            solve(matrix, targets, lam, loss)
+    with pytest.raises(UsageError, match="9 targets for 400 rows"):
+        solve(matrix, targets[:9], 1.0, loss)
+    with pytest.raises(UsageError, match=f"does not support loss '{other.name}'"):
+        solve(matrix, targets, 1.0, other)
+    with pytest.raises(UsageError, match="the starting point has shape"):
+        solve(matrix, targets, 1.0, loss, warm=np.zeros(9))
+    if loss.name not in losses.OF_NUMBERS:
+        with pytest.raises(UsageError, match=r"labels.*-1 and \+1"):
+            solve(matrix, targets + 1, 1.0, loss)

@@ -89,8 +89,7 @@ class ColumnCache:
                     self.pool[places] = kernels.block(*arguments)
             self.computed += len(missing)
             slots = self.slots[wanted]
-        found: np.ndarray = slots
-        return found
+        return slots
 
     def square(self, wanted: np.ndarray) -> np.ndarray:
         """(q, q) kernel values among the local rows `wanted`."""

@@ -7,21 +7,26 @@ factors in float64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.linalg import lapack
 
 from rfx.errors import UsageError
+from rfx.losses import SmoothLoss
 from rfx.operators.cg import dots
 from rfx.operators.cholesky import solve
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, stack, start
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+    stack,
+    start,
+)
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.newton import FLAT
-
-if TYPE_CHECKING:
-    from rfx.losses import SmoothLoss
-    from rfx.solvers.base import Callback, Filled
 
 
 def solve_kernel_dense(
@@ -104,5 +109,4 @@ def _factor(K: np.ndarray, diagonal: float) -> np.ndarray:
             f"lambda is {np.min(diagonal):g}, below the rounding error of the kernel matrix; use a"
             " larger one"
         )
-    found: np.ndarray = factor
-    return found
+    return factor

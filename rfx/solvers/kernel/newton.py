@@ -10,23 +10,27 @@ gives (lam + S K S) t = S K v / lam, symmetric and positive definite.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from rfx.losses import SmoothLoss
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor
 from rfx.parallel import matmul
-from rfx.solvers.base import Budget, Recorder, Solution, check_problem, stack, start
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+    stack,
+    start,
+)
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.cache import add_columns
 from rfx.solvers.kernel.ridge import pivots
-
-if TYPE_CHECKING:
-    from rfx.losses import SmoothLoss
-    from rfx.solvers.base import Callback, Filled
 
 # Rows with a smaller fraction of the largest square root of curvature than this count as flat.
 FLAT = 1e-8

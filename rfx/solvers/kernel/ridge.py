@@ -11,24 +11,28 @@ solver's values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rfx.errors import DataError
-from rfx.losses import Squared
+from rfx.losses import Loss, Squared
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.cholesky import factor_in_place, solve
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.losses import Loss
-    from rfx.solvers.base import Callback, Filled
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+    start,
+)
 
 # The maximum and minimum rank of a preconditioner.
 _MOST, _LEAST = 2000, 128

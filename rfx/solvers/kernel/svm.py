@@ -19,22 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.losses import OF_NUMBERS, SquaredHinge, labels_and_weights
+from rfx.losses import OF_NUMBERS, Loss, SquaredHinge, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers.base import Budget, Certificate, Filled, Recorder, Solution, check_problem, start
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+    start,
+)
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.solvers.base import Callback
-    from rfx.types import Index
+from rfx.types import Index
 
 _BLOCK = 1024
 _FIRST_ROWS = 4096
@@ -281,16 +285,14 @@ class _Problem:
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
     ) -> np.ndarray:
         values = (self.f[rows] if f is None else f) + (self.bias_value if b is None else b)
-        found: np.ndarray = self.y[rows] - values
-        return found
+        return self.y[rows] - values
 
     def excess(self, rows: Index = slice(None), residuals: np.ndarray | None = None) -> np.ndarray:
         """The distance of residuals beyond the point where their loss begins; negative without
         loss.
         """
         r = self.residuals(rows) if residuals is None else residuals
-        found: np.ndarray = self.y[rows] * r if self.tube is None else np.abs(r) - self.tube
-        return found
+        return self.y[rows] * r if self.tube is None else np.abs(r) - self.tube
 
     def shares(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
@@ -302,8 +304,7 @@ class _Problem:
         if self.tube is not None:
             both += self.tube * np.abs(beta)
         # Rounding may make a contribution slightly negative.
-        found: np.ndarray = np.maximum(both - beta * r, 0.0)
-        return found
+        return np.maximum(both - beta * r, 0.0)
 
     def objective(self, rows: Index, beta: np.ndarray, f: np.ndarray, b: float) -> float:
         """The objective of the rows alone, with beta = 0 elsewhere."""
@@ -543,7 +544,4 @@ def _sample(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     top = max(1, count // 10)
     order = np.argpartition(values[positive], len(positive) - top - 1)
     first, rest = order[len(positive) - top :], order[: len(positive) - top]
-    found: np.ndarray = positive[
-        np.concatenate([first, rng.choice(rest, count - top, replace=False)])
-    ]
-    return found
+    return positive[np.concatenate([first, rng.choice(rest, count - top, replace=False)])]

@@ -7,21 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from rfx.losses import SmoothLoss
 from rfx.operators.cached import hold_part
+from rfx.operators.matrix import Matrix
 from rfx.parallel import Late, until
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution
+from rfx.solvers.base import Budget, Callback, Certificate, Recorder, Solution
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import columns_held, filled, solve_l1
-
-if TYPE_CHECKING:
-    from rfx.losses import SmoothLoss
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback
 
 # (Z, y, lam, loss, budget, warm) -> Solution, over the given columns
 Solve: TypeAlias = "Callable[[Matrix, np.ndarray, float, SmoothLoss, Budget, np.ndarray], Solution]"

@@ -14,20 +14,26 @@ lam.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
 from rfx.compiled import njit
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.losses import SmoothLoss
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.matrix import Matrix
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Recorder,
+    Solution,
+    check_problem,
+    start,
+)
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import Descent, filled, largest_working_set
-
-if TYPE_CHECKING:
-    from rfx.losses import SmoothLoss
-    from rfx.operators.binned import BinnedMatrix
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback, Filled
 
 # Epochs between two extrapolations, and maximum epochs of one Newton step.
 _MEMORY = 5

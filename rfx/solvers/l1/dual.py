@@ -6,16 +6,11 @@ lam for every column j.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rfx.errors import DataError
-from rfx.losses import labels_and_weights
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.operators.matrix import Matrix
+from rfx.losses import Loss, labels_and_weights
+from rfx.operators.matrix import Matrix
 
 
 def best_dual(

@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rfx.operators.corners import corner, keep_corner
-
-if TYPE_CHECKING:
-    from rfx.operators.matrix import Matrix
+from rfx.operators.matrix import Matrix
 
 # Unused columns that may be cached, beyond a quarter of those in use, while they need no update.
 SPARE = 256

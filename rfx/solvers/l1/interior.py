@@ -6,17 +6,14 @@ quadratic model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
 
 from rfx.operators.cholesky import positive, solve
 from rfx.operators.corners import corner
+from rfx.operators.matrix import Matrix
 from rfx.parallel import check_time
-
-if TYPE_CHECKING:
-    from rfx.operators.matrix import Matrix
 
 # Coordinates whose barrier exceeds their curvature by this factor are excluded from the Cholesky
 # factor.

@@ -16,25 +16,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfx.losses import Weighted, labels_and_weights
+from rfx.losses import Loss, SmoothLoss, Weighted, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cached import CachedColumns
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.parallel import Late, one_blas_thread, until
-from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
+from rfx.solvers.base import (
+    Budget,
+    Callback,
+    Certificate,
+    Filled,
+    Progress,
+    Recorder,
+    Solution,
+    check_problem,
+    start,
+)
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point
 from rfx.solvers.l1.quadratic import residual, solve_quadratic
 from rfx.solvers.line_search import l1_line_search
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss, SmoothLoss
-    from rfx.solvers.base import Callback, Filled
 
 # A start from zero uses a sequence of decreasing lam, each this fraction of the last, with one step
 # at each: the working set then grows with the support instead of far beyond it.

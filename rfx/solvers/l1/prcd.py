@@ -13,20 +13,17 @@ vary.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
+from rfx.losses import BoundedLoss, Loss
 from rfx.operators.blocks import default_memory_mb
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.operators.matrix import Matrix
+from rfx.solvers.base import Budget, Callback, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
-
-if TYPE_CHECKING:
-    from rfx.losses import BoundedLoss, Loss
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
 # Passes between certificates, which cost about as much as a pass.
@@ -130,8 +127,7 @@ def _step(w: float, g: float, bound: float, lam: float) -> float:
     if bound <= 0.0:
         return -w
     free = w - g / bound
-    found: float = np.sign(free) * max(0.0, abs(free) - lam / bound) - w
-    return found
+    return np.sign(free) * max(0.0, abs(free) - lam / bound) - w
 
 
 @njit(cache=True, nogil=True)
@@ -141,8 +137,7 @@ def _slope(f: float, y: float, kind: int) -> float:
         return f - y
     if kind == 1:
         return -2.0 * y * max(0.0, 1.0 - y * f)
-    found: float = -y / (1.0 + np.exp(y * f))
-    return found
+    return -y / (1.0 + np.exp(y * f))
 
 
 @njit(cache=True, nogil=True)

@@ -12,17 +12,14 @@ import mmap
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import env
 from rfx.errors import OutOfTime, RfxError, UsageError
-from rfx.solvers.base import Budget, Certificate
-
-if TYPE_CHECKING:
-    from rfx.solvers.base import Recorder
+from rfx.solvers.base import Budget, Certificate, Recorder
 
 # Maximum fraction of the free memory for a problem: the features, the program and other processes
 # also need some.

@@ -5,22 +5,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.losses import Loss
 from rfx.operators.binned import BinnedMatrix
+from rfx.operators.matrix import Matrix
 from rfx.operators.sparse import SparseMatrix
-from rfx.solvers.base import Budget, Recorder, Solution
+from rfx.solvers.base import Budget, Callback, Recorder, Solution
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback
 
 # (penalty, loss) -> LIBLINEAR's -s; its regression is C max(0, |z.w - y| - p)^2, squared loss with
 # p = 0

@@ -5,22 +5,17 @@ linear kernels, or a precomputed matrix.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import RfxError, UsageError
-from rfx.losses import OF_NUMBERS
+from rfx.losses import OF_NUMBERS, Loss
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers.base import Budget, Recorder
+from rfx.solvers.base import Budget, Callback, Recorder
 from rfx.solvers.kernel.svm import KernelSolution
 from rfx.solvers.published import backend
-
-if TYPE_CHECKING:
-    from rfx.losses import Loss
-    from rfx.solvers.base import Callback
 
 UNBOUNDED = 1e10
 LOSSES = ("hinge", "squared_hinge", "absolute", "epsilon_insensitive")

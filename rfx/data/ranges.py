@@ -124,7 +124,7 @@ def measured(path) -> Measured:
                 head = archives.open_plain(handle).read(_HEAD)
             kind = tables.kind_of_name(path) or tables.kind_of_content(head)
             _check_mark(head, path)
-            foreign.check(encodings.head(head), str(path), path)
+            foreign.check(encodings.head(head), str(path))
             if kind not in ("libsvm", "csv", "tsv", "parquet"):
                 raise DataError(
                     f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"

@@ -103,7 +103,7 @@ class File:
         if self._content is None and unpacked and archives.compressed(head[:8]):
             head = self._head(archives.open_plain)
         head = encodings.head(bytes(head), self.encoding)
-        foreign.check(head, self.name, self.path)
+        foreign.check(head, self.name)
         kind = named or kind_of_content(head)
         first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
         if named is None and table and kind == "libsvm" and not _ENTRY.search(first):

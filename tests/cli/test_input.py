@@ -471,9 +471,6 @@ def test_a_damaged_schema_is_refused(files):
     }
     for change in (
         {"inputs": 3},
-        {"size": 1},
-        {"labels": ["a", "a"]},
-        {"target": ["y", 99]},
         {"inputs": [{"name": "x"}]},
     ):
         with pytest.raises(DataError, match="its schema is damaged"):

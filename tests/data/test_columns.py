@@ -901,12 +901,6 @@ def test_codes_and_names_are_words(text):
     assert written.kind(text) == "word"
 
 
-def test_a_damaged_form_is_refused():
-    for change in ({"kind": "x"}, {"decimal": "x"}, {"group": 3}, {"kind": "dates", "order": "x"}):
-        with pytest.raises(ValueError, match="format is unknown"):
-            written.Form(**({"kind": "numbers"} | change)).check()
-
-
 def _arrays(path, codes, y):
     """An array file (by its name) with a column of codes, one of numbers, and targets."""
     b = np.arange(len(codes)) % 7

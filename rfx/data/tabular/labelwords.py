@@ -31,14 +31,6 @@ _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
 _ENTRY = re.compile(rb"[0-9]++:")
 
 
-def is_shortest(text: str) -> bool:
-    """Whether a number is spelled as `number_text` prints it, apart from a plus sign; -0 is not,
-    nor an integer from 2^53 on.
-    """
-    number = float(text)
-    return text.removeprefix("+") == number_text(number) and text != "-0" and abs(number) < 2.0**53
-
-
 def value(text: str) -> Decimal | None:
     """The exact number spelled by a text; None if it is not a number."""
     try:
@@ -245,8 +237,13 @@ def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | N
 
 
 def printed(text: str) -> bool:
-    """Whether a label is a number, spelled as rfx prints it."""
-    return numerals.is_number(text) and is_shortest(text)
+    """Whether a label is a number, spelled as rfx prints it, apart from a plus sign; -0 is not, nor
+    an integer from 2^53 on.
+    """
+    if not numerals.is_number(text) or text == "-0":
+        return False
+    number = float(text)
+    return text.removeprefix("+") == number_text(number) and abs(number) < 2.0**53
 
 
 def no_number(place: str, word: str, what: str = "the label") -> DataError:

@@ -117,12 +117,8 @@ def _is_number(kind) -> bool:
 def _is_bytes(kind) -> bool:
     """Whether a pyarrow type is words or bytes of any length."""
     types = lazy.pyarrow.types
-    return (
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_binary(kind)
-        or types.is_large_binary(kind)
-    )
+    tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(test(kind) for test in tests)
 
 
 def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
@@ -142,37 +138,27 @@ def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
 
 def _cells(column, as_words: bool):
     """The cells of a pyarrow column: numbers (n,) or Words."""
-    pyarrow = lazy.pyarrow
-    types, kind = pyarrow.types, column.type
-    if types.is_dictionary(kind) and _is_bytes(kind.value_type):
-        return _numbered(column)
+    pyarrow, kind = lazy.pyarrow, column.type
+    types, unit = pyarrow.types, 1.0
     if types.is_dictionary(kind):
+        if _is_bytes(kind.value_type):
+            return _numbered(column)
         column = column.cast(kind.value_type)
-        kind = column.type
-    if types.is_boolean(kind):
+    if types.is_boolean(column.type):
         column = pyarrow.compute.if_else(column, "True", "False")
-        kind = column.type
-    if types.is_decimal(kind):
+    if types.is_duration(column.type):
+        column, unit = column.cast(pyarrow.int64()), _UNITS[column.type.unit]
+    if types.is_decimal(column.type):
         # as in a text, because the cast to float64 does not round to nearest
-        column = column.cast(pyarrow.string())
-    if _is_number(kind):
-        if not as_words or types.is_floating(kind):
-            values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
-            return words_of_numbers(values) if as_words else values
         column = _without_zeros(column.cast(pyarrow.string()))
-        kind = column.type
-    if types.is_duration(kind):
-        values = np.asarray(
-            column.cast(pyarrow.int64()).cast(pyarrow.float64(), safe=False).to_numpy(), np.float64
-        )
-        return (
-            words_of_numbers(values / _UNITS[kind.unit]) if as_words else values / _UNITS[kind.unit]
-        )
-    if not _is_bytes(kind):
+        if not as_words:
+            column = column.cast(pyarrow.float64())
+    if _is_number(column.type) and not (as_words and unit == 1 and types.is_integer(column.type)):
+        values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
+        return words_of_numbers(values / unit) if as_words else values / unit
+    if not _is_bytes(column.type):
         try:
-            column = column.cast(
-                pyarrow.string()
-            )  # dates and similar types: words, as in a CSV file
+            column = column.cast(pyarrow.string())  # dates are words, as in a CSV file
         except pyarrow.ArrowException:
             raise _Unreadable from None
     return _numbered(column.dictionary_encode())

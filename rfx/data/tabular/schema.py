@@ -56,24 +56,6 @@ class Input:
             return len(self.categories)
         return 1 if self.form is None else self.form.width
 
-    def is_sound(self, size: int) -> bool:
-        """Whether its fields are consistent for a table of `size` columns; damaged files may not
-        be.
-        """
-        if not (isinstance(self.name, str) and _is_place(self.position, size)):
-            return False
-        if self.categories is None:
-            return self.means is None and (
-                self.fill is None
-                or (isinstance(self.fill, (int, float)) and bool(np.isfinite(self.fill)))
-            )
-        return (
-            self.form is None
-            and _are_words(self.categories, 1)
-            and (self.means is None or self.means.is_sound(len(self.categories)))
-            and (self.fill is None or self.fill in self.categories)
-        )
-
     def titles(self) -> list[str]:
         """A name for each column of X: the column's own, column=category, column.part of a date, or
         column.class for class means.
@@ -332,7 +314,6 @@ class Schema:
                 _form(saved["target_form"]),
                 None if saved.get("format") is None else FileFormat.from_dict(saved["format"]),
             )
-            found._check()
         except (
             TypeError,
             KeyError,
@@ -360,34 +341,6 @@ class Schema:
             raise DataError("its schema and its inputs have different numbers of columns")
         return found
 
-    def _check(self):
-        """ValueError if a file's schema is inconsistent."""
-        good = self.labels is None or (
-            _are_words(self.labels, 1) and len(set(self.labels)) == len(self.labels)
-        )
-        good = good and (
-            self.target is None
-            or (isinstance(self.target[0], str) and _is_place(self.target[1], self.size))
-        )
-        good = good and _are_words(list(self.ignored))
-        good = good and all(column.is_sound(self.size) for column in self.inputs or ())
-        if not good:
-            raise ValueError("its parts are inconsistent")
-
-
-def _are_words(values, least: int = 0) -> bool:
-    """Whether a value from a file is a list of strings, at least so many."""
-    return (
-        isinstance(values, list)
-        and len(values) >= least
-        and all(isinstance(value, str) for value in values)
-    )
-
-
-def _is_place(value, size: int) -> bool:
-    """Whether a value from a file is the position of one of `size` columns."""
-    return type(value) is int and 0 <= value < size
-
 
 def shown(method, labels) -> list:
     """The words of the labels (n,) of a trained method, if they are words; else the labels as
@@ -411,24 +364,15 @@ def label_text(schema: Schema | None, label: float) -> str:
 
 
 def _input(saved: dict) -> Input:
-    """A column from a model file's header; ValueError or TypeError if it is invalid."""
+    """A column from a model file's header; TypeError if it is invalid."""
     means = saved.get("means")
-    return Input(
-        **saved
-        | {
-            "form": _form(saved["form"]),
-            "means": None if means is None else TargetMeans(**means),
-        }
-    )
+    means = None if means is None else TargetMeans(**means)
+    return Input(**saved | {"form": _form(saved["form"]), "means": means})
 
 
 def _form(saved) -> written.Form | None:
-    """The Form from a model file's header; ValueError or TypeError if it is invalid."""
-    if saved is None:
-        return None
-    form = written.Form(**saved)
-    form.check()
-    return form
+    """The Form from a model file's header; TypeError if it is invalid."""
+    return None if saved is None else written.Form(**saved)
 
 
 def _listed(names, like=()) -> str:

@@ -57,18 +57,6 @@ class TargetMeans:
         """(n, k) for category numbers (n,), -1 for unknown or missing."""
         return np.array([*self.values, self.default], np.float64)[codes]
 
-    def is_sound(self, n_categories: int) -> bool:
-        """Whether its fields are consistent; damaged files may not be."""
-        rows = [*self.values, self.default]
-        return (
-            len(self.values) == n_categories
-            and self.width > 0
-            and all(len(row) == self.width for row in rows)
-            and bool(np.isfinite(np.array(rows, np.float64)).all())
-            and len(self.titles) == (self.width if self.width > 1 else 0)
-            and all(isinstance(title, str) for title in self.titles)
-        )
-
 
 def smoothed(
     codes: np.ndarray, n_categories: int, Y: np.ndarray, prior: np.ndarray | None = None

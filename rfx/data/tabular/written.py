@@ -143,17 +143,6 @@ class Form:
         weekday = (whole.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
         return np.column_stack([months // 12 + 1970, months % 12 + 1, weekday, days]).astype(float)
 
-    def check(self) -> None:
-        """ValueError if the fields are inconsistent, as in a damaged file."""
-        known = {(decimal, group) for decimal, group, _ in _STYLES}
-        good = all(isinstance(value, str) for value in vars(self).values())
-        if self.kind == "numbers":
-            good = good and (self.decimal, self.group) in known
-        elif self.kind == "dates":
-            good = good and self.order in ("ymd", "dmy", "mdy") and self.origin == ORIGIN
-        if not good or self.kind not in ("numbers", "dates", "truth"):
-            raise ValueError("a column's format is unknown")
-
     def _number(self, word):
         if is_number(word) and self.decimal == "." and self.sign != "%":
             return float(word)

@@ -15,7 +15,7 @@ import scipy.sparse
 from rfx import steps as told
 from rfx.data.rows import Rows, RowsLike
 from rfx.data.transforms.columns import TRANSFORMS, ColumnTransform, cannot_scale, sampled
-from rfx.data.transforms.metric import FORMS, Metric
+from rfx.data.transforms.metric import Metric
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.model import Array
 
@@ -313,17 +313,11 @@ class Scaler:
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
         form = saved.get("metric", "none")
-        there = [one for one in FORMS if f"metric_{one}" in saved]
-        if there != ([] if form == "none" else [form]):
-            lacks = form in FORMS and form not in there
-            raise DataError(
-                f"there is no array scaler_metric_{form}"
-                if lacks
-                else f"its metric is {form!r:.40}, but it has the array scaler_metric_{there[0]}"
-                if there
-                else f"its metric is {form!r:.40}"
-            )
-        metric = Metric(np.asarray(saved[f"metric_{form}"], np.float64)) if there else None
+        if form != "none" and f"metric_{form}" not in saved:
+            raise DataError(f"there is no array scaler_metric_{form!s:.40}")
+        metric = None
+        if form != "none":
+            metric = Metric(np.asarray(saved[f"metric_{form}"], np.float64))
         return cls(kind, shift, scale, learnt, metric)
 
 

@@ -243,17 +243,14 @@ class Session:
         """
         start, s = time.perf_counter(), self.method
         every, classes = targets.checked(X, y), self.classes
-        if apart is not None and s.virtual != "none":
+        weighted = sample_weight is not None or s.get("class_weight") is not None
+        if s.virtual != "none" and (weighted or apart is not None):
             raise UsageError(
-                f"--virtual is {s.virtual}, which generates new rows; omit it or --{apart.by}"
+                f"--virtual is {s.virtual}, whose generated rows have no weights, groups or times;"
+                " omit one of them"
             )
         self.apart, own, y = apart, None, every
-        if sample_weight is not None or s.get("class_weight") is not None:
-            if s.virtual != "none":
-                raise UsageError(
-                    f"--virtual is {s.virtual}, whose generated rows have no sample weights; omit"
-                    " the weights"
-                )
+        if weighted:
             task = s.task or ("regression" if y.ndim == 2 else guess_task(y))
             X, y, own, self.apart = weights.counted(
                 s, task, self.schema, X, y, sample_weight, apart
@@ -263,7 +260,7 @@ class Session:
                 classes = np.unique(every)
         self.weights, self.weight_sum = BatchWeights(own), None if own is None else float(own.sum())
         source: Source
-        if virtual_examples.endless(s):
+        if s.endless:
             if s.budget_samples is None and s.budget_seconds is None:
                 raise UsageError(
                     "--virtual is endless; set --budget-samples, --budget-seconds or"
@@ -330,7 +327,7 @@ class Session:
         s, keeper = self.method, self.keeper
         s.check_source(source)
         deadline = None if s.timeout is None else time.monotonic() + s.timeout
-        endless = s.budget_samples is not None or virtual_examples.endless(s)
+        endless = s.budget_samples is not None or s.endless
         counted = source.rewindable and not s.head
 
         def stream() -> Stream:
@@ -501,7 +498,7 @@ class Session:
         s = self.method
         ends = [self.samples / s.budget_samples] if s.budget_samples else []
         ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
-        if not s.budget_samples and not virtual_examples.endless(s):
+        if not s.budget_samples and not s.endless:
             ends.append(self.samples / (self.learned.n_rows * self.epochs))
         return min(1.0, max(ends)) if ends else None
 

@@ -388,7 +388,10 @@ class StreamMethod(Method):
 
     def check(self, given: dict[str, Any]) -> None:
         super().check(given)
-        virtual_examples.check(self)
+        for name in ("virtual_copies", "views"):
+            if self.virtual == "none" and self.get(name) is not None:
+                flag = f"--{name.replace('_', '-')} is {self.get(name)}"
+                raise UsageError(f"{flag}, which has no effect without --virtual; add it")
         if self.scaling == AUTO:
             raise UsageError(
                 f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
@@ -427,6 +430,11 @@ class StreamMethod(Method):
 
     def vectors(self, X: Any) -> int:
         return 0
+
+    @property
+    def endless(self) -> bool:
+        """Whether the options request endless virtual examples."""
+        return self.virtual != "none" and self.virtual_copies is None
 
     def passes(self, n_rows: int | None) -> int:
         """Number of epochs; n_rows: of a set, None if unknown."""
@@ -469,7 +477,7 @@ class StreamMethod(Method):
         """Bytes that training has to keep besides the batch: the state of the solver, and the
         arrays of the feature map that no seed can produce. None where the state is not known.
         """
-        return sum(map(n_bytes, solver.state().values()))
+        return sum(int(values.nbytes) for values in solver.state().values())
 
     def finished(
         self, solver: Any, batches: Callable[[], Iterator[Batch]], n_counted: float
@@ -726,10 +734,3 @@ def inputs_of(header: dict[str, Any], arrays: Arrays, scaler: Any) -> Inputs:
 def dense(X: Any) -> np.ndarray:
     """Rows X (n, d), array or CSR, as an array."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
-
-
-def n_bytes(values: Any) -> int:
-    """Bytes of an array or of a CSR matrix."""
-    if sp.issparse(values):
-        return int(values.data.nbytes + values.indices.nbytes + values.indptr.nbytes)
-    return int(np.asarray(values).nbytes)

@@ -20,19 +20,6 @@ ROWS = 8192
 Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
 
 
-def check(method: Declared) -> None:
-    """Raise UsageError for copies and views without a transformation."""
-    for option in ("virtual_copies", "views"):
-        if method.get(option) is not None and method.virtual == "none":
-            given = f"--{option.replace('_', '-')} is {method.get(option)}"
-            raise UsageError(f"{given}, which has no effect without --virtual; add it")
-
-
-def endless(method: Declared) -> bool:
-    """Whether the options request endless virtual examples."""
-    return method.virtual != "none" and method.virtual_copies is None
-
-
 def fixed(
     kind: str, X: Any, y: np.ndarray, seed: int, copies: int
 ) -> tuple[np.ndarray, np.ndarray]:

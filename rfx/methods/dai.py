@@ -25,7 +25,6 @@ from rfx.data.stream import Source
 from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, form_of, sample
 from rfx.features.nystrom import NystromMap
-from rfx.fitting import virtual_examples
 from rfx.fitting.linear import FEATURES
 from rfx.fitting.options import KERNEL, MOST, N_FEATURES
 from rfx.fitting.preprocessing import input_dtype
@@ -36,7 +35,6 @@ from rfx.fitting.streaming import (
     GradientMethod,
     Setup,
     StreamMethod,
-    n_bytes,
 )
 from rfx.model import Array
 from rfx.options import option
@@ -122,7 +120,7 @@ class Landmarks(ExactKernel):
 
     def training_bytes(self, solver: Any) -> int | None:
         stored, m = super().training_bytes(solver), solver.features.map
-        return stored and stored + n_bytes(m.landmarks) + n_bytes(m.factor)
+        return stored and stored + m.landmarks.nbytes + m.factor.nbytes
 
     def describe(self, solver: Any) -> dict[str, Any]:
         rank = solver.features.n_features
@@ -165,8 +163,8 @@ class RandomFeatures(StreamMethod):
         return {"map": solver.features.map.header()}
 
     def training_bytes(self, solver: Any) -> int | None:
-        stored = super().training_bytes(solver)
-        return stored and stored + sum(map(n_bytes, solver.features.map.arrays.values()))
+        stored, arrays = super().training_bytes(solver), solver.features.map.arrays.values()
+        return stored and stored + sum(values.nbytes for values in arrays)
 
     def describe(self, solver: Any) -> dict[str, Any]:
         return {"n_features": solver.features.n_features, "model_size": len(solver.w)}
@@ -264,7 +262,7 @@ class DualAscent(StreamMethod):
 
     def check(self, given: dict[str, Any]) -> None:
         super().check(given)
-        if virtual_examples.endless(self):
+        if self.endless:
             raise UsageError(
                 f"--virtual is endless, but method {self.name} stores a number per row; set"
                 " --virtual-copies"

@@ -16,7 +16,6 @@ from rfx.data.stream import Source
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
-from rfx.fitting import virtual_examples
 from rfx.fitting.linear import FEATURES
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
@@ -68,7 +67,7 @@ class DoublySgd(DescentMethod):
     def check(self, given: dict[str, Any]) -> None:
         super().check(given)
         MAPS[self.kernel].check_variant(self.kernel, self.block, self.features)
-        once = virtual_examples.endless(self) or self.head is not None
+        once = self.endless or self.head is not None
         if self.keep_values and (once or self.max_blocks is not None):
             raise UsageError(
                 f"--keep-values is for {KEPT}; omit --max-blocks and --head, and use --virtual only"
@@ -101,7 +100,7 @@ class DoublySgd(DescentMethod):
         """
         n_rows, samples = setup.n_rows, self.budget_samples
         rounds = samples / n_rows if samples else self.passes(n_rows)
-        again = setup.rewindable and not self.head and not virtual_examples.endless(self)
+        again = setup.rewindable and not self.head and not self.endless
         if not (self.max_blocks and again and rounds >= 3):
             return 0.0
         if setup.n_outputs == 1 and self.batch > ROWS:

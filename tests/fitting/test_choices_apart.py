@@ -192,5 +192,5 @@ def test_a_label_of_one_group_stays_a_label():
 
 def test_virtual_examples_have_no_group():
     trainer = methods.create("doubly-sgd", virtual="digits", virtual_copies=1)
-    with pytest.raises(UsageError, match="generates new rows; omit it or --groups"):
+    with pytest.raises(UsageError, match="generated rows have no weights, groups or times"):
         trainer.fit(np.zeros((20, 784)), np.arange(20) % 2, apart=Apart("groups", np.arange(20)))

@@ -224,7 +224,7 @@ def test_class_weights_that_do_not_match_are_refused(train, options, task, messa
 def test_what_can_have_no_weights_is_refused():
     with pytest.raises(UsageError, match="method k-sdca needs all rows .*--class-weight"):
         by_stream(made("k-sdca", class_weight="1:2"), TARGETS["binary"])
-    with pytest.raises(UsageError, match="--virtual is digits, whose .* no sample weights"):
+    with pytest.raises(UsageError, match="--virtual is digits, whose .* no weights"):
         by_fit(made("norma", virtual="digits", budget_samples=100), TARGETS["binary"], SHARES)
 
 

@@ -294,7 +294,7 @@ def solve_covariance(
 
     weights: (n,) on the diagonal of W, None for ones.
     """
-    C = _lower_gram(Z if weights is None else Z * _roots(weights).astype(Z.dtype))
+    C = _lower_gram(Z if weights is None else Z * np.sqrt(weights)[:, None].astype(Z.dtype))
     C /= divisor
     return _solved(C, gradient, ridge)
 
@@ -312,7 +312,7 @@ def solve_few(
     """
     rows = Z.astype(np.float64)
     if weights is not None:
-        rows *= _roots(weights)
+        rows *= np.sqrt(weights)[:, None]
     K = _lower_gram(np.ascontiguousarray(rows.T))
     with one_blas_thread():
         inner = _solved(K, rows @ gradient, divisor * ridge)
@@ -340,17 +340,11 @@ def solve_kernel(
     C /= divisor
     if weights is None:
         return _solved(C, derivatives, ridge)
-    own = _roots(weights)
+    own = np.sqrt(weights)[:, None]
     C *= own
     C *= own.T
     found = _solved(C, own * derivatives, ridge)
     return None if found is None else own * found
-
-
-def _roots(weights: np.ndarray) -> np.ndarray:
-    """(n, 1) the square roots of the weights."""
-    found: np.ndarray = np.sqrt(weights)[:, None]
-    return found
 
 
 def _solved(C: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray | None:

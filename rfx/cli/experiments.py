@@ -28,6 +28,9 @@ PAPERS = click.option(
     shell_complete=completing(papers.names),
     help="Only this paper (repeatable).",
 )
+RESULTS = Option(
+    "results", str, "CSV file written by rfx run.", default="results.csv", metavar="FILE"
+)
 FOLDER = Option(
     "output", str, "Folder for index.html and figures/.", default="report", metavar="DIR"
 )
@@ -43,7 +46,7 @@ def _name(names, **more):
 @click.command("run", short_help="Run the missing rows of a plan, one process per row; resumable.")
 @click.argument("plan", required=False, shell_complete=completing(papers.plans))
 @flags(
-    "results",
+    RESULTS,
     "jobs",
     "scheduler",
     click.option(
@@ -78,7 +81,6 @@ def _name(names, **more):
     "quiet",
     "list",
     Option("example", bool, "Print an example plan with comments and exit.", default=False),
-    results="CSV file to append the rows to; by default results.csv.",
     scheduler="Run on the workers of a Dask scheduler, or on N local worker processes"
     " (rfx-kernels[distributed]).",
     json="Print the outcome of the plan, with its rows, as JSON.",
@@ -108,7 +110,6 @@ def run(
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(names)}, or pass a TOML file")
-    results = "results.csv" if results is None else results
     pool = _pool(jobs, scheduler)
     loaded = plans.load(plan, quick, names)
     _guard(plan, loaded, results, log, trace)
@@ -380,7 +381,7 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
 )
 @_name(papers.figures)
 @flags(
-    "results",
+    RESULTS,
     Option(
         "output",
         str,
@@ -393,7 +394,6 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
     "model",
     "force",
     "list",
-    results="CSV file written by rfx run; by default results.csv.",
     model="Draw the figure importance of this model instead.",
 )
 def figure(name, results, output, trace, setting, model, force, list) -> None:
@@ -423,7 +423,6 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
         inputs = [("--model", model)]
         drawn = figures.draw_model(name, methods.load(model), output, inputs, force)
     else:
-        results = "results.csv" if results is None else results
         find = traces.chosen(trace, results)
         rows = rows_for(known.get(name), lambda: results_file.read(results, find))
         steps = traces.beside(results) if trace is None else trace

@@ -290,15 +290,10 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
 def _with_target(method, target):
     """The schema of a model for a file whose target column has another name."""
     schema = method.schema
-    if schema is None or schema.inputs is None or schema.target is None:
+    if schema is None or schema.inputs is None or schema.target is None or not schema.named:
         raise UsageError(
             "--target is for tables, but the model was trained on rows without column names; omit"
-            " it"
-        )
-    if not schema.named:
-        raise UsageError(
-            "--target names a column, but the model's training file had no column names; omit it"
-            f" and put the targets into column {schema.target[1] + 1}"
+            " it, and put the targets where the training file had them"
         )
     if target in {column.name for column in schema.inputs}:
         raise UsageError(f"--target is {quoted(target)}, which is an input of the model")

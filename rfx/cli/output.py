@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
@@ -59,21 +58,18 @@ def print_rendered(table, form: str = "text", width: int | None = None) -> None:
 
 def json_text(value, **more: Any) -> str:
     """JSON on one line; numbers that JSON does not support become null."""
-    return json.dumps(_finite(value), default=str, allow_nan=False, **more)
+    text = json.dumps(value, default=_plain)
+    return json.dumps(json.loads(text, parse_constant=lambda name: None), **more)
+
+
+def _plain(value):
+    """A number of numpy, or the text of another object."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def print_json(value, **more: Any) -> None:
     """Print JSON."""
     click.echo(json_text(value, **more))
-
-
-def _finite(value):
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def label_text(label) -> str:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     _check_y,
@@ -357,10 +357,6 @@ class Unweighted:
         return super().fit(X, y)  # type: ignore[misc]
 
 
-def _learns_in_batches(estimator) -> bool:
-    return estimator.method.incremental
-
-
 def weights_of(X, sample_weight):
     """The weights (n,) as numbers, or None."""
     if sample_weight is None:
@@ -414,7 +410,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         self._train("binary" if len(classes) <= 2 else "multiclass", X, codes, sample_weight)
         return self._label(classes)
 
-    @available_if(_learns_in_batches)
+    @available_if(lambda self: self.method.incremental)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Continue training with these rows, in their order (methods that learn in batches).
 
@@ -576,7 +572,7 @@ class Regressor(RegressorMixin, MethodEstimator):
             X, y = self._checked(X, y, True)
         return self._train("regression", X, y, weights_of(X, sample_weight))
 
-    @available_if(_learns_in_batches)
+    @available_if(lambda self: self.method.incremental)
     def partial_fit(self, X, y, sample_weight=None):
         """Continue training with these rows, in their order (methods that learn in batches).
 
@@ -614,8 +610,3 @@ class Regressor(RegressorMixin, MethodEstimator):
         """
         decision = self._decision(X)
         return self.method_.labels(decision)
-
-
-def classes_of(y) -> bool:
-    """Whether targets are classes by scikit-learn's rule: words or integers."""
-    return type_of_target(y) in ("binary", "multiclass")

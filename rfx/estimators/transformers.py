@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from rfx import kernels, methods
 from rfx.data.transforms.scaling import Scaler
-from rfx.estimators.base import Estimator, MethodEstimator, checked, classes_of, in_python
+from rfx.estimators.base import Estimator, MethodEstimator, checked, in_python
 from rfx.estimators.parameters import CATEGORICAL
 from rfx.features import MAPS, FeatureMap
 from rfx.features.binning import BinMap
@@ -106,7 +107,8 @@ class Supervised(Transformer):
         -------
         self
         """
-        task, classes = "regression", classes_of(y)
+        # words or integers are classes
+        task, classes = "regression", type_of_target(y) in ("binary", "multiclass")
         X, y = checked(self, X, y, y_numeric=not classes)
         if classes:
             labels, y = np.unique(y, return_inverse=True)
@@ -116,8 +118,8 @@ class Supervised(Transformer):
 
 
 class MapTransformer(Transformer, Estimator):
-    """Maps rows to features whose inner product equals or estimates the kernel; a subclass defines
-    `_learn`.
+    """Maps rows to features whose inner product equals or estimates the kernel. A subclass defines
+    `_learn`, which returns the map of scaled rows, the options and the kernel's parameters.
 
     Attributes
     ----------
@@ -163,10 +165,6 @@ class MapTransformer(Transformer, Estimator):
     def _value(self, option):
         value = self._seed() if option.name == "seed" else getattr(self, option.name)
         return option.default if value is None else option.convert(value)
-
-    def _learn(self, X, p: dict[str, Any], params: dict[str, Any]) -> Any:
-        """The feature map, from scaled rows X (n, d), the options p and the kernel's parameters."""
-        raise TypeError(f"{type(self).__name__} does not define _learn")
 
     def _features(self, X):
         return self.map_.transform(self.scaler_.transform(X))

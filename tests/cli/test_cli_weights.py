@@ -131,36 +131,26 @@ def test_a_wrong_file_is_a_sentence(text, says, folder, capfd):
     assert code == 1 and says in err and "Traceback" not in err
 
 
-def test_what_is_refused(folder, capfd):
-    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "nothing")
-    assert code == 1 and "nothing can't be read: No such file" in err
+@pytest.mark.parametrize(
+    "method, words, expected, says",
+    [
+        ("rf", "--sample-weight {}/nothing", 1, "nothing can't be read: No such file"),
+        ("rf", "--sample-weight {}/binary", 1, "line 1: it is not utf-16-le"),
+        ("norma", "--stream --sample-weight {}/weights", 2, "needs all rows in memory; omit --str"),
+        ("norma", "--stream --class-weight balanced", 2, "balanced needs the counts of all rows"),
+        ("rf", "--class-weight heavy", 2, "--class-weight is 'heavy'; it must be balanced, or"),
+        (
+            "rf",
+            "--sample-weight {}/weights --solver liblinear",
+            2,
+            "--solver is liblinear, which does not support sample weights",
+        ),
+        ("rf", "--sample-weight {0}/weights --model {0}/weights", 2, "is the same file as"),
+    ],
+)
+def test_what_is_refused(method, words, expected, says, folder, capfd):
     (folder / "binary").write_bytes(b"\xff\xfe\x00")
-    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "binary")
-    assert code == 1 and "line 1: it is not utf-16-le" in err
-    stream = ("--stream", "--sample-weight", folder / "weights")
-    code, _, err = train(capfd, folder, "rows", *stream, method="norma")
-    assert code == 2 and "--sample-weight needs all rows in memory; omit --stream" in err
-    code, _, err = train(
-        capfd, folder, "rows", "--stream", "--class-weight", "balanced", method="norma"
-    )
-    assert code == 2 and "--class-weight balanced needs the counts of all rows beforehand" in err
-    code, _, err = train(capfd, folder, "rows", "--class-weight", "heavy")
-    assert code == 2 and "--class-weight is 'heavy'; it must be balanced, or LABEL:WEIGHT" in err
-    code, _, err = train(
-        capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear"
-    )
-    assert code == 2 and "--solver is liblinear, which does not support sample weights" in err
-    # the output is the file of the weights
-    code, _, err = run(
-        capfd,
-        "train",
-        "--method",
-        "rf",
-        "--data",
-        folder / "rows",
-        "--sample-weight",
-        folder / "weights",
-        "--model",
-        folder / "weights",
-    )
-    assert code == 2 and (folder / "weights").read_text().startswith(f"{WEIGHTS[0]}\n")
+    code, _, err = train(capfd, folder, "rows", *words.format(folder).split(), method=method)
+    assert code == expected
+    assert says in err
+    assert (folder / "weights").read_text().startswith(f"{WEIGHTS[0]}\n")

@@ -19,7 +19,6 @@ from rfx.options import Option
 from rfx.plans.catalogue import rows_for
 from rfx.records import results as results_file
 from rfx.records import traces
-from rfx.reporting.report import sources
 
 PAPERS = click.option(
     "--paper",
@@ -352,6 +351,7 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
     deviations. `rfx table claims` lists the papers' claims with evidence and a verdict.
     """
     from rfx.reporting import claims, tables
+    from rfx.reporting.report import sources
 
     known = papers.tables()
     if list:
@@ -421,7 +421,7 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
         if model is None:
             raise UsageError(f"figure {name} shows a model; pass --model FILE")
         inputs = [("--model", model)]
-        drawn = figures.draw_model(name, methods.load(model), output, inputs, force)
+        drawn = figures.draw(name, methods.load(model), output, None, OF_MODELS, inputs, force)
     else:
         find = traces.chosen(trace, results)
         rows = rows_for(known.get(name), lambda: results_file.read(results, find))

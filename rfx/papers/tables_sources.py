@@ -1,6 +1,6 @@
 """The table of all papers: the sources of the settings of their plans."""
 
-from rfx import papers
+from rfx import lazy, papers
 from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.reporting.builders import Builder
@@ -11,48 +11,45 @@ _HEADINGS = ["option", "values", "runs", "source"]
 
 def missing(loaded: plan.Plan) -> list[tuple[Run, str]]:
     """The runs of a plan with their options that have no source."""
-    return [
-        (run, option)
-        for run in loaded.runs
-        for option in run.options
-        if loaded.source(run, option) is None
-    ]
+    pairs = [(run, option) for run in loaded.runs for option in run.options]
+    return [(run, option) for run, option in pairs if loaded.source(run, option) is None]
 
 
 def sources(rows) -> Table:
     """Every option that the papers' plans set, with its values, the labels of its runs, and its
     source.
     """
-    known = {name: path for name, path in papers.plans().items() if name.startswith(_papers())}
-    sections, cells = [], []
-    for name in known:
-        lines = _lines(plan.load(name, known=known))
-        sections.append(Section(name, _HEADINGS, [[*map(words, line)] for line in lines], 4))
-        cells += [{"table": "sources", "plan": name} | dict(zip(_HEADINGS, line)) for line in lines]
+    starts = tuple(f"{name}-" for name in papers.names())
+    known = {name: path for name, path in papers.plans().items() if name.startswith(starts)}
+    lines = {name: _lines(plan.load(name, known=known)) for name in known}
+    sections = [
+        Section(name, _HEADINGS, [[*map(words, line)] for line in own], 4)
+        for name, own in lines.items()
+    ]
+    cells = [
+        {"table": "sources", "plan": name} | dict(zip(_HEADINGS, line))
+        for name, own in lines.items()
+        for line in own
+    ]
     notes = [f"A source begins with one of: {', '.join(plan.SOURCES)}."]
     title = "Where the settings of the papers' plans come from"
     return Table("sources", title, sections, notes, cells)
 
 
-def _papers() -> tuple[str, ...]:
-    return tuple(f"{name}-" for name in papers.names())
-
-
 def _lines(loaded: plan.Plan) -> list[list[str]]:
     """A line for each option and source, ordered by option."""
-    label = lambda run: str(run.label or run.dataset)
-    everywhere = {label(run) for run in loaded.runs}
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for run in loaded.runs:
-        for option, value in run.options.items():
-            where = option, loaded.source(run, option) or ""
-            found.setdefault(where, []).append((_text(value), label(run)))
+    records = [
+        (option, loaded.source(run, option) or "", _text(value), str(run.label or run.dataset))
+        for run in loaded.runs
+        for option, value in run.options.items()
+    ]
+    table = lazy.pandas.DataFrame(records, columns=["option", "source", "values", "runs"])
+    n_labels = len({run.label or run.dataset for run in loaded.runs})
     lines = []
-    for (option, source), own in sorted(found.items()):
-        values = dict.fromkeys(value for value, _ in own)
-        labels = dict.fromkeys(name for _, name in own)
-        runs = "all" if everywhere == set(labels) else ", ".join(labels)
-        lines.append([option, ", ".join(values), runs, source])
+    for (option, source), own in table.groupby(["option", "source"]):
+        values, labels = (", ".join(own[name].unique()) for name in ("values", "runs"))
+        runs = "all" if own["runs"].nunique() == n_labels else labels
+        lines.append([str(option), values, runs, str(source)])
     return lines
 
 

@@ -205,10 +205,7 @@ def judge(claim: Claim, table: "DataFrame", plans: Sequence[str] = ()) -> Judged
         return Judged(claim, plans, NOT, cases)
     if counts[True] and 2 * counts[None] <= len(cases):
         return Judged(claim, plans, PARTLY, cases)
-    reasons: dict[str, list[str]] = {}
-    for one in cases:
-        if one.holds is None:
-            reasons.setdefault(one.open, []).append(one.name)
+    reasons = seeds.grouped((one.open, one.name) for one in cases if one.holds is None)
     undecided = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
     return Judged(claim, plans, seeds.UNDECIDED, cases, claim.why or f"undecided: {undecided}")
 

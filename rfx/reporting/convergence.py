@@ -63,6 +63,10 @@ class Approach:
         return np.median(self.errors, axis=1)
 
     @property
+    def by_size(self) -> dict[int, float]:
+        return dict(zip(self.sizes.tolist(), self.medians.tolist()))
+
+    @property
     def slope(self) -> float:
         """The slope of the line through the medians in a log-log plot."""
         return float(np.polyfit(np.log2(self.sizes), np.log2(self.medians), 1)[0])

@@ -12,38 +12,28 @@ MOST, MOST_OUTPUTS, IN_A_LINE, LONGEST = 15, 8, 3, 24
 
 def chart(explained: Explanation, asked: Asked) -> Chart:
     """The figure of an explained: bars, and a panel for each column with partial dependence."""
+    n_columns, n_outputs = len(explained.importances), len(explained.outputs)
     panels = [_bars(explained), *(_panel(one, explained) for one in explained.dependences)]
-    kept = min(len(panels), IN_A_LINE)
-    height = max(2.2, 0.7 + 0.14 * min(MOST, len(explained.importances)))
-    return Chart(
-        "What the predictions depend on",
-        _notes(explained, asked),
-        in_lines(panels, kept),
-        height,
-    )
-
-
-def _notes(explained: Explanation, asked: Asked) -> list[str]:
     drawn = f" of {explained.n_given:,}, drawn by seed {asked.seed}" * (
         explained.n_rows < explained.n_given
     )
-    notes = [
+    classes = f"Those {MOST_OUTPUTS} of {n_outputs:,} classes are drawn whose means differ most."
+    notes = {
         f"{explained.n_rows:,} rows{drawn}. Importance: by how much the {explained.metric}"
         f" ({explained.error:.4g}) rises when a column is shuffled, the mean of {asked.repeats}"
-        " shuffles. Of the columns that tell nothing, 95 % have 0 in their interval."
-    ]
-    if len(explained.importances) > MOST:
-        notes.append(f"The first {MOST} of {len(explained.importances):,} columns.")
-    if explained.dependences:
-        notes.append(
-            f"Partial dependence: the mean {explained.response} where all rows have the same value."
-        )
-    if explained.dependences and len(explained.outputs) > MOST_OUTPUTS:
-        notes.append(
-            f"Those {MOST_OUTPUTS} of {len(explained.outputs):,} classes are drawn whose means"
-            " differ most."
-        )
-    return notes
+        " shuffles. Of the columns that tell nothing, 95 % have 0 in their interval.": True,
+        f"The first {MOST} of {n_columns:,} columns.": n_columns > MOST,
+        f"Partial dependence: the mean {explained.response} where all rows have the same value.": (
+            bool(explained.dependences)
+        ),
+        classes: bool(explained.dependences) and n_outputs > MOST_OUTPUTS,
+    }
+    return Chart(
+        "What the predictions depend on",
+        [note for note, applies in notes.items() if applies],
+        in_lines(panels, min(len(panels), IN_A_LINE)),
+        max(2.2, 0.7 + 0.14 * min(MOST, n_columns)),
+    )
 
 
 def _bars(explained: Explanation) -> Panel:

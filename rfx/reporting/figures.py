@@ -15,7 +15,7 @@ from rfx import files, lazy
 from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.plans import catalogue
-from rfx.reporting import charts, figures_general, style
+from rfx.reporting import charts, style
 
 FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
@@ -62,46 +62,35 @@ def _kind(form: str) -> files.Kind:
 
 def draw(
     name: str,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping] | Pipeline,
     output=None,
     setting: str | None = None,
     builders: Mapping[str, Callable] | None = None,
     inputs=(),
     force: bool = False,
 ) -> list[Path]:
-    """Draw the figure `name` from result rows as PNG, SVG and PDF, and write its numbers as CSV.
+    """Draw the figure `name` from result rows, or from a model, as PNG, SVG and PDF, and write its
+    numbers as CSV.
 
     Returns the paths of these files. builders: the figures, name to builder; default: the general
     ones. output: a folder (an existing one, or a name that ends in /), or the files' name with or
     without .png or .svg; default: NAME in the current folder. The CSV file is STEM.figure.csv, to
     distinguish it from results files. inputs, force: see files.guard; figures of rfx are replaced
     without confirmation. Each file is written completely or not at all. Raises UsageError if there
-    is no such figure or a file must not be replaced. Raises DataError if no row belongs to it or a
-    file can't be written.
+    is no such figure or a file must not be replaced. Raises DataError if no row belongs to it, the
+    model has nothing to draw, or a file can't be written.
     """
     builders = catalogue.figures() if builders is None else builders
     if name not in builders:
         raise UsageError(f"there is no figure {name}{or_near(name, builders)}")
-    return _drawn(name, lambda: builders[name](rows, setting), output, inputs, force)
-
-
-def draw_model(name: str, model: Pipeline, output=None, inputs=(), force: bool = False):
-    """Draw a figure of a model in the same way as `draw`. name: from figures_general.OF_MODELS.
-
-    Raises DataError if the model has nothing to draw.
-    """
-    return _drawn(name, lambda: figures_general.OF_MODELS[name](model), output, inputs, force)
-
-
-def _drawn(name: str, build: Callable[[], charts.Chart], output, inputs, force) -> list[Path]:
     folder = str(output).endswith(os.sep) or Path(output or "").is_dir()
-    stem = Path(output or "") / name if folder else Path(output)
+    stem = Path(output or "") / name if folder else Path(output or name)
     if stem.suffix.lower().removeprefix(".") in FORMATS and not folder:
         stem = stem.with_suffix("")
     for path, form in zip(_targets(stem), FORMATS):
         files.guard(("--output", path), inputs, _kind(form), force)
     with styled():
-        chart = build()
+        chart = builders[name](rows, setting)
         return save(chart, charts.paint(chart), stem)
 
 

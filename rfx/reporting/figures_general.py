@@ -15,7 +15,8 @@ from rfx.fitting.pipeline import Pipeline
 from rfx.records.result import having
 from rfx.reporting import columns, convergence, seeds, style
 from rfx.reporting.builders import Builder
-from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines
+from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines, mean_curve
+from rfx.reporting.measures import Row
 
 # Maximum panels; a file with more data sets is narrowed by --setting or by rfx run --only.
 MOST = 12
@@ -51,56 +52,39 @@ def pareto(rows, setting=None) -> Chart:
     The line is the Pareto front: nothing faster is better.
     """
     rows = _scored(rows, setting)
-    data_of = lambda row: (row["dataset"], row["metric"] or "score")
-    groups: dict[tuple, list[list]] = {
-        data_of(row): [] for row in rows if _seconds([row]) is not None
+    timed = [row for row in rows if columns.outcome(row, "seconds_train") is not None]
+    panels: dict[tuple[str, str], dict[str, list[tuple[float, seeds.Mean]]]] = {
+        (row["dataset"], row["metric"] or "score"): {} for row in timed
     }
-    for group in seeds.variants(rows):
-        if _seconds(group) is not None:
-            groups[data_of(group[0])].append(group)
-    if not groups:
+    for group in seeds.variants(timed):
+        costs = panels[group[0]["dataset"], group[0]["metric"] or "score"]
+        seconds = seeds.mean_of([columns.outcome(row, "seconds_train") for row in group]).value
+        score = seeds.mean_of([row["score"] for row in group])
+        costs.setdefault(group[0]["method"], []).append((seconds, score))
+    if not panels:
         raise DataError("no row of the results file has its training seconds")
-    looks = style.looks(group[0]["method"] for members in groups.values() for group in members)
-    panels = [
-        _costs(name, metric, members, looks) for (name, metric), members in _few(groups).items()
-    ]
+    looks = style.looks(method for costs in panels.values() for method in costs)
+    drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
     notes = [
         "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone,"
         " with one standard deviation of the score. " + style.machines(rows)
     ]
     title = "Score against training time, and the Pareto front"
-    return Chart(title, notes, in_lines(panels, min(3, len(panels)), Panel(hidden=True)))
+    return Chart(title, notes, in_lines(drawn, min(3, len(drawn)), Panel(hidden=True)))
 
 
-def _seconds(rows: Iterable[Mapping]) -> float | None:
-    """The mean training seconds of rows, None if they have none."""
-    mean = seeds.mean(columns.outcome(row, "seconds_train") for row in rows)
-    return mean and mean.value
-
-
-def _costs(name: str, metric: str, groups: Sequence[list], looks: Mapping) -> Panel:
+def _costs(name: str, metric: str, costs: Mapping[str, Sequence], looks: Mapping) -> Panel:
     """The scores of each method on one data set against their seconds, and the front."""
-    costs: dict[str, list[tuple]] = {}
-    for group in groups:
-        score = seeds.mean_of([row["score"] for row in group])
-        costs.setdefault(group[0]["method"], []).append((_seconds(group), score))
-    points = [(seconds, score.value) for pairs in costs.values() for seconds, score in pairs]
-    look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
+    points = [(seconds, one.value) for pairs in costs.values() for seconds, one in pairs]
+    front = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
     xs, ys = zip(*_front(points, metric))
-    curves = [Curve(xs, ys, look, "Pareto front", style.identifier("front", name))]
+    curves = [Curve(xs, ys, front, "Pareto front", style.identifier("front", name))]
     for method, pairs in costs.items():
-        curves.append(
-            Curve(
-                [seconds for seconds, _ in pairs],
-                [score.value for _, score in pairs],
-                looks[method] | {"linestyle": "none"},
-                style.plain(method),
-                style.identifier("points", name, method),
-                {seconds: score.around for seconds, score in pairs if score.sd is not None},
-                "bars",
-            )
-        )
-    return Panel(name, "training, s", style.plain(metric), curves, dress=_log_places)
+        look, gid = looks[method] | {"linestyle": "none"}, style.identifier("points", name, method)
+        bars = {seconds: one.around for seconds, one in pairs if one.sd is not None}
+        xs, ys = zip(*((seconds, one.value) for seconds, one in pairs))
+        curves.append(Curve(xs, ys, look, style.plain(method), gid, bars, "bars"))
+    return Panel(name, "training, s", style.plain(metric), curves, dress=style.log_places)
 
 
 def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
@@ -113,20 +97,10 @@ def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
     return front
 
 
-def _log_places(axes) -> None:
-    if style.log_scale(axes, "x"):
-        style.plain_ticks(axes.xaxis)
-
-
-def _log_both(axes) -> None:
-    _log_places(axes)
-    style.log_values(axes)
-
-
 # ------------------------------------------------------------------------------------------- lines
 
 
-def _scored(rows, setting: str | None) -> list[Mapping]:
+def _scored(rows: Iterable[Row], setting: str | None) -> list[Row]:
     """The rows with a score, of one setting if requested."""
     scored = [
         row
@@ -141,11 +115,11 @@ def _scored(rows, setting: str | None) -> list[Mapping]:
     return scored
 
 
-def _few(panels: Mapping) -> Mapping:
+def _few(panels: Mapping, most: int = MOST, what: str = "data sets") -> Mapping:
     """The panels, unless they are too many to draw."""
-    if len(panels) > MOST:
+    if len(panels) > most:
         raise UsageError(
-            f"the results file has {len(panels)} data sets, of which {MOST} at most can be drawn at"
+            f"the results file has {len(panels)} {what}, of which {most} at most can be drawn at"
             " once; narrow it with --setting"
         )
     return panels
@@ -158,77 +132,53 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     A line for each method and each combination of other inputs that vary among its runs, except the
     seed and the sizes.
     """
-    panels = _lines(rows, places, ("gamma",) if sizes else ("gamma", "lam"))
-    if not panels:
-        raise DataError(f"no data set has scores at several values of {label}")
-    if any(len(lines) > MOST_CURVES for lines in _few(panels).values()):
-        raise UsageError(f"a data set has more than {MOST_CURVES} curves; narrow it with --setting")
-    looks = style.looks(text for lines in panels.values() for text in lines)
-    scores, models = (
-        [
-            [
-                curve
-                for text, line in lines.items()
-                for curve in _curve(line, quantity, name, text, looks[text])
-            ]
-            for (name, _), lines in panels.items()
-        ]
-        for quantity in ("score", "model_size")
-    )
-    models = models if sizes else [[] for _ in panels]
-    upper = [
-        Panel(name, "" if size else label, style.plain(metric), score, dress=_log_places)
-        for (name, metric), score, size in zip(panels, scores, models)
-    ]
-    lower = [
-        Panel("", label if size else "", "model size", size, dress=_log_both, hidden=not size)
-        for size in models
-    ]
-    notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
-    return Chart(title, notes, [upper, lower] if any(models) else [upper])
-
-
-def _lines(rows, places: Iterable, last: Iterable[str]) -> dict[tuple, dict[str, dict]]:
-    """(data set, metric) -> the words of a line -> place -> rows, if there are several places.
-    last: the inputs that come last in the words.
-    """
     inputs = columns.of(rows, requested=True)
+    # the inputs that come last in the words of a line
+    last = [name for name in ("gamma", "lam")[: 1 if sizes else 2] if name in inputs.varying]
     hidden = ("lam", "gamma", "seed", "threads", *SIZES)
-    names = [name for name in inputs.varying if name not in hidden]
-    names += [name for name in last if name in inputs.varying]
-    panels: dict[tuple, dict[str, dict]] = {}
+    names = [name for name in inputs.varying if name not in hidden] + last
+    panels: dict[tuple[str, str], dict[str, dict[float, list[Row]]]] = {}
     for row, place, values in zip(rows, places, inputs.requested):
         if _is_number(place):
-            words = [
+            words = [row["method"]] + [
                 f"{columns.heading(name)} {columns.written(name, values[name])}"
                 for name in names
                 if values.get(name) is not None
             ]
             lines = panels.setdefault((row["dataset"], row["metric"] or "score"), {})
-            line = lines.setdefault(", ".join([row["method"], *words]), {})
-            line.setdefault(place, []).append(row)
+            lines.setdefault(", ".join(words), {}).setdefault(place, []).append(row)
     several = lambda lines: len({place for line in lines.values() for place in line}) > 1
-    return {name: lines for name, lines in panels.items() if several(lines)}
+    panels = {name: lines for name, lines in panels.items() if several(lines)}
+    if not panels:
+        raise DataError(f"no data set has scores at several values of {label}")
+    for lines in _few(panels).values():
+        _few(lines, MOST_CURVES, "curves in a data set")
+    looks = style.looks(text for lines in panels.values() for text in lines)
+    upper, lower = [], []
+    for (dataset, metric), lines in panels.items():
+        scores, models = (
+            [
+                curve
+                for text, line in lines.items()
+                if (curve := _curve(line, quantity, dataset, text, looks[text])).points
+            ]
+            for quantity in ("score", "model_size")
+        )
+        with_size = sizes and bool(models)
+        head, dress = style.plain(metric), style.log_places
+        upper.append(Panel(dataset, "" if with_size else label, head, scores, dress=dress))
+        shown = {"curves": models, "x_axis": label} if with_size else {"hidden": True}
+        lower.append(Panel(y_axis="model size", dress=style.log_both, **shown))
+    notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
+    drawn = any(not panel.hidden for panel in lower)
+    return Chart(title, notes, [upper, lower] if drawn else [upper])
 
 
-def _curve(
-    line: Mapping[float, list], quantity: str, dataset: str, text: str, look: Mapping
-) -> list[Curve]:
-    """The mean at each place, with a band of one standard deviation if there are several runs; no
-    curve without values. line: place -> rows.
-    """
-    means = {
-        place: mean
-        for place in sorted(line)
-        if (mean := seeds.mean(row[quantity] for row in line[place])) is not None
-    }
-    if not means:
-        return []
-    band = {place: mean.around for place, mean in means.items()}
+def _curve(line: Mapping[float, list[Row]], quantity: str, dataset: str, text: str, look) -> Curve:
+    """The mean at each place, with a band of one standard deviation if there are several runs."""
+    means = {place: seeds.mean(row[quantity] for row in line[place]) for place in sorted(line)}
     gid = style.identifier(quantity, dataset, text)
-    values = [mean.value for mean in means.values()]
-    around = band if any(mean.sd for mean in means.values()) else {}
-    return [Curve(list(means), values, look, style.plain(text), gid, around)]
+    return mean_curve(means, look, style.plain(text), gid)
 
 
 def _is_number(value: Any) -> bool:
@@ -236,6 +186,14 @@ def _is_number(value: Any) -> bool:
 
 
 # -------------------------------------------------------------------------------------------- grids
+
+_STAR = {
+    "marker": "*",
+    "color": "white",
+    "markeredgecolor": "black",
+    "markersize": 9,
+    "linestyle": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -247,37 +205,25 @@ class Grid:
     title: str
     options: tuple[str, str]
     cells: Mapping[tuple, float]
-    metric: str
+    metric: str | None
     low: bool  # whether a low score is better
     gid: str = ""  # the identifier of the star in the SVG file
 
     @property
-    def sides(self) -> list[list]:
-        """The values of both options."""
-        return [sorted(set(values)) for values in zip(*self.cells)]
-
     def panel(self) -> Panel:
         """The heat map, with a star on its best cell."""
-        up, across = self.sides
+        up, across = (sorted(set(values)) for values in zip(*self.cells))
+        if max(len(up), len(across)) > MOST_VALUES:
+            raise UsageError(
+                f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting"
+            )
         values = np.array([[self.cells.get((y, x), np.nan) for x in across] for y in up])
         y, x = np.unravel_index((np.nanargmin if self.low else np.nanargmax)(values), values.shape)
         colours = "viridis_r" if self.low else "viridis"
-        heat = Heat(_ticks(across), _ticks(up), values, style.plain(self.metric), colours)
+        columns_of, lines = ([f"{value:.3g}" for value in ends] for ends in (across, up))
+        heat = Heat(columns_of, lines, values, style.plain(self.metric or "score"), colours)
         first, second = map(style.plain, self.options)
         return Panel(self.title, second, first, [Curve([x], [y], _STAR, gid=self.gid)], heat)
-
-
-_STAR = {
-    "marker": "*",
-    "color": "white",
-    "markeredgecolor": "black",
-    "markersize": 9,
-    "linestyle": "none",
-}
-
-
-def _ticks(values: Iterable[float]) -> list[str]:
-    return [f"{value:.3g}" for value in values]
 
 
 def surface(rows, setting=None) -> Chart:
@@ -286,63 +232,50 @@ def surface(rows, setting=None) -> Chart:
     """
     rows = _scored(rows, setting)
     grids = _grids(rows) or _validated(rows)
-    if any(len(values) > MOST_VALUES for grid in grids for values in grid.sides):
-        raise UsageError(
-            f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting"
-        )
     if not grids:
         raise DataError(
             "a grid needs runs of one method and data set that vary in two options, or one whose"
             " options validation chose"
         )
-    if len(grids) > MOST:
-        raise UsageError(
-            f"there are {len(grids)} grids to draw, {MOST} at most; narrow them with --setting"
-        )
-    panels = in_lines([grid.panel() for grid in grids], min(2, len(grids)), Panel(hidden=True))
+    panels = [grid.panel for grid in _few(grids, what="grids").values()]
     note = "The star is the best cell; a star at the edge asks for a larger grid."
-    return Chart("Score over a grid", [note], panels, 2.6)
+    lines = in_lines(panels, min(2, len(panels)), Panel(hidden=True))
+    return Chart("Score over a grid", [note], lines, 2.6)
 
 
-def _grids(rows) -> list[Grid]:
+def _grids(rows: Sequence[Row]) -> dict[Any, Grid]:
     """The grid of each data set and method whose runs vary in two numeric options."""
-    groups: dict[tuple, list] = {}
-    for row, values in zip(rows, columns.of(rows).requested):
-        group = row["dataset"], row["method"], row["metric"]
-        numbers = {name: value for name, value in values.items() if _is_number(value)}
-        groups.setdefault(group, []).append((row["score"], numbers))
-    grids = []
+    numbers_of = lambda values: {name: of for name, of in values.items() if _is_number(of)}
+    groups = seeds.grouped(
+        ((row["dataset"], row["method"], row["metric"]), (row["score"], numbers_of(values)))
+        for row, values in zip(rows, columns.of(rows).requested)
+    )
+    grids = {}
     for (dataset, method, metric), runs in groups.items():
-        pair = _two([values for _, values in runs])
-        scores: dict[tuple, list] = {}
-        for score, values in runs:
-            if values.keys() >= set(pair):
-                scores.setdefault(tuple(values[name] for name in pair), []).append(score)
-        if pair:
+        names = dict.fromkeys(("gamma", "lam", *SIZES, *(name for _, run in runs for name in run)))
+        values_of = lambda name: {values[name] for _, values in runs if name in values}
+        pair = [
+            name for name in names if name not in ("seed", "threads") and len(values_of(name)) > 1
+        ][:2]
+        scores = seeds.grouped(
+            (tuple(values[name] for name in pair), score)
+            for score, values in runs
+            if values.keys() >= set(pair)
+        )
+        if len(pair) == 2:
             first, second = map(columns.heading, pair)
             means = {place: float(np.mean(values)) for place, values in scores.items()}
             low = columns.low_is_better(metric)
-            grids.append(Grid(f"{dataset}, {method}", (first, second), means, metric, low))
+            grid = Grid(f"{dataset}, {method}", (first, second), means, metric, low)
+            grids[dataset, method, metric] = grid
     return grids
 
 
-def _two(runs: Sequence[Mapping]) -> Sequence[str]:
-    """The first two options that vary; none if fewer do."""
-    names = dict.fromkeys(("gamma", "lam", *SIZES, *(name for values in runs for name in values)))
-    varying = [
-        name
-        for name in names
-        if name not in ("seed", "threads")
-        and len({values[name] for values in runs if name in values}) > 1
-    ]
-    return varying[:2] if len(varying) > 1 else ()
-
-
-def _validated(rows) -> list[Grid]:
+def _validated(rows: Sequence[Row]) -> dict[Any, Grid]:
     """The same for values tried by the validation of runs, if it had two options; the newest run of
     each data set and method.
     """
-    grids = {}
+    grids: dict[Any, Grid] = {}
     for row in rows:
         for step in row["params"].get("validation") or ():
             numbers = all(_is_number(value) for tried in step["tried"] for value in tried)
@@ -350,10 +283,9 @@ def _validated(rows) -> list[Grid]:
                 cells = {(y, x): error for y, x, error in step["tried"] if math.isfinite(error)}
                 first, second = map(columns.heading, step["options"])
                 title = f"{row['dataset']}, {row['method']}: validation"
-                if cells:
-                    grid = Grid(title, (first, second), cells, step["error"], True)
-                    grids[row["dataset"], row["method"]] = grid
-    return list(grids.values())
+                grid = Grid(title, (first, second), cells, step["error"], True)
+                grids |= {(row["dataset"], row["method"]): grid} if cells else {}
+    return grids
 
 
 def tune(rows, setting=None) -> Chart:
@@ -361,19 +293,20 @@ def tune(rows, setting=None) -> Chart:
     and kernel. It shows the scores of the last round that the method reached, at its size with the
     most trials, with the best marked.
     """
-    groups: dict[tuple, list] = {}
-    for row in having(rows, "params.gamma", "params.round", "params.path"):
-        params = row["params"]
-        tried = any(score is not None for _, score in params["path"])
-        of_tune = row["status"] == "ok" and str(params.get("label")).startswith("tune ")
-        if of_tune and tried and _is_number(params["gamma"]):
-            groups.setdefault((row["dataset"], row["method"], row["kernel"]), []).append(row)
+    groups = seeds.grouped(
+        ((row["dataset"], row["method"], row["kernel"]), row)
+        for row in having(rows, "params.gamma", "params.round", "params.path")
+        if row["status"] == "ok"
+        and str(row["params"].get("label")).startswith("tune ")
+        and any(score is not None for _, score in row["params"]["path"])
+        and _is_number(row["params"]["gamma"])
+    )
     if not groups:
         raise DataError(
             "the results file has no trials over a bandwidth; rfx tune --results FILE makes them"
         )
     panels = [
-        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), trials).panel()
+        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), trials).panel
         for (dataset, method, kernel), trials in groups.items()
     ]
     notes = ["Held-out scores; white: not tried.", style.machines([rows[-1]])]
@@ -381,27 +314,23 @@ def tune(rows, setting=None) -> Chart:
     return Chart("Search over bandwidth and lambda", notes, lines, 2.8)
 
 
-def _trials(title: str, rows: Sequence[Mapping]) -> Grid:
+def _trials(title: str, rows: Sequence[Row]) -> Grid:
     """The scores of the trials of a method."""
     last = max(row["params"]["round"] for row in rows)
     rows = [row for row in rows if row["params"]["round"] == last]
-    sizes = [_size(row) for row in rows]
+    size = lambda params: params.get("n_grids") or params.get("block_size")
+    sizes = [size(row["params"]) or row["n_features"] for row in rows]
     common = max(sizes, key=sizes.count)
     cells = {
         (lam, row["params"]["gamma"]): score
-        for row, size in zip(rows, sizes)
+        for row, of in zip(rows, sizes)
         for lam, score in row["params"]["path"]
-        if size == common and score is not None
+        if of == common and score is not None
     }
-    metric = rows[0]["metric"]
     words = "gamma" + (f" (size {common})" if common else "")
+    metric = rows[0]["metric"]
     low = columns.low_is_better(metric)
-    return Grid(title, ("lambda", words), cells, metric or "score", low, "tune-best")
-
-
-def _size(row: Mapping) -> int | None:
-    params = row["params"]
-    return params.get("n_grids") or params.get("block_size") or row["n_features"]
+    return Grid(title, ("lambda", words), cells, metric, low, "tune-best")
 
 
 # ---------------------------------------------------------------------------------- map-convergence
@@ -420,11 +349,8 @@ def _approaches(family: str, members: Sequence[convergence.Approach]) -> Panel:
     curves = []
     for number, one in enumerate(members):
         ends = zip(one.errors.min(axis=1).tolist(), one.errors.max(axis=1).tolist())
-        look, label = style.numbered(number), f"{one.name}: {one.slope:.2f}"
-        gid, band = (
-            style.identifier("map-convergence", one.name),
-            dict(zip(one.sizes.tolist(), ends)),
-        )
+        band, label = dict(zip(one.sizes.tolist(), ends)), f"{one.name}: {one.slope:.2f}"
+        gid, look = style.identifier("map-convergence", one.name), style.numbered(number)
         curves.append(Curve(one.sizes, one.medians, look, label, gid, band, shade=0.12))
     first = max(members, key=lambda one: one.medians[0])
     sizes = first.sizes[[0, -1]]
@@ -453,7 +379,7 @@ FIGURES: dict[str, Callable] = {
 # ------------------------------------------------------------------------------------ of a model
 
 
-def importance(model: Pipeline) -> Chart:
+def importance(model: Pipeline, setting: None = None) -> Chart:
     """The inputs by their share of the learnt metric, the largest first; DataError if there is
     none.
     """
@@ -464,8 +390,9 @@ def importance(model: Pipeline) -> Chart:
             " with --metric diagonal or full"
         )
     order = np.argsort(-importances, kind="stable")[:MOST_INPUTS]
-    names, shares = [model.input_names()[place] for place in order], importances[order]
+    shares = importances[order]
     places = np.arange(len(order), 0, -1)
+    names = [model.input_names()[place] for place in order]
     stem = {"color": "0.7", "linewidth": 0.9}
     curves = [Curve([0.0, share], [place, place], stem) for share, place in zip(shares, places)]
     dots = style.numbered(0) | {"linestyle": "none"}

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
@@ -17,6 +17,8 @@ from rfx.errors import UsageError
 from rfx.records.keys import canonical, lacks_gamma
 from rfx.reporting.printed import Printed
 
+K = TypeVar("K")
+V = TypeVar("V")
 # Inputs that distinguish runs besides options. n_features and lam are options of some methods and
 # outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
@@ -38,6 +40,14 @@ LEGEND = (
     " judge that by; without a mark that can't be said. The printed number is taken for one more"
     " run with the noise of ours."
 )
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Key -> the values of its pairs, both in their order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 class Mean(NamedTuple):

@@ -156,10 +156,11 @@ class Comparison:
         """Select the rows of one data set for each (kernel, method), one per seed: those with the
         most features, and of these the newest.
         """
-        runs: Picked = {}
-        for row in rows:
-            if row["status"] == "ok" and row["params"].get("label") == setting:
-                runs.setdefault((self.line(row), row["method"]), []).append(row)
+        runs = seeds.grouped(
+            ((self.line(row), row["method"]), row)
+            for row in rows
+            if row["status"] == "ok" and row["params"].get("label") == setting
+        )
         picked: Picked = {}
         # Methods whose lam depends on another method's score come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
@@ -215,13 +216,15 @@ class Comparison:
 
 def _gammas(rows: Iterable[Row]) -> list[str]:
     """The notes on the bandwidths in use, by kernel."""
-    widths: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        if (gamma := width(row)) is not None:
-            widths.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(gamma)
-    names: dict[tuple[str, str], list[str]] = {}
-    for (kernel, dataset), values in widths.items():
-        names.setdefault((kernel, span(values, "{:.4g}".format)), []).append(dataset)
+    gammas = seeds.grouped(
+        ((row["kernel"] or "no kernel", row["dataset"]), gamma)
+        for row in rows
+        if (gamma := width(row)) is not None
+    )
+    names = seeds.grouped(
+        ((kernel, span(values, "{:.4g}".format)), dataset)
+        for (kernel, dataset), values in gammas.items()
+    )
     return [
         f"gamma of {kernel} = {text}: {', '.join(of)}"
         for (kernel, text), of in sorted(names.items())
@@ -232,15 +235,15 @@ def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
     """The notes on numbers of random features that differ from the paper's (printed as its rf's
     model size).
     """
-    others: dict[tuple[str, int, float], set[str]] = {}
-    for row in rows:
-        paper = book.get((row["dataset"], row["kernel"], "rf", "model_size"))
-        if row["n_features"] and paper and row["n_features"] != paper:
-            case = row["method"], row["n_features"], paper
-            others.setdefault(case, set()).add(row["dataset"])
+    printed_of = lambda row: book.get((row["dataset"], row["kernel"], "rf", "model_size"))
+    others = seeds.grouped(
+        ((row["method"], row["n_features"], paper), row["dataset"])
+        for row in rows
+        if row["n_features"] and (paper := printed_of(row)) and row["n_features"] != paper
+    )
     return [
         f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
-        for (method, ours, paper), names in sorted(others.items())
+        for (method, ours, paper), names in sorted((of, {*names}) for of, names in others.items())
     ]
 
 
@@ -296,11 +299,11 @@ def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
 
 def failures(rows: Iterable[Row]) -> list[str]:
     """The runs that failed and the reasons, one line per reason."""
-    runs: dict[tuple, list[str]] = {}
-    for row in rows:
-        if row["status"] != "ok":
-            end = row["dataset"], row["status"], row["message"]
-            runs.setdefault(end, []).append(row["method"])
+    runs = seeds.grouped(
+        ((row["dataset"], row["status"], row["message"]), row["method"])
+        for row in rows
+        if row["status"] != "ok"
+    )
     return [
         f"No result: {dataset}, {', '.join(dict.fromkeys(methods))} ({status}, runs:"
         f" {len(methods)}): {message}"

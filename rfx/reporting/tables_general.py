@@ -3,10 +3,11 @@ comparison of two files; and `map-convergence`.
 """
 
 import math
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from scipy.special import stdtr
 
@@ -20,14 +21,16 @@ from rfx.reporting.cells import (
     BEST,
     DASH,
     Cell,
-    Section,
     Table,
     count,
     decimals,
+    grid,
     number,
     short,
+    span,
     words,
 )
+from rfx.reporting.measures import Row
 
 # columns of each row in CSV and JSON
 _CELLS = (
@@ -44,12 +47,12 @@ _CELLS = (
     "peak_rss_mb",
 )
 _BEST = f"{BEST}: the best score of its data set"
-_OVER = "means over"
 # A t-test of fewer pairs is uninformative.
 FEWEST_PAIRS = 3
 _MOST_WORDS = 3
 # numbers of features in map-convergence
 _SHOWN = (16, 64, 256, 1024)
+Heads = dict[str, Callable[[Any], Cell]]
 
 
 # ------------------------------------------------------------------------------------------ summary
@@ -66,9 +69,8 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     if setting is not None:
         labels = sorted({row["params"].get("label") or "" for row in rows} - {""})
         if setting not in labels:
-            raise UsageError(
-                f"--setting {setting}: no row has it (there are: {', '.join(labels) or 'none'})"
-            )
+            there = ", ".join(labels) or "none"
+            raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
         rows = [row for row in rows if row["params"].get("label") == setting]
     inputs = columns.of(rows)
     if group_by and mean_over:
@@ -82,51 +84,33 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
         # chosen values may differ between seeds; requested values do not
         varying = (*columns.ALWAYS, *columns.of(rows, requested=True).varying)
         by = [name for name in varying if name not in names]
-        title = f"{_OVER} {', '.join(names)}"
+        title = f"means over {', '.join(names)}"
     several = len({_problem(row) for row in rows if row["status"] == "ok"}) > 1
-    return (_ranked if several and "dataset" not in by else _grouped)(rows, inputs, by, title)
-
-
-def _listed(rows: Sequence[Mapping], inputs: columns.Columns) -> Table:
-    """Every row in a line."""
-    shown = [*columns.ALWAYS, *inputs.varying]
-    more = [name for name in inputs.varying if name not in _CELLS]
-    several, headings = _headings(rows)
-    scores = [_gain(row) if row["status"] == "ok" else None for row in rows]
-    best = _best([(row["dataset"], row["metric"]) for row in rows], scores)
-    lines, cells = [], []
-    for place, (row, values) in enumerate(zip(rows, inputs.values)):
-        means = {name: seeds.mean([columns.outcome(row, name)]) for name in columns.OUTCOMES}
-        outcomes = _outcomes(means, row["metric"], place in best, row["converged"], several)
-        lines.append([*(columns.cell(name, values.get(name)) for name in shown), *outcomes])
-        cells.append(
-            {"status": row["status"]}
-            | {name: columns.outcome(row, name) for name in _CELLS}
-            | {"converged": row["converged"], "label": row["params"].get("label")}
-            | {name: values.get(name) for name in ("seed", *more)}
-        )
-    notes = ([_BEST] if best else []) + _notes(rows)
-    if len(rows) > 1 and inputs.constant():
-        notes.append(f"All rows: {inputs.constant()}")
-    section = Section("", [*map(columns.heading, shown), *headings], lines, len(columns.ALWAYS))
-    return Table("summary", f"{len(rows)} rows", [section], notes, cells)
+    if several and "dataset" not in by:
+        return _ranked(rows, inputs, by, title)
+    # with means over some columns, chosen values of lambda are worth a column
+    return _grouped(rows, inputs, by, title, bool(mean_over) and "lam" not in by)
 
 
 @dataclass
 class _Group:
-    """Rows of successful runs with the same values of some columns.
+    """Rows of runs with the same values of some columns.
 
     inputs: these values as requested; metric: that of all scores, None if there are several; used:
-    the inputs in use of each row.
+    the inputs in use of each row; best: whether it is the best of its kind; p, pairs: of the paired
+    test against the best.
     """
 
-    inputs: dict
+    inputs: dict[str, Any]
     metric: str | None
-    rows: list[Mapping] = field(default_factory=list)
-    used: list[Mapping] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    used: list[Mapping[str, Any]] = field(default_factory=list)
+    best: bool = False
+    p: float | None = None
+    pairs: int = 0
 
     @property
-    def family(self) -> tuple:
+    def family(self) -> tuple[Any, ...]:
         """The identifier of the groups that are compared for the best."""
         return self.inputs.get("dataset"), self.inputs.get("seed"), self.metric
 
@@ -137,174 +121,195 @@ class _Group:
             for name in columns.OUTCOMES
         }
 
+    @property
+    def gain(self) -> float | None:
+        """The mean score with a sign such that more is better."""
+        mean = self.means["score"]
+        return mean and (-mean.value if columns.low_is_better(self.metric) else mean.value)
+
+    @property
+    def converged(self) -> bool:
+        return all(row["converged"] is not False for row in self.rows)
+
     @cached
-    def scores(self) -> dict[tuple, float]:
+    def scores(self) -> dict[tuple[Any, ...], float]:
         """The mean score of each problem and seed; the seed is None for a deterministic run, and if
         seeds are not told apart.
         """
-        scores: dict[tuple, list] = {}
-        for row in self.rows:
-            if row["score"] is not None:
-                alike = row["params"].get("seedless") or "seed" in self.inputs
-                name = *_problem(row), None if alike else row["seed"]
-                scores.setdefault(name, []).append(row["score"])
+        alike = lambda row: row["params"].get("seedless") or "seed" in self.inputs
+        scores = seeds.grouped(
+            ((*_problem(row), None if alike(row) else row["seed"]), row["score"])
+            for row in self.rows
+            if row["score"] is not None
+        )
         return {name: sum(values) / len(values) for name, values in scores.items()}
 
-    def score(self, name: tuple) -> float | None:
+    def score(self, name: tuple[Any, ...]) -> float | None:
         """The score of a problem and seed; a deterministic run has one score for all seeds."""
         return self.scores.get(name, self.scores.get((*name[:-1], None)))
 
-    def chosen(self, name: str) -> set:
-        """The values of an input that the runs used."""
-        return {run[name] for run in self.used if run.get(name) is not None}
+    def compare(self, best: "_Group") -> None:
+        """The paired t-test against the best; p is None if the test is undefined."""
+        both = [(self.score(name), best.score(name)) for name in {**self.scores, **best.scores}]
+        less = seeds.mean(a - b for a, b in both if a is not None and b is not None)
+        self.pairs = less.n if less else 0
+        if less and less.sd and less.n >= FEWEST_PAIRS:
+            self.p = float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5)))
+
+    def chosen(self, name: str) -> set[Any]:
+        """The values of an input that the runs used, other than the requested one."""
+        used = {run[name] for run in self.used if run.get(name) is not None}
+        return used - {self.inputs.get(name)}
 
     def cell(self, name: str) -> Cell:
         """A column of the group: the requested value, and the chosen values."""
-        requested, used = self.inputs.get(name), self.chosen(name)
-        if name in self.inputs and (not isinstance(requested, str) or not used - {requested}):
+        requested, chosen = self.inputs.get(name), self.chosen(name)
+        if name in self.inputs and (not isinstance(requested, str) or not chosen):
             return columns.cell(name, requested)
-        text = columns.written(name, requested)
-        chosen = _range(name, used - {requested})
-        return words(f"{text} ({chosen})" if name in self.inputs else chosen or DASH)
+        write = partial(columns.written, name)
+        texts = sorted(map(write, chosen))
+        text = ", ".join(texts[:_MOST_WORDS] + ["…"] * (len(texts) > _MOST_WORDS))
+        if chosen and all(isinstance(value, (int, float)) for value in chosen):
+            text = span(chosen, write)
+        return words(f"{write(requested)} ({text})" if name in self.inputs else text or DASH)
 
     @property
-    def values(self) -> dict:
+    def values(self) -> dict[str, Any]:
         """The values of the columns for CSV and JSON. The option --metric is not the metric of the
         score.
         """
-        return {
-            "learnt_metric" if name == "metric" else name: value
-            for name, value in self.inputs.items()
-        }
+        return {"learnt_metric" if one == "metric" else one: of for one, of in self.inputs.items()}
 
     @property
-    def ranges(self) -> dict:
-        """The range of chosen values for CSV and JSON."""
-        ends: dict = {}
+    def ranges(self) -> dict[str, Any]:
+        """The range of chosen numbers for CSV and JSON."""
+        ends: dict[str, Any] = {}
         for name in dict.fromkeys((*self.inputs, "lam")):
-            numbers = _numbers(self.chosen(name))
+            numbers = [value for value in self.chosen(name) if isinstance(value, (int, float))]
             if numbers and isinstance(self.inputs.get(name, ""), str):
                 ends |= {f"{name}_low": min(numbers), f"{name}_high": max(numbers)}
         return ends
 
 
-def _numbers(values: Iterable) -> list:
-    return [value for value in values if isinstance(value, (int, float))]
-
-
-def _range(name: str, used: set) -> str:
-    """The values chosen in the runs of a group: the lowest and highest number, or the words."""
-    if used and len(_numbers(used)) == len(used):
-        ends = (min(used), max(used))
-        return " to ".join(dict.fromkeys(columns.written(name, end) for end in ends))
-    texts = sorted(columns.written(name, value) for value in used)
-    return ", ".join(texts[:_MOST_WORDS] + ["…"] * (len(texts) > _MOST_WORDS))
+def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
+    """Every row in a line."""
+    names = [*columns.ALWAYS, *inputs.varying]
+    more = [name for name in inputs.varying if name not in _CELLS]
+    groups = [_Group(values, row["metric"], [row]) for row, values in zip(rows, inputs.values)]
+    good = [group for group, row in zip(groups, rows) if row["status"] == "ok"]
+    best = _mark_best(good, lambda group: (group.rows[0]["dataset"], group.metric))
+    of = lambda name: lambda group: columns.cell(name, group.inputs.get(name))
+    heads: Heads = {columns.heading(name): of(name) for name in names}
+    cells = [
+        {"status": row["status"]}
+        | {name: columns.outcome(row, name) for name in _CELLS}
+        | {"converged": row["converged"], "label": row["params"].get("label")}
+        | {name: values.get(name) for name in ("seed", *more)}
+        for row, values in zip(rows, inputs.values)
+    ]
+    notes = [_BEST] * bool(best) + _notes(rows)
+    if len(rows) > 1 and inputs.constant():
+        notes.append(f"All rows: {inputs.constant()}")
+    section = grid("", heads | _outcomes(rows), groups, len(columns.ALWAYS))
+    return Table("summary", f"{len(rows)} rows", [section], notes, cells)
 
 
 def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_Group]:
     """The rows of successful runs, grouped by their values of the columns `by`, and by metric."""
-    groups: dict[tuple, _Group] = {}
+    groups: dict[tuple[Any, ...], _Group] = {}
     for row, requested, used in zip(rows, inputs.requested, inputs.values):
         if row["status"] == "ok":
             values = {name: requested.get(name) for name in by}
             metric = row["metric"] if by_metric else None
-            name = seeds.token(values), metric
-            group = groups.setdefault(name, _Group(values, metric))
+            group = groups.setdefault((seeds.token(values), metric), _Group(values, metric))
             group.rows.append(row)
             group.used.append(used)
     return list(groups.values())
 
 
-def _grouped(rows: Sequence[Mapping], inputs: columns.Columns, by: list[str], title: str) -> Table:
+def _mark_best(groups: Sequence[_Group], family: Callable[[_Group], Any]) -> dict[Any, _Group]:
+    """Mark the best groups of each family whose gains differ, and return the first of each; without
+    a metric there is no best.
+    """
+    families = seeds.grouped(
+        (family(group), group) for group in groups if group.metric and group.gain is not None
+    )
+    for members in families.values():
+        gains = [group.gain for group in members if group.gain is not None]
+        for group in members:
+            group.best = group.gain == max(gains) > min(gains)
+    firsts = {name: [one for one in members if one.best] for name, members in families.items()}
+    return {name: members[0] for name, members in firsts.items() if members}
+
+
+def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam: bool) -> Table:
     """The means of each group, and its paired test against the best of its data set."""
-    several, headings = _headings(rows)
     groups = _groups(rows, inputs, by)
-    whole = _whole(groups)
-    best = _best(
-        [group.family for group in groups],
-        [_gain_of(group) if full else None for group, full in zip(groups, whole)],
-    )
-    best_of = {groups[place].family: groups[place] for place in sorted(best, reverse=True)}
-    # with groups by all but some columns, chosen values are worth a column
-    wanted = title.startswith(_OVER) and "lam" not in by
-    shown = by + ["lam"] * (wanted and any(len(group.chosen("lam")) > 1 for group in groups))
-    lines, cells, few = [], [], False
-    for place, group in enumerate(groups):
-        rival = None if place in best else best_of.get(group.family)
-        p, pairs = (None, 0) if rival is None else _paired(group, rival)
-        unclear = p is None and 0 < pairs < FEWEST_PAIRS
-        few = few or unclear
-        reason = words("1 pair" if pairs == 1 else f"{pairs} pairs")
-        converged = all(row["converged"] is not False for row in group.rows)
-        score, *others = _outcomes(group.means, group.metric, place in best, converged, several)
-        n = number(len(group.rows), str)
-        p_cell = reason if unclear else number(p, "{:.2g}".format)
-        lines.append([*map(group.cell, shown), n, score, p_cell, *others])
-        cells.append(
-            group.values
-            | group.ranges
-            | {"metric": group.metric, "n": len(group.rows), "best": place in best}
-            | {"paired_p": p, "pairs": pairs}
-            | {name: mean and mean.value for name, mean in group.means.items()}
-            | {f"{name}_sd": mean and mean.sd for name, mean in group.means.items()}
-        )
-    partial = whole.count(False)
-    notes = []
-    if best:
-        notes.append(
-            f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed"
-        )
-    if few:
-        notes.append(f"Fewer than {FEWEST_PAIRS} pairs of runs have no p.")
-    if partial:
-        notes.append(
-            f"{partial} of the groups lack{'s' * (partial == 1)} runs that others of the same data"
-            " set have, and can't be the best."
-        )
-    return _of_groups(
-        rows,
-        f"{len(groups)} groups, {title}: mean ± standard deviation",
-        [*map(columns.heading, shown), "n", headings[0], "paired p", *headings[1:]],
-        lines,
-        notes,
-        cells,
-    )
+    # only groups with every run that any group of their family has can be the best
+    runs = seeds.grouped((group.family, name) for group in groups for name in group.scores)
+    seeded = {of: {name for name in names if name[-1] is not None} for of, names in runs.items()}
+    wanted = {of: seeded[of] or names for of, names in runs.items()}
+    whole = [
+        group
+        for group in groups
+        if all(group.score(name) is not None for name in wanted[group.family])
+    ]
+    best = _mark_best(whole, lambda group: group.family)
+    for group in groups:
+        if group.family in best and not group.best:
+            group.compare(best[group.family])
+    with_lam = with_lam and any(len(group.chosen("lam")) > 1 for group in groups)
+    names = by + ["lam"] * with_lam
+    score, *others = _outcomes(rows).items()
+    of = lambda name: lambda group: group.cell(name)
+    heads: Heads = {
+        **{columns.heading(name): of(name) for name in names},
+        "n": lambda group: number(len(group.rows), str),
+        score[0]: score[1],
+        "paired p": _p_cell,
+        **dict(others),
+    }
+    cells = [
+        group.values
+        | group.ranges
+        | {"metric": group.metric, "n": len(group.rows), "best": group.best}
+        | {"paired_p": group.p, "pairs": group.pairs}
+        | {name: mean and mean.value for name, mean in group.means.items()}
+        | {f"{name}_sd": mean and mean.sd for name, mean in group.means.items()}
+        for group in groups
+    ]
+    partial_groups = len(groups) - len(whole)
+    lack = "lacks" if partial_groups == 1 else "lack"
+    notes = {
+        f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same"
+        " seed": best,
+        f"Fewer than {FEWEST_PAIRS} pairs of runs have no p.": any(map(_few, groups)),
+        f"{partial_groups} of the groups {lack} runs that others of the same data set have, and"
+        " can't be the best.": partial_groups,
+    }
+    title = f"{len(groups)} groups, {title}: mean ± standard deviation"
+    shown = [note for note, there in notes.items() if there]
+    return _of_groups(rows, title, heads, groups, shown, cells, len(names))
 
 
-def _of_groups(rows, title, headings, lines, notes, cells) -> Table:
+def _few(group: _Group) -> bool:
+    return group.p is None and 0 < group.pairs < FEWEST_PAIRS
+
+
+def _p_cell(group: _Group) -> Cell:
+    reason = words("1 pair" if group.pairs == 1 else f"{group.pairs} pairs")
+    return reason if _few(group) else number(group.p, "{:.2g}".format)
+
+
+def _of_groups(rows, title, heads: Heads, groups, notes, cells, n_names: int) -> Table:
     """A table of groups of rows."""
     finished = sum(row["status"] == "ok" for row in rows)
-    n_labels = min(headings.index("n"), 2)
     notes = notes + _notes(rows, " in at least one of the runs")
-    sections = [Section("", headings, lines, n_labels)]
-    return Table("summary", f"{finished} rows in {title}", sections, notes, cells)
+    section = grid("", heads, groups, min(n_names, 2))
+    return Table("summary", f"{finished} rows in {title}", [section], notes, cells)
 
 
-def _whole(groups: Sequence[_Group]) -> list[bool]:
-    """Which groups have every run that any group of their family has."""
-    runs: dict[tuple, set] = {}
-    for group in groups:
-        runs.setdefault(group.family, set()).update(group.scores)
-    for family, names in runs.items():
-        runs[family] = {name for name in names if name[-1] is not None} or names
-    return [all(group.score(name) is not None for name in runs[group.family]) for group in groups]
-
-
-def _paired(group: _Group, best: _Group) -> tuple[float | None, int]:
-    """(p, pairs) of the paired t-test of the scores of two groups of rows; p is None if the test is
-    undefined.
-    """
-    pairs = [(group.score(name), best.score(name)) for name in {**group.scores, **best.scores}]
-    less = seeds.mean(a - b for a, b in pairs if a is not None and b is not None)
-    if less is None or not less.sd or less.n < FEWEST_PAIRS:
-        return None, 0 if less is None else less.n
-    return float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5))), less.n
-
-
-# ----------------------------------------------------------------- over data sets that are unlike
-
-
-def _ranked(rows: Sequence[Mapping], inputs: columns.Columns, by: list[str], title: str) -> Table:
+def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: str) -> Table:
     """Groups over several data sets: the mean of their ranks, because errors of different data sets
     have no meaningful mean.
     """
@@ -315,7 +320,7 @@ def _ranked(rows: Sequence[Mapping], inputs: columns.Columns, by: list[str], tit
             "group": place,
             "problem": str((*_problem(row), row["metric"])),
             **{name: columns.outcome(row, name) for name in columns.OUTCOMES},
-            "score": None if (gain := _gain(row)) is None else -gain,
+            "score": -gain if (gain := _Group({}, row["metric"], [row]).gain) is not None else None,
         }
         for place, group in enumerate(groups)
         for row in group.rows
@@ -326,174 +331,150 @@ def _ranked(rows: Sequence[Mapping], inputs: columns.Columns, by: list[str], tit
     n_problems = scored.index.unique("problem").size
     totals = scored.groupby("group").agg(["sum", "size"])
     totals = totals["sum"][totals["size"] == n_problems]
-    best = set(totals.index[totals == totals.min()]) if len(totals) > 1 else set()
-    lines, cells = [], []
-    for place, group in enumerate(groups):
-        ranks_of_group = ranks.xs(place, level="group")
-        mean_ranks = {name: seeds.mean(ranks_of_group[name].dropna()) for name in columns.OUTCOMES}
-        data_sets = len({_problem(row) for row in group.rows if row["score"] is not None})
-        lines.append(
-            [
-                *(columns.cell(name, group.inputs[name]) for name in by),
-                number(len(group.rows), str),
-                number(data_sets, str),
-                *(
-                    Cell(mean, decimals(2), "deviation", best=name == "score" and place in best)
-                    for name, mean in mean_ranks.items()
-                ),
-            ]
+    for place in totals.index[totals == totals.min()] if len(totals) > 1 else ():
+        groups[place].best = True
+    mean_ranks = {
+        (place, name): seeds.mean(ranks.xs(place, level="group")[name].dropna())
+        for place in range(len(groups))
+        for name in columns.OUTCOMES
+    }
+    n_sets = [
+        len({_problem(row) for row in group.rows if row["score"] is not None}) for group in groups
+    ]
+    of_rank = lambda name: (
+        lambda place: Cell(
+            mean_ranks[place, name],
+            decimals(2),
+            "deviation",
+            best=name == "score" and groups[place].best,
         )
-        cells.append(
-            group.values
-            | {"n": len(group.rows), "data_sets": data_sets, "best": place in best}
-            | {
-                f"rank_{name}{end}": mean and getattr(mean, part)
-                for name, mean in mean_ranks.items()
-                for end, part in (("", "value"), ("_sd", "sd"))
-            }
-        )
+    )
+    of_group = lambda name: lambda place: columns.cell(name, groups[place].inputs[name])
+    heads: Heads = {
+        **{columns.heading(name): of_group(name) for name in by},
+        "n": lambda place: number(len(groups[place].rows), str),
+        "data sets": lambda place: number(n_sets[place], str),
+        **{f"rank by {heading}": of_rank(name) for name, (heading, _) in columns.OUTCOMES.items()},
+    }
+    cells = [
+        group.values
+        | {"n": len(group.rows), "data_sets": n_sets[place], "best": group.best}
+        | {
+            f"rank_{name}{end}": mean and getattr(mean, part)
+            for name in columns.OUTCOMES
+            for mean in [mean_ranks[place, name]]
+            for end, part in (("", "value"), ("_sd", "sd"))
+        }
+        for place, group in enumerate(groups)
+    ]
     notes = [
         "Errors of unlike data sets have no mean: on each data set the groups are ranked by their"
         " means there, 1 is the best score, or the least of all else. Add dataset to --group-by"
         " for means."
     ]
-    if best:
+    if any(group.best for group in groups):
         notes.append(f"{BEST}: the best mean rank among the groups that have every data set")
-    return _of_groups(
-        rows,
-        f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard"
-        " deviation",
-        [
-            *map(columns.heading, by),
-            "n",
-            "data sets",
-            *(f"rank by {heading}" for heading, _ in columns.OUTCOMES.values()),
-        ],
-        lines,
-        notes,
-        cells,
+    title = (
+        f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard deviation"
     )
+    return _of_groups(rows, title, heads, range(len(groups)), notes, cells, len(by))
 
 
-# ------------------------------------------------------------------------------------ of all three
-
-
-def _problem(row: Mapping) -> tuple:
+def _problem(row: Row) -> tuple[Any, ...]:
     """The values that identify the problem of a row."""
     return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
 
 
-def _gain(row: Mapping) -> float | None:
-    """The score of a row with a sign such that more is better."""
-    score = row["score"]
-    return -score if score is not None and columns.low_is_better(row["metric"]) else score
-
-
-def _gain_of(group: _Group) -> float | None:
-    """The same of the mean score of a group."""
-    mean = group.means["score"]
-    return _gain({"score": mean and mean.value, "metric": group.metric})
-
-
-def _best(families: Sequence[tuple], gains: Sequence[float | None]) -> set[int]:
-    """The positions of the best in each family whose gains differ; the last part of a family is its
-    metric, and without a metric there is no best.
+def _outcomes(rows: Sequence[Row]) -> Heads:
+    """The columns of the score, possibly marked as the best or as not converged, its metric if
+    there are several, and of the other outcomes.
     """
-    judged = [gain if family[-1] else None for family, gain in zip(families, gains)]
-    frame = lazy.pandas.DataFrame(
-        {"family": map(repr, families), "gain": lazy.pandas.Series(judged, dtype=float)}
-    ).dropna()
-    members = frame.groupby("family")["gain"]
-    most, least = members.transform("max"), members.transform("min")
-    # if all are equal, none is the best
-    return set(frame.index[(frame["gain"] == most) & (least < most)])
-
-
-def _outcomes(
-    means: Mapping[str, seeds.Mean | None],
-    metric: str | None,
-    best: bool,
-    converged: bool | None,
-    several: bool,
-) -> list[Cell]:
-    """The score, possibly marked as the best or as not converged, its metric if there are several,
-    and the other outcomes.
-    """
-    score, *others = (
-        Cell(means[name], write, "deviation") for name, (_, write) in columns.OUTCOMES.items()
-    )
-    score = score._replace(write=columns.score_format(metric), best=best, converged=converged)
-    return [score, *([words(metric or DASH)] if several else []), *others]
-
-
-def _headings(rows: Sequence[Mapping]) -> tuple[bool, list[str]]:
-    """Whether there are several metrics, and the headings of the outcomes."""
     metrics = {row["metric"] for row in rows if row["metric"]}
-    score, *others = (heading for heading, _ in columns.OUTCOMES.values())
-    if len(metrics) == 1:
-        return False, [*metrics, *others]
-    return True, [score, "metric", *others]
+    (_, (score, _)), *others = columns.OUTCOMES.items()
+    heads: Heads = {
+        metrics.pop() if len(metrics) == 1 else score: lambda group: Cell(
+            group.means["score"],
+            columns.score_format(group.metric),
+            "deviation",
+            best=group.best,
+            converged=group.converged,
+        )
+    }
+    if score in heads:
+        heads["metric"] = lambda group: words(group.metric or DASH)
+    of = lambda name, write: lambda group: Cell(group.means[name], write, "deviation")
+    return heads | {heading: of(name, write) for name, (heading, write) in others}
 
 
-def _notes(rows: Sequence[Mapping], where: str = "") -> list[str]:
+def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
     """The runs that failed, and the meaning of the star."""
     failed = Counter(
         f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}"
         for row in rows
         if row["status"] != "ok"
     )
-    notes = [text if n == 1 else f"{text} ({n:,} runs)" for text, n in failed.items()]
-    if any(row["converged"] is False for row in rows):
-        notes.append(f"*: the solver did not converge{where}")
-    return notes
+    unconverged = any(row["converged"] is False for row in rows)
+    notes = [text + (f" ({n:,} runs)" if n > 1 else "") for text, n in failed.items()]
+    return notes + [f"*: the solver did not converge{where}"] * unconverged
 
 
 # --------------------------------------------------------------------------- two files side by side
 
 
 def compare(
-    rows_a: Sequence[Mapping], rows_b: Sequence[Mapping], names: tuple[str, str] = ("A", "B")
+    rows_a: Sequence[Row], rows_b: Sequence[Row], names: tuple[str, str] = ("A", "B")
 ) -> Table:
     """Scores and training seconds of the runs in both files. Runs are matched by key, else by all
     their inputs.
     """
-    pairs = _matched(rows_a, rows_b)
-    inputs = columns.of([b for _, b in pairs])
-    shown = [*columns.ALWAYS, *inputs.varying]
-    lines, cells = [], []
-    for (a, b), values in zip(pairs, inputs.values):
-        difference = _difference(a, b)
-        line = [columns.cell(name, values.get(name)) for name in shown]
-        line += [_score(a), _score(b), number(difference["change"], _signed)]
-        line += [number(difference[name], short) for name in ("seconds_a", "seconds_b", "ratio")]
-        lines.append(line)
-        cells.append(
-            {name: values.get(name) for name in shown}
-            | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"]}
-            | difference
-            | {"status_a": a["status"], "status_b": b["status"]}
-        )
-    headings = [*map(columns.heading, shown), *(f"score {name}" for name in names), "change"]
-    headings += [*(f"train {name}, s" for name in names), f"{names[1]} / {names[0]}"]
-    only = [len(rows) - len(pairs) for rows in (rows_a, rows_b)]
-    title = f"{len(pairs)} runs in both, {only[0]} in {names[0]} only, {only[1]} in {names[1]} only"
-    sections = [Section("", headings, lines, len(columns.ALWAYS))]
-    return Table("compare", title, sections, _changes(cells, names), cells)
-
-
-def _matched(rows_a: Sequence[Mapping], rows_b: Sequence[Mapping]) -> list[tuple]:
-    """The rows with a partner in the other file, in the order of the second file."""
+    run_of = lambda row: seeds.token(seeds.inputs(row) | {"seed": row["seed"]})
     by_key = {row["key"]: row for row in rows_a if row["key"]}
-    by_inputs = {_run(row): row for row in rows_a}
-    pairs: dict[int, tuple] = {}
+    by_inputs = {run_of(row): row for row in rows_a}
+    pairs: dict[int, tuple[Row, Row]] = {}
     for row in rows_b:
-        partner = by_key.get(row["key"]) or by_inputs.get(_run(row))
+        partner = by_key.get(row["key"]) or by_inputs.get(run_of(row))
         if partner is not None:
             pairs.setdefault(id(partner), (partner, row))
-    return list(pairs.values())
+    inputs = columns.of([b for _, b in pairs.values()])
+    shown = [*columns.ALWAYS, *inputs.varying]
+    cells = [
+        {name: values.get(name) for name in shown}
+        | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"]}
+        | _difference(a, b)
+        | {"status_a": a["status"], "status_b": b["status"]}
+        for (a, b), values in zip(pairs.values(), inputs.values)
+    ]
+    of = lambda name, write: lambda cell: number(cell[name], write)
+    of_input = lambda name: lambda cell: columns.cell(name, cell[name])
+    heads: Heads = {
+        **{columns.heading(name): of_input(name) for name in shown},
+        **{f"score {one}": partial(_score, end=end) for one, end in zip(names, "ab")},
+        "change": of("change", lambda change: f"{change:+.2g}" if change else "0"),
+        f"train {names[0]}, s": of("seconds_a", short),
+        f"train {names[1]}, s": of("seconds_b", short),
+        f"{names[1]} / {names[0]}": of("ratio", short),
+    }
+    only = [len(rows) - len(pairs) for rows in (rows_a, rows_b)]
+    title = f"{len(pairs)} runs in both, {only[0]} in {names[0]} only, {only[1]} in {names[1]} only"
+    changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
+    ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
+    notes = []
+    if changes:
+        notes.append(
+            f"Scores: {changes.count(0)} of {len(changes)} the same to the last digit, the largest"
+            f" change {max(changes):.2g}."
+        )
+    if ratios:
+        mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+        notes.append(
+            f"Training time of {names[1]} over {names[0]}: {mean:.3g} in the geometric mean,"
+            f" {min(ratios):.3g} to {max(ratios):.3g}."
+        )
+    section = grid("", heads, cells, len(columns.ALWAYS))
+    return Table("compare", title, [section], notes, cells)
 
 
-def _difference(a: Mapping, b: Mapping) -> dict:
+def _difference(a: Row, b: Row) -> dict[str, Any]:
     """The change of the score from a to b, the training seconds of both, and their ratio; None for
     undefined values.
     """
@@ -507,39 +488,12 @@ def _difference(a: Mapping, b: Mapping) -> dict:
     }
 
 
-def _run(row: Mapping) -> str:
-    """A text of all inputs of a row's run."""
-    return seeds.token(seeds.inputs(row) | {"seed": row["seed"]})
-
-
-def _signed(change: float) -> str:
-    return f"{change:+.2g}" if change else "0"
-
-
-def _score(row: Mapping) -> Cell:
+def _score(cell: Mapping[str, Any], end: str) -> Cell:
     """The score of a row, or its status if it has none."""
-    if row["score"] is None and row["status"] != "ok":
-        return words(row["status"])
-    return number(row["score"], columns.score_format(row["metric"]))
-
-
-def _changes(cells: Sequence[Mapping], names: tuple[str, str]) -> list[str]:
-    """The notes on the differences in scores and seconds."""
-    changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
-    ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
-    notes = []
-    if changes:
-        notes.append(
-            f"Scores: {changes.count(0)} of {len(changes)} the same to the last digit, the largest"
-            f" change {max(changes):.2g}."
-        )
-    if ratios:
-        mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        notes.append(
-            f"Training time of {names[1]} over {names[0]}: {mean:.3g} in the geometric mean,"
-            f" {min(ratios):.3g} to {max(ratios):.3g}."
-        )
-    return notes
+    score, status = cell[f"score_{end}"], cell[f"status_{end}"]
+    if score is None and status != "ok":
+        return words(status)
+    return number(score, columns.score_format(cell["metric"]))
 
 
 # ---------------------------------------------------------------------------------- map-convergence
@@ -549,23 +503,26 @@ def map_convergence(rows) -> Table:
     """The median error of each map at some numbers of features, and its slope with its standard
     deviation.
     """
-    sections, cells = [], []
-    for family, members in convergence.measure_all().items():
-        lines = []
-        for one in members:
-            errors = dict(zip(one.sizes.tolist(), one.medians.tolist()))
-            slope = seeds.Mean(one.slope, one.noise, convergence.SEEDS, one.slope, one.slope)
-            shown = [number(errors.get(size), decimals(4)) for size in _SHOWN]
-            names = [words(one.name), words(one.kernel)]
-            lines.append([*names, *shown, Cell(slope, decimals(2), "decimals")])
-            alike = {"family": family, "map": one.name, "kernel": one.kernel}
-            cells += [
-                {"table": "map-convergence", **alike, "n_features": size, "error": error}
-                | {"slope": one.slope, "slope_sd": one.noise}
-                for size, error in errors.items()
-            ]
-        headings = ["map", "kernel", *(f"D = {count(size)}" for size in _SHOWN), "slope"]
-        sections.append(Section(family, headings, lines, 2))
+    families = convergence.measure_all()
+    error_of = lambda size: lambda one: number(one.by_size.get(size), decimals(4))
+    heads: Heads = {
+        "map": lambda one: words(one.name),
+        "kernel": lambda one: words(one.kernel),
+        **{f"D = {count(size)}": error_of(size) for size in _SHOWN},
+        "slope": lambda one: Cell(
+            seeds.Mean(one.slope, one.noise, convergence.SEEDS, one.slope, one.slope),
+            decimals(2),
+            "decimals",
+        ),
+    }
+    cells = [
+        {"table": "map-convergence", "family": family, "map": one.name, "kernel": one.kernel}
+        | {"n_features": size, "error": error, "slope": one.slope, "slope_sd": one.noise}
+        for family, members in families.items()
+        for one in members
+        for size, error in one.by_size.items()
+    ]
+    sections = [grid(family, heads, members, 2) for family, members in families.items()]
     title = "Error of the kernel estimated by random features"
     return Table("map-convergence", title, sections, list(convergence.NOTES), cells)
 

@@ -2,16 +2,14 @@
 shows separately.
 """
 
-import csv
-import io
 import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rfx import lazy
 from rfx.records.sheet import safe
 from rfx.reporting.cells import BEST, DASH, Cell, Section, Table, cleaned
 from rfx.reporting.printed import Printed
@@ -33,14 +31,12 @@ class Parts(NamedTuple):
     verdict: str = ""
 
 
-def parts(cell: Cell) -> Parts:
-    """The text of a cell, in parts."""
-    if cell.text is not None:
-        ours = cell.text
-    else:
-        ours = (
-            DASH if cell.ours is None else _number(cell, cell.ours) + cell.note + BEST * cell.best
-        )
+def parts(cell: Cell, best: str = BEST) -> Parts:
+    """The text of a cell, in parts. best: the mark of the best of its kind."""
+    ours = cell.text
+    if ours is None:
+        mean = cell.ours
+        ours = DASH if mean is None else _number(cell, mean) + cell.note + best * cell.best
     paper = DASH if cell.pair else ""
     if cell.pair and cell.paper is not None:
         paper = cell.paper.text if isinstance(cell.paper, Printed) else cell.write(cell.paper)
@@ -49,20 +45,16 @@ def parts(cell: Cell) -> Parts:
     return Parts(ours, star, paper, (cell.verdict or "") if cell.marked else "")
 
 
-def text(cell: Cell) -> str:
+def text(cell: Cell, best: str = BEST) -> str:
     """A cell as printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
-    ours, star, paper, verdict = parts(cell)
-    return (
-        ours
-        + "*" * star
-        + (f" / {paper}" if paper else "")
-        + (f" {MARKS[verdict]}" if verdict else "")
-    )
+    ours, star, paper, verdict = parts(cell, best)
+    beside = f" / {paper}" if paper else ""
+    return ours + "*" * star + beside + (f" {MARKS[verdict]}" if verdict else "")
 
 
-def texts(section: Section) -> list[list[str]]:
+def texts(section: Section, best: str = BEST) -> list[list[str]]:
     """The texts of a section by line."""
-    return [[text(cell) for cell in line] for line in section.lines]
+    return [[text(cell, best) for cell in line] for line in section.lines]
 
 
 def _number(cell: Cell, ours: Mean) -> str:
@@ -94,31 +86,20 @@ def render(table: Table, form: str, width: int | None = None) -> str:
     """
     if form in ("csv", "json"):
         return (_csv if form == "csv" else _json)(table)
-    if form == "latex":
-        table = _with_dagger(table)
+    best = DAGGER if form == "latex" else BEST
     grids = [
         _Grid(
             cleaned(section.title),
-            [list(map(cleaned, line)) for line in (section.columns, *texts(section))],
+            [list(map(cleaned, line)) for line in (section.columns, *texts(section, best))],
             section.n_labels,
         )
         for section in table.sections
     ]
-    title, notes = cleaned(table.title), list(map(cleaned, table.notes))
+    title = cleaned(table.title)
+    notes = [re.sub(f"^{BEST}: ", f"{best}: ", cleaned(note)) for note in table.notes]
     if form == "text":
         return _text(title, grids, notes, width or 10**6)
     return (_latex if form == "latex" else _markdown)(title, grids, notes)
-
-
-def _with_dagger(table: Table) -> Table:
-    """The table with a dagger as the mark of the best, also in the note that explains it."""
-    mark = lambda cell: cell._replace(best=False, note=cell.note + DAGGER) if cell.best else cell
-    sections = [
-        replace(section, lines=[list(map(mark, line)) for line in section.lines])
-        for section in table.sections
-    ]
-    notes = [re.sub(f"^{BEST}: ", f"{DAGGER}: ", note) for note in table.notes]
-    return replace(table, sections=sections, notes=notes)
 
 
 def _text(title: str, grids: Sequence[_Grid], notes: Sequence[str], width: int) -> str:
@@ -178,22 +159,20 @@ _NUMBER = re.compile(r"[-+]?[.\d]")
 
 
 def _latex(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
+    escape = lambda text: "--" if text == DASH else text.translate(_LATEX)
+    row = lambda line: " & ".join(map(escape, line)) + r" \\"
     columns = max((len(grid.lines[0]) for grid in grids), default=1)
     labels = max((grid.n_labels for grid in grids), default=1)
-    out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape(title)}}}"]
+    out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{escape(title)}}}"]
     out.append(rf"\begin{{tabular}}{{{'l' * labels}{'r' * (columns - labels)}}}")
     for number, grid in enumerate(grids):
         out.append(r"\midrule" if number else r"\toprule")
         if grid.title:
-            out += [rf"\multicolumn{{{columns}}}{{l}}{{{_escape(grid.title)}}} \\", r"\midrule"]
-        heads, *lines = map(_latex_line, grid.lines)
+            out += [rf"\multicolumn{{{columns}}}{{l}}{{{escape(grid.title)}}} \\", r"\midrule"]
+        heads, *lines = map(row, grid.lines)
         out += [heads, r"\midrule", *lines]
-    out += [r"\bottomrule", r"\end{tabular}", *(rf"\par {_escape(note)}" for note in notes)]
+    out += [r"\bottomrule", r"\end{tabular}", *(rf"\par {escape(note)}" for note in notes)]
     return "\n".join([*out, r"\end{table}"]) + "\n"
-
-
-def _latex_line(line: Iterable[str]) -> str:
-    return " & ".join("--" if text == DASH else _escape(text) for text in line) + r" \\"
 
 
 _LATEX = str.maketrans(
@@ -204,18 +183,11 @@ _LATEX = str.maketrans(
 )
 
 
-def _escape(text: str) -> str:
-    return text.translate(_LATEX)
-
-
 def _csv(table: Table) -> str:
-    out = io.StringIO()
-    names = list(dict.fromkeys(name for cell in table.cells for name in cell))
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
     plain = lambda value: safe(cleaned(value)) if isinstance(value, str) else value
-    writer.writerows({name: plain(value) for name, value in cell.items()} for cell in table.cells)
-    return out.getvalue()
+    cells = [{name: plain(value) for name, value in cell.items()} for cell in table.cells]
+    frame = lazy.pandas.DataFrame(cells, dtype=object)
+    return frame.to_csv(index=False, lineterminator="\n") if cells else "\n"
 
 
 def _json(table: Table) -> str:

@@ -209,28 +209,32 @@ def test_the_same_rows_give_the_same_files(name, tmp_path):
     assert b"date" not in one[1].read_bytes().lower()
 
 
+def written(path, gid):
+    """The lines of a figure's CSV file with that identifier."""
+    return [line for line in csv.DictReader(path.read_text().splitlines()) if line["id"] == gid]
+
+
 @pytest.mark.parametrize("name", ROWS)
-def test_the_numbers_of_a_figure_are_those_that_are_drawn(name, tmp_path):
+def test_every_curve_has_its_numbers(name, tmp_path):
     _, svg, pdf, path = draw(name, ROWS[name], tmp_path)
-    assert pdf.read_bytes()[:5] == b"%PDF-" and b"CreationDate" not in pdf.read_bytes()
+    assert b"CreationDate" not in pdf.read_bytes()
     lines = list(csv.DictReader(path.read_text().splitlines()))
-    curves_of = lambda gid: [line for line in lines if line["id"] == gid]
     drawn = {gid for gid in identifiers(svg) if gid.startswith(name.removeprefix("wu2016-"))}
-    assert drawn == {line["id"] for line in lines if line["id"]}, "every curve has its numbers"
+    assert drawn == {line["id"] for line in lines if line["id"]}
     assert all(line["panel"] and line["x_axis"] and line["y_axis"] for line in lines)
-    if name == "wu2016-fig3":
-        points = curves_of("fig3-cadata-test-ours")
-        assert [(point["x"], point["y"], point["curve"]) for point in points] == [
-            (x, "0.25", "test, ours") for x in ("0.79", "1.58", "3.16")
-        ]
-        (level,) = curves_of("fig3-cadata-exact-authors")
-        assert (
-            level["x"] == "" and float(level["y"]) > 0 and points[0]["x_axis"].startswith("1/sigma")
-        )
-    if name == "wu2016-fig6":
-        ours = {point["x"]: point for point in curves_of("fig6-cadata-sparse-rb-ours")}
-        assert (ours["2"]["y"], ours["2"]["low"], ours["2"]["high"]) == ("1.5", "1.5", "2.0")
-        assert ours["2"]["curve"] == "random binning (sparse-rb)"
+
+
+def test_the_numbers_of_a_figure_are_those_that_are_drawn(tmp_path):
+    path = draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path)[-1]
+    points = written(path, "fig3-cadata-test-ours")
+    assert [(point["x"], point["y"], point["curve"]) for point in points] == [
+        (x, "0.25", "test, ours") for x in ("0.79", "1.58", "3.16")
+    ]
+    (level,) = written(path, "fig3-cadata-exact-authors")
+    assert level["x"] == ""
+    path = draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)[-1]
+    _, point = written(path, "fig6-cadata-sparse-rb-ours")
+    assert (point["y"], point["low"], point["high"]) == ("1.5", "1.5", "2.0")
 
 
 def test_the_deviation_of_ours_is_not_written_beside_the_authors_points(tmp_path):
@@ -240,21 +244,10 @@ def test_the_deviation_of_ours_is_not_written_beside_the_authors_points(tmp_path
         for seed in (0, 1)
     ]
     path = draw("wu2016-fig4", rows, tmp_path)[-1]
-    lines = [
-        line
-        for line in csv.DictReader(path.read_text().splitlines())
-        if line["id"].startswith("fig4-cadata-test-")
-    ]
-    around = {
-        whose: [line["low"] for line in lines if line["id"].endswith(whose)]
-        for whose in ("ours", "authors")
-    }
-    assert (
-        len(around["ours"]) == 3
-        and all(around["ours"])
-        and len(around["authors"]) == 8
-        and not any(around["authors"])
-    )
+    lows = lambda whose: [one["low"] for one in written(path, f"fig4-cadata-test-{whose}")]
+    assert len(lows("ours")) == 3
+    assert all(lows("ours"))
+    assert lows("authors") == [""] * 8
 
 
 def test_a_csv_file_of_somebody_else_is_not_replaced(tmp_path):
@@ -520,18 +513,9 @@ def test_several_seeds_are_a_mean_with_its_spread(tmp_path):
     assert "lambda: 0.1 to 0.3 (cadata)" in table.notes and any(
         "means over up to 3 seeds" in note for note in table.notes
     )
-    _, svg, _, numbers = draw("wu2016-fig4", rows, tmp_path)
-    assert polyline(svg, "fig4-cadata-test-ours") == 2, "one point for each R"
-    points = [
-        line
-        for line in csv.DictReader(numbers.read_text().splitlines())
-        if line["id"] == "fig4-cadata-test-ours"
-    ]
-    assert (
-        [float(point["low"]) for point in points]
-        == pytest.approx([0.2, 0.2])
-        == [float(point["high"]) - 0.06 for point in points]
-    )
+    points = written(draw("wu2016-fig4", rows, tmp_path)[-1], "fig4-cadata-test-ours")
+    ends = [(float(point["low"]), float(point["high"])) for point in points]
+    assert ends == [pytest.approx((0.2, 0.26))] * 2, "one point for each R"
     again = [*rows, row("fig4-tuned", seed=2, params={"relative_error": 0.29, "n_grids": 128})]
     (curve,) = (one for one in wu2016.compared(again, "fig4", "tuned") if one.ours)
     assert curve.means("test")[128].value == pytest.approx(0.25), "the newest"
@@ -597,42 +581,36 @@ def test_plot_data():
 # -------------------------------------------------------------------------------------------- plans
 
 
-def test_plan_of_figure3_is_the_authors_grid():
-    runs = runs_of("wu2016-fig3")
-    grid = {line["gamma"] for line in curves(WU2016, "fig3")}
-    for dataset in ("cadata", "mnist"):
-        for setting in wu2016.SETTINGS:
-            own = [
-                run.options
-                for run in runs
-                if (run.dataset, run.label) == (dataset, f"fig3-{setting}")
-            ]
-            assert {options["gamma"] for options in own} == grid and len(own) == 19 * (
-                1 if dataset == "mnist" else 5
-            )
-            assert {options["n_grids"] for options in own} == {128}
-            wanted = (0.01, 50) if setting == "paper" else ("validation", None)
-            assert {(options["lam"], options.get("max_iter")) for options in own} == {wanted}
-    assert all(run.train_score for run in runs)
+def of_plan(name, dataset, label, method=None):
+    """The options of the runs of a plan with that data set, label and method."""
+    return [
+        run.options
+        for run in runs_of(name)
+        if (run.dataset, run.label) == (dataset, label) and run.method == (method or run.method)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "chosen"), [("paper", (0.01, 50)), ("tuned", ("validation", None))]
+)
+@pytest.mark.parametrize(("dataset", "n_seeds"), [("cadata", 5), ("mnist", 1)])
+def test_plan_of_figure3_is_the_authors_grid(dataset, n_seeds, setting, chosen):
+    options = of_plan("wu2016-fig3", dataset, f"fig3-{setting}")
+    assert len(options) == 19 * n_seeds
+    assert {one["gamma"] for one in options} == {line["gamma"] for line in curves(WU2016, "fig3")}
+    assert {(one["n_grids"], one["lam"], one.get("max_iter")) for one in options} == {
+        (128, *chosen)
+    }
 
 
 def test_plan_of_figure4_has_the_sigma_of_the_plot_data_or_of_validation():
     fixed = {line["dataset"]: line["gamma"] for line in curves(WU2016, "fig4")}
-    runs = runs_of("wu2016-fig4")
-    for run in runs:
-        given = run.options["gamma"], run.options["lam"]
-        assert given == (
-            (fixed[run.dataset], 0.01)
-            if run.label == "fig4-paper"
-            else ("validation", "validation")
-        )
-    for seed in range(5):
-        own = [
-            run
-            for run in runs
-            if (run.dataset, run.label, run.seed) == ("cadata", "fig4-paper", seed)
-        ]
-        assert [run.options["n_grids"] for run in own] == [8, 16, 32, 64, 128, 256, 512, 1024]
+    for run in runs_of("wu2016-fig4"):
+        paper = run.label == "fig4-paper"
+        wanted = (fixed[run.dataset], 0.01) if paper else ("validation", "validation")
+        assert (run.options["gamma"], run.options["lam"]) == wanted
+    options = of_plan("wu2016-fig4", "cadata", "fig4-paper")
+    assert [one["n_grids"] for one in options] == [8, 16, 32, 64, 128, 256, 512, 1024] * 5
 
 
 def test_plan_of_figure5_has_the_authors_parameters_or_those_of_validation():
@@ -640,52 +618,28 @@ def test_plan_of_figure5_has_the_authors_parameters_or_those_of_validation():
         (line["dataset"], line["method"], line["n_features"]): line["parameter"]
         for line in curves(WU2016, "fig5")
     }
-    runs = runs_of("wu2016-fig5")
-    for run in runs:
-        options, method = run.options, run.method
+    for run in runs_of("wu2016-fig5"):
+        options, rb = run.options, run.method == "rb"
         size = options.get("n_grids") or options.get("n_features") or options.get("block_size")
-        assert (size is None) == (method == "kernel") and options["loss"] == "squared"
+        assert (size is None) == (run.method == "kernel")
+        wanted = ("validation", "validation", "laplacian")
         if run.label == "fig5-paper":
-            parameter = authors[run.dataset, method, size]
-            assert options["gamma"] == pytest.approx(
-                parameter if method == "rb" else 1 / parameter, rel=1e-5
-            )
-            assert (
-                options["kernel"] == ("laplacian" if method == "rb" else "laplacian-l2")
-                and options["lam"] == 0.01
-            )
-            assert (method in ("rf", "nystrom")) == (options.get("solver") == "cg")
-        else:
-            assert (options["gamma"], options["lam"], options["kernel"]) == (
-                "validation",
-                "validation",
-                "laplacian",
-            )
+            parameter = authors[run.dataset, run.method, size]
+            gamma = pytest.approx(parameter if rb else 1 / parameter, rel=1e-5)
+            wanted = (gamma, 0.01, "laplacian" if rb else "laplacian-l2")
+        assert (options["gamma"], options["lam"], options["kernel"]) == wanted
     for method in wu2016.METHODS:
-        own = [
-            run
-            for run in runs
-            if (run.dataset, run.method, run.label) == ("cadata", method, "fig5-tuned")
-        ]
-        assert len(own) == 5 * (1 if method == "kernel" else 8)
+        n_runs = len(of_plan("wu2016-fig5", "cadata", "fig5-tuned", method))
+        assert n_runs == 5 * (1 if method == "kernel" else 8)
 
 
-def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch):
-    monkeypatch.setattr(env, "threads", lambda: 6)
+@pytest.mark.parametrize(("cores", "counts"), [(6, [1, 2, 4]), (1, [1])])
+def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch, cores, counts):
+    monkeypatch.setattr(env, "threads", lambda: cores)
     runs = runs_of("wu2016-fig6")
-    for dataset in ("cadata", "ijcnn1"):
-        for method in ("sparse-rb", "sparse-rf"):
-            own = [
-                (run.seed, run.threads)
-                for run in runs
-                if (run.dataset, run.method) == (dataset, method)
-            ]
-            assert own == [(seed, threads) for seed in range(5) for threads in (1, 2, 4)], (
-                "one thread right before several"
-            )
+    own = [run.threads for run in runs if (run.dataset, run.method) == ("cadata", "sparse-rb")]
+    assert own == counts * 5, "one thread right before several"
     assert all(run.fixed_threads and run.options["solver"] == "prcd" for run in runs)
-    monkeypatch.setattr(env, "threads", lambda: 1)
-    assert {run.threads for run in runs_of("wu2016-fig6")} == {1}
 
 
 @pytest.mark.parametrize("name", [name for name in papers.plans() if name.startswith("wu2016")])

@@ -18,7 +18,7 @@ from rfx.plans import plan
 from rfx.records import keys, results
 from rfx.reporting import cells, seeds, tables, tables_render
 from rfx.reporting.printed import Printed
-from rfx.reporting.report import coverage, grids, sources, tally
+from rfx.reporting.report import parts, sources
 from rfx.reporting.seeds import MARKS
 
 PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
@@ -186,14 +186,14 @@ def line(read, *start):
 
 def test_the_summary_counts_the_cells(read, folder):
     table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), None, papers.tables())
-    counted = tally.count(table.compared)
+    counted = parts.tally(table.compared)
     # for the gaussian kernel on cpu: the RMSE of kernel is equal, that of rf worse; other
     # quantities of both and those of sparse-rf are not judged
     assert (counted["equal"], counted["better"], counted["worse"]) == (1, 0, 1)
     assert counted["beside"] == 3 * 5 - 2 and counted["none"] == sum(
         cell["paper"] is not None and cell["ours"] is None for cell in table.cells
     )
-    other = tally.of_nothing(papers.tables()["yen2014-table2"])
+    other = parts.tally(papers.tables()["yen2014-table2"].unrun())
     assert other["none"] > 50 and not any(
         number for kind, number in other.items() if kind != "none"
     )
@@ -287,7 +287,7 @@ def test_it_says_what_to_type(read, folder):
 def test_what_to_type_can_be_typed_whatever_the_folder_is_called(folder, tmp_path):
     place = tmp_path / "my $HOME results"
     shutil.copytree(folder, place)
-    found = coverage.of(PLAN, sources.find(place, PLAN), papers.plans(), str(place))
+    found = sources.coverage(PLAN, sources.find(place, PLAN), papers.plans(), str(place))
     commands = [command for _, command in found.commands]
     assert commands and all(
         f"{place}/{PLAN}.csv" in shlex.split(command)
@@ -377,7 +377,7 @@ def test_parts_of_a_cell():
 def test_a_name_that_looks_like_a_number_beside_another_is_shown_whole():
     text = "covtype / 20k (=)"
     section = cells.Section("", ["data set", "setting"], [[cells.words("cpu"), cells.words(text)]])
-    shown = grids.of(section).lines[0].cells[1].parts
+    shown = parts.grid(section).lines[0].cells[1].parts
     assert (shown.ours, shown.paper, shown.verdict) == (text, "", "")
 
 
@@ -387,18 +387,9 @@ def test_a_label_stands_in_every_line():
         for names in (("gaussian", "RMSE"), ("", "seconds"))
     ]
     section = cells.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
-    grid = grids.of(section)
+    grid = parts.grid(section)
     assert [one.cells[0].parts.ours for one in grid.lines] == [
         "gaussian",
         "gaussian",
     ] and grid.lines[1].cells[0].again
     assert grid.heads[2] == ("RF", "rf") and {one.dataset for one in grid.lines} == {"cpu"}
-
-
-def test_methods_are_told_apart_without_colour():
-    from rfx.reporting import style
-
-    marks = [
-        style.look(name)["marker"] for name in style._LOOKS if name not in ("test", "train", "")
-    ]
-    assert len(set(marks)) == len(marks)

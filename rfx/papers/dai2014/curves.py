@@ -141,14 +141,12 @@ def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     """Criterion -> method -> its runs, one per seed. If runs differ in more than the seed, the
     newest.
     """
-    groups: dict[str, dict[str, list[Row]]] = {key: {} for key in CRITERIA}
-    for row in own:
-        if criterion_of(row) in groups and row["method"] in METHODS:
-            groups[criterion_of(row)].setdefault(row["method"], []).append(row)
+    groups = seeds.grouped(((criterion_of(row), row["method"]), row) for row in own)
+    newest = {place: seeds.variants(rows)[-1] for place, rows in groups.items()}
+    keys = [key for key in CRITERIA if any((key, method) in newest for method in METHODS)]
     return {
-        key: {method: seeds.variants(rows)[-1] for method, rows in methods.items()}
-        for key, methods in groups.items()
-        if methods
+        key: {method: newest[key, method] for method in METHODS if (key, method) in newest}
+        for key in keys
     }
 
 

@@ -339,14 +339,12 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    tried: dict[tuple[str, Any], dict[str, list[float]]] = {}
-    for row in rows:
-        settings = tried.setdefault((row["method"], dai.nu(row)), {})
-        settings.setdefault(seeds.token(seeds.inputs(row)), []).append(held_out(row))
-    errors = {
-        place: min(map(mean_of, settings.values()), key=lambda one: one.value)
-        for place, settings in tried.items()
-    }
+    token = lambda row: seeds.token(seeds.inputs(row))
+    tried = seeds.grouped(
+        ((row["method"], dai.nu(row) or 0.0, token(row)), held_out(row)) for row in rows
+    )
+    means = seeds.grouped((of[:2], mean_of(values)) for of, values in tried.items())
+    errors = {place: min(own, key=lambda one: one.value) for place, own in means.items()}
     methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
     nus = sorted({nu for _, nu in errors})
     for nu in nus:
@@ -381,9 +379,10 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """The settings tried for one data set, with the least error marked."""
     inputs = columns.of(rows)
     varying = [option for option in inputs.varying if option != "seed"]
-    settings: dict[tuple, list[Row]] = {}
-    for row, values in zip(rows, inputs.values):
-        settings.setdefault(tuple((one, values.get(one)) for one in varying), []).append(row)
+    settings = seeds.grouped(
+        (tuple((one, values.get(one)) for one in varying), row)
+        for row, values in zip(rows, inputs.values)
+    )
     errors = {tried: mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
     least = min(error.value for error in errors.values())
     chosen = {tried: len(errors) > 1 and error.value == least for tried, error in errors.items()}

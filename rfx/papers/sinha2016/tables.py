@@ -266,12 +266,9 @@ def joint(rows: Sequence[Row]) -> Table:
     """
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]
-    groups: dict[str, dict[tuple, list[Row]]] = {}
-    for row in complete(good, "score", "n_features", "seconds_fit", "params.rho_share"):
-        params = row["params"]
-        turns = params.get("joint") or 0
-        way = turns, params["rho_share"], params.get("joint_rows") if turns else 0
-        groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
+    known = complete(good, "score", "n_features", "seconds_fit", "params.rho_share")
+    ways = seeds.grouped(((row["dataset"], _way(row["params"])), row) for row in known)
+    by_data = seeds.grouped((dataset, (way, of)) for (dataset, way), of in ways.items())
     of = lambda make: lambda way: make(way[1])
     columns = {
         "features": lambda way: words(
@@ -283,10 +280,7 @@ def joint(rows: Sequence[Row]) -> Table:
         "choice, s": of(_cell(choice_seconds, short, "")),
         "training, s": of(_SECONDS),
     }
-    ordered = {
-        dataset: sorted(ways.items(), key=lambda way: way[0][:2])
-        for dataset, ways in groups.items()
-    }
+    ordered = {dataset: sorted(own, key=lambda way: way[0][:2]) for dataset, own in by_data.items()}
     cells = [
         {
             "table": "sinha2016-joint",
@@ -316,6 +310,12 @@ def joint(rows: Sequence[Row]) -> Table:
     sections = [grid(dataset, columns, ways) for dataset, ways in ordered.items()]
     title = "Sinha and Duchi 2016: features by scores and by joint optimisation"
     return Table("sinha2016-joint", title, sections, notes, cells)
+
+
+def _way(params: Mapping[str, Any]) -> tuple[int, float, int]:
+    """Turns of the joint optimisation, rho / N_w, and its rows; 0 by scores."""
+    turns = params.get("joint") or 0
+    return turns, params["rho_share"], (turns and params.get("joint_rows")) or 0
 
 
 def choice_seconds(row: Row) -> float:

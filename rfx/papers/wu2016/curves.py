@@ -223,12 +223,13 @@ def lambdas(rows: Iterable[Row], by_method: bool) -> str:
     """The lambdas of the rows, each with its data sets; those that vary within a data set (and
     method) as a range.
     """
-    lams: dict[tuple, list] = {}
-    for row in rows:
-        lams.setdefault((f"{row['method']} " * by_method, row["dataset"]), []).append(row["lam"])
-    texts: dict[str, list[str]] = {}
-    for (method, dataset), own in sorted(lams.items()):
-        texts.setdefault(method + (span(own, "{:.3g}".format) or "not known"), []).append(dataset)
+    lams = seeds.grouped(
+        ((f"{row['method']} " * by_method, row["dataset"]), row["lam"]) for row in rows
+    )
+    texts = seeds.grouped(
+        (method + (span(own, "{:.3g}".format) or "not known"), dataset)
+        for (method, dataset), own in sorted(lams.items())
+    )
     return "; ".join(f"{text} ({', '.join(names)})" for text, names in texts.items())
 
 

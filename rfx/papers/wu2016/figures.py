@@ -10,7 +10,7 @@ import numpy as np
 
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
-from rfx.reporting import style
+from rfx.reporting import seeds, style
 from rfx.reporting.builders import Builder, needed
 from rfx.reporting.charts import (
     Chart,
@@ -229,11 +229,11 @@ def _chart(
     if setting is not None:
         title = f"{title}; setting: {setting}"
         notes.insert(0, f"Setting {setting}: {wu2016.SETTINGS[setting]}")
-        seeds = f"Ours: means over up to {runs} seeds, bands: their standard deviation."
+        means = f"Ours: means over up to {runs} seeds, bands: their standard deviation."
         letter = any(row["dataset"] == "letter" for row in used)
         end = "; their letter lacks its Z." if letter else "."
         authors = f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{end}"
-        notes += [seeds, authors] if runs > 1 else [authors]
+        notes += [means, authors] if runs > 1 else [authors]
     machines = style.machines(used, threads=setting is not None)
     return Chart(title, [*notes, *remarks, machines], panels, height)
 
@@ -251,9 +251,7 @@ def _measured(points, look, label, gid) -> Curve:
 
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
     """(data set, method) -> its points, if any has a speed-up."""
-    groups: dict[tuple[str, str], list[wu2016.Timed]] = {}
-    for one in wu2016.timed(rows):
-        groups.setdefault((one.dataset, one.method), []).append(one)
+    groups = seeds.grouped(((one.dataset, one.method), one) for one in wu2016.timed(rows))
     groups = {case: own for case, own in groups.items() if any(one.speedup for one in own)}
     return needed(groups, "wu2016-fig6", what)
 

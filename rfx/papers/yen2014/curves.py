@@ -18,7 +18,7 @@ from rfx.parallel import cached
 from rfx.records.result import complete, having
 from rfx.reporting.builders import needed
 from rfx.reporting.measures import Row
-from rfx.reporting.seeds import Mean
+from rfx.reporting.seeds import Mean, grouped
 from rfx.reporting.suboptimality import Excess, Reference, exact_machines
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
@@ -163,10 +163,10 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
     DataError if no rows belong to the figure.
     """
     good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == FIGURE1]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in complete(good, "lam", "n_train", "seed", "model_size"):
-        place = panel_of(row["dataset"], row["split"]), curve_of(row)
-        groups.setdefault(place, []).append(row)
+    groups = grouped(
+        ((panel_of(row["dataset"], row["split"]), curve_of(row)), row)
+        for row in complete(good, "lam", "n_train", "seed", "model_size")
+    )
     panels = {}
     for name in DATA:
         curves = {key: Curves(_last(groups[name, key])) for key in CURVES if (name, key) in groups}

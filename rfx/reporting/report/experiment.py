@@ -3,9 +3,8 @@ the figures that its rows allow, and errors.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
 
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.records import traces
@@ -13,7 +12,6 @@ from rfx.records.result import Result
 from rfx.reporting import figures_general, tables
 from rfx.reporting.report import page, parts, sources
 from rfx.reporting.report.parts import Part
-from rfx.runs import baseline
 
 _FIGURES = {
     "pareto": "Score against training time",
@@ -24,15 +22,6 @@ _FIGURES = {
 }
 # Maximum rows that a page lists individually.
 _MOST_LISTED = 2000
-
-
-class Trouble(NamedTuple):
-    """The outcome of runs without a good result."""
-
-    dataset: str
-    method: str
-    what: str
-    why: str
 
 
 def write(path, output, force: bool = False) -> Path:
@@ -61,7 +50,7 @@ def write(path, output, force: bool = False) -> Path:
             lead=_lead(rows),
             counts=_counts(rows),
             parts=list(_parts(rows, output)),
-            troubles=sorted(Counter(_troubles(rows)).items()),
+            troubles=sorted(_troubles(rows), key=lambda group: group[1:]),
             torn=source.torn,
         )
 
@@ -69,26 +58,33 @@ def write(path, output, force: bool = False) -> Path:
     return page.put(output, render, inputs, force)
 
 
-def _lead(rows: Sequence[Mapping]) -> str:
+def _lead(rows: Sequence[Result]) -> str:
     """The counts in the first sentence of the page."""
-    counts = {"run": len(rows)}
-    counts |= {
-        word: len({row[name] for row in rows} - {None})
-        for word, name in (("data set", "dataset"), ("method", "method"), ("seed", "seed"))
-    }
+    columns = {"data set": "dataset", "method": "method", "seed": "seed"}
+    counts = {word: len({row[name] for row in rows} - {None}) for word, name in columns.items()}
     words = [f"{n:,} {word}{'s' * (n != 1)}" for word, n in counts.items() if n]
-    return f"{words[0]}: {', '.join(words[1:])}."
+    return f"{len(rows):,} run{'s' * (len(rows) != 1)}: {', '.join(words)}."
 
 
-def _counts(rows: Sequence[Mapping]) -> list[tuple[str, int]]:
+def _counts(rows: Sequence[Result]) -> list[tuple[str, int]]:
     """The statuses of the runs, in words, with their counts."""
     words = {"ok": "done", "timeout": "timed out", None: "without a status"}
     counts = Counter(words.get(row["status"], row["status"]) for row in rows)
     unconverged = sum(row["status"] == "ok" and row["converged"] is False for row in rows)
-    return [*counts.items(), *([("not converged", unconverged)] if unconverged else [])]
+    return [*counts.items(), *[("not converged", unconverged)] * bool(unconverged)]
 
 
-def _parts(rows: Sequence[Mapping], output: Path) -> Iterator[Part]:
+def _troubles(rows: Sequence[Result]) -> list[sources.Group]:
+    """The runs without a good result, by outcome."""
+    outcomes = (
+        (status, row["dataset"].partition(":")[0], row["method"], reason)
+        for row in rows
+        for status, reason in sources.ends(row)
+    )
+    return sources.groups_of(outcomes)
+
+
+def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     """The parts of the page, in order."""
     good = [row for row in rows if row["status"] == "ok"]
     datasets = dict.fromkeys(row["dataset"] for row in good)
@@ -106,7 +102,7 @@ def _parts(rows: Sequence[Mapping], output: Path) -> Iterator[Part]:
         yield Part("rows", "All runs", reasons=[reason])
 
 
-def _table(name: str, heading: str, rows: Sequence[Mapping], **more) -> Iterator[Part]:
+def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Iterator[Part]:
     """A summary of rows; nothing if they lack the required columns."""
     try:
         part = Part(name, heading, tables.build("summary", rows, **more))
@@ -116,27 +112,12 @@ def _table(name: str, heading: str, rows: Sequence[Mapping], **more) -> Iterator
         yield part
 
 
-def _figure(name: str, heading: str, rows: Sequence[Mapping], output: Path) -> Iterator[Part]:
+def _figure(name: str, heading: str, rows: Sequence[Result], output: Path) -> Iterator[Part]:
     """A figure of rows; nothing if they lack the required values."""
-    builder = cast(Callable, figures_general.FIGURES[name])
     try:
-        yield Part(name, heading, figure=parts.draw(builder, name, rows, None, output))
+        drawn = parts.draw(figures_general.FIGURES[name], name, rows, None, output)
+        yield Part(name, heading, figure=drawn)
     except DataError:
         return
     except RfxError as error:
         yield Part(name, heading, reasons=[f"No figure: {error}."])
-
-
-def _troubles(rows: Sequence[Result]) -> Iterator[Trouble]:
-    """The runs without a good result, by outcome."""
-    for row in rows:
-        where = row["dataset"].partition(":")[0], row["method"]
-        if row["status"] != "ok":
-            why = row["message"] or "no reason was written"
-            yield Trouble(*where, row["status"] or "interrupted", why)
-            continue
-        if row["converged"] is False:
-            ended = row["params"].get("ended") or "not converged"
-            yield Trouble(*where, "not converged", f"the solver ended as {ended}")
-        if words := baseline.no_better(row):
-            yield Trouble(*where, "no better than a constant", words)

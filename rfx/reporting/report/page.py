@@ -9,25 +9,19 @@ from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
 from rfx.reporting import claims, style, tables
 from rfx.reporting.cells import short
-from rfx.reporting.report import coverage, parts, sources, tally
+from rfx.reporting.report import parts, sources
 from rfx.reporting.seeds import LEGEND
 
 _MARK = '<meta name="generator" content="rfx report">'
 KIND = files.Kind("a report of rfx", lambda path: _MARK.encode() in path.read_bytes()[:4096])
-_VERSIONS = (
-    "rfx",
-    "git_revision",
-    "python",
-    "numpy",
-    "scipy",
-    "numba",
-    "liblinear",
-    "libsvm",
-    "blas",
-    "cpu",
-    "threads",
-)
-_STATUSES = ("ok", "unconverged", "failed", "timeout", "interrupted", "missing")
+_VERSIONS = "rfx git_revision python numpy scipy numba liblinear libsvm blas cpu threads".split()
+# statuses in words, where these differ
+_OUTCOMES = {
+    "missing": "not run",
+    "timeout": "timed out",
+    "unconverged": "not converged",
+    "constant": "no better than a constant",
+}
 
 
 def write(
@@ -88,29 +82,31 @@ def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dic
     bases = {name: base if base in folder.plans else name for name, base in shorter.items()}
     source_of = {base: sources.find(results, base) for base in dict.fromkeys(bases.values())}
     plans = {
-        name: coverage.of(name, source_of[base], all_plans, str(results))
+        name: sources.coverage(name, source_of[base], all_plans, str(results))
         for name, base in bases.items()
     }
-    items = []
-    for name in parts.names(folder):
-        plan = plans.get(parts.plan_of(folder, name))
-        items.append(parts.build(folder, name, plan.source if plan else sources.Source(), output))
+    rows_of = lambda plan: source_of.get(bases.get(plan, ""), sources.Source())
+    items = [
+        parts.build(folder, name, rows_of(parts.plan_of(folder, name)), output)
+        for name in parts.names(folder)
+    ]
     return {
         "name": folder.name,
         "citation": folder.citation,
         "about": folder.about,
         "plans": list(plans.values()),
         "items": items,
-        "tally": tally.added(item.tally for item in items),
+        "tally": {kind: sum(item.tally[kind] for item in items) for kind in parts.KINDS},
         "settings": [_settings(name, all_plans[name], plan) for name, plan in plans.items()],
         "counts": {
-            status: sum(plan.counts[status] for plan in plans.values()) for status in _STATUSES
+            status: sum(plan.counts[status] for plan in plans.values())
+            for status in ("ok", "unconverged", "failed", "timeout", "interrupted", "missing")
         },
         "torn": sum(len(source.torn) for source in source_of.values()),
     }
 
 
-def _settings(name: str, path, plan: coverage.Coverage) -> dict:
+def _settings(name: str, path, plan: sources.Coverage) -> dict:
     """All settings of a plan's runs: the plan itself, and the outcome of each combination over its
     seeds.
     """
@@ -146,7 +142,8 @@ def rendered(template: str, used: list[sources.Source], **more) -> str:
         used=used,
         machines=sorted(machines.items()),
         versions=_VERSIONS,
-        kinds=tally.KINDS,
+        kinds=parts.KINDS,
+        outcomes=_OUTCOMES,
         legend=LEGEND,
         **more,
     )

@@ -121,6 +121,14 @@ class Case:
     limit: str = ""
 
     @property
+    def interval(self) -> str:
+        """The interval in words: 1.5 to 2, 1.5 or more, or why there is none."""
+        ends = [short(end) for end in (self.low, self.high) if end is not None]
+        if len(ends) == 1:
+            return f"{ends[0]} {self.limit}"
+        return " to ".join(ends) or self.limit or "one run"
+
+    @property
     def open(self) -> str:
         """Why it is not decided."""
         if self.limit:

@@ -68,12 +68,17 @@ def test_a_verdict_follows_from_the_intervals(effects, verdict):
 
 
 @pytest.mark.parametrize(
-    ("kind", "holds"), [("or more", True), ("or less", None), ("diverged", None)]
+    ("kind", "holds", "interval"),
+    [
+        ("or more", True, "1.93 or more"),
+        ("or less", None, "2.17 or less"),
+        ("diverged", None, "diverged"),
+    ],
 )
-def test_limits_decide_on_one_side_alone(kind, holds):
+def test_limits_decide_on_one_side_alone(kind, holds, interval):
     own = claims.case(claim({}, least=1.0), "a", Limits([2.0, 2.1, 2.05], kind))
     assert own.holds is holds
-    assert own.limit == kind
+    assert own.interval == interval
 
 
 def test_equal_runs_of_all_seeds_are_one_run():

@@ -8,6 +8,7 @@ number of features and every seed. By Monte Carlo the error decreases as D^(-1/2
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -106,14 +107,14 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
         of_angles = "gamma" not in kernel.parameters and kernel.metric != "product"
         if of_angles or name == "hamming":
             family = "signs and angles"
-        maps[family][name] = name, _drawn(name)
+        maps[family][name] = name, partial(_drawn, name)
     maps["chosen by the rows, and bins"] = {
-        "gaussian": ("gaussian", _drawn("gaussian")),
+        "gaussian": ("gaussian", partial(_drawn, "gaussian")),
         "gaussian, by leverage": ("gaussian", _by_leverage),
-        "nystrom, uniform": ("gaussian", _nystrom("uniform")),
-        "nystrom, rpcholesky": ("gaussian", _nystrom("rpcholesky")),
-        "laplacian": ("laplacian", _drawn("laplacian")),
-        **{f"{name}, random binning": (name, _binned(name)) for name in WIDTHS},
+        "nystrom, uniform": ("gaussian", partial(_nystrom, "uniform")),
+        "nystrom, rpcholesky": ("gaussian", partial(_nystrom, "rpcholesky")),
+        "laplacian": ("laplacian", partial(_drawn, "laplacian")),
+        **{f"{name}, random binning": (name, partial(_binned, name)) for name in WIDTHS},
     }
     return maps
 
@@ -158,31 +159,22 @@ def measure_all(sizes=SIZES, seeds: int = SEEDS) -> dict[str, list[Approach]]:
     }
 
 
-def _drawn(name):
-    def features(X, params, size, seed):
-        variant = MAPS[name].usual(name)
-        made = sample(name, X.shape[1], size, seed, dtype=np.float64, variant=variant, **params)
-        return made.transform(X) / np.sqrt(size)
-
-    return features
+def _drawn(name: str, X, params, size: int, seed: int):
+    variant = MAPS[name].usual(name)
+    made = sample(name, X.shape[1], size, seed, dtype=np.float64, variant=variant, **params)
+    return made.transform(X) / np.sqrt(size)
 
 
-def _by_leverage(X, params, size, seed):
+def _by_leverage(X, params, size: int, seed: int):
     pool = sample("gaussian", X.shape[1], POOL * size, seed, dtype=np.float64, **params)
     return leverage.draw(pool, X, size, LAM, seed).transform(X) / np.sqrt(size)
 
 
-def _binned(name):
-    def features(X, params, size, seed):
-        grids = sample_grids(name, X.shape[1], size, seed, **params)
-        return grids.transform(X, grids.number(X)[1]).toarray()
-
-    return features
+def _binned(name: str, X, params, size: int, seed: int):
+    grids = sample_grids(name, X.shape[1], size, seed, **params)
+    return grids.transform(X, grids.number(X)[1]).toarray()
 
 
-def _nystrom(how):
-    def features(X, params, size, seed):
-        landmarks = choose_landmarks(how, "gaussian", X, params, size, seed, 64.0)
-        return NystromMap("gaussian", landmarks, params, np.float64).transform(X)
-
-    return features
+def _nystrom(how: str, X, params, size: int, seed: int):
+    landmarks = choose_landmarks(how, "gaussian", X, params, size, seed, 64.0)
+    return NystromMap("gaussian", landmarks, params, np.float64).transform(X)

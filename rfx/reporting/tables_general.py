@@ -252,7 +252,7 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
     whole = [
         group
         for group in groups
-        if all(group.score(name) is not None for name in wanted[group.family])
+        if all(group.score(name) is not None for name in wanted.get(group.family, ()))
     ]
     best = _mark_best(whole, lambda group: group.family)
     for group in groups:

@@ -27,7 +27,6 @@ from rfx.errors import UsageError
 from rfx.exporting import c_source, curves, json_text, onnx_graph
 from rfx.exporting.program import Program
 from rfx.features import MAPS
-from rfx.fitting import streaming
 from rfx.fitting.calibration import Calibration
 from rfx.kernels import KERNELS
 
@@ -631,8 +630,12 @@ def test_views_and_models_without_steps_are_refused(trained):
         Program.of(viewed)
     with pytest.raises(UsageError, match="models of rf can't be exported"):
         Program.of(model.replace(model=object()))
-    with pytest.raises(UsageError, match="save and load the model"):
-        streaming.StreamModel(None, 1, None, None, {}, {}).steps()
+
+
+def test_a_stream_model_that_was_not_saved_has_steps():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    method = methods.create("r-pegasos", task="binary", gamma=1.0, nu=1e-2, n_features=8)
+    assert len(method.fit(X, np.sign(X[:, 0])).model.steps()) > 1
 
 
 # ---------------------------------------------------------------------- parts

@@ -26,7 +26,7 @@ def command(file, zero_based, **values):
     for each column: numbers or words, and the number of missing cells.
     """
     from rfx.data import tables
-    from rfx.data.libsvm import scan, sequences
+    from rfx.data.libsvm import sequences, svmlight
 
     reading, encoding = reading_of(values), values["encoding"]
     if Path(file).is_file() and (table := tables.File(file, encoding=encoding)).kind != "libsvm":
@@ -35,26 +35,25 @@ def command(file, zero_based, **values):
 
     count = 0
     with encodings.Text(file, encoding) as text:
-        name, head = text.name, text.read(_HEAD)
-        handle = archives.joined(head, text)
+        head = text.read(_HEAD)
+        text.put_back(head)
         # their reader reports the first problem itself and reads them whole
         if sequences.recognised(head):
-            X, y = sequences.parse(archives.read_plain(handle, name), name)
-            click.echo(
-                f"{name}: {_plural(X.shape[0], 'row')}, {_plural(X.shape[1], 'column')},"
-                f" {_labels(*_counted(y))}"
-            )
-            return
-        found = scan.Scan(handle, zero_based, name)
-        for line, column, message in found.problems():
-            click.echo(f"{name}:{line}:{column}: {message}")
-            count += 1
+            X, y = sequences.parse(archives.gathered(text, text.name), text.name)
+            scan = svmlight.Scan(text)
+            scan.count(X.shape[1], y)
+            scan.spellings.add_numbers(y)
+        else:
+            scan = svmlight.Scan(text, zero_based)
+            for line, column, message in scan.problems():
+                click.echo(f"{text.name}:{line}:{column}: {message}")
+                count += 1
     if count:
-        click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {name}", err=True)
+        click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {text.name}", err=True)
         sys.exit(1)
-    labels = _labels(found.labels, found.counts, found.low, found.high, found.mean, found.spelled())
     click.echo(
-        f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}"
+        f"{text.name}: {_plural(scan.rows, 'row')}, {_plural(scan.columns, 'column')},"
+        f" {_labels(scan)}"
     )
 
 
@@ -97,27 +96,15 @@ def _check_table(file, reading):
         click.echo(f"  {name}: {what}" + (f"; {_plural(gone, 'cell')} missing" if gone else ""))
 
 
-def _counted(y):
-    return *lazy.numpy.unique(y, return_counts=True), y.min(), y.max(), y.mean()
-
-
 def _plural(count, word):
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _labels(labels, counts, low, high, mean, spelled=None):
-    from rfx.data.tasks import number_text
-
-    if spelled is not None:
-        shown = [f"{label} ({count:,})" for label, count in spelled.items()]
-        return (
-            f"labels {', '.join(shown)}"
-            if len(shown) <= _MOST_LABELS
-            else f"{len(shown):,} different labels"
-        )
+def _labels(scan):
+    labels = scan.labels()
     if labels is not None and len(labels) <= _MOST_LABELS:
-        return "labels " + ", ".join(
-            f"{number_text(label)} ({count:,})" for label, count in zip(labels, counts)
-        )
-    number = "very many" if labels is None else f"{len(labels):,}"
-    return f"{number} different labels from {low:g} to {high:g}, mean {mean:g}"
+        return "labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items())
+    text = f"{'very many' if labels is None else f'{len(labels):,}'} different labels"
+    if scan.worded:
+        return text
+    return f"{text} from {scan.low:g} to {scan.high:g}, mean {scan.mean:g}"

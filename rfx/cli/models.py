@@ -547,13 +547,13 @@ def warm() -> None:
     Every method is trained on a few generated rows. The machine code is stored in rfx's cache
     ($RFX_CACHE).
     """
-    from rfx.data.libsvm import svmtext
+    from rfx.data.libsvm import parser
 
     np = lazy.numpy
     random, begun = np.random.default_rng(0), time.perf_counter()
     X = random.uniform(size=(300, 5))
     labels = np.where(X[:, 0] + 0.3 * random.normal(size=300) > X[:, 1], 1.0, -1.0)
-    svmtext.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
+    parser.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
     for name in methods.names():
         options = {key: _SMALL[key] for key in methods.get(name).declared() if key in _SMALL}
         variants: list[dict[str, Any]] = [options]

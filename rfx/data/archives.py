@@ -128,12 +128,11 @@ class _Plain(io.RawIOBase):
         return True
 
     def readinto(self, buffer):
-        data = self._source.read(min(len(buffer), self._left + 1))
-        if len(data) > self._left:
+        count = self._source.readinto(memoryview(buffer)[: self._left + 1])
+        if count > self._left:
             raise DataError(self._message)
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        return len(data)
+        self._left -= count
+        return count
 
     def close(self):
         for handle in self._closes:
@@ -141,20 +140,25 @@ class _Plain(io.RawIOBase):
         super().close()
 
 
-class _Joined:
+class _Joined(io.RawIOBase):
     """Bytes already read from a handle, followed by the rest of it."""
 
     def __init__(self, head: bytes, rest):
         self._head, self._rest = head, rest
 
-    def read(self, size):
-        data, self._head = self._head[:size], self._head[size:]
-        return data or self._rest.read(size)
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        size = len(buffer)
+        data, self._head = self._head[:size] or self._rest.read(size), self._head[size:]
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def joined(head: bytes, rest) -> io.BufferedReader:
     """A handle on bytes already read from the handle `rest`, followed by the rest."""
-    return io.BufferedReader(_Plain(_Joined(head, rest)), _PIECE)
+    return io.BufferedReader(_Joined(head, rest), _PIECE)
 
 
 def beginning(handle, size: int) -> bytes:

@@ -79,10 +79,10 @@ def opened(handle, name: str, encoding: str | None = None):
         Reading raises DataError, with the line number, for bytes that are invalid in the encoding.
         UTF-8 is not checked here; use `check`.
     """
-    head = archives.beginning(handle, _LONGEST_MARK)
-    codec, length = _settled(head, name, encoding)
-    rest = archives.joined(head[length:], handle)
-    return rest if codec == "utf-8" else io.BufferedReader(_Recoded(rest, name, codec), _PIECE)
+    handle = handle if hasattr(handle, "peek") else io.BufferedReader(handle)
+    codec, length = _settled(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK], name, encoding)
+    handle.read(length)
+    return handle if codec == "utf-8" else io.BufferedReader(_Recoded(handle, name, codec), _PIECE)
 
 
 def text(raw: bytes, name: str, encoding: str | None = None) -> bytes:
@@ -177,6 +177,8 @@ class Text:
         By default from the mark, else UTF-8.
     content : bytes, optional
         The plain content, if it has been read.
+    whole : bool
+        Whether it is read into memory, which limits its size.
 
     Attributes
     ----------
@@ -186,7 +188,13 @@ class Text:
         Whether the file can be read again.
     """
 
-    def __init__(self, path, encoding: str | None = None, content: bytes | None = None):
+    def __init__(
+        self,
+        path,
+        encoding: str | None = None,
+        content: bytes | None = None,
+        whole: bool = False,
+    ):
         self.name = "standard input" if str(path) == "-" else files.shown(path)
         self.rewindable, source = False, path
         with archives.naming(self.name):
@@ -196,8 +204,12 @@ class Text:
                 source = files.standard_input()
             else:
                 self.rewindable = stat.S_ISREG(files.check_regular(path, pipes=True).st_mode)
-            message = f"{self.name} is larger, unpacked, than RFX_MAX_BYTES allows"
-            self._plain = archives.open_plain(source, message=message)
+            limit = archives.most_held() if whole else archives.max_bytes()
+            message = (
+                f"{self.name} is larger than {limit or 0:,} bytes when unpacked, the limit for"
+                " reading; RFX_MAX_BYTES sets another limit"
+            )
+            self._plain = archives.open_plain(source, limit, message)
             self._handle = opened(self._plain, self.name, encoding)
 
     def read(self, count: int = -1) -> bytes:

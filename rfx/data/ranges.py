@@ -7,9 +7,11 @@ contains its first byte, so the ranges of a file contain each of its lines once.
 
 import glob
 import io
+import math
 from bisect import bisect_right
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -17,15 +19,15 @@ import numpy as np
 import scipy.sparse
 
 from rfx import files, lazy
-from rfx.data import archives, encodings, tables
-from rfx.data.libsvm import labelled
-from rfx.data.libsvm.scan import LONGEST_LINE
-from rfx.data.tabular import csvtext, foreign, labelwords, parquetfiles
+from rfx.data import archives, encodings, pieces, tables
+from rfx.data.libsvm.svmlight import Labels
+from rfx.data.pieces import SIZE
+from rfx.data.tabular import csvtext, foreign, parquetfiles
+from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import DataError, UsageError
 
-CHUNK = 8 << 20  # bytes of a text parsed at a time
 _HEAD = 1 << 16
 _MARK = b"\xef\xbb\xbf"
 
@@ -113,39 +115,28 @@ def opened(path):
 
 def measured(path) -> Measured:
     """The Source of a file; DataError if it can't be read."""
-    try:
-        with opened(path) as handle:
-            size = handle.seek(0, io.SEEK_END)
+    with archives.naming(str(path)), opened(path) as handle:
+        size = handle.seek(0, io.SEEK_END)
+        handle.seek(0)
+        head = handle.read(_HEAD)
+        packed = archives.compressed(head[:8]) and not head.startswith(b"PK")
+        if packed:
             handle.seek(0)
-            head = handle.read(_HEAD)
-            packed = archives.compressed(head[:8]) and not head.startswith(b"PK")
-            if packed:
-                handle.seek(0)
-                head = archives.open_plain(handle).read(_HEAD)
-            kind = tables.kind_of_name(path) or tables.kind_of_content(head)
-            _check_mark(head, path)
-            foreign.check(encodings.head(head), str(path))
-            if kind not in ("libsvm", "csv", "tsv", "parquet"):
-                raise DataError(
-                    f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
-                    " text, CSV or Parquet with rfx convert"
-                )
-            if not size:
-                raise DataError(f"{path} is empty")
-            return Measured(
-                str(path),
-                kind,
-                _groups(handle, path) if kind == "parquet" else 1 if packed else size,
-                size,
+            head = archives.open_plain(handle).read(_HEAD)
+        kind = tables.kind_of_name(path) or tables.kind_of_content(head)
+        _check_mark(head, path)
+        foreign.check(encodings.head(head), str(path))
+        if kind not in ("libsvm", "csv", "tsv", "parquet"):
+            raise DataError(
+                f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
+                " text, CSV or Parquet with rfx convert"
             )
-    except archives.DAMAGE as error:
-        raise DataError(
-            f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
-
-
-def _groups(handle, path) -> int:
-    return parquetfiles.ParquetGroups(handle, str(path)).n_groups
+        if not size:
+            raise DataError(f"{path} is empty")
+        units = 1 if packed else size
+        if kind == "parquet":
+            units = parquetfiles.ParquetGroups(handle, str(path)).n_groups
+        return Measured(str(path), kind, units, size)
 
 
 def cut(files: list[Measured], count: int) -> list[list[Piece]]:
@@ -171,42 +162,30 @@ def cut(files: list[Measured], count: int) -> list[list[Piece]]:
     return parts
 
 
-def texts(piece: Piece, chunk: int = CHUNK):
-    """(whole lines, their start) of a range of a text, or of a whole compressed text."""
-    with opened(piece.path) as file:
+def lines(piece: Piece, chunk: int = SIZE) -> Iterator[pieces.Piece]:
+    """The whole lines of a range of a text, or of a whole compressed text."""
+    with archives.naming(piece.path), opened(piece.path) as file:
         handle = archives.open_plain(file) if piece.whole else file
-        at, stop = piece.start, None if piece.whole else piece.stop
-        if at:
-            handle.seek(at - 1)
-            at += len(_line(handle, piece)) - 1
-        rest, begin = b"", at
-        while stop is None or at < stop:
-            data = handle.read(chunk if stop is None else min(chunk, stop - at))
-            at += len(data)
-            text, last = rest + data, not data or at == stop
-            if last and text and not text.endswith(b"\n"):
-                text += _line(handle, piece)
-            end = len(text) if last else text.rfind(b"\n") + 1
-            text, rest = text[:end], text[end:]
-            if len(rest) > LONGEST_LINE:
-                raise DataError(
-                    f"{piece.path}, byte {begin:,}: the line there is longer than {LONGEST_LINE:,}"
-                    " bytes, the maximum for a row"
-                )
-            if text:
-                yield text, begin
-                begin += len(text)
-            if not data:
-                return
+        start = piece.start
+        if start:
+            handle.seek(start - 1)
+            start += len(handle.readline()) - 1
+        left = math.inf if piece.whole else piece.stop - start
+
+        def read(count):
+            nonlocal left
+            data = handle.read(min(count, max(left, 0)))
+            left -= len(data)
+            ends = left > 0 or not data or data.endswith(b"\n")
+            return data if ends else data + handle.readline()
+
+        for own in pieces.pieces(read, piece.path, chunk, start, None if start else 1):
+            yield own if own.start else replace(own, raw=own.raw.removeprefix(_MARK))
 
 
-def _line(handle, piece) -> bytes:
-    line = handle.readline(LONGEST_LINE + 1)
-    if len(line) > LONGEST_LINE:
-        raise DataError(
-            f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, the maximum for a row"
-        )
-    return line
+def texts(piece: Piece):
+    """(whole lines, their start) of a range."""
+    return ((own.raw, own.start) for own in lines(piece))
 
 
 def dialect(file: Measured, header: bool | None):
@@ -230,61 +209,32 @@ def _check_mark(head, path):
         raise DataError(f"{path} is {mark[0]}, which workers can't read in parts; save it in UTF-8")
 
 
-def first_word(piece: Piece) -> DataError | None:
-    """The error for word targets of a regression, raised if the first label of a LIBSVM text is a
-    word.
-    """
-    with opened(piece.path) as file:
-        head = archives.open_plain(file).read(_HEAD).removeprefix(_MARK)
-    return labelwords.first_word(head, piece.path) if labelwords.recognised(head) else None
-
-
 # ---------------------------------------------------------------------- rows
 
 
 class LibsvmRanges:
-    """Rows of LIBSVM text. labels: their reader, by default for numbers."""
+    """Rows of LIBSVM text. labels: how they become targets."""
 
-    def __init__(self, zero_based: bool = False, labels: labelled.Reader | None = None):
-        self.zero_based, self.labels = zero_based, labels or labelled.Reader(numbers=True)
+    def __init__(self, zero_based: bool, labels: Labels):
+        self.zero_based, self.labels = zero_based, labels
+
+    def _rows(self, piece):
+        for own in lines(piece):
+            rows = self.labels.parse(own, self.zero_based, piece.path)
+            if len(rows.y):
+                yield rows
 
     def chunks(self, piece):
         """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the
         chunk's largest index.
         """
-        for raw, begin in texts(piece):
-            raw = raw if begin else raw.removeprefix(_MARK)
-            found = self.labels.parse(raw, self.zero_based, piece.path)
-            if found.bad >= 0:
-                column, message = found.problem(self.zero_based)
-                raise DataError(
-                    f"{piece.path}, the line at byte {begin + found.bad:,}, column {column}:"
-                    f" {message}"
-                )
-            if len(found.y):
-                y = self.labels.targets(found, piece.path)
-                yield (
-                    scipy.sparse.csr_matrix(
-                        (found.values, found.indices, found.indptr), (len(y), found.width)
-                    ),
-                    y,
-                )
+        for rows in self._rows(piece):
+            yield rows.matrix(rows.width), self.labels.targets(rows, piece.path)
 
-    def spellings(self, piece, worded: bool) -> labelwords.Spellings:
-        """The spellings of the labels of a piece; worded: they are words."""
-        found = labelwords.Spellings(labelwords.MOST)
-        for raw, begin in texts(piece):
-            stretch = labelled.parse(
-                raw if begin else raw.removeprefix(_MARK),
-                self.zero_based,
-                piece.path,
-                worded=worded,
-            )
-            if stretch.bad < 0:
-                labelled.count(found, stretch)
-            if found.full:
-                break
-        return found
+    def count(self, spellings: Spellings, piece) -> None:
+        """Count the labels of a piece."""
+        for rows in self._rows(piece):
+            self.labels.count(spellings, rows)
 
 
 class TableRanges:
@@ -356,11 +306,13 @@ class Pieces:
 
     def chunks(self):
         for piece in self.pieces:
-            yield from _said(piece.path, self.reader.chunks(piece))
+            with archives.naming(piece.path):
+                yield from self.reader.chunks(piece)
 
     def tables(self):
         for piece in self.pieces:
-            yield from _said(piece.path, self.reader.tables(piece))
+            with archives.naming(piece.path):
+                yield from self.reader.tables(piece)
 
     def reading_as(self, schema: Schema) -> "Pieces":
         """The same rows of a table with another schema."""
@@ -368,12 +320,13 @@ class Pieces:
         reader.schema = schema
         return Pieces(reader, self.pieces)
 
-    def spellings(self, how) -> labelwords.Spellings:
-        """The spellings of the labels; how: see `spellings` of the reader."""
-        found = labelwords.Spellings(labelwords.MOST)
+    def spellings(self) -> Spellings:
+        """The spellings of the labels."""
+        spellings = Spellings(MOST)
         for piece in self.pieces:
-            found.merge(next(_said(piece.path, map(self.reader.spellings, [piece], [how]))))
-        return found
+            with archives.naming(piece.path):
+                self.reader.count(spellings, piece)
+        return spellings
 
 
 class Taken:
@@ -423,12 +376,3 @@ class Arrays:
 
     def chunks(self):
         yield self.X, self.y
-
-
-def _said(path, found):
-    try:
-        yield from found
-    except archives.DAMAGE as error:
-        raise DataError(
-            f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
-        ) from None

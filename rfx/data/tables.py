@@ -120,9 +120,7 @@ class File:
 
     def libsvm(self):
         """The input of svmlight.read."""
-        if self._content is None and self.encoding is None:
-            return self.path
-        return svmlight.Text(self.path, self._content, self.encoding)
+        return encodings.Text(self.path, self.encoding, self._content, whole=True)
 
     def _plain(self) -> bytes:
         """The bytes of a text, unpacked."""
@@ -284,7 +282,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
     if file.kind == "libsvm":
-        labels = svmlight.Labels(task=task)
+        labels = svmlight.Labels(task=task, settled=False)
         zero_based = bool(reading.zero_based)
         X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
         base, encoding = zero_based if issparse(X) else None, encodings.remembered(reading.encoding)
@@ -444,7 +442,7 @@ def other_rows(
         return X, encode_labels(_targets(column, file.name), 0, names)
     zero_based = index_base(reading, known, file.name)
     labels = svmlight.Labels(
-        None if schema is None else schema.labels, known=True, optional=targets == "ignored"
+        None if schema is None else schema.labels, optional=targets == "ignored"
     )
     X, y = svmlight.read(
         file.libsvm(),

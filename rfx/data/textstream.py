@@ -6,26 +6,27 @@ import hashlib
 import io
 import logging
 import os
-import stat
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
-import scipy.sparse as sp
 
-from rfx import files
 from rfx.data import archives, encodings, tables
-from rfx.data.libsvm import labelled
-from rfx.data.libsvm.scan import LONGEST_LINE
+from rfx.data.libsvm.svmlight import Labels
+from rfx.data.pieces import SIZE, Piece, pieces, whole_lines
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import ChunkedSource
 from rfx.data.tabular import csvtext, labelwords
+from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)
-# Bytes of text parsed at a time, and the bytes and number of samples compared per file.
-CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
+# The bytes and number of samples compared per file.
+SAMPLE, SAMPLES = 4096, 64
 HEAD = 1 << 16  # bytes for detecting the dialect of a CSV text
 
 
@@ -37,77 +38,48 @@ class TextSource(ChunkedSource):
     samples of its content, so that a changed or truncated input is rejected.
     """
 
-    def __init__(self, path, n_inputs=None, chunk=CHUNK, encoding=None):
+    def __init__(self, path, n_inputs=None, chunk=SIZE, encoding=None):
         """encoding: of the text, by default from its mark, else UTF-8. Raises DataError if the file
         can't be read.
         """
         super().__init__()
         self.encoding = encoding
         self.path, self.n_inputs, self._size = str(path), n_inputs, chunk
-        self.name = "standard input" if self.path == "-" else files.shown(path)
-        self.rewindable = self.path != "-" and stat.S_ISREG(_status(path, self.name).st_mode)
         self._open()
 
     def _open(self):
-        try:
-            plain = archives.open_plain(files.standard_input() if self.path == "-" else self.path)
-            self._handle = encodings.opened(plain, self.name, self.encoding)
-        except archives.DAMAGE as error:
-            raise DataError(
-                f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}"
-            ) from None
-        self._digest, self._offset, self._line, self._rest = (
-            hashlib.blake2b(digest_size=16),
-            0,
-            1,
-            b"",
-        )
+        self._handle = text = encodings.Text(self.path, self.encoding)
+        self.name, self.rewindable = text.name, text.rewindable
+        self._digest, self._offset, self._line = hashlib.blake2b(digest_size=16), 0, 1
+        self._pieces: Iterator[Piece] | None = None  # those after the offset
 
     def _bytes(self, count) -> bytes:
-        try:
-            return self._handle.read(count)
-        except archives.DAMAGE as error:
-            raise DataError(
-                f"{self.name} is damaged or truncated ({error}); download it again"
-            ) from None
-
-    def _texts(self):
-        """Whole lines, some megabytes at a time."""
-        while True:
-            data = self._bytes(self._size)
-            raw = self._rest + data
-            cut = self._whole(raw) if data else len(raw)
-            raw, self._rest = raw[:cut], raw[cut:]
-            self._last = not data
-            if raw:
-                self._offset += len(raw)
-                yield raw
-            elif self._last:
-                return
-            elif len(self._rest) > LONGEST_LINE:
-                raise DataError(
-                    f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, the"
-                    " maximum for a row"
-                )
+        return self._handle.read(count)
 
     def _whole(self, raw) -> int:
         """The number of bytes that are whole rows."""
-        return raw.rfind(b"\n") + 1
+        return whole_lines(raw)
+
+    def _next_pieces(self) -> Iterator[Piece]:
+        if self._pieces is None:
+            place = self._offset, self._line
+            self._pieces = pieces(self._bytes, self.name, self._size, *place, whole=self._whole)
+        for piece in self._pieces:
+            self._offset = piece.start + len(piece.raw)
+            yield piece
 
     def _chunk(self):
-        for raw in self._texts():
-            X, y = self.parse(raw, self._line, self._last)
-            self._digest.update(raw)
-            self._line += raw.count(b"\n")
+        for piece in self._next_pieces():
+            X, y = self.parse(piece)
+            self._digest.update(piece.raw)
+            self._line += piece.raw.count(b"\n")
             if len(y):
                 return X, y
         return None
 
-    def parse(self, raw: bytes, line: int, last: bool):
-        """X and y of whole lines, starting at line number `line` of the input; last: nothing
-        follows.
-        """
-        raise TypeError(f"{type(self).__name__} does not define parse")
+    @abstractmethod
+    def parse(self, piece: Piece) -> tuple:
+        """X and y of whole lines."""
 
     def _place(self):
         return {
@@ -117,19 +89,13 @@ class TextSource(ChunkedSource):
             "file": self._file(),
         }
 
-    def _file(self):
+    def _file(self) -> list | None:
         """Size and samples of the stored file, None without a size."""
         if not self.rewindable:
             return None
-        size = _status(self.path, self.name).st_size
-        if getattr(self, "_known", (None,))[0] != size:
-            digest = hashlib.blake2b(digest_size=16)
-            with open(self.path, "rb") as handle:
-                for number in range(SAMPLES + 1):
-                    handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
-                    digest.update(handle.read(SAMPLE))
-            self._known = size, digest.hexdigest()
-        return list(self._known)
+        with archives.naming(self.name):
+            status = os.stat(self.path)
+            return _samples(self.path, status.st_size, status.st_mtime_ns)
 
     def _go(self, place):
         if place is None:
@@ -137,136 +103,121 @@ class TextSource(ChunkedSource):
                 raise DataError(
                     f"{self.name} can be read only once; save it to a file to run several epochs"
                 )
-            if self._offset or self._rest:
+            if self._pieces is not None or self._offset:
                 self._open()
             return
-        if self._offset > place["offset"] or self._rest:
+        if self._pieces is not None or self._offset > place["offset"]:
             self._open()
-        if place["file"] is not None and self._file() is not None:
-            then, now = place["file"], self._file()
-            if then[0] != now[0]:
-                raise DataError(
-                    f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was"
-                    " written; use the same input, or start again"
-                )
-            if then[1] != now[1]:
-                raise DataError(
-                    f"{self.name} has changed since the checkpoint was written; use the same input,"
-                    " or start again"
-                )
+        now, then = self._file(), place["file"]
+        if now is not None and then is not None and now != then:
+            size = f": it has {now[0]:,} bytes, but had {then[0]:,}" if now[0] != then[0] else ""
+            raise self._changed(size)
         while self._offset < place["offset"]:
             data = self._bytes(min(self._size, place["offset"] - self._offset))
             if not data:
-                raise DataError(
-                    f"{self.name} ends after {self._offset:,} bytes, before the position of the"
-                    f" checkpoint ({place['offset']:,}); use the same input, or start again"
-                )
+                raise self._changed(f": it ends after {self._offset:,} bytes")
             self._digest.update(data)
             self._offset += len(data)
         if self._digest.hexdigest() != place["digest"]:
-            raise DataError(
-                f"{self.name} differs from what was read before the checkpoint; use the same input,"
-                " or start again"
-            )
+            raise self._changed("")
         self._line = place["line"]
 
+    def _changed(self, how: str) -> DataError:
+        return DataError(
+            f"{self.name} has changed since the checkpoint was written{how}; use the same input, or"
+            " start again"
+        )
 
-def _status(path, name):
-    try:
-        return os.stat(path)
-    except OSError as error:
-        raise DataError(f"{name} can't be read: {error.strerror or error}") from None
+
+@lru_cache(maxsize=16)
+def _samples(path: str, size: int, mtime: int) -> list:
+    """The size of a file, and a digest of samples of its content."""
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as handle:
+        for number in range(SAMPLES + 1):
+            handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
+            digest.update(handle.read(SAMPLE))
+    return [size, digest.hexdigest()]
 
 
 class LibsvmSource(TextSource):
     """LIBSVM text. n_inputs: columns of X, by default the largest index of the first rows; a larger
     one later raises an error.
 
-    Labels are numbers; after `learn` they may be words, or have a special spelling (Reader).
+    Labels are numbers; after `learn` they may be words, or have a special spelling.
     """
 
-    def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK, encoding=None):
+    def __init__(self, path, n_inputs=None, zero_based=False, chunk=SIZE, encoding=None):
         super().__init__(path, n_inputs, chunk, encoding)
-        self.zero_based, self.labels = zero_based, labelled.Reader(numbers=True)
+        self.zero_based, self.labels = zero_based, Labels()
 
     def learn(self, task: str | None) -> str | None:
         """Learn the spelling of labels and, for a file, the number of columns; return the task,
         inferred if necessary.
 
         A file is scanned, to its end if needed. For standard input, the first `chunk` bytes are
-        inspected; other spellings later raise an error. Raises DataError if the targets of a
-        regression are words.
+        inspected; other spellings later raise an error.
         """
-        wanted, found, widest = (
-            self.rewindable and self.n_inputs is None,
-            labelwords.Spellings(labelwords.MOST),
-            0,
-        )
-        if not (wanted or task != "regression"):
-            return task
-        worded = None
-        for raw, line in self._passed():
-            if worded is None:
-                worded = labelwords.recognised(raw)
-            if worded and task == "regression":
-                raise labelwords.first_word(raw, self.name, line)
-            stretch = labelled.parse(raw, self.zero_based, self.name, line, worded)
-            if stretch.bad >= 0:
-                continue  # the error is raised when it is read
-            widest = max(widest, stretch.width)
-            if task != "regression" and not found.full:
-                labelled.count(found, stretch)
-            if found.full and not wanted:
+        self.labels = Labels(task=task, settled=False)
+        spellings, widest = Spellings(MOST), 0
+        wanted = self.rewindable and self.n_inputs is None
+        for piece in self._first_pieces():
+            if self.labels.settled and not wanted:
+                break
+            rows = self.labels.parse(piece, self.zero_based, self.name)
+            widest = max(widest, rows.width)
+            if not self.labels.settled:
+                self.labels.count(spellings, rows)
+            if spellings.full and not wanted:
                 break
         if self.rewindable:
             self.rewind()
         if wanted:
             self.n_inputs = widest or None
-        return self.labels.learn(found, task, self.name, self.rewindable)
+        if not self.labels.settled:
+            self.labels.learn(spellings, self.name)
+        return self.labels.task
 
-    def _passed(self):
-        """(whole lines, the number of the first) of the file, or of the beginning of an input that
-        can be read only once.
-        """
+    def _first_pieces(self) -> Iterator[Piece]:
+        """The pieces of the file, or the beginning of an input that can be read only once."""
         if self.rewindable:
-            line = 1
-            for raw in self._texts():
-                yield raw, line
-                line += raw.count(b"\n")
+            yield from self._next_pieces()
             return
-        head = bytearray()
-        while len(head) < self._size and (data := self._bytes(self._size - len(head))):
-            head += data
-        self._handle = archives.joined(bytes(head), self._handle)
-        yield (bytes(head[: self._whole(head)]) if len(head) == self._size else bytes(head)), 1
+        head = archives.beginning(self._handle, self._size)
+        self._handle.put_back(head)
+        yield Piece(head[: whole_lines(head)] if len(head) == self._size else head)
 
-    def parse(self, raw, line, last):
-        try:
-            found = self.labels.parse(raw, self.zero_based, self.name, line)
-            if found.bad >= 0:
-                column, message = found.problem(self.zero_based, last)
-                raise DataError(
-                    f"{self.name}, line {line + raw[: found.bad].count(10)}, column {column}:"
-                    f" {message}"
-                )
-            y = self.labels.targets(found, self.name)
-        except labelled.OtherSpelling:
-            odd = next(
-                word for word in labelwords.spelled(raw).values if not labelwords.printed(word)
-            )
-            raise labelled.unexpected(self.name, odd, []) from None
-        width = found.width
+    def parse(self, piece):
+        rows = self.labels.parse(piece, self.zero_based, self.name)
+        if not (self.rewindable or self.labels.task == "regression" or rows.plain):
+            check_labels(rows.words, self.labels.names, self.name)
         if self.n_inputs is None:
-            self.n_inputs = width
-        if width > self.n_inputs:
+            self.n_inputs = rows.width
+        if rows.width > self.n_inputs:
             raise DataError(
-                f"{self.name} has feature {width - self.zero_based} after line {line}, but the"
-                f" first rows have {self.n_inputs} features; set the number of columns with"
-                " --n-inputs"
+                f"{self.name} has feature {rows.width - self.zero_based} after"
+                f" {piece.place(0)}, but the first rows have {self.n_inputs} features; set the"
+                " number of columns with --n-inputs"
             )
-        return (
-            sp.csr_matrix((found.values, found.indices, found.indptr), (len(y), self.n_inputs)),
-            y,
+        return rows.matrix(self.n_inputs), self.labels.targets(rows, self.name)
+
+
+def check_labels(words: Words, labels: list[str] | None, name: str) -> None:
+    """Raise DataError for labels with an unseen spelling, in rows that can be read only once;
+    labels: those of the first rows, None for numbers as rfx prints them.
+    """
+    known = labelwords.printed if labels is None else set(labels).__contains__
+    unseen = (word for word in words.values if not known(word))
+    odd = next((word for word in unseen if not known(labelwords.unsigned(word))), None)
+    if odd is not None:
+        seen = (
+            "numbers as rfx prints them"
+            if labels is None
+            else f"the previous labels ({', '.join(labels[:5]):.100})"
+        )
+        raise DataError(
+            f"{name} has the label {odd!r:.80}, but labels were inferred from its first rows, which"
+            f" have {seen}; use a file, which is scanned first, or --task regression"
         )
 
 
@@ -275,7 +226,7 @@ class CsvSource(TextSource):
     input from the first `chunk`.
     """
 
-    def __init__(self, path, reading=None, schema=None, chunk=CHUNK, task=None):
+    def __init__(self, path, reading=None, schema=None, chunk=SIZE, task=None):
         """task: as requested; then as inferred, if numeric targets have a special spelling."""
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
@@ -306,7 +257,7 @@ class CsvSource(TextSource):
         if self.rewindable:
             self._open()
         else:
-            self._handle = archives.joined(begun, self._handle)
+            self._handle.put_back(begun)
 
     def _columns(self) -> Table:
         return Table(self.name, list(self.shape.names), self.shape.header, [])
@@ -322,10 +273,6 @@ class CsvSource(TextSource):
             except KindChanged as change:
                 as_words = as_words | change.columns
                 learner.restart()
-            except archives.DAMAGE as error:
-                raise DataError(
-                    f"{self.name} is damaged or truncated ({error}); download it again"
-                ) from None
         if not learner.n_rows:
             raise DataError(f"{self.name} has no rows")
         kind = "tsv" if self.shape.separator == "\t" else "csv"
@@ -359,8 +306,8 @@ class CsvSource(TextSource):
             else 0
         )
 
-    def parse(self, raw, line, last):
-        first = self._offset == len(raw)
+    def parse(self, piece):
+        raw, line, first = piece.raw, piece.line, piece.start == 0
         above = self.shape.start if first else 0
         as_words = self._as_words
         if not self.rewindable and self.task != "regression":
@@ -371,21 +318,7 @@ class CsvSource(TextSource):
         if table is None:
             assert self.n_inputs is not None  # the schema says
             return np.zeros((0, self.n_inputs)), np.zeros(0)
-        if not self.rewindable and isinstance(words := table.columns[self.schema.target[1]], Words):
-            self._check_labels(words)
+        words = table.columns[self.schema.target[1]]
+        if isinstance(words, Words) and not self.rewindable:
+            check_labels(words, self.schema.labels, self.name)
         return self.schema.encode(table)
-
-    def _check_labels(self, words):
-        """Raise an error for labels with an unseen spelling, in rows that can be read only once."""
-        labels = self.schema.labels
-        known = labelwords.printed if labels is None else set(labels).__contains__
-        odd = next(
-            (
-                word
-                for word in words.values
-                if not known(word) and not known(labelwords.unsigned(word))
-            ),
-            None,
-        )
-        if odd is not None:
-            raise labelled.unexpected(self.name, odd, labels or [])

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from rfx.data import encodings, ranges, rowweights, tables
-from rfx.data.libsvm import labelled, svmlight
+from rfx.data.libsvm import svmlight
+from rfx.data.libsvm.svmlight import Labels, OtherSpelling
 from rfx.data.loading import Split, load
 from rfx.data.ranges import Arrays, Taken
 from rfx.data.reading import FileFormat, Reading
@@ -274,38 +275,40 @@ def _read(files, given, parts, workers, method) -> _Data:
 
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        numbers = given.numbers or method.task == "regression"
-        text = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(numbers))
-        read, task = _libsvm_rows(text, pieces, workers, method.task, rows, given.path)
+        labels = Labels(task=method.task, settled=given.numbers)
+        text = ranges.LibsvmRanges(bool(reading.zero_based), labels)
+        read = _libsvm_rows(text, pieces, workers, rows, given.path)
         form = FileFormat("libsvm", text.zero_based)
-        return _Data(read, Schema(labels=text.labels.names, format=form), task)
+        return _Data(read, Schema(labels=labels.names, format=form), labels.task)
     reader, task, gaps = _table_reader(files, reading, pieces, workers, method.task)
     return _Data(rows(reader), reader.schema, task, reading=reading if gaps else None)
 
 
-def _libsvm_rows(reader, pieces, workers, task, rows, name):
-    """(DistributedRows, the task); afterwards the reader knows the spelling of the labels, for
-    which rows are read twice if needed.
+def _rowsed(reader, pieces, given, workers, moments) -> DistributedRows:
+    sources: list[Any] = [ranges.Pieces(reader, own) for own in pieces]
+    if given.labels or given.width:
+        sources = [Taken(own, labels=given.labels, width=given.width) for own in sources]
+    return DistributedRows(workers, sources, moments)
+
+
+def _libsvm_rows(reader, pieces, workers, rows, name) -> DistributedRows:
+    """The rows; afterwards the reader knows the spelling of the labels, for which rows are read
+    twice if needed.
     """
-    (word,) = workers.results([workers.submit(ranges.first_word, pieces[0][0])])
-    if word is not None and task == "regression":
-        raise word
-    if word is None:
-        try:
-            return rows(reader), task
-        except labelled.OtherSpelling:
-            pass
-    spellings = _spellings(reader, pieces, workers, word is not None)
-    task = reader.labels.learn(spellings, task, name, True)
-    return rows(reader), task
+    try:
+        return rows(reader)
+    except OtherSpelling:
+        reader.labels.learn(_spellings(reader, pieces, workers), name)
+        return rows(reader)
 
 
-def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
-    """The spellings of the labels of all pieces; how: see `spellings` of the reader."""
-    parts = [
-        workers.submit(ranges.Pieces.spellings, ranges.Pieces(reader, part), how) for part in pieces
-    ]
-    return _merged([labelwords.Spellings(labelwords.MOST), *workers.results(parts)])
+def _spellings(reader, pieces, workers) -> labelwords.Spellings:
+    """The spellings of the labels of all pieces."""
+    spellings = labelwords.Spellings(labelwords.MOST)
+    parts = [ranges.Pieces(reader, part) for part in pieces]
+    for own in workers.results([workers.submit(ranges.Pieces.spellings, part) for part in parts]):
+        spellings.merge(own)
+    return spellings
 
 
 # ---------------------------------------------------------------------- tables

@@ -12,7 +12,7 @@ import pytest
 
 from rfx.cli import main
 from rfx.data import archives, ranges, stream, tables, textstream
-from rfx.data.libsvm import scan, svmlight
+from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
 from rfx.data.registry import convert
 from rfx.errors import DataError
@@ -79,7 +79,7 @@ def of_table(path):
 
 
 def of_ranges(path):
-    reader = ranges.LibsvmRanges()
+    reader = ranges.LibsvmRanges(False, svmlight.Labels())
     return sum(
         len(y) for _, y in ranges.Pieces(reader, [ranges.Piece(str(path), 0, 1, True)]).chunks()
     )
@@ -91,7 +91,7 @@ def of_stream(path):
 
 READERS = {
     "read": lambda path: svmlight.read(path)[0].shape[0],
-    "scan": lambda path: scan.shape(path)[0],
+    "scan": lambda path: svmlight.shape(path)[0],
     "stream": of_stream,
     "ranges": of_ranges,
     "table": of_table,
@@ -109,7 +109,7 @@ def test_every_reader_refuses_a_damaged_second_part(kind, reader, tmp_path):
     path.write_bytes(first + second)
     assert READERS[reader](path) == 50
     path.write_bytes(first + flipped(second, 1))
-    with pytest.raises(DataError, match="damaged or truncated|can't be read"):
+    with pytest.raises(DataError, match="damaged or truncated"):
         READERS[reader](path)
 
 

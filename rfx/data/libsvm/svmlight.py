@@ -1,92 +1,131 @@
 """Read and write LIBSVM text: `label index:value ...`, one row per line, ascending indices from 1.
 
 Reading is strict: a bad line is rejected with its number and column. `-` is standard input or
-output. The format and its errors are defined in `svmtext`.
+output. The format and its errors are defined in `parser`.
 """
 
 import contextlib
-import itertools
-import mmap
-import os
-import stat
 import warnings
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 import scipy.sparse
 
 from rfx import files
-from rfx.data import archives, encodings
-from rfx.data.libsvm import sequences, svmtext
+from rfx.data import encodings
+from rfx.data.libsvm import parser, sequences
+from rfx.data.pieces import Piece, pieces
 from rfx.data.tabular import labelwords, schema
+from rfx.data.tabular.labelwords import Spellings
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError, RfxWarning
 
+MOST_LABELS = 1_000_000  # maximum distinct labels that a scan counts
+_PIECE = 32 << 20  # bytes of a file parsed at a time
 _VALUES_A_BLOCK = 1 << 16
 _HEAD = 1 << 16  # bytes that identify the kind of a file
 _KEPT = "\0"  # follows a label whose spelling is preserved
 
 
-class Text:
-    """The plain bytes of a LIBSVM file: name (for messages) and raw (bytes or mmap).
-
-    Parameters
-    ----------
-    path : path or "-"
-    content : bytes, optional
-        The plain bytes, if already read.
-    encoding : str, optional
-        Of the text, by default from its mark, else UTF-8.
+class OtherSpelling(Exception):
+    """Labels are words, or are spelled differently from rfx's output, although neither was
+    expected.
     """
-
-    raw: bytes | bytearray | mmap.mmap
-
-    def __init__(self, path, content=None, encoding=None):
-        self.name = "standard input" if str(path) == "-" else files.shown(path)
-        if content is None and str(path) == "-":
-            content = archives.read_plain(files.standard_input(), self.name)
-        try:
-            content = self._content(path) if content is None else content
-        except OSError as error:
-            raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
-        self.raw = encodings.text(content, self.name, encoding)
-
-    def _content(self, path):
-        with files.open_regular(path, pipes=True) as handle:
-            status = os.fstat(handle.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return archives.read_plain(handle, self.name)  # a pipe can't be mapped
-            if status.st_size == 0:
-                return b""
-            raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-            packed = archives.compressed(raw[:8])
-            return archives.read_plain(handle, self.name) if packed else raw
 
 
 class Labels:
-    """The possible word labels. names: ascending, those represented by the numbers 0, 1, … of y;
-    None for numeric labels.
+    """How the labels of a text become targets: numbers, or the positions of words.
 
-    known: the names are a model's, and new ones come after them. optional: rows may lack labels.
-    task: the model's, or None to infer it when numeric labels are not spelled as rfx prints them.
+    Parameters
+    ----------
+    names : list of str, optional
+        The words, ascending, as in a model; by default labels are numbers.
+    task : str, optional
+        As requested, to learn the labels. Those of a regression are numbers.
+    settled : bool
+        Whether nothing is to be learnt.
+    optional : bool
+        Whether labels are ignored, and may be missing.
     """
 
-    def __init__(self, names=None, known=False, optional=False, task=None):
-        self.names, self.known, self.optional, self.task = names, known, optional, task
+    def __init__(
+        self,
+        names: list[str] | None = None,
+        task: str | None = None,
+        settled: bool = True,
+        optional: bool = False,
+    ):
+        self.names, self.task, self.optional = names, task, optional
+        self.settled = settled or task == "regression"
+        self.kind: int | None = None  # as in `parser`, if known
+        if optional or (self.settled and names is None):
+            self.kind = parser.ANY if optional else parser.NUMBERS
 
-    def settled(self, y, text: Text, plain: bool):
-        """y (n,) of labels that are numbers in a text and words in the model; otherwise unchanged.
-
-        plain: whether all are certainly spelled as rfx prints their numbers.
+    def parse(self, piece: Piece, zero_based: bool, name: str) -> parser.Rows:
+        """The rows of a piece; DataError for the first bad line. The first row of a text decides
+        whether its labels are words.
         """
-        if self.optional or (self.known and self.names is None):
-            return y
-        if self.known:
-            return schema.places(labelwords.of_rows(text.raw, y, plain), self.names, text.name)
-        if plain or self.task == "regression":
-            return y
-        words = labelwords.spelled(text.raw)
-        self.names, self.task = labelwords.decided(words, y, self.task, text.name)
-        return y if self.names is None else schema.places(words, self.names, text.name)
+        rows = self.scan(piece, zero_based, name)
+        if len(rows.bad):
+            if b"\0" in piece.raw:
+                raise DataError(f"{name} is a binary file, not LIBSVM text")
+            offset = int(rows.bad[0])
+            column, message = next(self.problems(piece, offset, zero_based))
+            raise DataError(f"{name}, {piece.place(offset)}, column {column}: {message}")
+        return rows
+
+    def scan(self, piece: Piece, zero_based: bool, name: str) -> parser.Rows:
+        """The rows of a piece, whether lines are bad or not."""
+        if self.kind is None and labelwords.begins(piece.raw):
+            self.kind = parser.WORDS if labelwords.recognised(piece.raw) else parser.NUMBERS
+        if self.kind == parser.WORDS:
+            encodings.check(piece.raw, name, piece.line or 1)
+        return parser.parse(piece.raw, zero_based, self.kind or parser.NUMBERS)
+
+    def problems(self, piece: Piece, offset: int, zero_based: bool) -> Iterator[tuple[int, str]]:
+        """(column, message) of each problem of the line at an offset."""
+        line = piece.line_at(offset)
+        cut_off = offset + len(line) == len(piece.raw)
+        return parser.line_problems(line, zero_based, self.kind or parser.NUMBERS, cut_off)
+
+    def count(self, spellings: Spellings, rows: parser.Rows) -> None:
+        """Count the labels of some rows."""
+        if rows.plain:
+            spellings.add_numbers(rows.y)
+        elif not spellings.full:
+            words, worded = rows.words, self.kind == parser.WORDS
+            spellings.add(words, [None if worded else float(word) for word in words.values])
+
+    def learn(self, spellings: Spellings, name: str) -> None:
+        """Learn names and task from the spellings of a text's labels."""
+        self.names, self.task = spellings.decided(self.task, name)
+        worded = None in spellings.numbers.values()
+        self.settled, self.kind = True, parser.WORDS if worded else parser.NUMBERS
+
+    def targets(self, rows: parser.Rows, name: str) -> np.ndarray:
+        """y (n,) of some rows; OtherSpelling if the labels are yet to be learnt, and are not
+        numbers as rfx prints them.
+        """
+        if self.optional:
+            return np.zeros(len(rows.y))
+        if self.names is not None:
+            return schema.places(rows.words, self.names, name)
+        if not (self.settled or rows.plain or all(map(labelwords.printed, rows.words.values))):
+            raise OtherSpelling
+        return rows.y
+
+    def targets_of_all(self, parts: list[parser.Rows], name: str) -> np.ndarray:
+        """y (n,) of all rows of a text, after learning the labels if needed."""
+        if not self.settled and not all(rows.plain for rows in parts):
+            many = self.kind == parser.WORDS or self.task not in (None, labelwords.KEPT)
+            spellings = Spellings(None if many else labelwords.MOST)
+            for rows in parts:
+                self.count(spellings, rows)
+            if not spellings.full:
+                self.learn(spellings, name)
+        self.settled = True
+        return np.concatenate([self.targets(rows, name) for rows in parts])
 
 
 def _is_text(path) -> bool:
@@ -95,13 +134,10 @@ def _is_text(path) -> bool:
     """
     with open(path, "rb") as handle:
         head = handle.read(_HEAD)
-    lines = head.split(b"\n")
     if len(head) == _HEAD:
-        lines[-1] = lines[-1].rpartition(b" ")[0]  # truncated within a word
-    rows = [row for line in lines if (row := line.partition(b"#")[0].strip())]
-    return any(b":" in row for row in rows) and not any(
-        next(svmtext.line_problems(row, True), None) for row in rows
-    )
+        head = head[: head.rfind(b" ") + 1]  # truncated within a word
+    rows = parser.parse(head, True)
+    return len(rows.values) > 0 and not len(rows.bad)
 
 
 KIND = files.Kind("LIBSVM text", _is_text)
@@ -112,7 +148,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
 
     Parameters
     ----------
-    path : path, Text or "-"
+    path : path, encodings.Text or "-"
         Plain or compressed (xz, bz2, gz, or zip of one file); `-` is standard input.
     n_features : int, optional
         Columns of X, by default the largest index in the file.
@@ -137,68 +173,69 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
     DataError
         One sentence with file, line and column, for anything that is not a strict LIBSVM file.
     """
-    text, spelling = path if isinstance(path, Text) else Text(path), svmtext.Spelling()
-    if sequences.recognised(text.raw):
-        return sequences.parse(text.raw, text.name, n_features, letters)
-    if labels is not None and _without_numbers(text.raw, labels):
-        y, indptr, indices, values = _worded(text, zero_based, labels)
-    else:
-        y, indptr, indices, values = _parsed(text, zero_based, spelling)
-        if labels is not None:
-            y = labels.settled(y, text, spelling.plain)
-    width = int(indices.max()) + 1 if len(indices) else 0
+    labels = Labels() if labels is None else labels
+    with path if isinstance(path, encodings.Text) else encodings.Text(path, whole=True) as text:
+        stream = pieces(text.read, text.name, _PIECE)
+        first = next(stream, None)
+        if first is None:
+            raise DataError(f"{text.name} is empty")
+        if sequences.recognised(first.raw):
+            raw = b"".join([first.raw, *(piece.raw for piece in stream)])
+            return sequences.parse(raw, text.name, n_features, letters)
+        parts = []
+        for piece in chain([first], stream):
+            rows = labels.parse(piece, zero_based, text.name)
+            if wider == "refuse" and n_features is not None and rows.width > n_features:
+                raise _too_wide(rows, piece, n_features, zero_based, text.name)
+            if not (labels.optional or rows.plain) and (labels.names or not labels.settled):
+                rows.words  # noqa: B018 (from the text, which is not kept)
+            rows.raw = b""
+            parts.append(rows)
+    if not sum(len(rows.y) for rows in parts):
+        raise DataError(f"{text.name} has no rows, only blank lines and comments")
+    y = labels.targets_of_all(parts, text.name)
+    width = max(rows.width for rows in parts)
+    X = _matrix(parts, max(width, n_features or 0))
     if n_features is None or width <= n_features:
-        return _matrix((len(y), n_features or width), indptr, indices, values), y
-    _check_base(text.name, n_features, width, zero_based, indices)
-    if wider == "refuse":
-        _refuse_width(text, indptr, indices, n_features, zero_based)
-    return narrowed(_matrix((len(y), width), indptr, indices, values), n_features, text.name), y
-
-
-def _check_base(name: str, n_features: int, width: int, zero_based: bool, indices) -> None:
-    """Raise an error for rows with one column too many because their indices seem to start at 1."""
-    if zero_based and width == n_features + 1 and not (indices == 0).any():
+        return X, y
+    if zero_based and width == n_features + 1 and not (X.indices == 0).any():
         raise DataError(
-            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1, but"
-            " the model was trained on indices that start at 0; write it with indices from 0"
+            f"{text.name} has index {n_features} but no index 0, so its indices seem to start at 1,"
+            " but the model was trained on indices that start at 0; write it with indices from 0"
         )
+    return narrowed(X, n_features, text.name), y
 
 
-def _matrix(shape, indptr, indices, values) -> scipy.sparse.csr_matrix:
-    """The matrix of valid arrays."""
-    X = scipy.sparse.csr_matrix(shape, dtype=np.float64)
+def _too_wide(rows, piece, n_features, zero_based, name) -> DataError:
+    entry = int(np.argmax(rows.indices >= n_features))
+    row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+    return DataError(
+        f"{name} has feature {int(rows.indices[entry]) + (not zero_based)} on"
+        f" {piece.place(rows.places[row, 0])}, but the model was trained on {n_features} features"
+    )
+
+
+def _matrix(parts: list[parser.Rows], width: int) -> scipy.sparse.csr_matrix:
+    """The matrix of all rows; the parts lose theirs, so that memory never holds them twice."""
+    sizes = np.cumsum([0] + [len(rows.values) for rows in parts])
+    wide = sizes[-1] > np.iinfo(np.int32).max or any(
+        rows.indices.dtype == np.int64 for rows in parts
+    )
+    kind = np.int64 if wide else np.int32
+    indptr = [
+        np.add(rows.indptr[1:], at, dtype=kind, casting="same_kind")
+        for rows, at in zip(parts, sizes)
+    ]
+    X = scipy.sparse.csr_matrix((sum(map(len, indptr)), width), dtype=np.float64)
     # Assigned rather than passed to the constructor, which would check every index again.
-    X.indptr, X.indices, X.data = indptr, indices, values
+    X.indptr = np.concatenate([np.zeros(1, kind), *indptr])
+    X.indices = np.concatenate([rows.indices for rows in parts]).astype(kind, copy=False)
+    for rows in parts:
+        rows.indices = rows.indices[:0]
+    X.data = np.concatenate([rows.values for rows in parts])
     X.has_sorted_indices = True
     X.has_canonical_format = True
     return X
-
-
-def _without_numbers(raw, labels: Labels) -> bool:
-    """Whether a text's labels are words or, if allowed, missing."""
-    return labelwords.recognised(raw) or (labels.optional and labelwords.lacking(raw))
-
-
-def _worded(text, zero_based, labels):
-    """The arrays of a text whose labels are words or, if allowed, missing."""
-    if not labelwords.recognised(text.raw):
-        return _parsed(Text(text.name, labelwords.unlabelled(text.raw)), zero_based)
-    if not labels.optional:
-        encodings.check(bytes(text.raw), text.name)
-    raw, words = labelwords.numbered(text.raw, text.name)
-    _, *arrays = _parsed(Text(text.name, raw), zero_based)
-    if labels.optional:
-        return [np.zeros(len(words.codes)), *arrays]
-    if labels.task == "regression":
-        raise labelwords.first_word(text.raw, text.name)
-    if labels.known and labels.names is None:
-        raise DataError(
-            f"{text.name} has word labels ({', '.join(words.values[:5]):.100}), but the model's"
-            " labels are numbers"
-        )
-    if not labels.known:
-        labels.names = sorted(words.values)
-    return [schema.places(words, labels.names, text.name), *arrays]
 
 
 def narrowed(X, n_features: int, name: str, strict: bool = False):
@@ -224,44 +261,81 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
     return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
-def _parsed(text, zero_based, spelling=None):
-    if not len(text.raw):
-        raise DataError(f"{text.name} is empty")
-    *arrays, bad = svmtext.parse(text.raw, zero_based, spelling)
-    if bad < 0:
-        if len(arrays[0]) == 0:
-            raise DataError(f"{text.name} has no rows, only blank lines and comments")
-        return arrays
-    if text.raw.find(b"\0") >= 0:
-        raise DataError(f"{text.name} is a binary file, not LIBSVM text")
-    end = text.raw.find(b"\n", bad)
-    end = end if end >= 0 else len(text.raw)
-    number = 1 + int(np.count_nonzero(np.frombuffer(text.raw, np.uint8, bad) == 10)) if bad else 1
-    column, message = next(
-        svmtext.line_problems(text.raw[bad:end], zero_based, cut_off=end == len(text.raw))
-    )
-    raise DataError(f"{text.name}, line {number}, column {column}: {message}")
+class Scan:
+    """The content of a LIBSVM text of any size, in bounded memory. `problems` scans it; if it finds
+    none, the counts cover the whole text.
+
+    rows; columns: the largest index (plus one if zero-based); spellings: of the labels; low, high
+    and mean of numeric labels.
+    """
+
+    def __init__(self, text: encodings.Text, zero_based: bool = False, worded: bool = True):
+        """worded: whether labels may be words, as in training: if the first is, all must be."""
+        self._text, self._zero_based = text, zero_based
+        self._labels = Labels(settled=not worded)
+        self.rows = self.columns = 0
+        self.spellings = Spellings(MOST_LABELS)
+        self.low, self.high, self._sum = np.inf, -np.inf, 0.0
+
+    @property
+    def mean(self) -> float:
+        return self._sum / self.rows
+
+    def labels(self) -> dict[str, int] | None:
+        """The rows of each label; None for more than MOST_LABELS."""
+        counts, numbers = self.spellings.counts, self.spellings.numbers.values()
+        if self.spellings.full:
+            return None
+        return {
+            label: counts[label]
+            for label in labelwords.ascending(counts, None if None in numbers else numbers)
+        }
+
+    def problems(self) -> Iterator[tuple[int, int, str]]:
+        """Yield (line, column, message) for every problem, in order; nothing for a text that `read`
+        accepts.
+
+        A problem of the whole text (empty, binary, no rows) is reported at line 1, column 1.
+        """
+        empty = clean = True
+        for piece in pieces(self._text.read, self._text.name):
+            empty = False
+            rows = self._labels.scan(piece, self._zero_based, self._text.name)
+            if clean and len(rows.bad) and b"\0" in piece.raw:
+                yield 1, 1, "this is a binary file, not LIBSVM text"
+                return
+            for offset in rows.bad.tolist():
+                clean = False
+                for column, message in self._labels.problems(piece, offset, self._zero_based):
+                    yield piece.number(offset), column, message
+            if len(rows.y):
+                self.count(rows.width, rows.y)
+                self._labels.count(self.spellings, rows)
+        if empty:
+            yield 1, 1, "the file is empty"
+        elif not self.rows and clean:
+            yield 1, 1, "the file has no rows, only blank lines and comments"
+
+    @property
+    def worded(self) -> bool:
+        """Whether the labels are words."""
+        return self._labels.kind == parser.WORDS
+
+    def count(self, columns: int, y: np.ndarray) -> None:
+        """Count the columns and the labels y (n,) of some rows."""
+        self.rows += len(y)
+        self.columns = max(self.columns, columns)
+        self.low, self.high = min(self.low, y.min()), max(self.high, y.max())
+        self._sum += y.sum()
 
 
-def _refuse_width(text, indptr, indices, n_features, zero_based):
-    entry = int(np.argmax(indices >= n_features))
-    row = int(np.searchsorted(indptr, entry, side="right")) - 1
-    number = next(itertools.islice(_row_lines(text.raw), row, None))
-    raise DataError(
-        f"{text.name} has feature {int(indices[entry]) + (not zero_based)} on line {number}, "
-        f"but the model was trained on {n_features} features"
-    )
-
-
-def _row_lines(raw):
-    """The line numbers of the rows."""
-    start, number = 0, 1
-    while start < len(raw):
-        end = raw.find(b"\n", start)
-        end = len(raw) if end < 0 else end
-        if raw[start:end].partition(b"#")[0].strip():
-            yield number
-        start, number = end + 1, number + 1
+def shape(path) -> tuple[int, int]:
+    """Rows and columns of the LIBSVM text at `path`; DataError for the first problem."""
+    with encodings.Text(path) as text:
+        scan = Scan(text, worded=False)
+        for line, column, message in scan.problems():
+            raise DataError(f"{text.name}, line {line}, column {column}: {message}")
+    return scan.rows, scan.columns
 
 
 def write(path, X, y, zero_based=False, precision=None):
@@ -364,7 +438,7 @@ def numbers(values) -> str:
     return _lines(map(repr, row) for row in (rows if rows.ndim == 2 else rows[:, None]).tolist())
 
 
-def _lines(rows) -> str:
+def _lines(rows: Iterable) -> str:
     """One line per row of words, integers without the `.0` of repr unless _KEPT follows."""
     text = "\n".join([*map(" ".join, rows), ""])
     # passes over the text are faster than a call per number

@@ -145,11 +145,11 @@ def in_place(info, entry, target, trust: bool = False) -> None:
 
 
 def _check_size(info, entry, path, origin, advice):
-    from rfx.data.libsvm import scan  # imports numba, and a check may end before it is needed
+    from rfx.data.libsvm import svmlight  # imports numba, and a check may end before it is needed
 
     advice = f"{advice}`rfx fetch --trust {info.name}` accepts it"
     try:
-        rows, columns = scan.shape(path)
+        rows, columns = svmlight.shape(path)
     except DataError as error:
         reason = str(error).removeprefix(f"{path}, ").removeprefix(f"{path} ")
         raise NoData(

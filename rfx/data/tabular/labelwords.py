@@ -81,26 +81,10 @@ def is_word(word: bytes) -> bool:
     return _WORD.fullmatch(word) is not None and _NO_WORD.fullmatch(word) is None
 
 
-def spelled(raw) -> Words:
-    """The first words of all rows of a LIBSVM text that has labels."""
-    numbers: dict[bytes, int] = {}
-    codes = [numbers.setdefault(found[1], len(numbers)) for found in _FIRST.finditer(bytes(raw))]
-    return Words(
-        np.array(codes, np.int32), [word.decode("utf-8", "backslashreplace") for word in numbers]
-    )
-
-
 def of_numbers(y) -> Words:
     """Numbers (n,) as printed words."""
     values, codes = np.unique(y, return_inverse=True)
     return Words(codes.astype(np.int32), [number_text(one) for one in values])
-
-
-def of_rows(raw, y, plain: bool) -> Words:
-    """The labels of all rows of a LIBSVM text as spelled; y (n,): their numbers; plain: see
-    svmtext.Spelling.
-    """
-    return of_numbers(y) if plain else spelled(raw)
 
 
 def are_numbers(words) -> bool:
@@ -254,14 +238,6 @@ def no_number(place: str, word: str, what: str = "the label") -> DataError:
     )
 
 
-def first_word(raw, name: str, line: int = 1) -> DataError:
-    """`no_number` for the first row of a LIBSVM text, whose label is a word."""
-    found = _FIRST.search(raw)
-    assert found is not None
-    line += bytes(raw[: found.start(1)]).count(b"\n")
-    return no_number(f"{name}, line {line}", found[1].decode("utf-8", "backslashreplace"))
-
-
 def begins(raw) -> bool:
     """Whether the text has a row."""
     return _FIRST.search(raw) is not None
@@ -277,62 +253,3 @@ def lacking(raw) -> bool:
     """Whether the first row lacks a label."""
     first = _FIRST.search(bytes(raw[:_HEAD]))
     return first is not None and _ENTRY.match(first[1]) is not None
-
-
-def unlabelled(raw) -> bytes:
-    """The text with the label 0 added to every row without one."""
-    return _FIRST.sub(
-        lambda found: b"0 " + found[0].lstrip() if _ENTRY.match(found[1]) else found[0], bytes(raw)
-    )
-
-
-def numbered(raw, name: str, line: int = 1) -> tuple[bytes, Words]:
-    """(the text with a number in place of each label, the words of all rows' labels), see
-    `renumbered`.
-
-    Raises DataError, with the line number, for a label that is not a word. line: the number of the
-    text's first line.
-    """
-    text, words, odd = renumbered(raw)
-    if odd:
-        before, column, message = odd[0]
-        raise DataError(f"{name}, line {line + before}, column {column}: {message}")
-    return text, words
-
-
-def renumbered(raw) -> tuple[bytes, Words, list[tuple[int, int, str]]]:
-    """(the text with a number in place of each label, the words of all rows' labels, the problems).
-
-    A word becomes a number of the same length, so that column positions stay the same. Problems:
-    (lines above, column, message) for each label that is not a word.
-    """
-    raw = bytes(raw)
-    numbers: dict[bytes, int] = {}
-    codes, odd = [], []
-    above = at = 0
-
-    def replace(found):
-        nonlocal above, at
-        word = found[1]
-        if not is_word(word):
-            above, at = above + raw.count(b"\n", at, found.start(1)), found.start(1)
-            shown = word[:40].decode("utf-8", "backslashreplace")
-            odd.append(
-                (
-                    above,
-                    at - raw.rfind(b"\n", 0, at),
-                    f"the label {shown!r} is not a word, unlike the previous labels",
-                )
-            )
-        codes.append(numbers.setdefault(word, len(numbers)))
-        return found[0][: -len(word)] + b"0" * len(word)
-
-    text = _FIRST.sub(replace, raw)
-    return (
-        text,
-        Words(
-            np.array(codes, np.int32),
-            [word.decode("utf-8", "backslashreplace") for word in numbers],
-        ),
-        odd,
-    )

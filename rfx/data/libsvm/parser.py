@@ -1,0 +1,593 @@
+"""The LIBSVM text format: parse bytes into arrays on all threads, and describe the problems of a
+line.
+
+Compiled code parses and decides whether a line is valid; `line_problems` describes in Python what
+is wrong with an invalid one. The rules are thus written twice, for speed and for messages, and the
+tests check that both agree.
+
+Numbers are correctly rounded, with the same bits as Python's float(). Short ones use Clinger's
+exact path (a product or quotient of two exact doubles); the others use Lemire's method (D. Lemire,
+"Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021): the 64-bit
+mantissa times a 128-bit power of five. Numbers that neither method decides are reported as
+undecided, and the caller uses float().
+
+All compiled code is in one file because numba's cache of a function only detects changes of its
+own file.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import env
+from rfx.compiled import njit
+from rfx.data.tabular import labelwords
+from rfx.data.tabular.table import Words
+from rfx.numerals import NUMBER, is_number
+from rfx.parallel import for_ranges
+
+# What the labels of a text may be; ANY: numbers, words, or none.
+NUMBERS, WORDS, ANY = 0, 1, 2
+
+_EXACT, _UNDECIDED, _MALFORMED = 0, 1, 2
+_NEWLINE, _HASH, _COLON = 10, 35, 58
+
+# powers of ten beyond these give zero or infinity for any 64-bit mantissa
+_SMALLEST, _LARGEST = -342, 308
+
+
+def _power_table() -> np.ndarray:
+    """The leading 128 bits of 5^q, one (high, low) pair per row; q runs from _SMALLEST to
+    _LARGEST.
+    """
+    rows = []
+    for q in range(_SMALLEST, _LARGEST + 1):
+        power = 5 ** abs(q)
+        if q < 0:
+            # A small power can divide the mantissa exactly: its reciprocal is rounded up in the
+            # last of 128 bits, so that an exact quotient is never too small. For the others,
+            # rounding up a longer one is enough.
+            width = (power - 1).bit_length()
+            bits = (1 << (width + 127 if q >= -27 else 2 * width + 128)) // power + 1
+        else:
+            bits = power << 128
+        bits >>= bits.bit_length() - 128
+        rows.append((bits >> 64, bits & 0xFFFFFFFFFFFFFFFF))
+    return np.array(rows, dtype=np.uint64)
+
+
+_POWERS = _power_table()
+_TENS = np.array([float(10**k) for k in range(23)])
+_U = np.uint64
+_MASK32 = _U(0xFFFFFFFF)
+_ALL = _U(0xFFFFFFFFFFFFFFFF)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _product(a, b):
+    """High and low halves of the 128-bit product of two uint64."""
+    a_low, a_high = a & _MASK32, a >> _U(32)
+    b_low, b_high = b & _MASK32, b >> _U(32)
+    low = a_low * b_low
+    middle = a_high * b_low + (low >> _U(32))
+    cross = a_low * b_high + (middle & _MASK32)
+    high = a_high * b_high + (middle >> _U(32)) + (cross >> _U(32))
+    return high, (cross << _U(32)) | (low & _MASK32)
+
+
+@njit(cache=True, nogil=True)
+def _scaled(mantissa, q):
+    """mantissa * 10^q (mantissa > 0) as the bits of a positive double, and whether they are
+    certainly correct.
+    """
+    if q < _SMALLEST or q > _LARGEST:
+        return _U(0), False
+    shift = 0
+    w = mantissa
+    for step in (32, 16, 8, 4, 2, 1):
+        if w >> _U(64 - step) == _U(0):
+            w <<= _U(step)
+            shift += step
+    high, low = _product(w, _POWERS[q - _SMALLEST, 0])
+    if high & _U(0x1FF) == _U(0x1FF):
+        # The bits that decide the rounding may still change: include the lower half of the power.
+        carry, _ = _product(w, _POWERS[q - _SMALLEST, 1])
+        low += carry
+        if low < carry:
+            high += _U(1)
+    if low == _ALL and (q < -27 or q > 55):
+        return _U(0), False
+    top = high >> _U(63)
+    bits = high >> (top + _U(9))
+    exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - shift + 1023
+    if exponent <= 0 or exponent >= 2046:
+        return _U(0), False
+    if (
+        low <= _U(1)
+        and q >= -4
+        and q <= 23
+        and bits & _U(3) == _U(1)
+        and bits << (top + _U(9)) == high
+    ):
+        bits &= ~_U(1)  # exactly halfway between two doubles: round to even
+    bits += bits & _U(1)
+    bits >>= _U(1)
+    if bits >= _U(1 << 53):
+        bits = _U(1 << 52)
+        exponent += 1
+    return (bits & _U((1 << 52) - 1)) | (_U(exponent) << _U(52)), True
+
+
+# Function calls per number would cost a quarter of the time, so these parts are inlined.
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _sign(text, at, stop):
+    """(whether there is a minus at `at`, the position after a sign)."""
+    if at < stop and (text[at] == 45 or text[at] == 43):
+        return text[at] == 45, at + 1
+    return False, at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _past_zeros(text, at, stop):
+    while at < stop and text[at] == 48:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _exponent(text, at, stop):
+    """(the power of ten after an e, the position after it, whether there is one)."""
+    downwards, first = _sign(text, at, stop)
+    at, power = first, 0
+    while at < stop and 48 <= text[at] <= 57:
+        if power < 100000:
+            power = power * 10 + (text[at] - 48)
+        at += 1
+    return (-power if downwards else power), at, at > first
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _nearest(mantissa, q, scratch):
+    """(the double closest to mantissa * 10^q, for a mantissa above 0, whether that is certain)."""
+    if mantissa <= _U(1 << 53) and -22 <= q <= 22:
+        value = np.float64(mantissa)
+        return (value * _TENS[q] if q >= 0 else value / _TENS[-q]), True
+    bits, certain = _scaled(mantissa, q)
+    scratch[0] = bits
+    return scratch.view(np.float64)[0], certain
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _number(text, at, stop, scratch):
+    """Read [+-]digits[.digits][e[+-]digits] at text[at:stop] (uint8).
+
+    Returns (value, end, status): end is the first byte after the number; status is _EXACT,
+    _UNDECIDED (well formed, but float() must decide its value) or _MALFORMED (end is then the
+    position of the error). `scratch` is a uint64 array of length 1 whose memory converts bits to a
+    double.
+    """
+    negative, first = _sign(text, at, stop)
+    at = _past_zeros(text, first, stop)
+    start = at
+    mantissa = _U(0)
+    while at < stop and 48 <= text[at] <= 57:
+        mantissa = mantissa * _U(10) + _U(text[at] - 48)
+        at += 1
+    digits = at - start  # significant digits: 19 always fit into 64 bits
+    seen = at > first
+    q = 0
+    if at < stop and text[at] == 46:
+        point = at + 1
+        start = _past_zeros(text, point, stop) if digits == 0 else point
+        at = start
+        while at < stop and 48 <= text[at] <= 57:
+            mantissa = mantissa * _U(10) + _U(text[at] - 48)
+            at += 1
+        digits += at - start
+        seen = seen or at > point
+        q = point - at
+    if not seen:
+        return 0.0, at, _MALFORMED
+    if at < stop and (text[at] == 101 or text[at] == 69):
+        power, at, good = _exponent(text, at + 1, stop)
+        if not good:
+            return 0.0, at, _MALFORMED
+        q += power
+    if digits > 19:
+        return 0.0, at, _UNDECIDED
+    if mantissa == _U(0):
+        return (-0.0 if negative else 0.0), at, _EXACT
+    value, certain = _nearest(mantissa, q, scratch)
+    if not certain:
+        return 0.0, at, _UNDECIDED
+    return (-value if negative else value), at, _EXACT
+
+
+@njit(cache=True, nogil=True)
+def _count_marks(text, at, stop):
+    """Newlines and colons in text[at:stop]: upper bounds of its rows and entries."""
+    newlines = 0
+    colons = 0
+    for i in range(at, stop):
+        newlines += text[i] == _NEWLINE
+        colons += text[i] == _COLON
+    return newlines, colons
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _blank(byte):
+    return byte == 32 or byte == 9 or byte == 13
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ends_token(text, at, stop):
+    return at >= stop or _blank(text[at]) or text[at] == _NEWLINE or text[at] == _HASH
+
+
+@njit(cache=True, nogil=True)
+def _line_end(text, at, stop):
+    while at < stop and text[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _word_end(text, at, stop):
+    """The end of the word label at `at`, which begins with a letter and has no colon; -1: there is
+    none.
+    """
+    first = text[at]
+    if not (65 <= first <= 90 or 97 <= first <= 122 or first == 95 or first >= 128):
+        return -1
+    while not _ends_token(text, at, stop):
+        if text[at] == _COLON or text[at] == 0:
+            return -1
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _is_entry(text, at, stop):
+    """Whether the token at `at` begins with digits and a colon."""
+    first = at
+    while at < stop and 48 <= text[at] <= 57:
+        at += 1
+    return at > first and at < stop and text[at] == _COLON
+
+
+@njit(cache=True, nogil=True)
+def _label(text, at, stop, kind, scratch):
+    """(value, end, status) like `_number` for a label; nan for a word, and for none, which ends
+    where it begins.
+    """
+    value, end, status = _number(text, at, stop, scratch)
+    if status != _MALFORMED and _ends_token(text, end, stop):
+        return value, end, _MALFORMED if kind == WORDS else status
+    if kind == ANY and _is_entry(text, at, stop):
+        return np.nan, at, _EXACT
+    end = -1 if kind == NUMBERS else _word_end(text, at, stop)
+    return np.nan, end, _EXACT if end > 0 else _MALFORMED
+
+
+@njit(cache=True, nogil=True)
+def _is_plain(value, length):
+    """Whether a number of so many characters, apart from a plus sign, is an integer as rfx prints
+    it.
+    """
+    size = abs(value)
+    if not size < 1e15 or size != np.floor(size):
+        return False
+    digits = 2 if value < 0 else 1
+    while size >= 10:
+        size = np.floor(size / 10)
+        digits += 1
+    return length == digits
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _past_blanks(text, at, stop):
+    """The first position from `at` on that is not blank, or stop."""
+    while at < stop and _blank(text[at]):
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ends_entries(text, at, stop):
+    """Whether no entry can begin here: at the end of the line, or at a comment."""
+    return at >= stop or text[at] == _NEWLINE or text[at] == _HASH
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _with_room(array, count):
+    """The array (m, 2), doubled in length if its first `count` rows fill it."""
+    if count == len(array):
+        return np.concatenate((array, np.empty_like(array)))
+    return array
+
+
+@njit(cache=True, nogil=True)
+def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, values):
+    """Parse whole lines text[at:stop] into labels[row], the places words[row] of the labels in the
+    text, ends[row] (entries so far), indices and values (zero-based).
+
+    Returns (rows, entries, bad, wide, asked, plain): bad has the offsets of the bad lines, which
+    are left out; wide: an index did not fit into the type of `indices` (nothing else is then
+    valid); asked has (offset of a number, its entry or -1 - its row) for each number that float()
+    must decide; plain: every label is certainly an integer as rfx prints it.
+    """
+    scratch = np.zeros(1, np.uint64)
+    asked = np.empty((16, 2), np.int64)
+    bad = np.empty((16, 2), np.int64)
+    n_asked = 0
+    n_bad = 0
+    rows = 0
+    entries = 0
+    plain = True
+    widest = np.iinfo(indices.dtype).max
+    while at < stop:
+        line = at
+        at = _past_blanks(text, at, stop)
+        if _ends_entries(text, at, stop):
+            at = _line_end(text, at, stop) + 1
+            continue
+        asked_before, entries_before = n_asked, entries
+        asked = _with_room(asked, n_asked)
+        value, end, status = _label(text, at, stop, kind, scratch)
+        good = status != _MALFORMED
+        if status == _UNDECIDED:
+            asked[n_asked, 0] = at
+            asked[n_asked, 1] = -1 - rows
+            n_asked += 1
+        labels[rows] = value
+        words[rows, 0] = at
+        words[rows, 1] = end
+        plain = plain and _is_plain(value, end - at - (text[at] == 43))
+        at = end if good else _line_end(text, at, stop)
+        last = -1
+        # a condition here instead of True, or a function for the index, costs a third of the time
+        while True:
+            at = _past_blanks(text, at, stop)
+            if _ends_entries(text, at, stop):
+                break
+            index = 0
+            first = at
+            while at < stop and 48 <= text[at] <= 57 and at - first < 18:
+                index = index * 10 + (text[at] - 48)
+                at += 1
+            index -= base
+            if at == first or at >= stop or text[at] != _COLON or index <= last:
+                good = False
+                break
+            if index > widest:
+                return rows, entries, bad[:0, 0], True, asked[:0], plain
+            last = index
+            at += 1
+            asked = _with_room(asked, n_asked)
+            value, end, status = _number(text, at, stop, scratch)
+            if status == _MALFORMED or not _ends_token(text, end, stop):
+                good = False
+                break
+            if status == _UNDECIDED:
+                asked[n_asked, 0] = at
+                asked[n_asked, 1] = entries
+                n_asked += 1
+            indices[entries] = index
+            values[entries] = value
+            entries += 1
+            at = end
+        if good:
+            ends[rows] = entries
+            rows += 1
+        else:
+            n_asked, entries = asked_before, entries_before
+            bad = _with_room(bad, n_bad)
+            bad[n_bad, 0] = line
+            n_bad += 1
+            at = line
+        at = _line_end(text, at, stop) + 1
+    return rows, entries, bad[:n_bad, 0], False, asked[:n_asked], plain
+
+
+_CHUNK = 1 << 20  # bytes; smaller texts do not benefit from a second thread
+# Quantifiers of characters are possessive: they never backtrack, so a word of any length is matched
+# in one pass.
+_NUMBER_AT = re.compile(NUMBER.encode())
+_TOKEN = re.compile(rb"[^ \t\r]+")
+_INDEX = re.compile(r"[0-9]{1,18}+")
+_ENTRY = re.compile(r"[0-9]+:")
+_LONGEST = 40  # characters of a word that are quoted completely
+
+
+@dataclass
+class Rows:
+    """Rows of the whole lines `raw`.
+
+    y: (n,) float64, nan for word labels and missing ones; places: (n, 2) the first byte of each
+    label and the byte after it. plain: whether all labels are certainly integers as rfx prints
+    them. indptr, indices and values are those of a CSR matrix. bad: the offsets of the bad lines,
+    ascending, which have no rows.
+    """
+
+    raw: bytes
+    y: np.ndarray
+    places: np.ndarray
+    plain: bool
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    bad: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """The number of columns that the rows need."""
+        return int(self.indices.max()) + 1 if len(self.indices) else 0
+
+    def matrix(self, width: int) -> sp.csr_matrix:
+        """X (n, width)."""
+        return sp.csr_matrix((self.values, self.indices, self.indptr), (len(self.y), width))
+
+    @cached_property
+    def words(self) -> Words:
+        """The labels as they are spelled."""
+        if self.plain:
+            return labelwords.of_numbers(self.y)
+        numbers: dict[bytes, int] = {}
+        spelled = (self.raw[at:end] for at, end in self.places.tolist())
+        codes = [numbers.setdefault(word, len(numbers)) for word in spelled]
+        values = [word.decode("utf-8", "backslashreplace") for word in numbers]
+        return Words(np.array(codes, np.int32), values)
+
+
+def _stretch(raw, text, at, stop, base, kind, arrays):
+    """`_parse_lines` of text[at:stop], with undecided numbers resolved by float(): (rows, entries,
+    bad, wide, plain).
+    """
+    rows, entries, bad, wide, asked, plain = _parse_lines(text, at, stop, base, kind, *arrays)
+    labels, values, infinite = arrays[0], arrays[-1], []
+    for offset, slot in asked.tolist():
+        match = _NUMBER_AT.match(raw, offset)
+        assert match is not None
+        number = float(match[0])
+        if number in (np.inf, -np.inf):
+            infinite.append(raw.rfind(b"\n", 0, offset) + 1)
+        elif slot < 0:
+            labels[-1 - slot] = number
+        else:
+            values[slot] = number
+    return rows, entries, np.union1d(bad, np.array(infinite, np.int64)), wide, plain
+
+
+def _cuts(raw, parts):
+    """Offsets from 0 to len(raw) that split raw into at most `parts` blocks of whole lines."""
+    cuts = {raw.find(b"\n", len(raw) * part // parts) + 1 or len(raw) for part in range(1, parts)}
+    return sorted(cuts | {0, len(raw)}) if raw else [0, 0]
+
+
+def parse(raw: bytes, zero_based: bool, kind: int = NUMBERS, index_type=np.int32) -> Rows:
+    """The rows of whole lines, on all threads.
+
+    kind: what the labels may be. The indices have `index_type`, or int64 if one of them needs it.
+    """
+    text = np.frombuffer(raw, np.uint8)
+    cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
+    stretches = len(cuts) - 1
+    counts = for_ranges(
+        lambda i, _: _count_marks(text, cuts[i], cuts[i + 1]), stretches, parts=stretches
+    )
+    # Every line except an unfinished last one has a newline, every entry a colon: enough space for
+    # all, usually exact.
+    row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
+    entry_at = np.cumsum([0] + [colons for _, colons in counts])
+    labels, words = np.empty(row_at[-1]), np.empty((row_at[-1], 2), np.int64)
+    ends = np.empty(row_at[-1], np.int64)
+    indices, values = np.empty(entry_at[-1], index_type), np.empty(entry_at[-1])
+
+    def work(i, _):
+        rows, entries = slice(row_at[i], row_at[i + 1]), slice(entry_at[i], entry_at[i + 1])
+        arrays = labels[rows], words[rows], ends[rows], indices[entries], values[entries]
+        return _stretch(raw, text, cuts[i], cuts[i + 1], 0 if zero_based else 1, kind, arrays)
+
+    results = for_ranges(work, stretches, parts=stretches)
+    n_rows, n_entries, bad, wide, plain = zip(*results)
+    if any(wide):
+        return parse(raw, zero_based, kind, np.int64)
+    before = np.cumsum([0, *n_entries])
+    indptr = np.zeros(sum(n_rows) + 1, index_type)
+    pieces = [ends[at : at + rows] + offset for at, rows, offset in zip(row_at, n_rows, before)]
+    np.concatenate(pieces, out=indptr[1:], casting="same_kind")
+    rows = Rows(
+        raw,
+        _packed(labels, row_at, n_rows),
+        _packed(words, row_at, n_rows),
+        all(plain),
+        indptr,
+        _packed(indices, entry_at, n_entries),
+        _packed(values, entry_at, n_entries),
+        np.concatenate(bad),
+    )
+    if kind == WORDS:  # nan is not a label, but a missing one
+        odd = [word.lower() in ("nan", "inf", "infinity") for word in rows.words.values]
+        missing = rows.places[np.array(odd, bool)[rows.words.codes], 0].tolist()
+        starts = [raw.rfind(b"\n", 0, at) + 1 for at in missing]
+        rows.bad = np.union1d(rows.bad, np.array(starts, np.int64))
+    return rows
+
+
+def _packed(array, starts, lengths):
+    """The used parts of array, contiguous; no copy if only the end is unused."""
+    ends = [start + length for start, length in zip(starts, lengths)]
+    if ends[:-1] == list(starts[1:-1]):
+        return array[: ends[-1]]
+    return np.concatenate([array[start:end] for start, end in zip(starts, ends)])
+
+
+def line_problems(line: bytes, zero_based: bool, kind: int = NUMBERS, cut_off: bool = False):
+    """Yield (column, message) for each problem of a line (without its newline); columns count from
+    1.
+
+    `cut_off`: the file ends here without a newline, so an incomplete last word was truncated.
+    """
+    row = line.partition(b"#")[0]
+    if b"\0" in row:
+        yield row.index(b"\0") + 1, "a NUL byte: this is a binary file, not LIBSVM text"
+        return
+    last = -1
+    for position, word in enumerate(_TOKEN.finditer(row)):
+        text = word[0].decode("utf-8", "surrogateescape")
+        if position == 0 and not (kind == ANY and _ENTRY.match(text)):
+            offset, message = 0, _label_problem(text, kind)
+        else:
+            offset, message, last = _entry_problem(text, last, zero_based)
+        if message and cut_off and word.end() == len(line):
+            message += "; the file ends here and may be truncated"
+        if message:
+            yield word.start() + 1 + offset, message
+
+
+def _shown(text):
+    """A word as quoted in a message: if it is longer than any number, its beginning and its
+    length.
+    """
+    shown = text[:_LONGEST].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return repr(shown) if len(text) <= _LONGEST else f"{shown!r}... ({len(text):,} characters)"
+
+
+def _is_finite(text) -> bool:
+    return is_number(text) and float(text) not in (np.inf, -np.inf)
+
+
+def _label_problem(text, kind):
+    """The problem of a label, or None."""
+    word = kind != NUMBERS and labelwords.is_word(text.encode("utf-8", "surrogateescape"))
+    if word or (kind != WORDS and _is_finite(text)):
+        return None
+    if kind == WORDS:
+        return f"the label {_shown(text)} is not a word, unlike the previous labels"
+    if ":" in text:
+        return f"the label is missing: the line starts with {_shown(text)}"
+    return f"the label {_shown(text)} is not a finite number"
+
+
+def _entry_problem(text, last, zero_based):
+    """(offset in the word, problem or None, the last index so far) of one index:value word."""
+    name, colon, value = text.partition(":")
+    if not colon or not _INDEX.fullmatch(name):
+        return 0, f"{_shown(text)} is not index:value, with a whole number as index", last
+    index, offset = int(name), len(name) + 1
+    if index == 0 and not zero_based:
+        message = (
+            "the index is 0 but indices start at 1 (rows with indices from 0 are trained on and"
+            " read with --zero-based)"
+        )
+        return 0, message, last
+    if index <= last:
+        return 0, f"the index {index} comes after {last}, but indices must ascend", last
+    if not _is_finite(value):
+        return offset, f"the value {_shown(value)} is not a finite number", index
+    return offset, None, index

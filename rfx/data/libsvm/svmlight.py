@@ -182,11 +182,11 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
         if sequences.recognised(first.raw):
             raw = b"".join([first.raw, *(piece.raw for piece in stream)])
             return sequences.parse(raw, text.name, n_features, letters)
-        parts = []
+        parts, wide = [], None
         for piece in chain([first], stream):
             rows = labels.parse(piece, zero_based, text.name)
-            if wider == "refuse" and n_features is not None and rows.width > n_features:
-                raise _too_wide(rows, piece, n_features, zero_based, text.name)
+            if wide is None and n_features is not None and rows.width > n_features:
+                wide = _too_wide(rows, piece, n_features, zero_based, text.name)
             if not (labels.optional or rows.plain) and (labels.names or not labels.settled):
                 rows.words  # noqa: B018 (from the text, which is not kept)
             rows.raw = b""
@@ -203,6 +203,8 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
             f"{text.name} has index {n_features} but no index 0, so its indices seem to start at 1,"
             " but the model was trained on indices that start at 0; write it with indices from 0"
         )
+    if wide is not None and wider == "refuse":
+        raise wide
     return narrowed(X, n_features, text.name), y
 
 

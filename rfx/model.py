@@ -175,7 +175,8 @@ def check_arrays(
     """
     present = [(name, form, arrays[name]) for name, form in declared.items() if name in arrays]
     for name, form, values in present:
-        if values.dtype.kind != form.kind:
+        plain = values.dtype.isnative and values.dtype != np.float16
+        if values.dtype.kind != form.kind or not plain:
             raise DataError(f"array {name} holds {values.dtype}")
         if not _fits(values.shape, form.axes.split(), sizes):
             raise DataError(

@@ -13,6 +13,7 @@ errors on rows that it has not seen.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import threading
 from collections.abc import Callable
@@ -25,10 +26,17 @@ from scipy.linalg import lapack
 
 from rfx import kernels, parallel
 from rfx import steps as told
+from rfx.compiled import njit
 from rfx.data.transforms.metric import Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition
-from rfx.fitting.candidates import LEAF_LAMS, LEAF_START, METRIC_WIDTH, SearchSpace
+from rfx.fitting.candidates import (
+    LEAF_BESIDE,
+    LEAF_LAMS,
+    LEAF_WORSE,
+    METRIC_WIDTH,
+    SearchSpace,
+)
 from rfx.fitting.inputs import MOST_INPUTS, bandwidth, criterion, dense, next_metric
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import (
@@ -49,6 +57,7 @@ from rfx.operators import cholesky
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
 
+log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2",)
 # The arrays of a model apart from those of its tree.
 ARRAYS = {
@@ -61,10 +70,11 @@ ARRAYS = {
     "matrices": Array("f", "full side side"),
     "metrics": Array("i", "leaves"),
 }
-# The other leaves begin with the median lambda of so many first ones.
-FIRST = 4
-# Systems whose lambda exceeds this times the number of rows are solved in float32.
-SINGLE = 1e-7
+# Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
+CHOOSING = 1000
+# A factor in float32 is accurate enough if one step of refinement changes the coefficients by at
+# most this fraction; otherwise the system is factored in float64.
+ACCURATE = 0.01
 # A metric must reduce the leave-one-out error by this fraction.
 GAIN = 0.005
 
@@ -120,12 +130,18 @@ class Local(Method):
         partition, blocks = clock.timed("features", Partition.principal, X, *size)
         weights = None if problem.weights is None else problem.weights / problem.weights.mean()
 
-        def machine(number: int, start: float) -> Leaf:
+        def machine(number: int) -> Leaf:
             rows = blocks[number]
             Z, Y = dense(X[rows]).astype(self.dtype), np.asarray(problem.Y[rows], np.float64)
-            return _leaf(Z, Y, part(weights, rows), self, problem.task, start)
+            return _leaf(Z, Y, part(weights, rows), self, problem.task)
 
-        machines = _machines(machine, len(blocks), self.lam, problem)
+        machines = _machines(machine, len(blocks), problem)
+        if raised := sum(leaf.lam != self.lam for leaf in machines if self.lam != AUTO):
+            log.warning(
+                "--lam is %g, with which %d leaves have no solution; larger ones are used there",
+                self.lam,
+                raised,
+            )
         out = np.zeros(problem.Y.shape)
         for rows, placed, leaf in zip(blocks, partition.place(X), machines):
             # the rows that a leaf shares are left out of the machine of their own leaf
@@ -150,28 +166,20 @@ class Local(Method):
         return LocalModel(self.kernel, partition, **{name: arrays[name] for name in ARRAYS})
 
 
-def _machines(
-    machine: Callable[[int, float], Leaf], count: int, lam: Any, problem: Problem
-) -> list[Leaf]:
-    """The machines of all leaves. Which lambda a leaf begins with depends on the first ones alone,
-    not on threads.
-    """
-    start = LEAF_START if lam == AUTO else lam
-    first = [machine(number, start) for number in range(min(FIRST, count))]
-    if lam == AUTO:
-        start = float(np.median([leaf.lam for leaf in first]))
-    machines: list[Any] = first + [None] * (count - len(first))
-    done, lock = itertools.count(len(first) + 1), threading.Lock()
+def _machines(machine: Callable[[int], Leaf], count: int, problem: Problem) -> list[Leaf]:
+    """The machines of all leaves, on all cores."""
+    machines: list[Any] = [None] * count
+    done, lock = itertools.count(1), threading.Lock()
 
     def part(low: int, high: int) -> None:
-        for number in range(len(first) + low, len(first) + high):
-            machines[number] = machine(number, start)
+        for number in range(low, high):
+            machines[number] = machine(number)
             with lock:
                 if problem.progress is not None:
                     problem.progress({"leaf": next(done), "of": count})
 
     with parallel.one_blas_thread():
-        parallel.for_ranges(part, count - len(first))
+        parallel.for_ranges(part, count)
     return machines
 
 
@@ -212,7 +220,7 @@ class Leaf:
 
 def left_out(
     K: np.ndarray, Y: np.ndarray, lam: float, unit: Any = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Coefficients of kernel ridge regression, and the residuals of each row left out.
 
     Parameters
@@ -226,58 +234,70 @@ def left_out(
     Returns
     -------
     coef, residuals : arrays, (n, k)
-
-    Raises
-    ------
-    LinAlgError
-        If the system is singular in float64.
+        None if the system is singular in float64.
     """
-    dtype = np.float32 if lam > SINGLE * len(K) else np.float64
-    system: Any = np.array(K, dtype, order="F")
-    system.flat[:: len(K) + 1] += lam * unit
-    try:
-        factor = cholesky.positive(system)
-    except scipy.linalg.LinAlgError:
-        if dtype == np.float64:
-            raise
-        dtype, system = np.float64, np.array(K, np.float64, order="F")
-        system.flat[:: len(K) + 1] += lam * unit
-        factor = cholesky.positive(system)
-    coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
-    invert = lapack.strtri if dtype == np.float32 else lapack.dtrtri
-    inverse = np.tril(invert(factor, lower=1, overwrite_c=1)[0])
-    diagonal = np.einsum("ij,ij->j", inverse, inverse, dtype=np.float64)
-    return coef, coef / diagonal[:, None]
+    shift = lam * np.ones(len(K)) * unit
+    for dtype in (np.float32, np.float64):
+        system: Any = np.array(K, dtype, order="F")
+        system.flat[:: len(K) + 1] += shift
+        try:
+            factor = cholesky.positive(system)
+        except scipy.linalg.LinAlgError:
+            continue
+        coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
+        remainder = Y - K @ coef - shift[:, None] * coef
+        correction = cholesky.solve(factor, remainder).reshape(Y.shape).astype(np.float64)
+        if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
+            continue
+        coef += correction
+        invert = lapack.strtri if dtype == np.float32 else lapack.dtrtri
+        diagonal = _squares(invert(factor, lower=1, overwrite_c=1)[0])
+        return coef, coef / diagonal[:, None]
+    return None
 
 
-def _leaf(
-    X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str, start: float
-) -> Leaf:
+@njit(cache=True, nogil=True)
+def _squares(L: np.ndarray) -> np.ndarray:
+    """The sums of squares of the columns of a lower triangle L (n, n)."""
+    sums = np.zeros(len(L))
+    for column in range(len(L)):
+        for row in range(column, len(L)):
+            sums[column] += L[row, column] ** 2
+    return sums
+
+
+def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) -> Leaf:
     """The machine of the rows X (n, d) of a leaf, with their encoded targets (n, k) and weights
-    (n,), with mean 1 over all leaves, or None; start: the lambda to begin with.
+    (n,), with mean 1 over all leaves, or None.
     """
+    lam = None if method.lam == AUTO else method.lam
     offset = np.average(Y, axis=0, weights=weights)
     nothing = np.zeros((0, X.shape[1]), X.dtype), np.zeros((0, Y.shape[1]))
-    best = Leaf(*nothing, offset, 1.0, None, start, np.inf, Y * 0 + offset)
+    best = Leaf(*nothing, offset, 1.0, None, lam or LEAF_LAMS[0], np.inf, Y * 0 + offset)
     if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
         return best
     metric, kernel, full = None, method.kernel, X.shape[1] <= MOST_INPUTS
-    ones = np.ones(len(X)) if weights is None else weights
+    T, row_weights = Y - offset, np.ones(len(X)) if weights is None else weights
     for step in range(method.leaf_steps + 1):
         Z = X if metric is None else metric.transform(X)
         params = bandwidth(kernel, Z, method.seed, METRIC_WIDTH)
         K = kernels.block(kernel, Z, Z, params)
-        search = method.lam == AUTO and step == 0
-        tried = _along(K, Y, offset, ones, task, best.lam, search)
-        if not tried or min(tried)[0] > (1 - GAIN) * best.error:
+        if lam is None:
+            lam = _best_lam(K, T, row_weights)
+        # a lambda that suits some of the rows may be too small for all of them
+        while not (solved := left_out(K, T, lam, 1 / row_weights)):
+            lam *= 10
+        coef, residuals = solved
+        out = Y - residuals
+        value = criterion(task, out, Y, weights)
+        if value > (1 - GAIN) * best.error:
             break
-        value, _, lam, coef, out = min(tried)
-        fitted, T = K @ coef, Y - offset
-        objective = lam * np.sum(coef * fitted) + np.sum(ones * np.square(T - fitted).sum(axis=1))
-        residual = T - fitted - lam * coef / ones[:, None]
-        gap = np.sum(ones * np.square(residual).sum(axis=1))
-        chosen = coef, offset, params["gamma"], metric, lam, value, out
-        best = Leaf(Z, *chosen, float(objective) / 2, float(gap) / 2)
+        fitted = K @ coef
+        loss = np.sum(row_weights * np.square(T - fitted).sum(axis=1))
+        objective = float(lam * np.sum(coef * fitted) + loss) / 2
+        remainder = T - fitted - lam * coef / row_weights[:, None]
+        gap = float(np.sum(row_weights * np.square(remainder).sum(axis=1))) / 2
+        best = Leaf(Z, coef, offset, params["gamma"], metric, lam, value, out, objective, gap)
         if step < method.leaf_steps:
             metric = next_metric(kernel, Z, coef, params, metric, full, weights)
             if metric is None:
@@ -285,43 +305,24 @@ def _leaf(
     return best
 
 
-def _along(
-    K: np.ndarray,
-    Y: np.ndarray,
-    offset: np.ndarray,
-    weights: np.ndarray,
-    task: str,
-    start: float,
-    search: bool,
-) -> list[tuple[float, int, float, np.ndarray, np.ndarray]]:
-    """(error, number, lambda, coefficients, left-out values) of the machines with the lambda
-    `start` and, in a search, with smaller and larger ones as long as the error falls.
-    """
-    tried: list[tuple[float, int, float, np.ndarray, np.ndarray]] = []
+def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray) -> float:
+    """The lambda with the lowest leave-one-out squared error on some of the rows."""
+    some = np.arange(0, len(K), -(-len(K) // CHOOSING))
+    K, T, weights = K[np.ix_(some, some)], T[some], weights[some]
+    errors: dict[float, float] = {}
 
     def attempt(lam: float) -> float:
-        """Infinite if the system is singular."""
-        try:
-            coef, residuals = left_out(K, Y - offset, lam, 1 / weights)
-        except scipy.linalg.LinAlgError:
-            return math.inf
-        out = Y - residuals
-        tried.append((criterion(task, out, Y, weights), len(tried), lam, coef, out))
-        return tried[-1][0]
+        if solved := left_out(K, T, lam, 1 / weights):
+            errors[lam] = float(weights @ np.square(solved[1]).sum(axis=1))
+        return errors.get(lam, math.inf)
 
-    first = attempt(start)
-    smaller = [lam for lam in LEAF_LAMS if lam < start]
-    larger = [lam for lam in reversed(LEAF_LAMS) if lam > start]
-    for lams in (smaller, larger) if search else ():
-        least = first
-        for lam in lams:
-            value = attempt(lam)
-            if value >= least:
-                break
-            least = value
-        if least < first:
+    for lam in LEAF_LAMS:
+        if attempt(lam) > LEAF_WORSE * min(errors.values(), default=math.inf):
             break
-    return tried
+    best = min(errors, key=lambda lam: errors[lam])
+    for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE):
+        attempt(lam)
+    return min(errors, key=lambda lam: errors[lam])
 
 
 # ---------------------------------------------------------------------- the model

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env, kernels, methods
 from rfx.features.partition import Partition
-from rfx.methods import local as leaves
+from rfx.methods.local import left_out
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (600, 4))
@@ -25,7 +25,7 @@ def local(**options):
 def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted):
     weights = RNG.uniform(0.5, 2, 60) if weighted else np.ones(60)
     A, Y = K[:60, :60] + np.diag(lam / weights), VALUES[:60, None]
-    coef, residuals = leaves.left_out(K[:60, :60], Y, lam, 1 / weights)
+    coef, residuals = left_out(K[:60, :60], Y, lam, 1 / weights)
     np.testing.assert_allclose(coef, np.linalg.solve(A, Y), rtol=1e-4, atol=1e-5)
     for out in (0, 17, 59):
         rest = np.delete(np.arange(60), out)
@@ -36,7 +36,7 @@ def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted):
 def test_equal_rows_with_a_tiny_lambda_are_solved_in_float64():
     twice = np.concatenate([X[:100], X[:100]])
     values = kernels.block("laplacian-l2", twice, twice, {"gamma": 1.0})
-    coef, _ = leaves.left_out(values, np.tile(VALUES[:100], 2)[:, None], 1e-5)
+    coef, _ = left_out(values, np.tile(VALUES[:100], 2)[:, None], 1e-5)
     np.testing.assert_allclose((values @ coef)[:, 0], np.tile(VALUES[:100], 2), atol=1e-3)
 
 
@@ -88,8 +88,8 @@ def test_a_weight_counts_a_row_twice():
     counts = np.where(np.arange(60) % 3 == 0, 2, 1)
     twice = np.repeat(np.arange(60), counts)
     Y = VALUES[:60, None]
-    weighted, _ = leaves.left_out(K[:60, :60], Y, 0.1, 1 / counts)
-    repeated, _ = leaves.left_out(K[np.ix_(twice, twice)], Y[twice], 0.1)
+    weighted, _ = left_out(K[:60, :60], Y, 0.1, 1 / counts)
+    repeated, _ = left_out(K[np.ix_(twice, twice)], Y[twice], 0.1)
     np.testing.assert_allclose(
         K[60:, :60] @ weighted, K[np.ix_(np.arange(60, 600), twice)] @ repeated, atol=1e-4
     )
@@ -153,3 +153,10 @@ def test_a_constant_leaf_needs_no_rows():
     sizes = np.diff(trained.model.starts)
     assert any(constant)
     assert np.array_equal(sizes == 0, constant)
+
+
+def test_a_lambda_without_solution_is_raised_with_a_warning(caplog):
+    rows = np.repeat(X[:20].astype(np.float32), 10, axis=0)
+    trained = local(lam=1e-30).fit(rows, np.repeat(VALUES[:20], 10) + RNG.normal(size=200))
+    assert "--lam is 1e-30" in caplog.text
+    assert trained.info["lam"] > 1e-30

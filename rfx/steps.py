@@ -246,6 +246,31 @@ class ComplexProduct(Step):
 
 
 @dataclass(frozen=True)
+class Branch(Step):
+    """The result of one of several lists of steps for x, that of a leaf of a tree of cuts.
+
+    From cut 0, x goes on to children_c1 of a cut c if x directions_c > thresholds_c, else to
+    children_c0, until that is a leaf b, written as -1 - b. Without cuts it is leaf 0.
+
+    Parameters
+    ----------
+    directions : array, (cuts, n)
+    thresholds : array, (cuts,)
+    children : array, (cuts, 2)
+    parts : tuple of Steps
+        One for each leaf, (cuts + 1,).
+    """
+
+    directions: np.ndarray
+    thresholds: np.ndarray
+    children: np.ndarray
+    parts: tuple[Steps, ...]
+
+    def width(self, before: int) -> int:
+        return width(self.parts[0], before)
+
+
+@dataclass(frozen=True)
 class Softmax(Step):
     """exp(x_j) / sum_i exp(x_i)."""
 

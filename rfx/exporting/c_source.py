@@ -397,6 +397,21 @@ static void multiply_complex(const double *x, int n, double *y)
     }
 }
 """,
+    told.Branch: """\
+static int leaf(const double *x, int n, int cuts, const double *directions,
+                const double *thresholds, const int *children)
+{
+    int j, place = cuts > 0 ? 0 : -1;
+    while (place >= 0) {
+        const double *direction = directions + (size_t)place * n;
+        double total = 0;
+        for (j = 0; j < n; j++)
+            total += x[j] * direction[j];
+        place = children[2 * place + (total > thresholds[place])];
+    }
+    return -1 - place;
+}
+""",
     told.Softmax: """\
 static void softmax(const double *x, int n, double *y)
 {
@@ -550,10 +565,28 @@ class _Writer:
                         continue
                     self._need(type(step))
                     lines.append(f"{multiply}({found}, {m}, {y});")
+            elif isinstance(step, told.Branch):
+                size = self._branch(step, x, n, size, lines, f"memcpy({y}, %s, {m} * sizeof *v);")
             else:
                 lines.append(self._call(step, x, n, m, y))
             x, n = y, m
         return x, n, size
+
+    def _branch(
+        self, step: told.Branch, x: str, n: int, size: int, lines: list[str], copy: str
+    ) -> int:
+        """Append the calls for the leaf of x; all leaves use the same scratch numbers."""
+        self._need(told.Branch)
+        tree = map(self._array, (step.directions, step.thresholds, step.children))
+        lines.append(f"switch (leaf({x}, {n}, {len(step.thresholds)}, {', '.join(tree)})) {{")
+        most = size
+        for number, part in enumerate(step.parts):
+            lines.append(f"case {number}:")
+            found, _, end = self._steps(part, x, n, size, lines)
+            lines += [copy % found, "break;"]
+            most = max(most, end)
+        lines.append("}")
+        return most
 
     def _call(self, step: told.Step, x: str, n: int, m: int, y: str) -> str:
         """The call of a step's helper."""

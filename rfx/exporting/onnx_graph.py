@@ -17,6 +17,7 @@ from rfx import steps as told
 from rfx.errors import UsageError
 from rfx.exporting.curves import CENTRAL, polynomials
 from rfx.exporting.program import Column, Program
+from rfx.features.partition import Partition
 from rfx.kernels.distances import SCALES
 
 # Supported by onnxruntime 1.15 and later; from 19 on texts can be compared.
@@ -458,6 +459,18 @@ def _complex_product(step: told.ComplexProduct, x: Value, n: int) -> Value:
     return x.graph.node("Concat", re, im, axis=1)
 
 
+def _branch(step: told.Branch, x: Value, n: int) -> Value:
+    tree = Partition(step.directions, step.thresholds, step.children)
+    leaves = _carried_out(tree.steps(), x, n)
+    return sum(
+        (
+            _carried_out(part, x, n) * leaves.gather(np.array([leaf]), axis=1)
+            for leaf, part in enumerate(step.parts[1:], 1)
+        ),
+        start=_carried_out(step.parts[0], x, n) * leaves.gather(np.array([0]), axis=1),
+    )
+
+
 _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
     told.Select: lambda step, x, n: x.gather(step.columns, axis=1),
     told.Scale: lambda step, x, n: (x - step.centre if step.centre.any() else x) * step.factor,
@@ -474,6 +487,7 @@ _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
     told.Bins: _bins,
     told.Product: _product,
     told.ComplexProduct: _complex_product,
+    told.Branch: _branch,
     told.Softmax: lambda step, x, n: x.graph.node("Softmax", x, axis=1),
     told.Shares: _shares,
 }

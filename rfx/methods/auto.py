@@ -49,8 +49,10 @@ PLAIN = 5000
 PAIRS, ROWS_OF_PAIR = 100, 100
 # With fewer held-out rows, methods are compared by cross-validation.
 FEWEST_HELD_OUT = 400
-# The candidates for more rows: methods with their options.
+# The candidates for more rows: methods with their options. The leaves of `local` choose their own
+# lambdas, and its accuracy grows with the rows.
 LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("local", {"kernel": "laplacian-l2", "lam": AUTO}),
     ("rf", {"kernel": "gaussian", "n_features": 2000}),
     ("rf", {"kernel": "laplacian-l2", "n_features": 2000}),
     ("rb", {"kernel": "laplacian"}),
@@ -80,7 +82,7 @@ class _Candidate:
 
     name: str
     options: dict[str, Any]
-    lams: Sequence[float]
+    lams: Sequence[float | str]
 
     @property
     def point(self) -> Point:
@@ -148,7 +150,8 @@ class AutoTrainer(Trainer):
             begun.problem.doing("fitting the chosen model")
             fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
             steps = begun.steps + steps + fitted.info.get("validation", [])
-        explicit = {name: method.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
+        lam = AUTO if chosen.options.get("lam") == AUTO else fitted.info["lam"]
+        explicit = {name: method.get(name) for name in _EXPLICIT} | {"lam": lam}
         return fitted.with_info(
             explicit={name: value for name, value in explicit.items() if value is not None},
             validation=steps,
@@ -179,7 +182,7 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     lams, few_lams = ([lam * problem.mean_weight for lam in each] for each in (LAMS, HINGE_LAMS))
     if n > EXACT:
         return [
-            _Candidate(name, options, lams)
+            _Candidate(name, options, [options["lam"]] if "lam" in options else lams)
             for name, options in LARGE
             if methods.get(name).weighted or not weighted
         ]
@@ -224,7 +227,8 @@ def _compared(
             share = len(kept) / len(y) if len(y) <= EXACT else 1.0
             sides = None if apart is None else apart.rows(kept)
             path: list[float] = []
-            rows = X[kept], y[kept], [lam * share for lam in lams], X[out], sides
+            scaled = [lam if isinstance(lam, str) else lam * share for lam in lams]
+            rows = X[kept], y[kept], scaled, X[out], sides
             for fitted, decision in trainer.along(*rows, weights.part(row_weights, kept)):
                 path.append(fitted.preprocessing.error(decision, y[out]))
                 # the first fold determines the length of the path

@@ -28,7 +28,6 @@ from rfx import kernels, parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.data.transforms.metric import Metric
-from rfx.errors import UsageError
 from rfx.features.partition import Partition
 from rfx.fitting.candidates import (
     LEAF_BESIDE,
@@ -414,9 +413,18 @@ class LocalModel:
         return {name: getattr(self, name) for name in ARRAYS} | partition_arrays(self.partition)
 
     def steps(self) -> told.Steps:
-        raise UsageError(
-            "models of method local can't be exported; export one of method kernel or nystrom"
-        )
+        """The computation steps from a scaled row to its decision values, leaf by leaf."""
+        kernel, tree, parts = kernels.get_kernel(self.kernel), self.partition, []
+        for leaf, (low, high) in enumerate(itertools.pairwise(self.starts)):
+            support, coef, offset = self.support[low:high], self.coef[low:high], self.offsets[leaf]
+            if low == high:
+                parts.append(told.constant(self.support.shape[1], offset))
+                continue
+            metric = self.metric(leaf)
+            mapped = () if metric is None else metric.steps(support.dtype)
+            values = kernel.steps(support, {"gamma": float(self.gammas[leaf])})
+            parts.append((*mapped, *values, told.linear(coef, offset)))
+        return (told.Branch(tree.directions, tree.thresholds, tree.children, tuple(parts)),)
 
     def header(self) -> dict[str, Any]:
         return {"n_inputs": self.support.shape[1]}

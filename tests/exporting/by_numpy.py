@@ -180,6 +180,16 @@ def _complex_product(X, parts):
     return np.hstack([found.real, found.imag])
 
 
+def _branch(X, directions, thresholds, children, parts):
+    rows = []
+    for x in X:
+        place = 0 if len(thresholds) else -1
+        while place >= 0:
+            place = children[place][int(np.dot(x, directions[place]) > thresholds[place])]
+        rows.append(carried_out(parts[-1 - place], x[None])[0])
+    return np.array(rows)
+
+
 def _softmax(X):
     raised = np.exp(X - X.max(axis=1, keepdims=True))
     return raised / raised.sum(axis=1, keepdims=True)

@@ -48,6 +48,12 @@ CASES = {
     "chosen": ("lkrf", "multiclass", FIXED | {"pool": 300}, "platt"),
     "nystrom": ("nystrom", "regression", FIXED | {"n_features": 60}, None),
     "block": ("block", "multiclass", FIXED | {"block_size": 40}, None),
+    "local": (
+        "local",
+        "multiclass",
+        {"scaling": "standard", "metric": "none", "leaf_rows": 40},
+        None,
+    ),
     "uniform": ("block", "binary", FIXED | {"block_size": 40, "partition": "uniform"}, None),
     "boosting": ("boosting", "binary", {"n_features": 20, "lam": 0.1}, None),
     "stumps": ("boosting", "multiclass", {"n_features": 20, "lam": 1, "kernel": "stump"}, None),
@@ -90,6 +96,7 @@ FEW = (
     "diagonal",
     "full",
     "block",
+    "local",
     "machines",
     "boosting",
     "rb",
@@ -296,7 +303,7 @@ def nested(found):
     """All steps of a list, including nested ones."""
     for step in found:
         yield step
-        if isinstance(step, steps.Product | steps.ComplexProduct):
+        if isinstance(step, steps.Product | steps.ComplexProduct | steps.Branch):
             for part in step.parts:
                 yield from nested(part)
 

@@ -201,7 +201,6 @@ CLAIMS = [
         _rates("theorem"),
         most=-0.9,
         settings=_SHIFTED,
-        why="seven more seeds take half an hour: rfx run dai2014-synthetic",
     ),
     Claim(
         "generalisation",
@@ -213,7 +212,6 @@ CLAIMS = [
         _rates("theorem", 0.5),
         most=-0.45,
         settings=_SHIFTED,
-        why="seven more seeds take half an hour: rfx run dai2014-synthetic",
     ),
     Claim(
         "bound",

@@ -595,7 +595,7 @@ REFUSALS = [
             "",
         ],
         2,
-        "--scheduler is empty",
+        "--scheduler is ''",
     ),
     (
         ["train", "--method", "doubly-sgd", "--data", "{}/train.txt", "--stream", "--test", ""],

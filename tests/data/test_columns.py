@@ -15,13 +15,14 @@ from test_input import FAST, run
 
 from rfx import methods
 from rfx.data import load
-from rfx.data.reading import Reading, listed, typed
+from rfx.data.reading import Reading, typed
 from rfx.data.tables import other_rows
 from rfx.data.tabular import written
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Table
 from rfx.data.textstream import CsvSource
 from rfx.errors import DataError, UsageError
+from rfx.options import Names
 
 RNG = np.random.default_rng(0)
 A = np.round(RNG.normal(size=60), 2)
@@ -762,7 +763,7 @@ def test_the_target_is_never_advised_to_be_left_out(tmp_path, capfd):
 @pytest.mark.parametrize("names", [["a"], ["Row ID", "b"], ["a,b", 'c"d', "it's", "$x"], ["-x"]])
 def test_options_that_are_advised_are_read_as_they_were_meant(names):
     option, value = shlex.split(typed("ignore", names))
-    assert option == "--ignore" and listed(value) == names
+    assert option == "--ignore" and list(Names.values(value)) == names
 
 
 # ---------------------------------------------------------------------- declared categories
@@ -869,7 +870,7 @@ def test_the_command_of_a_search_names_columns_as_one_types_them(tmp_path, capfd
     line = next(line for line in out.splitlines() if line.startswith("rfx train"))
     words = shlex.split(line)
     assert (
-        listed(words[words.index("--ignore") + 1]) == ["a, b"]
+        Names.values(words[words.index("--ignore") + 1]) == ("a, b",)
         and words[words.index("--categorical") + 1] == "code"
     )
 

@@ -21,6 +21,7 @@ pytest.importorskip("distributed")
 from rfx import methods
 from rfx.data import ranges
 from rfx.data.libsvm import svmlight
+from rfx.data.libsvm.svmlight import Labels
 from rfx.data.tabular import csvtext
 from rfx.data.transforms import columns
 from rfx.data.transforms.scaling import Scaler
@@ -71,7 +72,10 @@ def rows_of(workers, path, parts=3, **more):
     files = [ranges.measured(own) for own in ranges.found(path)]
     return DistributedRows(
         workers,
-        [ranges.Pieces(ranges.LibsvmRanges(), own) for own in ranges.cut(files, parts)],
+        [
+            ranges.Pieces(ranges.LibsvmRanges(False, Labels()), own)
+            for own in ranges.cut(files, parts)
+        ],
         **more,
     )
 
@@ -405,8 +409,8 @@ def test_ranges_have_every_line_once(tmp_path_factory, texts, ended, parts, chun
         line
         for part in cut
         for piece in part
-        for text, _ in ranges.texts(piece, chunk)
-        for line in text.splitlines()
+        for text in ranges.lines(piece, chunk)
+        for line in text.raw.splitlines()
     ]
     assert len(cut) == parts and found == whole
 

@@ -571,12 +571,15 @@ def _label_problem(text, kind):
         return f"the label {_shown(text)} is not a word, unlike the previous labels"
     if ":" in text:
         return f"the label is missing: the line starts with {_shown(text)}"
-    return f"the label {_shown(text)} is not a finite number"
+    several = ", but names several classes" if "," in text.strip(",") else ""
+    return f"the label {_shown(text)} is not a finite number{several}"
 
 
 def _entry_problem(text, last, zero_based):
     """(offset in the word, problem or None, the last index so far) of one index:value word."""
     name, colon, value = text.partition(":")
+    if name == "qid":
+        return 0, "query ids (ranking data) are not supported", last
     if not colon or not _INDEX.fullmatch(name):
         return 0, f"{_shown(text)} is not index:value, with a whole number as index", last
     index, offset = int(name), len(name) + 1

@@ -52,8 +52,8 @@ class Pool:
         # number -> the last step of its solver, None before any
         self.begun: dict[int, dict | None] = {}
         self.results = dask().as_completed(loop=client.loop, with_results=True, raise_errors=False)
-        # simultaneous runs on each machine, whose cores they share; when they were counted
-        self.at_once = Counter({"": 0})
+        # simultaneous runs on each machine, whose cores they share, not counted yet
+        self.at_once = Counter({"": 1})
         self.looked = float("-inf")
         if client.nthreads():
             cluster.check_versions(client)

@@ -11,9 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     import scipy.sparse
 
-    from rfx.data.survey import PartSurvey
-    from rfx.data.transforms.scaling import Scaler
-
 
 class Rows(ABC):
     """Rows (n, d) in parts: `rfx.distributed.rows` has those of a cluster's workers.
@@ -22,12 +19,12 @@ class Rows(ABC):
     ----------
     shape : tuple
         (n, d)
-    survey : PartSurvey
+    survey : rfx.data.survey.PartSurvey
         Statistics of the inputs.
     """
 
     shape: tuple[int, int]
-    survey: PartSurvey
+    survey: Any
 
     @property
     @abstractmethod
@@ -39,8 +36,8 @@ class Rows(ABC):
         """Some of the rows as read, by their ascending numbers, in this process."""
 
     @abstractmethod
-    def scaled(self, scaler: Scaler, dtype: Any) -> Rows:
-        """The scaled rows, stored at the same place."""
+    def scaled(self, scaler: Any, dtype: Any) -> Rows:
+        """The rows scaled by a Scaler (rfx.data.transforms.scaling), stored at the same place."""
 
     @abstractmethod
     def __getitem__(self, index: Any) -> np.ndarray:

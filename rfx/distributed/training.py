@@ -284,13 +284,6 @@ def _read(files, given, parts, workers, method) -> _Data:
     return _Data(rows(reader), reader.schema, task, reading=reading if gaps else None)
 
 
-def _rowsed(reader, pieces, given, workers, moments) -> DistributedRows:
-    sources: list[Any] = [ranges.Pieces(reader, own) for own in pieces]
-    if given.labels or given.width:
-        sources = [Taken(own, labels=given.labels, width=given.width) for own in sources]
-    return DistributedRows(workers, sources, moments)
-
-
 def _libsvm_rows(reader, pieces, workers, rows, name) -> DistributedRows:
     """The rows; afterwards the reader knows the spelling of the labels, for which rows are read
     twice if needed.

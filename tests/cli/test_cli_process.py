@@ -5,12 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-import types
 
 import numpy as np
 import pytest
 
-from rfx import __main__
 from rfx.data.libsvm import svmlight
 
 RFX = [sys.executable, "-m", "rfx"]
@@ -110,15 +108,60 @@ def test_a_signal_leaves_nothing_half_written(number, data):
     assert list(data.parent.iterdir()) == [data]
 
 
-def test_ctrl_c_while_rfx_is_imported_shows_no_traceback(monkeypatch, capsys):
-    class Importing(types.ModuleType):
-        def __getattr__(self, name):
-            raise KeyboardInterrupt
+def test_ctrl_c_while_rfx_is_imported_shows_no_traceback():
+    code = """
+import sys, types
+from rfx import __main__
+class Importing(types.ModuleType):
+    def __getattr__(self, name):
+        raise KeyboardInterrupt
+sys.modules["rfx.cli"] = Importing("rfx.cli")
+__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "rfx: interrupted\n")
 
-    monkeypatch.setitem(sys.modules, "rfx.cli", Importing("rfx.cli"))
-    with pytest.raises(SystemExit) as stop:
-        __main__.main()
-    assert stop.value.code == 130 and capsys.readouterr().err == "rfx: interrupted\n"
+
+SIGNALLED_IN_LLVM = """
+import os, signal, time, types
+from rfx import interrupts
+calls = []
+def callback(number):
+    os.kill(os.getpid(), number)
+    time.sleep(0.001)
+    calls.append(number)
+callback = types.FunctionType(callback.__code__, globals() | {"__name__": "llvmlite.binding"})
+for number in (signal.SIGINT, signal.SIGTERM):
+    interrupts._TOGETHER = 0
+    with interrupts.terminate_as_interrupt():
+        try:
+            callback(number)
+            time.sleep(10)
+        except KeyboardInterrupt:
+            calls.append("interrupted")
+print(*calls)
+"""
+
+
+def test_a_signal_inside_llvm_interrupts_once_llvm_has_returned():
+    """LLVM calls back into Python while it compiles, and drops what the callback raises."""
+    command = [sys.executable, "-c", SIGNALLED_IN_LLVM]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "interrupted", "15", "interrupted"], done.stderr
+
+
+def test_threads_that_still_compute_do_not_delay_an_interrupt():
+    code = """
+import sys, threading, time, types
+from rfx import __main__
+def main():
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    raise KeyboardInterrupt
+sys.modules["rfx.cli"] = types.SimpleNamespace(main=main)
+__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.returncode == 130
 
 
 INTERRUPTED_THREAD = """

@@ -4,10 +4,6 @@ Medians along first principal directions in the space of the learnt metric split
 leaves (xRFM: Beaglehole, Holzmüller, Radhakrishnan and Belkin 2025). Each leaf has a kernel ridge
 machine whose lambda, and a metric of its own, are chosen by leave-one-out. The cost grows linearly
 with the number of rows.
-
-With A = K + lam W^-1, W the diagonal matrix of the sample weights, the residual of row i of the
-machine without that row is alpha_i / (A^-1)_ii, so that one factor gives both the machine and its
-errors on rows that it has not seen.
 """
 
 from __future__ import annotations
@@ -21,12 +17,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
 
 from rfx import kernels, parallel
 from rfx import steps as told
-from rfx.compiled import njit
 from rfx.data.transforms.metric import Metric
 from rfx.features.partition import Partition
 from rfx.fitting.candidates import (
@@ -52,7 +45,7 @@ from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.fitting.weights import part
 from rfx.methods.block import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
-from rfx.operators import cholesky
+from rfx.operators.left_out import left_out
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
 
@@ -71,9 +64,6 @@ ARRAYS = {
 }
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
 CHOOSING = 1000
-# A factor in float32 is accurate enough if one step of refinement changes the coefficients by at
-# most this fraction; otherwise the system is factored in float64.
-ACCURATE = 0.01
 # A metric must reduce the leave-one-out error by this fraction.
 GAIN = 0.005
 
@@ -215,54 +205,6 @@ class Leaf:
     out: np.ndarray
     objective: float = 0.0
     gap: float = 0.0
-
-
-def left_out(
-    K: np.ndarray, Y: np.ndarray, lam: float, unit: Any = 1.0
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Coefficients of kernel ridge regression, and the residuals of each row left out.
-
-    Parameters
-    ----------
-    K : array, (n, n)
-    Y : array, (n, k)
-    lam : float
-    unit : float or array (n,)
-        1 / sample weights.
-
-    Returns
-    -------
-    coef, residuals : arrays, (n, k)
-        None if the system is singular in float64.
-    """
-    shift = lam * np.ones(len(K)) * unit
-    for dtype in (np.float32, np.float64):
-        system: Any = np.array(K, dtype, order="F")
-        system.flat[:: len(K) + 1] += shift
-        try:
-            factor = cholesky.positive(system)
-        except scipy.linalg.LinAlgError:
-            continue
-        coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
-        remainder = Y - K @ coef - shift[:, None] * coef
-        correction = cholesky.solve(factor, remainder).reshape(Y.shape).astype(np.float64)
-        if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
-            continue
-        coef += correction
-        invert = lapack.strtri if dtype == np.float32 else lapack.dtrtri
-        diagonal = _squares(invert(factor, lower=1, overwrite_c=1)[0])
-        return coef, coef / diagonal[:, None]
-    return None
-
-
-@njit(cache=True, nogil=True)
-def _squares(L: np.ndarray) -> np.ndarray:
-    """The sums of squares of the columns of a lower triangle L (n, n)."""
-    sums = np.zeros(len(L))
-    for column in range(len(L)):
-        for row in range(column, len(L)):
-            sums[column] += L[row, column] ** 2
-    return sums
 
 
 def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) -> Leaf:

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env, kernels, methods
 from rfx.features.partition import Partition
-from rfx.methods.local import left_out
+from rfx.operators.left_out import left_out
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (600, 4))

@@ -1,0 +1,69 @@
+"""Leave-one-out residuals of kernel ridge regression, from one factor.
+
+With A = K + lam W^-1, W the diagonal matrix of the sample weights, the residual of row i of the
+machine without that row is alpha_i / (A^-1)_ii, so that one factor gives both the machine and its
+errors on rows that it has not seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
+
+from rfx.compiled import njit
+from rfx.operators import cholesky
+
+# A factor in float32 is accurate enough if one step of refinement changes the coefficients by at
+# most this fraction; otherwise the system is factored in float64.
+ACCURATE = 0.01
+
+
+def left_out(
+    K: np.ndarray, Y: np.ndarray, lam: float, unit: Any = 1.0
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Coefficients of kernel ridge regression, and the residuals of each row left out.
+
+    Parameters
+    ----------
+    K : array, (n, n)
+    Y : array, (n, k)
+    lam : float
+    unit : float or array (n,)
+        1 / sample weights.
+
+    Returns
+    -------
+    coef, residuals : arrays, (n, k)
+        None if the system is singular in float64.
+    """
+    shift = lam * np.ones(len(K)) * unit
+    for dtype in (np.float32, np.float64):
+        system: Any = np.array(K, dtype, order="F")
+        system.flat[:: len(K) + 1] += shift
+        try:
+            factor = cholesky.positive(system)
+        except scipy.linalg.LinAlgError:
+            continue
+        coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
+        remainder = Y - K @ coef - shift[:, None] * coef
+        correction = cholesky.solve(factor, remainder).reshape(Y.shape).astype(np.float64)
+        if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
+            continue
+        coef += correction
+        invert = lapack.strtri if dtype == np.float32 else lapack.dtrtri
+        diagonal = _squares(invert(factor, lower=1, overwrite_c=1)[0])
+        return coef, coef / diagonal[:, None]
+    return None
+
+
+@njit(cache=True, nogil=True)
+def _squares(L: np.ndarray) -> np.ndarray:
+    """The sums of squares of the columns of a lower triangle L (n, n)."""
+    sums = np.zeros(len(L))
+    for column in range(len(L)):
+        for row in range(column, len(L)):
+            sums[column] += L[row, column] ** 2
+    return sums

@@ -29,11 +29,10 @@ METRIC_WIDTH, METRIC_STEPS, METRIC_LAMS = 0.5, 5, (10.0, 1.0, 0.1, 0.01, 0.001)
 # multiples of the first round's lambda for the second round.
 WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
 AROUND = (3.0, 1.0, 0.3, 0.1)
-# Ridge parameters of the leaves of `local`, for rows of weight 1. Those next to the best are tried
-# afterwards, the factor LEAF_BESIDE apart. Smaller ones are not tried once the error is LEAF_WORSE
-# times the lowest.
+# Ridge parameters of the leaves of `local`, for rows of weight 1, tried from the middle one on.
+# Those next to the best are tried afterwards, the factor LEAF_BESIDE apart.
 LEAF_LAMS = (3.0, 0.3, 0.03, 0.003, 0.0003, 0.00003)
-LEAF_BESIDE, LEAF_WORSE = 3.0, 1.2
+LEAF_BESIDE = 3.0
 # Of lkrf: multiples of the pool's size, bandwidths, numbers of features, lambdas.
 RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 POOL_GAMMAS = (1.0, 0.25, 4.0, 16.0)

@@ -27,7 +27,8 @@ _VALUES = 1 << 22
 def gradients(
     name: str, X: np.ndarray, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Blocks (m, d) of gradients at some of the rows, by blocks of rows and by outputs.
+    """Blocks (m, d) of gradients at some of the rows, by blocks of rows and by outputs, in the type
+    of the rows.
 
     Parameters
     ----------
@@ -52,10 +53,10 @@ def gradients(
             f"kernel {name} has no implemented gradient, so no metric can be learnt with it; use"
             f" one of {', '.join(known)}"
         )
-    prepared = prepare(name, X, params, np.float64)
+    prepared = prepare(name, X, params)
     unit = np.ones((1, 1))
     prepared.kernel.scale(unit, params)
-    coef = np.asarray(coef, np.float64)
+    coef = np.asarray(coef, prepared.dtype)
     height = max(1, _VALUES // max(1, len(X)))
     of_block = _of_signs if prepared.kernel.metric == "l1" else _of_distances
     for start in range(0, len(rows), height):

@@ -25,7 +25,6 @@ from rfx.features.partition import Partition
 from rfx.fitting.candidates import (
     LEAF_BESIDE,
     LEAF_LAMS,
-    LEAF_WORSE,
     METRIC_WIDTH,
     SearchSpace,
 )
@@ -45,7 +44,7 @@ from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.fitting.weights import part
 from rfx.methods.block import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
-from rfx.operators.left_out import left_out
+from rfx.operators.left_out import left_out, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
 
@@ -233,7 +232,7 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
         value = criterion(task, out, Y, weights)
         if value > (1 - GAIN) * best.error:
             break
-        fitted = K @ coef
+        fitted = products(K, coef)
         loss = np.sum(row_weights * np.square(T - fitted).sum(axis=1))
         objective = float(lam * np.sum(coef * fitted) + loss) / 2
         remainder = T - fitted - lam * coef / row_weights[:, None]
@@ -253,14 +252,20 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray) -> float:
     errors: dict[float, float] = {}
 
     def attempt(lam: float) -> float:
-        if solved := left_out(K, T, lam, 1 / weights):
-            errors[lam] = float(weights @ np.square(solved[1]).sum(axis=1))
-        return errors.get(lam, math.inf)
+        solved = left_out(K, T, lam, 1 / weights)
+        error = weights @ np.square(solved[1]).sum(axis=1) if solved else math.inf
+        errors[lam] = float(error)
+        return errors[lam]
 
-    for lam in LEAF_LAMS:
-        if attempt(lam) > LEAF_WORSE * min(errors.values(), default=math.inf):
+    # from the middle downwards, or else upwards, as long as the error falls
+    middle = len(LEAF_LAMS) // 2
+    for lams in (LEAF_LAMS[middle:], LEAF_LAMS[:middle][::-1]):
+        for lam in lams:
+            if attempt(lam) > min(errors.values()):
+                break
+        best = min(errors, key=lambda lam: errors[lam])
+        if best < LEAF_LAMS[middle]:
             break
-    best = min(errors, key=lambda lam: errors[lam])
     for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE):
         attempt(lam)
     return min(errors, key=lambda lam: errors[lam])

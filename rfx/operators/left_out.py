@@ -19,6 +19,8 @@ from rfx.operators import cholesky
 # A factor in float32 is accurate enough if one step of refinement changes the coefficients by at
 # most this fraction; otherwise the system is factored in float64.
 ACCURATE = 0.01
+# Rows of a product in float64 at a time, which stay in cache.
+_ROWS = 256
 
 
 def left_out(
@@ -41,14 +43,15 @@ def left_out(
     """
     shift = lam * np.ones(len(K)) * unit
     for dtype in (np.float32, np.float64):
-        system: Any = np.array(K, dtype, order="F")
+        # symmetric: in the order of memory, which takes a tenth of the time of transposing
+        system: Any = np.array(K.T, dtype, order="F")
         system.flat[:: len(K) + 1] += shift
         try:
             factor = cholesky.positive(system)
         except scipy.linalg.LinAlgError:
             continue
         coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
-        remainder = Y - K @ coef - shift[:, None] * coef
+        remainder = Y - products(K, coef) - shift[:, None] * coef
         correction = cholesky.solve(factor, remainder).reshape(Y.shape).astype(np.float64)
         if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
             continue
@@ -57,6 +60,12 @@ def left_out(
         diagonal = _squares(invert(factor, lower=1, overwrite_c=1)[0])
         return coef, coef / diagonal[:, None]
     return None
+
+
+def products(K: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """K coef (n, k) in float64, for K (n, m) of either type."""
+    parts = (K[start : start + _ROWS] for start in range(0, len(K), _ROWS))
+    return np.concatenate([part.astype(np.float64, copy=False) @ coef for part in parts])
 
 
 @njit(cache=True, nogil=True)

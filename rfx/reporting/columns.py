@@ -46,7 +46,7 @@ OUTCOMES = {
 }
 ALWAYS = ("dataset", "method")
 # Columns shown if they differ at all. Others are shown if rows of one method on one data set differ
-# in them.
+# in them, or if methods on one data set differ in a value that is no default.
 _MAIN = ("label", "kernel", "n_features", "n_grids", "block_size", "gamma", "lam", "seed")
 # Measures of which less is better.
 _ERRORS = ("rmse", "log_loss")
@@ -63,8 +63,16 @@ def low_is_better(metric: str | None) -> bool:
 
 
 def outcome(row: Mapping, name: str) -> Any:
-    """One of OUTCOMES of a row."""
-    return seconds_train(row) if name == "seconds_train" else row[name]
+    """One of OUTCOMES of a row. The seconds of training include those of choosing options."""
+    if name != "seconds_train":
+        return row[name]
+    seconds, choosing = seconds_train(row), row["params"].get("seconds_validation")
+    return None if seconds is None else seconds + (choosing or 0.0)
+
+
+def method(row: Mapping) -> str:
+    """The method of a row's run as requested, such as auto, rather than the one it chose."""
+    return seeds.requested_of(row).get("method") or row["method"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,7 @@ def of(rows: Sequence[Mapping], requested: bool = False) -> Columns:
     names += sorted(present - set(names))
     # the defaults of a run that failed are unknown
     complete = [run for row, run in zip(rows, values) if row["status"] == "ok"] or values
-    several = _varying(complete) if complete else set()
+    several = _varying(complete) | _set_apart(asked_values) if complete else set()
     varying = [name for name in names if name not in ALWAYS and name in several]
     same = {
         name: value
@@ -130,6 +138,19 @@ def _varying(runs: Sequence[Mapping]) -> set[str]:
     distinct = frame.reindex(columns=_MAIN).nunique()
     groups = frame.fillna("").groupby(list(ALWAYS), sort=False).nunique().max()
     return {*distinct.index[distinct > 1], *groups.index[groups > 1]}
+
+
+def _set_apart(runs: Sequence[Mapping]) -> set[str]:
+    """The options in which runs on one data set differ, if one of them has a value that is not the
+    default of its method.
+    """
+    values: dict[tuple[str, str], dict[str, bool]] = {}
+    for run in runs:
+        options, defaults = seeds.options_of(run["method"])
+        for name in (options & run.keys()) - {"solver"}:
+            by_value = values.setdefault((run["dataset"], name), {})
+            by_value[repr(run[name])] = run[name] != defaults.get(name)
+    return {name for (_, name), by in values.items() if len(by) > 1 and any(by.values())}
 
 
 def _requested(row: Mapping) -> dict:

@@ -60,14 +60,15 @@ def pareto(rows, setting=None) -> Chart:
         costs = panels[group[0]["dataset"], group[0]["metric"] or "score"]
         seconds = seeds.mean_of([columns.outcome(row, "seconds_train") for row in group]).value
         score = seeds.mean_of([row["score"] for row in group])
-        costs.setdefault(group[0]["method"], []).append((seconds, score))
+        costs.setdefault(columns.method(group[0]), []).append((seconds, score))
     if not panels:
         raise DataError("no row of the results file has its training seconds")
     looks = style.looks(method for costs in panels.values() for method in costs)
     drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
     notes = [
         "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone,"
-        " with one standard deviation of the score. " + style.machines(rows)
+        " with one standard deviation of the score. Seconds include choosing options. "
+        + style.machines(rows)
     ]
     title = "Score against training time, and the Pareto front"
     return Chart(title, notes, in_lines(drawn, min(3, len(drawn)), Panel(hidden=True)))
@@ -140,7 +141,7 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     panels: dict[tuple[str, str], dict[str, dict[float, list[Row]]]] = {}
     for row, place, values in zip(rows, places, inputs.requested):
         if _is_number(place):
-            words = [row["method"]] + [
+            words = [columns.method(row)] + [
                 f"{columns.heading(name)} {columns.written(name, values[name])}"
                 for name in names
                 if values.get(name) is not None
@@ -247,7 +248,7 @@ def _grids(rows: Sequence[Row]) -> dict[Any, Grid]:
     """The grid of each data set and method whose runs vary in two numeric options."""
     numbers_of = lambda values: {name: of for name, of in values.items() if _is_number(of)}
     groups = seeds.grouped(
-        ((row["dataset"], row["method"], row["metric"]), (row["score"], numbers_of(values)))
+        ((row["dataset"], columns.method(row), row["metric"]), (row["score"], numbers_of(values)))
         for row, values in zip(rows, columns.of(rows).requested)
     )
     grids = {}

@@ -7,6 +7,7 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rfx import lazy
@@ -16,6 +17,9 @@ from rfx.reporting.printed import Printed
 from rfx.reporting.seeds import MARKS, Mean
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
+# Characters of a line of an article, and as many when shrunk to a readable size: a wider table is
+# split.
+_LATEX_LINE, _LATEX_SHRUNK = 76, 115
 # the mark of the best in LaTeX, because an exclamation mark would be read as a factorial
 DAGGER = "\N{DAGGER}"
 
@@ -161,18 +165,30 @@ _NUMBER = re.compile(r"[-+]?[.\d]")
 def _latex(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
     escape = lambda text: "--" if text == DASH else text.translate(_LATEX)
     row = lambda line: " & ".join(map(escape, line)) + r" \\"
-    columns = max((len(grid.lines[0]) for grid in grids), default=1)
-    labels = max((grid.n_labels for grid in grids), default=1)
-    out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{escape(title)}}}"]
-    out.append(rf"\begin{{tabular}}{{{'l' * labels}{'r' * (columns - labels)}}}")
-    for number, grid in enumerate(grids):
-        out.append(r"\midrule" if number else r"\toprule")
-        if grid.title:
-            out += [rf"\multicolumn{{{columns}}}{{l}}{{{escape(grid.title)}}} \\", r"\midrule"]
-        heads, *lines = map(row, grid.lines)
-        out += [heads, r"\midrule", *lines]
-    out += [r"\bottomrule", r"\end{tabular}", *(rf"\par {escape(note)}" for note in notes)]
-    return "\n".join([*out, r"\end{table}"]) + "\n"
+    tabulars: list[str] = []
+    for (n_columns, n_labels), alike in groupby(
+        grids, lambda grid: (len(grid.lines[0]), grid.n_labels)
+    ):
+        sections = list(alike)
+        texts_of = zip(*(line for grid in sections for line in grid.lines))
+        widths = [max(map(len, column)) for column in texts_of] or [0] * n_columns
+        for columns in _split(widths, n_labels, _LATEX_SHRUNK):
+            letters = "l" * n_labels + "r" * (len(columns) - n_labels)
+            out = [rf"\begin{{tabular}}{{{letters}}}"]
+            for number, grid in enumerate(sections):
+                out.append(r"\midrule" if number else r"\toprule")
+                if grid.title:
+                    head = rf"\multicolumn{{{len(columns)}}}{{l}}{{{escape(grid.title)}}} \\"
+                    out += [head, r"\midrule"]
+                heads, *rest = (row([line[at] for at in columns]) for line in grid.lines)
+                out += [heads, r"\midrule", *rest]
+            out += [r"\bottomrule", r"\end{tabular}"]
+            if sum(widths[at] + 2 for at in columns) > _LATEX_LINE:
+                out = [r"\resizebox{\linewidth}{!}{%", *out, "}"]
+            tabulars.append("\n".join(out))
+    start = ["% \\usepackage{booktabs,graphicx}", r"\begin{table}", rf"\caption{{{escape(title)}}}"]
+    end = [*(rf"\par {escape(note)}" for note in notes), r"\end{table}"]
+    return "\n".join([*start, "\n\\par\\medskip\n".join(tabulars), *end]) + "\n"
 
 
 _LATEX = str.maketrans(

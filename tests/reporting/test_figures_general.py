@@ -119,6 +119,13 @@ def test_the_front_is_what_nothing_as_quick_is_better_than():
     assert len(drawn["points-a-rf"]) == 5 and drawn["front-a"] == [[1, 0.5], [2, 0.7], [4, 0.9]]
 
 
+def test_the_front_names_the_method_that_was_asked_for():
+    asked = row("rfm", seconds=0.5) | {"params": {"asked": {"method": "auto"}, "gamma": 1.0}}
+    asked["params"]["seconds_validation"] = 2.0
+    drawn = lines(next(iter(general.pareto([asked, row("rfm", seconds=1.0)]))))
+    assert drawn["points-a-auto"] == [[2.5, 0.5]] and drawn["points-a-rfm"] == [[1.0, 0.5]]
+
+
 def test_what_can_t_be_drawn_is_said():
     with pytest.raises(DataError, match="no row of the results file has a score"):
         general.pareto([row() | {"status": "failed"}])

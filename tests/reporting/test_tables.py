@@ -849,3 +849,76 @@ def test_latex_marks_the_best_by_a_dagger():
     assert "!" not in latex and r"0.1000\textsuperscript{\textdagger}" in latex
     assert r"\par \textsuperscript{\textdagger}: the best score of its data set" in latex
     assert "0.1000!" in render(summary(*rows), "text")
+
+
+def test_latex_splits_a_wide_table_and_repeats_the_labels():
+    rows = [
+        row(method=method, seed=seed, score=score, params={"gamma": gamma, "tol": gamma / 100})
+        for method in ("rf", "sparse-rf")
+        for gamma in (1, 2)
+        for seed, score in enumerate(SCORES)
+    ]
+    rows = [one | {"kernel": one["params"]["tol"] * 1e12} for one in rows]
+    table = summary(*rows, mean_over="seed")
+    wide, narrow = render(table, "latex"), render(summary(*rows, group_by="method"), "latex")
+    tabulars = wide.split(r"\begin{tabular}")[1:]
+    assert len(tabulars) > 1 and all("data set & method &" in one for one in tabulars)
+    assert wide.count(r"\resizebox{\linewidth}{!}{%") == wide.count("\n}\n") > 0
+    written = "".join(tabulars)
+    assert all(written.count(f"{head} ") >= 1 for head in table.sections[0].columns)
+    assert narrow.count("{tabular}") == 2
+
+
+def test_an_option_that_differs_between_methods_is_shown_unless_it_is_their_default():
+    rows = [
+        row(method=method, seed=seed, score=score, params={"scaling": scaling, "tol": tol})
+        for method, scaling, tol in (("rf", "standard", 1e-3), ("sparse-rf", "power", 1e-3))
+        for seed, score in enumerate(SCORES[:3])
+    ]
+    section = summary(*rows, mean_over="seed").sections[0]
+    assert section.columns[:3] == ["data set", "method", "scaling"]
+    assert [line[2] for line in texts(section)] == ["standard", "power"]
+    rows = [
+        row(method=method, seed=0, params={"scaling": seeds.options_of(method)[1]["scaling"]})
+        for method in ("rf", "boosting")
+    ]
+    assert rows[0]["params"] != rows[1]["params"]
+    assert "scaling" not in summary(*rows, mean_over="seed").sections[0].columns
+
+
+def test_seconds_of_training_include_those_of_choosing():
+    chosen = row(params={"seconds_validation": 5.0})
+    assert summary(chosen).cells[0]["seconds_train"] == pytest.approx(17.34)
+    assert compare([row(params={})], [chosen]).cells[0]["seconds_b"] == pytest.approx(17.34)
+
+
+def test_the_method_that_was_asked_for_is_named_with_the_one_that_it_chose():
+    params = {"asked": {"method": "auto"}}
+    rows = [row(method="rfm", seed=0, params=params), row(method="rfm", seed=0, score=0.04)]
+    for table in (summary(*rows), summary(*rows, mean_over="seed")):
+        assert [line[1] for line in texts(table.sections[0])] == ["auto (rfm)", "rfm"]
+
+
+def test_paired_tests_are_corrected_for_their_number():
+    random = np.random.default_rng(0)
+    best = random.normal(size=6)
+    scores = {
+        name: best + shift + 0.1 * random.normal(size=6)
+        for name, shift in (("kernel", 0.5), ("rf", 0.12), ("rb", 0.15), ("nystrom", 0.3))
+    }
+    rows = [
+        row(method=method, seed=seed, score=score)
+        for method, own in {"rfm": best, **scores}.items()
+        for seed, score in enumerate(own)
+    ]
+    plain = {name: scipy.stats.ttest_rel(own, best).pvalue for name, own in scores.items()}
+    order, expected = sorted(plain, key=plain.get), {}
+    for rank, name in enumerate(order):
+        expected[name] = min(
+            1, max(plain[one] * (4 - i) for i, one in enumerate(order[: rank + 1]))
+        )
+    table = summary(*rows, group_by="dataset,method")
+    cells = {cell["method"]: cell["paired_p"] for cell in table.cells}
+    assert cells == {"rfm": None} | {name: pytest.approx(p) for name, p in expected.items()}
+    assert cells["kernel"] > plain["kernel"]
+    assert any("corrected for the number of tests" in note for note in table.notes)

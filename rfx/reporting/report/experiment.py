@@ -9,7 +9,7 @@ from pathlib import Path
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.records import traces
 from rfx.records.result import Result
-from rfx.reporting import figures_general, tables
+from rfx.reporting import columns, figures_general, tables
 from rfx.reporting.report import page, parts, sources
 from rfx.reporting.report.parts import Part
 
@@ -60,8 +60,12 @@ def write(path, output, force: bool = False) -> Path:
 
 def _lead(rows: Sequence[Result]) -> str:
     """The counts in the first sentence of the page."""
-    columns = {"data set": "dataset", "method": "method", "seed": "seed"}
-    counts = {word: len({row[name] for row in rows} - {None}) for word, name in columns.items()}
+    values = {
+        "data set": {row["dataset"] for row in rows},
+        "method": set(map(columns.method, rows)),
+        "seed": {row["seed"] for row in rows} - {None},
+    }
+    counts = {word: len(present) for word, present in values.items()}
     words = [f"{n:,} {word}{'s' * (n != 1)}" for word, n in counts.items() if n]
     return f"{len(rows):,} run{'s' * (len(rows) != 1)}: {', '.join(words)}."
 
@@ -77,7 +81,7 @@ def _counts(rows: Sequence[Result]) -> list[tuple[str, int]]:
 def _troubles(rows: Sequence[Result]) -> list[sources.Group]:
     """The runs without a good result, by outcome."""
     outcomes = (
-        (status, row["dataset"].partition(":")[0], row["method"], reason)
+        (status, row["dataset"].partition(":")[0], columns.method(row), reason)
         for row in rows
         for status, reason in sources.ends(row)
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from rfx import _version, files, lazy, methods
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
-from rfx.reporting import claims, style, tables
+from rfx.reporting import claims, columns, style, tables
 from rfx.reporting.cells import short
 from rfx.reporting.report import parts, sources
 from rfx.reporting.seeds import LEGEND
@@ -131,7 +131,7 @@ def rendered(template: str, used: list[sources.Source], **more) -> str:
     rows = [row for source in used for row in source.rows]
     dates = sorted(row["created"] for row in rows if row["created"])
     machines = Counter(tuple(str(row[name] or "") for name in _VERSIONS) for row in rows)
-    present = {row["method"] for row in rows}
+    present = {columns.method(row) for row in rows}
     shown = [name for name in methods.names() if name in present]
     return engine.get_template(template).render(
         colours={name: style.look(name)["color"] for name in shown},

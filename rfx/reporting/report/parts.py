@@ -82,7 +82,8 @@ def grid(section: Section) -> Grid:
         numbers = zip(cells[n_labels:], of_columns[n_labels:])
         shown += [Shown(parts(cell), method=method) for cell, method in numbers]
         dataset = named.get("data set", "").partition(":")[0] or section.dataset
-        words = (named.get("method", ""), *(label for label in labels if label in by_name))
+        method = named.get("method", "").partition(" (")[0]
+        words = (method, *(label for label in labels if label in by_name))
         lines.append(
             Line(shown, dataset, next((titles[one] for one in words if one in titles), ""))
         )

@@ -7,6 +7,7 @@ other. Tests of threads set their number, or have the mark `threads`: as many as
 
 import signal
 
+import numpy as np
 import pytest
 
 from rfx import env, parallel
@@ -46,6 +47,20 @@ def own_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("RFX_MIRROR", "RFX_DATASETS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def reloaded(tmp_path):
+    """A function from a model to that of its file, whose decisions on the rows are the same."""
+    from rfx import methods
+
+    def load(model, rows):
+        assert model.save(tmp_path / "saved.npz") == (tmp_path / "saved.npz").stat().st_size
+        again = methods.load(tmp_path / "saved.npz")
+        np.testing.assert_array_equal(again.decision_function(rows), model.decision_function(rows))
+        return again
+
+    return load
 
 
 @pytest.fixture

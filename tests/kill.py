@@ -1,5 +1,5 @@
-"""Kill run, train and fetch with SIGKILL at random moments, and check that nothing is lost or
-half-written.
+"""Kill run, train, fetch, and the training on a stream with checkpoints, with SIGKILL at random
+moments, and check that nothing is lost or half-written, and that resuming gives the same bits.
 
 `python tests/kill.py [COUNT]` prints the outcome of COUNT kills of each, and exits with 1 if
 something was lost.
@@ -71,6 +71,24 @@ class Jobs:
                 for name in arrays
             ), "another model"
 
+    def stream(self):
+        options = "--method doubly-sgd --stream --task binary --batch 10 --block 64 --epochs 20"
+        more = "--buffer 100 --averaging linear --checkpoint s.point --every 3 --resume"
+        words = (*options.split(), *more.split(), "--model", "s.npz", "--data", self.data)
+        process = self.start("train", *words)
+        # the first kill comes after a checkpoint, the others also before training goes on
+        while not (self.folder / "s.point").exists() and process.poll() is None:
+            time.sleep(0.002)
+        return process
+
+    def check_stream(self):
+        if (self.folder / "s.npz").exists():
+            arrays = model.read(self.folder / "s.npz")[1]
+            known = self.known.setdefault("stream", arrays)
+            assert all(np.array_equal(arrays[name], known[name]) for name in known), "other bits"
+            for path in self.folder.glob("s.*"):  # the next round starts from the beginning
+                path.unlink()
+
     def run(self):
         (self.folder / "p.toml").write_text(PLAN.format(self.data, [0, 1]))
         return self.start("run", "p.toml", "--results", "r.csv")
@@ -112,8 +130,9 @@ def kill(jobs, name, count, generator) -> int:
     """
     times = []
     for _ in range(2):  # the first run compiles; the second measures the duration of a run
+        process = getattr(jobs, name)()
         start = time.monotonic()
-        getattr(jobs, name)().wait()
+        process.wait()
         times.append(time.monotonic() - start)
         getattr(jobs, f"check_{name}")()
     seconds, killed = min(times), 0
@@ -132,11 +151,8 @@ def kill(jobs, name, count, generator) -> int:
 
 def main(count: int) -> int:
     lost = 0
-    names = [
-        "train",
-        "run",
-        *(["fetch"] if os.path.isdir(os.environ.get("RFX_MIRROR", "")) else []),
-    ]
+    names = ["train", "stream", "run"]
+    names += ["fetch"] if os.path.isdir(os.environ.get("RFX_MIRROR", "")) else []
     with tempfile.TemporaryDirectory() as folder:
         jobs = Jobs(Path(folder))
         for name in names:

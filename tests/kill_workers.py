@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +53,8 @@ MOMENTS = ("start", "first", "middle", "last")
 class Commands:
     """A command with two workers of its own, one of which dies in each round."""
 
+    scheduler = "local:2"
+
     def __init__(self, folder: Path):
         self.folder, self.scratch = folder, folder / "tmp"
         self.scratch.mkdir()
@@ -66,7 +68,7 @@ class Commands:
             *map(str, words),
             "--quiet",
             "--scheduler",
-            "local:2",
+            self.scheduler,
         ]
         surroundings = os.environ | {"TMPDIR": str(self.scratch)}
         with open(self.folder / "said", "wb") as said:
@@ -225,64 +227,30 @@ def check_rows(path, count) -> list:
     return [(row["seed"], row["score"], row["objective"]) for row in rows]
 
 
-class Rounds:
-    """A cluster of two workers, one of which dies in each round, and a plan of this many rows."""
+class ClusterPlans(Plans):
+    """The plan on two workers that were started by hand; a new one replaces the one that dies."""
 
-    def __init__(self, folder: Path, cluster: Cluster, rows: int):
-        self.folder, self.cluster, self.rows = folder, cluster, rows
-        self.results = folder / "results.csv"
-        (folder / "plan.toml").write_text(PLAN.format(list(range(rows))))
+    names = ("plan on a cluster",)
 
-    def start(self) -> subprocess.Popen:
-        self.results.unlink(missing_ok=True)
-        words = (
-            "run",
-            "plan.toml",
-            "--results",
-            self.results,
-            "--quiet",
-            "--scheduler",
-            self.cluster.address,
-        )
-        return subprocess.Popen([sys.executable, "-m", "rfx", *words], cwd=self.folder)
+    def __init__(self, folder: Path, cluster: Cluster, rows: int = 4):
+        super().__init__(folder, rows)
+        self.cluster, self.scheduler = cluster, cluster.address
+        cluster.add()
+        cluster.add()
 
-    def seconds(self) -> float:
-        """Seconds of an undisturbed run from its first row to its last; the rows before warm up the
-        workers.
-        """
-        process, first = self.start(), None
-        while process.poll() is None:
-            if first is None and self.written():
-                first = time.monotonic()
-            time.sleep(0.02)
-        self.check(process)
-        return time.monotonic() - first
+    def there(self) -> bool:
+        return (self.folder / "results.csv").exists()
 
-    def written(self) -> list[dict]:
-        if not self.results.exists():
-            return []
-        with open(self.results, newline="") as file:
-            return list(csv.DictReader(file))
+    def workers(self, process) -> list[int]:
+        return [worker.pid for worker in self.cluster.workers]
 
-    def check(self, process):
-        assert process.returncode == 0, f"rfx run ended with {process.returncode}"
-        check_rows(self.results, self.rows)
-
-    def kill(self, generator: random.Random, seconds: float) -> int:
-        """One round; the number of rows when the worker died, -1 if the run had ended."""
-        process = self.start()
-        if generator.random() < 0.7:  # otherwise at any time after the start of the runner
-            while not self.written() and process.poll() is None:
-                time.sleep(0.01)
-        time.sleep(seconds * generator.random())
-        victim = self.cluster.workers.pop(generator.randrange(2))
-        there, running = len(self.written()), process.poll() is None
-        victim.kill()
-        victim.wait()
-        self.cluster.add()
-        process.wait()
-        self.check(process)
-        return there if running else -1
+    def check_nothing_left(self):
+        """The dead worker is replaced; the others stay."""
+        for worker in list(self.cluster.workers):
+            if worker.poll() is not None:
+                worker.stderr.close()
+                self.cluster.workers.remove(worker)
+                self.cluster.add()
 
 
 def by_turns(commands, kind, rounds, generator) -> int:
@@ -310,40 +278,15 @@ def by_turns(commands, kind, rounds, generator) -> int:
     return failed
 
 
-def with_cluster(folder, rounds, generator) -> int:
-    failed = 0
-    with Cluster() as cluster:
-        cluster.add()
-        cluster.add()
-        work = Rounds(folder, cluster, 4)
-        seconds = work.seconds()
-        for number in range(1, rounds + 1):
-            try:
-                there = work.kill(generator, seconds)
-                when = (
-                    f"killed when {there} of {work.rows} rows were there"
-                    if there >= 0
-                    else "killed after the end"
-                )
-                print(f"cluster {number}: {when}; all rows, each once", flush=True)
-            except AssertionError as error:
-                failed += 1
-                print(f"cluster {number}: {error}", flush=True)
-    print(f"cluster: {rounds - failed} of {rounds} rounds gave all rows, each once")
-    return failed
-
-
 def main(kinds, rounds: int) -> int:
     failed = 0
     for kind in kinds:
         generator = random.Random(kind)
         with tempfile.TemporaryDirectory() as name:
-            if kind == "cluster":
-                failed += with_cluster(Path(name), rounds, generator)
-            else:
-                failed += by_turns(
-                    {"train": Trainings, "plan": Plans}[kind](Path(name)), kind, rounds, generator
-                )
+            with Cluster() if kind == "cluster" else nullcontext() as cluster:
+                made = {"train": Trainings, "plan": Plans, "cluster": ClusterPlans}[kind]
+                commands = made(Path(name), *([cluster] if cluster else []))
+                failed += by_turns(commands, kind, rounds, generator)
     return 1 if failed else 0
 
 

@@ -2,18 +2,14 @@
 never stop a command.
 """
 
-import contextlib
 import errno
 import os
 import subprocess
 import sys
-import time
 
-import numpy as np
 import pytest
 
 from rfx import compiled
-from rfx.data.libsvm import svmlight
 
 MODULE = """
 import os
@@ -66,8 +62,10 @@ def test_the_second_process_takes_what_the_first_compiled(program, tmp_path):
     assert program() == (2, folder, "")
 
 
-@pytest.mark.parametrize("what", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", ["empty", "half", "garbage", "unreadable"])
+@pytest.mark.parametrize(
+    "what, damage",
+    [("nbi", "empty"), ("nbi", "unreadable"), ("nbc", "half"), ("nbc", "garbage")],
+)
 def test_a_damaged_cache_is_made_anew(program, tmp_path, what, damage):
     """As left by a machine that lost its power."""
     program()
@@ -123,43 +121,3 @@ def test_no_folder_at_all(monkeypatch, caplog):
     compiled._warn.cache_clear()
     assert compiled.njit(cache=True)(_double)(2) == 4
     assert "RFX_CACHE names another folder" in caplog.text
-
-
-@contextlib.contextmanager
-def small_disk(folder, size):
-    """A file system of this many bytes; the test is skipped if this user can't mount one."""
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True
-    )
-    if done.returncode:
-        pytest.skip("mounting is not allowed")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root mounts")
-def test_training_with_a_full_disk_below_the_cache(tmp_path):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(4000, 2)).round(6)
-    svmlight.write(tmp_path / "t.svm", X, np.sign(X[:, 0]))
-    os.utime(tmp_path / "t.svm", (time.time() - 3600,) * 2)
-    with small_disk(tmp_path / "disk", "4k"):
-        disk = str(tmp_path / "disk")
-        known = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-        known |= {"HOME": disk, "RFX_CACHE": f"{disk}/c", "TMPDIR": disk}
-        words = (
-            "train --method rf --data t.svm --lam 1 --n-features 16 --gamma 1 --task binary".split()
-        )
-        done = subprocess.run(
-            [sys.executable, "-m", "rfx", *words, "--quiet"],
-            cwd=tmp_path,
-            env=known,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-    assert done.returncode == 0 and "accuracy" in done.stdout, done.stderr
-    assert "Traceback" not in done.stderr

@@ -160,15 +160,10 @@ def test_the_caller_does_the_parts_that_no_other_thread_has_time_for(two_threads
 
 def test_few_multiplications_are_not_shared_out(monkeypatch):
     env.set_threads(2)
-    try:
-        monkeypatch.setattr(parallel, "_helpers", lambda count: pytest.fail("shared out"))
-        assert (
-            parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW - 1) == [2] * 4
-        )
-        with pytest.raises(pytest.fail.Exception):
-            parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW)
-    finally:
-        env.set_threads(None)
+    monkeypatch.setattr(parallel, "_helpers", lambda count: pytest.fail("shared out"))
+    assert parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW - 1) == [2] * 4
+    with pytest.raises(pytest.fail.Exception):
+        parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW)
 
 
 def test_an_interrupt_leaves_the_parts_that_are_not_begun(two_threads):
@@ -259,10 +254,7 @@ def test_a_fit_in_any_thread_limits_blas():
 def test_the_number_of_threads_for_loops_is_not_blas_own():
     usual = blas_threads()
     env.set_threads(1)
-    try:
-        assert blas_threads() == usual
-    finally:
-        env.set_threads(None)
+    assert blas_threads() == usual
 
 
 def test_blas_starts_no_threads_in_a_process_of_rfx():
@@ -283,11 +275,6 @@ def test_more_threads_than_cores_are_not_made(tmp_path, asked):
     rows = "".join(f"{k % 2} 1:{k} 2:{k % 7}\n" for k in range(40))
     (tmp_path / "rows.svm").write_text(rows)
     words = "train --method rf --lam 1 --gamma 1 --n-features 10 --quiet --data".split()
-    try:
-        done = CliRunner().invoke(
-            cli, [*words, str(tmp_path / "rows.svm"), "--threads", str(asked)]
-        )
-        assert done.exit_code == 0 and env.threads() == min(asked, env.cores())
-        assert (f"rfx: --threads is {asked}, but" in done.stderr) == (asked > env.cores())
-    finally:
-        env.set_threads(None)
+    done = CliRunner().invoke(cli, [*words, str(tmp_path / "rows.svm"), "--threads", str(asked)])
+    assert done.exit_code == 0 and env.threads() == min(asked, env.cores())
+    assert (f"rfx: --threads is {asked}, but" in done.stderr) == (asked > env.cores())

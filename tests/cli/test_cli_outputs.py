@@ -2,17 +2,17 @@
 through the shell.
 """
 
+import contextlib
 import csv
 import io
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from shell import refused, run
 
-from rfx.cli import main
+from rfx.cli import cli
 from rfx.data.libsvm import svmlight
 from rfx.estimators import RFClassifier
 from rfx.reporting.charts import Chart, Curve, Panel
@@ -20,6 +20,7 @@ from rfx.reporting.charts import Chart, Curve, Panel
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
 LABELS = np.where(X[:, 0] > 0, 1.0, -1.0)
+TRAIN = "train --method rf --n-features 10 --lam 1"
 PLAN = (
     'title = "small"\n[[run]]\ndataset = "{}"\nmethod = "rf"\noptions.n_features = 10\noptions.lam'
     " = 1\n"
@@ -33,26 +34,14 @@ def made(tmp_path_factory):
     svmlight.write(folder / "data.txt", X, LABELS)
     (folder / "notes.txt").write_text("not to be lost\n")
     (folder / "plan.toml").write_text(PLAN.format(folder / "data.txt"))
-    words = [
-        "train",
-        "--method",
-        "rf",
-        "--n-features",
-        "10",
-        "--lam",
-        "1",
-        "--data",
-        "data.txt",
-        "--model",
-        "m.npz",
-        "--results",
-        "r.csv",
-    ]
-    for line in (words, ["featurize", "data.txt", "-n", "3", "-o", "z.txt"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "rfx", *line], cwd=folder, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
+    with contextlib.chdir(folder):
+        for line in (
+            f"{TRAIN} --data data.txt --model m.npz --results r.csv",
+            "featurize data.txt -n 3 -o z.txt",
+            "predict m.npz data.txt --format csv -o p.csv",
+        ):
+            done = CliRunner().invoke(cli, line.split())
+            assert done.exit_code == 0, done.output
     return folder
 
 
@@ -68,13 +57,9 @@ def folder(made, tmp_path, monkeypatch):
 
 
 def rfx(capfd, line):
-    with pytest.raises(SystemExit) as stop:
-        main(line.split())
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
+    return run(capfd, *line.split())
 
 
-TRAIN = "train --method rf --n-features 10 --lam 1"
 SAME = [
     f"{TRAIN} --data data.txt --model data.txt",
     f"{TRAIN} --data data.txt --model soft.txt",
@@ -89,6 +74,8 @@ SAME = [
     "featurize data.txt --model m.npz -o m.npz --force",
     "export m.npz --to json -o m.npz --force",
     "eval m.npz --data data.txt --results m.npz",
+    "predict m.npz data.txt -o data.txt",
+    "predict m.npz data.txt -o m.npz",
     "eval m.npz --data data.txt --results soft.txt",
     "run plan.toml --results plan.toml",
     "run plan.toml --results data.txt",
@@ -116,10 +103,11 @@ OUTPUTS = {
     "m.npz": f"{TRAIN} --data data.txt --model {{}}",
     "z.txt": "featurize data.txt -n 3 -o {}",
     "r.csv": "eval m.npz --data data.txt --results {}",
+    "p.csv": "predict m.npz data.txt --format csv -o {}",
 }
 
 
-@pytest.mark.parametrize("there", ["m.npz", "z.txt", "r.csv", "plan.toml", "notes.txt"])
+@pytest.mark.parametrize("there", ["m.npz", "z.txt", "r.csv", "p.csv", "plan.toml", "notes.txt"])
 @pytest.mark.parametrize("own", OUTPUTS)
 def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, there):
     target = folder / "target"

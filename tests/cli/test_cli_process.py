@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from shell import printed, refused, run
 
 from rfx.data.libsvm import svmlight
 
@@ -23,9 +24,7 @@ def data(tmp_path):
 
 
 COMMANDS = pytest.mark.parametrize(
-    "words",
-    [["--help"], ["methods"], ["featurize", "{}", "-n", "60"], ["check", "{}"]],
-    ids=" ".join,
+    "words", [["--help"], ["featurize", "{}", "-n", "60"], ["check", "{}"]], ids=" ".join
 )
 
 
@@ -59,7 +58,7 @@ def test_a_full_disk_is_one_sentence(words, data):
     )
 
 
-def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
+def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path, capfd, caplog):
     """Regression on whole numbers, such as cpu with its targets 1 to 100, must not silently become
     classification.
     """
@@ -67,31 +66,14 @@ def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
     svmlight.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
     svmlight.write(tmp_path / "numbers", rows, np.floor(50 + 15 * rows[:, 0]))
     plain = ["--n-features", "10", "--lam", "1", "--scaling", "none", "--metric", "none"]
-    train = [*RFX, "train", "--method", "rf", *plain, "--data"]
-    done = subprocess.run([*train, str(tmp_path / "classes")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        0,
-        "task binary, inferred from the targets: -1 and 1 only; --task overrides it\n",
-    )
-    done = subprocess.run([*train, str(tmp_path / "numbers")], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (
-        2,
-        "",
-    ) and "use --task regression or --task multiclass" in done.stderr
+    train = ["train", "--method", "rf", *plain, "--no-baseline", "--data"]
+    printed(capfd, *train, tmp_path / "classes")
+    told = "task binary, inferred from the targets: -1 and 1 only; --task overrides it"
+    assert caplog.messages == [told]
+    said = refused(capfd, *train, tmp_path / "numbers", code=2)
+    assert "use --task regression or --task multiclass" in said
     for task, metric in (("regression", "rmse"), ("multiclass", "accuracy")):
-        done = subprocess.run(
-            [
-                *train,
-                str(tmp_path / "numbers"),
-                "--test",
-                str(tmp_path / "numbers"),
-                "--task",
-                task,
-            ],
-            capture_output=True,
-            text=True,
-        )
-        assert (done.returncode, done.stderr) == (0, "") and metric in done.stdout
+        assert metric in printed(capfd, *train, tmp_path / "numbers", "--task", task)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -212,29 +194,18 @@ def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
         ("rfx tr", {"train"}),
     ],
 )
-def test_shell_completion(line, expected):
-    known = os.environ | {
-        "_RFX_COMPLETE": "bash_complete",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(line.split()) - 1),
-    }
-    known["PYTHONPATH"] = os.pathsep.join(sys.path)
-    done = subprocess.run(
-        [sys.executable, "-c", "from rfx.cli import main; main()"],
-        env=known,
-        capture_output=True,
-        text=True,
-    )
-    found = {entry.partition(",")[2] for entry in done.stdout.split()}
-    assert expected <= found and not done.stderr
+def test_shell_completion(line, expected, monkeypatch, capfd):
+    asked = {"_RFX_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    for name, value in (asked | {"COMP_CWORD": str(len(line.split()) - 1)}).items():
+        monkeypatch.setenv(name, value)
+    _, out, err = run(capfd)
+    assert expected <= {entry.partition(",")[2] for entry in out.split()} and not err
 
 
-def test_training_on_a_table_says_on_standard_error_what_its_columns_became(tmp_path):
+def test_training_on_a_table_says_what_its_columns_became(tmp_path, capfd, caplog):
     rows = "".join(f"{i % 7},w{i % 3},{i % 2}\n" for i in range(60))
     (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}")
-    words = ["train", "--method", "rf", "--n-features", "5", "--gamma", "1", "--lam", "1"]
-    words += ["--target", "y", "--quiet", "--json", "--data", "t.csv"]
-    done = subprocess.run([*RFX, *words], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0 and " inputs from " not in done.stdout
+    words = "train --method rf --n-features 5 --gamma 1 --lam 1 --target y --quiet --json --data"
+    assert " inputs from " not in printed(capfd, *words.split(), tmp_path / "t.csv")
     line = "t.csv: 4 inputs from 2 columns: 1 number, 1 category (3 values)"
-    assert done.stderr.splitlines().count(line) == 1
+    assert [message.endswith(line) for message in caplog.messages].count(True) == 1

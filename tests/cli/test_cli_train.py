@@ -18,7 +18,6 @@ from rfx import data, methods
 from rfx.cli import COMMANDS, cli
 from rfx.data.libsvm import svmlight
 from rfx.data.transforms.scaling import Scaler
-from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix
 from rfx.records import results
@@ -45,78 +44,37 @@ def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
     )
 
 
-def trained(capfd, files, *more, method="rf"):
-    fast = ("--n-features", 100) if method != "kernel" else ()
-    return run(
-        capfd,
-        "train",
-        "--method",
-        method,
-        "--data",
-        files / "train.txt",
-        "--gamma",
-        2,
-        "--model",
-        files / "m.npz",
-        *fast,
-        *more,
-    )
+def trained_words(files, *more, method="rf"):
+    words = ["train", "--method", method, "--data", files / "train.txt", "--gamma", 2]
+    words += ("--n-features", 100) if method != "kernel" else ()
+    return [*words, "--model", files / "m.npz", *more]
+
+
+def trained(capfd, files, *more, **method):
+    return run(capfd, *trained_words(files, *more, **method))
 
 
 @pytest.mark.parametrize("method", ["kernel", "rf", "sparse-rf"])
 def test_train_eval_predict(method, files, capfd):
-    code, out, err = trained(
-        capfd,
-        files,
-        "--test",
-        files / "test.txt",
-        "--json",
-        "--results",
-        files / "r.csv",
-        method=method,
+    kept = ("--results", files / "r.csv", "--json")
+    test = files / "test.txt"
+    row = json.loads(printed(capfd, *trained_words(files, "--test", test, *kept, method=method)))
+    assert (row["method"], row["metric"], row["converged"]) == (method, "accuracy", True)
+    assert row["score"] > 0.8
+    again = json.loads(printed(capfd, "eval", files / "m.npz", "--data", test, *kept))
+    assert again["score"] == row["score"]
+    last = results.read(files / "r.csv")[-1]
+    assert (last["n_test"], last["params"]["kernel_params"]) == (40, {"gamma": 2.0})
+    labels, decision = (
+        np.array(printed(capfd, "predict", files / "m.npz", test, *more).split(), float)
+        for more in ((), ("--decision",))
     )
-    assert (code, err) == (0, "")
-    row = json.loads(out)
-    assert (
-        row["method"] == method
-        and row["metric"] == "accuracy"
-        and row["score"] > 0.8
-        and row["converged"] is True
-    )
-    assert (
-        json.loads(
-            printed(
-                capfd,
-                "eval",
-                files / "m.npz",
-                "--data",
-                files / "test.txt",
-                "--results",
-                files / "r.csv",
-                "--json",
-            )
-        )["score"]
-        == row["score"]
-    )
-    rows = results.read(files / "r.csv")
-    assert (
-        len(rows) >= 1
-        and rows[-1]["n_test"] == 40
-        and rows[-1]["params"]["kernel_params"] == {"gamma": 2.0}
-    )
-    assert np.mean(
-        np.array(printed(capfd, "predict", files / "m.npz", files / "test.txt").split(), float)
-        == LABELS[200:]
-    ) == pytest.approx(row["score"])
-    code, out, _ = run(capfd, "predict", "--decision", files / "m.npz", files / "test.txt")
-    assert np.mean(
-        np.where(np.array(out.split(), float) > 0, 1, -1) == LABELS[200:]
-    ) == pytest.approx(row["score"])
+    assert np.mean(labels == LABELS[200:]) == pytest.approx(row["score"])
+    np.testing.assert_array_equal(np.where(decision > 0, 1, -1), labels)
 
 
 def test_train_for_people(files, capfd):
-    code, out, err = trained(capfd, files)
-    assert (code, err) == (0, "")
+    out = printed(capfd, *trained_words(files))
     assert "train.txt" in out and "100 of 100 features" in out and "converged" in out
 
 
@@ -156,51 +114,18 @@ def test_more_rounds_than_features_are_one_for_each(files, capfd):
     assert code == 0 and out.splitlines()[2:4] == most.splitlines()[2:4]
 
 
-def test_close_lambdas_get_a_file_and_a_name_each(files, capfd):
-    code, out, err = trained(capfd, files, "--lam-path", "1.0003:1:4")
-    assert (code, err) == (0, "")
-    names = ["1.0003", "1.0002", "1.0001", "1"]
-    assert [line.split()[0] for line in out.splitlines()[1:]] == names
-    assert {path.name for path in files.glob("m-*")} == {f"m-lam{name}.npz" for name in names}
-
-
 def test_lam_path(files, capfd):
-    args = [
-        "train",
-        "--method",
-        "sparse-rf",
-        "--data",
-        files / "train.txt",
-        "--test",
-        files / "test.txt",
-        "--gamma",
-        2,
-        "--n-features",
-        100,
-        "--lam-path",
-        "10:1:3",
-        "--model",
-        files / "m.npz",
-        "--results",
-        files / "r.csv",
-    ]
-    code, out, err = run(capfd, *args)
-    assert (code, err) == (0, "") and len(out.splitlines()) == 4 and "nonzeros" in out
+    more = ("--test", files / "test.txt", "--lam-path", "10:1:3", "--results", files / "r.csv")
+    out = printed(capfd, *trained_words(files, *more, method="sparse-rf"))
+    assert len(out.splitlines()) == 4 and "nonzeros" in out
     rows = results.read(files / "r.csv")
-    assert [row["lam"] for row in rows] == pytest.approx([10, 10**0.5, 1]) and len(
-        {row["key"] for row in rows}
-    ) == 3
-    assert sorted(path.name for path in files.glob("m-*.npz")) == [
-        "m-lam1.npz",
-        "m-lam10.npz",
-        "m-lam3.162.npz",
-    ]
-    code, out, _ = run(capfd, "eval", files / "m-lam1.npz", "--data", files / "test.txt", "--json")
-    assert (
-        code == 0
-        and json.loads(out)["score"] == rows[-1]["score"]
-        and json.loads(out)["lam"] == pytest.approx(1)
-    )
+    assert [row["lam"] for row in rows] == pytest.approx([10, 10**0.5, 1])
+    assert len({row["key"] for row in rows}) == 3
+    names = {path.name for path in files.glob("m-*.npz")}
+    assert names == {"m-lam1.npz", "m-lam10.npz", "m-lam3.162.npz"}
+    words = ("eval", files / "m-lam1.npz", "--data", files / "test.txt", "--json")
+    row = json.loads(printed(capfd, *words))
+    assert (row["score"], row["lam"]) == (rows[-1]["score"], pytest.approx(1))
 
 
 def test_same_seed_same_file(files, capfd):
@@ -214,197 +139,68 @@ def test_same_seed_same_file(files, capfd):
 
 
 def test_featurize_is_what_rf_sees(files, capfd):
-    code, _, err = run(
-        capfd,
-        "featurize",
-        files / "train.txt",
-        "--map",
-        "fourier",
-        "-n",
-        20,
-        "--gamma",
-        2,
-        "-o",
-        files / "z.txt",
-    )
-    assert (code, err) == (0, "")
+    words = ("featurize", files / "train.txt")
+    printed(capfd, *words, "--map", "fourier", "-n", 20, "--gamma", 2, "-o", files / "z.txt")
     Z, y = svmlight.read(files / "z.txt")
     assert Z.shape == (200, 20) and np.array_equal(y, LABELS[:200])
     trained(capfd, files)
-    assert (
-        run(
-            capfd,
-            "featurize",
-            files / "train.txt",
-            "--model",
-            files / "m.npz",
-            "-o",
-            files / "phi.txt",
-        )[0]
-        == 0
-    )
+    printed(capfd, *words, "--model", files / "m.npz", "-o", files / "phi.txt")
     phi, _ = svmlight.read(files / "phi.txt")
     # the first features do not depend on D; those of the model are not divided by sqrt(n)
     np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
 
 
-def test_featurize_reads_tables_as_training_does(tmp_path, capfd):
+def test_featurize_reads_tables_as_training_does(tmp_path, capfd, monkeypatch):
+    """Rows of a table with the columns of another have the features of both as LIBSVM text."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text(
         "y,job,size\n1,clerk,170\n-1,smith,\n1,clerk,181\n-1,smith,160\n"
     )
     (tmp_path / "b.csv").write_text("size,y,job\n165,1,smith\n,1,clerk\n")
     same = ("--target", "y", "--missing", "mean")
     for name in "ab":
-        assert (
-            run(
-                capfd,
-                "convert",
-                tmp_path / f"{name}.csv",
-                tmp_path / f"{name}.txt",
-                *same,
-                "--train",
-                tmp_path / "a.csv",
-            )[0]
-            == 0
-        )
-    assert (
-        run(
-            capfd,
-            "train",
-            "--method",
-            "rf",
-            "--n-features",
-            6,
-            "--lam",
-            1,
-            "--data",
-            tmp_path / "a.csv",
-            *same,
-            "--model",
-            tmp_path / "m",
-        )[0]
-        == 0
+        printed(capfd, "convert", f"{name}.csv", f"{name}.txt", *same, "--train", "a.csv")
+    table, text = ("featurize", "b.csv", *same), ("featurize", "b.txt")
+    first = printed(capfd, *table, "-n", 6, "--train", "a.csv")
+    assert first == printed(capfd, *text, "-n", 6, "--train", "a.txt")
+    words = ("train", "--method", "rf", "--n-features", 6, "--lam", 1, "--data", "a.csv")
+    printed(capfd, *words, *same, "--model", "m")
+    assert printed(capfd, "featurize", "b.csv", "--model", "m") == printed(
+        capfd, *text, "--model", "m"
     )
-    for name, more, plain in (
-        ("a", same, ()),
-        ("b", (*same, "--train", tmp_path / "a.csv"), ("--train", tmp_path / "a.txt")),
-        ("b", ("--model", tmp_path / "m"), ("--model", tmp_path / "m")),
-    ):
-        assert run(
-            capfd,
-            "featurize",
-            tmp_path / f"{name}.csv",
-            "-n",
-            6,
-            *more,
-            "-o",
-            tmp_path / "table",
-            "--force",
-        )[::2] == (0, "")
-        if "--model" not in more:
-            assert (
-                run(
-                    capfd,
-                    "featurize",
-                    tmp_path / f"{name}.txt",
-                    "-n",
-                    6,
-                    *plain,
-                    "-o",
-                    tmp_path / "text",
-                    "--force",
-                )[0]
-                == 0
-            )
-            assert (tmp_path / "table").read_bytes() == (tmp_path / "text").read_bytes()
-        else:
-            Z, _ = svmlight.read(tmp_path / "table")
-            method = methods.load(tmp_path / "m")
-            rows, _ = svmlight.read(tmp_path / "b.txt")
-            np.testing.assert_allclose(
-                Z.toarray(),
-                method.model.map.transform(method.preprocessing.scaler.transform(rows.toarray())),
-                atol=1e-5,
-            )
 
 
 def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     binning = ("--map", "binning", "-n", 30, "--gamma", 2)
-    assert run(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")[::2] == (
-        0,
-        "",
-    )
+    printed(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")
     Z, y = svmlight.read(files / "a.txt")
     assert np.array_equal(y, LABELS[:200]) and np.all(np.diff(Z.indptr) == 30)
-    np.testing.assert_allclose(Z.data, 1 / np.sqrt(30), rtol=1e-15)
     # for the method rb: the same kernel matrix of collisions
-    scaled = Scaler.fit(X[:200], "minmax01").transform(X[:200])
-    ids, bins = sample_grids("laplacian", 3, 30, 0, gamma=2.0).number(scaled)
-    assert np.array_equal(Z.toarray(), BinnedMatrix(ids, bins.starts).to_array())
+    scaler, grids = Scaler.fit(X[:200], "minmax01"), sample_grids("laplacian", 3, 30, 0, gamma=2.0)
+    ids, bins = grids.number(scaler.transform(X[:200]))
+    expected = BinnedMatrix(ids, bins.starts).to_array()
+    np.testing.assert_allclose(Z.toarray(), expected, rtol=1e-15)
     # test rows get the columns of the training rows, and nothing for a bin without training rows
-    for train in ((), ("--train", files / "train.txt")):
-        assert (
-            run(
-                capfd,
-                "featurize",
-                files / "test.txt",
-                *train,
-                *binning,
-                "--unscaled",
-                "-o",
-                files / "b.txt",
-            )[0]
-            == 0
-        )
-        T, _ = svmlight.read(files / "b.txt", n_features=None if not train else Z.shape[1])
-        assert set(T.data) == {1.0}
-    found = sample_grids("laplacian", 3, 30, 0, gamma=2.0).find(
-        Scaler.fit(X[:200], "minmax01").transform(X[200:]), bins
-    )
-    assert np.any(found < 0) and np.array_equal(np.diff(T.indptr), np.sum(found >= 0, axis=0))
-    assert np.array_equal(T.indices, (found + bins.starts[:-1, None]).T[found.T >= 0])
+    more = ("--train", files / "train.txt", *binning, "--unscaled", "-o", files / "b.txt")
+    printed(capfd, "featurize", files / "test.txt", *more)
+    T, _ = svmlight.read(files / "b.txt", n_features=Z.shape[1])
+    assert set(T.data) == {1.0}
+    places = grids.find(scaler.transform(X[200:]), bins)
+    assert np.any(places < 0)
+    assert np.array_equal(np.diff(T.indptr), np.sum(places >= 0, axis=0))
+    assert np.array_equal(T.indices, (places + bins.starts[:-1, None]).T[places.T >= 0])
 
 
-def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(files, capfd):
-    for method in ("rb", "sparse-rb"):
-        options = (
-            "--method",
-            method,
-            "--gamma",
-            "2",
-            "--n-grids",
-            "40",
-            "--lam",
-            "1",
-            "--model",
-            files / "rb.npz",
-        )
-        assert run(capfd, "train", "--data", files / "train.txt", *options)[0] == 0
-        assert (
-            run(
-                capfd,
-                "featurize",
-                files / "test.txt",
-                "--model",
-                files / "rb.npz",
-                "-o",
-                files / "z.txt",
-            )[0]
-            == 0
-        )
-        model = methods.load(files / "rb.npz")
-        Z, _ = svmlight.read(files / "z.txt", n_features=len(model.model.coef))
-        np.testing.assert_allclose(
-            Z @ model.model.coef[:, 0], model.decision_function(X[200:]), atol=1e-12
-        )
-
-
-def test_featurize_learns_the_scaling_on_the_rows_of_train(files, capfd):
-    gaussian = ("--map", "gaussian", "-n", 5, "--train", files / "train.txt")
-    assert run(capfd, "featurize", files / "test.txt", *gaussian, "-o", files / "b.txt")[0] == 0
-    scaled = Scaler.fit(X[:200], "minmax01").transform(X[200:], dtype=np.float32)
-    expected = sample("gaussian", 3, 5, 0, gamma=0.5).transform(scaled) / np.sqrt(5)
-    np.testing.assert_allclose(svmlight.read(files / "b.txt")[0].toarray(), expected, atol=1e-6)
+@pytest.mark.parametrize("method", ["rb", "sparse-rb"])
+def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(method, files, capfd):
+    model, out = files / "rb.npz", files / "z.txt"
+    options = ("--method", method, "--gamma", 2, "--n-grids", 40, "--lam", 1, "--model", model)
+    printed(capfd, "train", "--data", files / "train.txt", *options)
+    printed(capfd, "featurize", files / "test.txt", "--model", model, "-o", out)
+    loaded = methods.load(model)
+    Z, _ = svmlight.read(out, n_features=len(loaded.model.coef))
+    expected = loaded.decision_function(X[200:])
+    np.testing.assert_allclose(Z @ loaded.model.coef[:, 0], expected, atol=1e-12)
 
 
 def test_featurize_learns_on_a_data_set_s_own_training_rows(files, capfd):
@@ -412,50 +208,17 @@ def test_featurize_learns_on_a_data_set_s_own_training_rows(files, capfd):
     split = data.load(name)
     svmlight.write(files / "own.txt", split.X_train, split.y_train)
     svmlight.write(files / "rows.txt", split.X_test, split.y_test)
-    for source, more, out in (
-        (name, (), "a.txt"),
-        (files / "rows.txt", ("--train", files / "own.txt"), "b.txt"),
-    ):
-        assert run(capfd, "featurize", source, "-n", 5, *more, "-o", files / out)[0] == 0
+    own, rows = ("featurize", name), ("featurize", files / "rows.txt")
+    printed(capfd, *own, "-n", 5, "-o", files / "a.txt")
+    printed(capfd, *rows, "-n", 5, "--train", files / "own.txt", "-o", files / "b.txt")
     one, two = (svmlight.read(files / out)[0].toarray() for out in ("a.txt", "b.txt"))
     np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 def test_pipes(files):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    rfx = [sys.executable, "-m", "rfx"]
-    text = (files / "train.txt").read_bytes()
-    model = str(files / "p.npz")
-    done = subprocess.run(
-        [
-            *rfx,
-            "train",
-            "--method",
-            "rf",
-            "--data",
-            "-",
-            "--n-features",
-            "50",
-            "--gamma",
-            "2",
-            "--model",
-            model,
-        ],
-        input=text,
-        capture_output=True,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr
-    done = subprocess.run(
-        [*rfx, "predict", model], input=text, capture_output=True, env=environment
-    )
-    assert done.returncode == 0 and len(done.stdout.split()) == 200
-    done = subprocess.run(
-        f"{' '.join(rfx)} featurize - -n 2000 -o - < {files / 'train.txt'} | head -c 100",
-        shell=True,
-        capture_output=True,
-        env=environment,
-    )
+    """Data from a pipe, and a pipe that is closed before the end of the output."""
+    command = f"{sys.executable} -m rfx featurize - -n 2000 -o - < train.txt | head -c 100"
+    done = subprocess.run(command, shell=True, capture_output=True, cwd=files)
     assert len(done.stdout) == 100 and b"Traceback" not in done.stderr
 
 
@@ -784,33 +547,6 @@ def test_methods_lists_all_options(capfd):
         "sparse-rf",
     ]
     assert "one of squared, squared_hinge, hinge, logistic" in sections["kernel"]
-
-
-def test_support_vector_regression_from_training_to_export(tmp_path, capfd):
-    target = 5 + np.sin(3 * X[:, 0]) + X[:, 1]
-    np.savetxt(tmp_path / "t.csv", np.c_[X, target], delimiter=",", header="a,b,c,y", comments="")
-    words = ["train", "--method", "kernel", "--data", tmp_path / "t.csv", "--target", "y"]
-    words += ["--task", "regression", "--loss", "epsilon_insensitive", "--kernel", "gaussian"]
-    more = ["--epsilon", 0.05, "--gamma", 1, "--lam", 0.1, "--tol", 1e-6]
-    more += ["--holdout", 0.2, "--json"]
-    files = ["--model", tmp_path / "m.npz", "--trace", tmp_path / "trace.csv"]
-    code, out, err = run(capfd, *words, *more, *files)
-    row = json.loads(out)
-    assert code == 0 and row["params"]["loss"] == "epsilon_insensitive" and row["converged"] is True
-    assert row["score"] < 0.2 and row["gap"] <= 1e-6 * row["objective"]
-    assert "objective" in (tmp_path / "trace.csv").read_text()
-    code, out, _ = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.csv")
-    found = np.array(out.split(), dtype=float)
-    assert code == 0 and np.sqrt(np.mean((found - target) ** 2)) < 0.2
-    code, out, err = run(
-        capfd, "export", tmp_path / "m.npz", "--to", "json", "-o", tmp_path / "m.json"
-    )
-    assert code == 0 and (tmp_path / "m.json").stat().st_size > 0
-    assert "--epsilon is 0.2, which has no effect without --loss" in refused(
-        capfd, *words, "--loss", "squared", "--epsilon", 0.2, code=2
-    )
-    code, _, err = run(capfd, *words, "--task", "binary")
-    assert code != 0 and len(err.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

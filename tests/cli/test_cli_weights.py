@@ -71,22 +71,6 @@ def test_weights_are_repetitions(method, more, folder, capfd):
     )
 
 
-def test_steps_batch_by_batch_take_weights(folder, capfd):
-    more = ("--batch", 1000, "--epochs", 5, "--nu", 0.01, "--step", "root")
-    code, out, err = train(
-        capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method="norma"
-    )
-    assert code == 0, err
-    row, weighted = json.loads(out), methods.load(folder / "m.npz").decision_function(X)
-    assert row["params"]["weight_sum"] == WEIGHTS.sum() and row["lam"] == pytest.approx(
-        0.01 * WEIGHTS.sum()
-    )
-    train(capfd, folder, "repeated", *more, method="norma")
-    np.testing.assert_allclose(
-        methods.load(folder / "m.npz").decision_function(X), weighted, atol=1e-5
-    )
-
-
 def test_class_weight_and_scores_without_test_rows(folder, capfd):
     code, out, err = train(
         capfd, folder, "rows", "--class-weight", "1:5", "--cv", 3, "--results", folder / "r.csv"

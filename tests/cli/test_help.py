@@ -1,8 +1,5 @@
 """Help: a page that fits a screen, the options of one method, and all options."""
 
-import subprocess
-import sys
-
 import click
 import pytest
 from click.testing import CliRunner
@@ -91,15 +88,6 @@ def test_help_without_a_command_lists_them():
     for name in COMMANDS:
         command = cli.get_command(None, name)
         assert isinstance(command, click.Command) and said("help", name).startswith("Usage: ")
-
-
-def test_what_help_says_of_train_takes_no_import_of_methods():
-    code = (
-        "import sys\nfrom rfx.cli import main\ntry:\n    main(['help', 'train'])\n"
-        "finally:\n    print({'numpy', 'numba', 'rfx.methods.rf'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.endswith("set()\n")
 
 
 def test_an_option_called_help_behind_two_dashes_is_none():

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from shell import run
 
 from rfx import errors
 from rfx.data.registry import download
@@ -22,17 +23,16 @@ def folders(own_folders, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def rfx(*words, **more):
-    """(exit code, standard output, standard error) of a process; both are checked for
-    control characters.
-    """
-    done = subprocess.run(
-        [sys.executable, "-m", "rfx", *map(str, words)], capture_output=True, timeout=120, **more
-    )
-    out, err = done.stdout.decode(), done.stderr.decode()
-    assert "Traceback" not in err
-    assert not RAW.search(out) and not RAW.search(err), (out, err)
-    return done.returncode, out, err
+@pytest.fixture
+def rfx(capfd):
+    """`rfx words`, whose output is checked for control characters."""
+
+    def call(*words):
+        code, out, err = run(capfd, *words)
+        assert not RAW.search(out) and not RAW.search(err), (out, err)
+        return code, out, err
+
+    return call
 
 
 def test_control_characters_are_spelled_out():
@@ -40,7 +40,7 @@ def test_control_characters_are_spelled_out():
     assert errors.plain("café – 日本 👩\u200d🔬") == "café – 日本 👩\u200d🔬"
 
 
-def test_an_error_is_one_line_whatever_it_quotes(tmp_path):
+def test_an_error_is_one_line_whatever_it_quotes(tmp_path, rfx):
     """A quoted cell may contain line breaks; the command line shows the error, and programs read
     it, as one sentence.
     """
@@ -112,39 +112,33 @@ def test_what_a_server_answers(name, answers, tmp_path, monkeypatch, caplog):
         ), messages
 
 
-def test_the_command_with_such_a_server(answers, monkeypatch):
+def test_the_command_with_such_a_server(answers, monkeypatch, rfx, caplog):
     address, said = answers
     said.append(ANSWERS["status line"])
-    code = (
-        "from rfx.data.registry import download; download.PAUSES = (0.0,)\nfrom rfx.cli import"
-        " main; main(['fetch', 'heart'])"
-    )
-    known = os.environ | {"RFX_MIRROR": address}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=known, timeout=60
-    )
-    assert done.returncode == 1 and not RAW.search(done.stderr)
-    first, last = done.stderr.splitlines()
-    assert (
-        first.endswith("trying again in 0 s")
-        and last.startswith("rfx: http://127.0.0.1:")
-        and r"\x1b[31m404 \x1b]0;evil\x07" in last
-    )
+    monkeypatch.setattr(download, "PAUSES", (0.0,))
+    monkeypatch.setenv("RFX_MIRROR", address)
+    code, _, err = rfx("fetch", "heart")
+    assert code == 1 and caplog.messages[0].endswith("trying again in 0 s")
+    assert err.startswith("rfx: http://127.0.0.1:") and r"\x1b[31m404 \x1b]0;evil\x07" in err
 
 
-def test_names_of_files_and_commands(tmp_path):
-    name = tmp_path / f"no{EVIL}.csv"
-    train = ["train", "--method", "rf", "--data", name]
-    for words in (
+@pytest.mark.parametrize(
+    "words",
+    [
         [f"tr{EVIL}"],
         ["datasets", f"--{EVIL}"],
-        ["check", name],
-        train,
+        ["check", f"no{EVIL}.csv"],
+        ["train", "--method", "rf", "--data", f"no{EVIL}.csv"],
         ["table", EVIL],
-        ["info", name],
-    ):
-        code, _, err = rfx(*words)
-        assert code in (1, 2) and r"\x1b]0;evil\x07" in err
+        ["info", f"no{EVIL}.csv"],
+    ],
+)
+def test_names_of_files_and_commands(words, rfx):
+    code, _, err = rfx(*words)
+    assert code in (1, 2) and r"\x1b]0;evil\x07" in err
+
+
+def test_a_name_that_is_no_utf_8(rfx):
     code, _, err = rfx("check", os.fsdecode(b"\xff.csv"))
     assert code == 1 and r"\udcff.csv" in err
 

@@ -124,8 +124,8 @@ def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
 def test_options_are_chosen_as_on_one_machine(workers, folder, name):
     options = {"rb": {"n_grids": 16}, "lkrf": {"pool": 100, "n_features": 30}}
     options = options.get(name, {"n_features": 30}) | {"task": "binary"}
-    if name != "rf":  # the metric is chosen in the same way for all of them
-        options |= {"metric_steps": 1}
+    if name != "rf":  # scaling and metric are chosen in the same way for all of them
+        options |= {"scaling": "standard", "metric": "none"}
     there, here = trained(workers, folder, name, **options), methods.create(name, **options)
     # LIBSVM text gives sparse rows, for which a full metric is not tried
     here = here.fit(scipy.sparse.csr_matrix(X), Y)

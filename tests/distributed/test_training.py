@@ -85,17 +85,12 @@ def same(ours, theirs, rel=1e-6):
 @pytest.mark.parametrize(
     "method, file, options",
     [
-        ("rf", "numbers.svm", {"loss": "squared", "task": "regression"}),
         ("rf", "numbers.svm", {"task": "regression", "target_scaling": "mean", "offset": "mean"}),
         ("rf", "one.svm", {"loss": "squared", "solver": "cg"}),
         ("rf", "one.svm", {"loss": "squared_hinge", "scaling": "minmax01"}),
-        ("rf", "one.svm", {"loss": "logistic", "scaling": "quantile"}),
         ("rf", "one.svm", {"loss": "logistic", "gamma": "tuned"}),
         ("sparse-rf", "one.svm", {"loss": "squared_hinge", "rounds": 2, "tol": 1e-5}),
-        ("sparse-rf", "one.svm", {"loss": "squared", "rounds": 2, "tol": 1e-5}),
-        ("rb", "one.svm", {"loss": "squared", "tol": 1e-7}),
         ("rb", "one.svm", {"loss": "squared_hinge", "tol": 1e-7}),
-        ("lkrf", "one.svm", {"loss": "logistic"}),
         ("lkrf", "numbers.svm", {"task": "regression"}),
     ],
 )

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from domains import suited
 from scipy.special import ndtri
+from shell import run
 
 from rfx import lazy, methods, steps
 from rfx import model as model_file
-from rfx.cli import main
 from rfx.data.transforms.scaling import ARRAYS, Scaler
 from rfx.errors import UsageError
 from rfx.exporting import c_source, curves, json_text, onnx_graph
@@ -33,7 +33,6 @@ from rfx.kernels import KERNELS
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "export.md").read_text()
 TOLERANCE = 1e-5
-ROWS = 10_000
 
 
 FIXED = {"gamma": 0.3, "lam": 0.1, "scaling": "standard", "metric": "none"}
@@ -500,13 +499,6 @@ def table(n, seed, new=False):
             f'{shown[0]},"{shown[1]}",{"yes" if cells[2] else "no"},{shown[3]},{day},{y},{grade}'
         )
     return "\n".join(lines) + "\n", rows
-
-
-def run(capfd, *words):
-    with pytest.raises(SystemExit) as stop:
-        main([str(word) for word in words])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from chi2_bisection import chi2_by_bisection, simplex_projection
+from chi2_bisection import chi2_by_bisection
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from rfx.errors import DataError
 from rfx.features.divergence import DIVERGENCES, distance, maximise
@@ -54,27 +53,6 @@ def test_optimal_by_kkt(divergence, share):
     )
     if not on.all():
         assert np.all(scores[~on] - lam * slope(0.0) <= nu + 1e-6 * np.ptp(scores))
-
-
-@pytest.mark.parametrize("divergence", ["chi2", "kl", "reverse-kl"])
-@pytest.mark.parametrize("seed", range(3))
-def test_no_worse_than_scipys_solver(divergence, seed):
-    scores, rho = drawn(8, seed) / 100, RHO[divergence] / 2
-    q = maximise(scores, rho, divergence)
-    found = minimize(
-        lambda p: -p @ scores,
-        np.full(8, 1 / 8),
-        method="SLSQP",
-        bounds=[(1e-9, 1)] * 8,
-        constraints=[
-            {"type": "eq", "fun": lambda p: p.sum() - 1},
-            {"type": "ineq", "fun": lambda p: rho - distance(p, divergence)},
-        ],
-        options={"ftol": 1e-12, "maxiter": 500},
-    )
-    assert found.success
-    assert q @ scores == pytest.approx(-found.fun, rel=1e-6)
-    np.testing.assert_allclose(q, found.x, atol=2e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -162,11 +140,6 @@ def test_scale_and_offset_of_the_scores_do_not_count(divergence, factor, shift):
         rtol=0,
         atol=1e-9,
     )
-
-
-def test_simplex_projection_by_its_definition():
-    v = np.array([0.6, 0.6, -3.0, 0.1])
-    np.testing.assert_allclose(simplex_projection(v), [0.5, 0.5, 0, 0], atol=1e-15)
 
 
 def test_refusals():

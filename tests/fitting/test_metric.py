@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rfx import methods, parallel
+from rfx import env, methods, parallel
 from rfx.data.transforms.metric import Metric
 from rfx.data.transforms.scaling import Scaler
 from rfx.errors import UsageError
@@ -124,26 +124,11 @@ def test_the_choice_has_the_same_bits_with_any_number_of_threads(task):
         Y = np.where(codes[:, None] == np.unique(codes)[1 if task == "binary" else 0 :], 1.0, -1.0)
     found = []
     for threads in (1, 2, 3):
-        with _threads(threads), parallel.one_blas_thread():
+        env.set_threads(threads)
+        with parallel.one_blas_thread():
             chosen = choose(X, Y, task, scalings=("standard", "robust"), steps=2)
         found.append((chosen.scaling, chosen.kernel, chosen.form, chosen.lam, chosen.step["tried"]))
     assert found[0] == found[1] == found[2]
-
-
-class _threads:
-    def __init__(self, count):
-        self.count = count
-
-    def __enter__(self):
-        from rfx import env
-
-        self.before = env.threads()
-        env.set_threads(self.count)
-
-    def __exit__(self, *_):
-        from rfx import env
-
-        env.set_threads(self.before)
 
 
 def test_too_few_rows_are_not_chosen_by():
@@ -166,14 +151,12 @@ def test_the_choice_is_of_the_least_error_that_was_tried():
 # ------------------------------------------------------------------------- in a pipeline
 
 
-def test_a_model_keeps_its_metric(tmp_path):
+def test_a_model_keeps_its_metric(reloaded):
     X, Y = planted(300, 6)
     trained = methods.create("rf", task="regression", metric="full", metric_steps=2, lam=0.1)
     trained = trained.fit(X, Y[:, 0])
     assert trained.preprocessing.scaler.metric.form == "full"
-    trained.save(tmp_path / "model.npz")
-    loaded = methods.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.predict(X), trained.predict(X))
+    loaded = reloaded(trained, X)
     np.testing.assert_array_equal(
         loaded.preprocessing.scaler.metric.map, trained.preprocessing.scaler.metric.map
     )

@@ -3,9 +3,6 @@ bits, errors.
 """
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -336,20 +333,6 @@ def test_a_stream_that_is_read_once():
     assert method.info["samples"] == 900 and method.info["n_train"] >= 200
     with pytest.raises(UsageError, match="needs all rows beforehand"):
         made("r-sdca").fit_stream(source())
-
-
-def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path):
-    """One kill here; tests/kill_and_resume.py does any number."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            os.path.join(os.path.dirname(os.path.dirname(__file__)), "kill_and_resume.py"),
-            "1",
-        ],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0 and "1 of 1" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from weighted_rows import weighted_rows
 
-from rfx import kernels, losses, methods
+from rfx import losses, methods
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
 from rfx.operators.binned import BinnedMatrix
@@ -17,7 +17,6 @@ from rfx.operators.scaled import ScaledRows
 from rfx.options import LabelWeights
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.kernel.svm import best_bias
 from rfx.solvers.l1 import interior, newton
 
 RNG = np.random.default_rng(1)
@@ -142,42 +141,6 @@ def test_ridge_meets_the_normal_equations():
     Z = method.model.map.transform(method.preprocessing.rows(X)).astype(np.float64) / np.sqrt(60)
     w = np.linalg.solve(Z.T @ (SHARES[:, None] * Z) + 0.3 * np.eye(60), Z.T @ (SHARES * y))
     np.testing.assert_allclose(method.model.coef[:, 0] * np.sqrt(60), w, rtol=1e-5, atol=1e-7)
-
-
-def test_scikit_learn_agrees_on_weighted_logistic_regression():
-    from sklearn.linear_model import LogisticRegression
-
-    y = TARGETS["binary"]
-    method = made("rf", task="binary", loss="logistic").fit(X, y, sample_weight=SHARES)
-    Z = method.model.map.transform(method.preprocessing.rows(X)) / np.sqrt(60)
-    peer = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
-        Z, y, sample_weight=SHARES
-    )
-    np.testing.assert_allclose(method.model.coef[:, 0] * np.sqrt(60), peer.coef_[0], atol=1e-4)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_scikit_learn_agrees_on_the_weighted_svm(loss):
-    from sklearn.svm import SVC
-
-    y = TARGETS["binary"]
-    method = made("kernel", task="binary", loss=loss, tol=1e-9).fit(X, y, sample_weight=SHARES)
-    scaled = method.preprocessing.rows(X)
-    K = kernels.block(
-        "gaussian",
-        *[kernels.prepare("gaussian", scaled, {"gamma": 1.0}, np.float64)] * 2,
-        {"gamma": 1.0},
-    )
-    if loss == "hinge":
-        peer = SVC(C=1 / 0.3, kernel="precomputed", tol=1e-9).fit(K, y, sample_weight=SHARES)
-    else:
-        # the squared hinge is a hard margin with 1 / (2 C w) added to the diagonal
-        peer = SVC(C=1e9, kernel="precomputed", tol=1e-9).fit(K + np.diag(0.15 / SHARES), y)
-    support = np.zeros(120)
-    support[peer.support_] = peer.dual_coef_[0]
-    np.testing.assert_allclose(
-        method.decision_function(X), K @ support + peer.intercept_[0], atol=2e-3
-    )
 
 
 def test_kernel_ridge_by_conjugate_gradients_takes_weights():
@@ -362,23 +325,6 @@ def test_scaled_rows_are_the_matrix():
     np.testing.assert_allclose(
         ScaledRows(binned, factors).to_array(), np.outer(factors, [0.5**0.5] * 2)
     )
-
-
-@pytest.mark.parametrize("squared", [False, True])
-def test_best_bias_of_weighted_rows(squared):
-    y, f, own = np.sign(RNG.normal(size=30)), RNG.normal(size=30), RNG.integers(1, 4, 30)
-    repeated = np.repeat(np.arange(30), own)
-    loss = losses.SquaredHinge if squared else losses.Hinge
-    b = best_bias(y, f, squared, own.astype(float))
-    value = lambda b: float((own * loss.value(f + b, y)).sum())
-    assert value(b) == pytest.approx(
-        float(
-            loss.value(
-                f[repeated] + best_bias(y[repeated], f[repeated], squared), y[repeated]
-            ).sum()
-        )
-    )
-    assert all(value(b) <= value(b + step) + 1e-9 for step in (-0.1, -1e-3, 1e-3, 0.1))
 
 
 def test_sparse_rows_take_weights():

@@ -6,13 +6,12 @@ import bz2
 import gzip
 import io
 import lzma
-import random
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
-from fuzz.mutations import mutated
+from fuzz.mutations import count, mutated
 
 from rfx.data import archives
 from rfx.data.registry import convert
@@ -84,11 +83,14 @@ def one_tar(path: Path, content: bytes) -> bool:
 
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated archives were unpacked."""
-    generator, good = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(cases):
-            if number % 4:
-                good += one(mutated(generator.choice(_WHOLES), generator), "a")
-            else:
-                good += one_tar(Path(folder) / "a.tar", mutated(generator.choice(_TARS), generator))
-    return good
+
+        def make(random):
+            whole = random.random() < 0.75
+            return whole, mutated(random.choice(_WHOLES if whole else _TARS), random)
+
+        def read(given, _):
+            whole, content = given
+            return one(content, "a") if whole else one_tar(Path(folder) / "a.tar", content)
+
+        return count("archive", cases, seed, make, read)

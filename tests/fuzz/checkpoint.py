@@ -1,23 +1,19 @@
 """Mutated checkpoints: training resumes from each, or refuses it in one sentence, without a
 traceback or much memory.
 
-A checkpoint's digest detects every change. By hand: `python tests/fuzz/checkpoint.py [CASES
-[SEED]]`.
+A checkpoint's digest detects every change.
 """
 
-import random
-import sys
 import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
+from fuzz import model
+from fuzz.mutations import check_sentence, count
 
 from rfx import methods
 from rfx.errors import RfxError
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import model
 
 # name -> (method, options, targets)
 KINDS = {
@@ -68,29 +64,19 @@ def one(path: Path, kind: str, content: bytes) -> bool:
             warnings.simplefilter("ignore")
             method.fit(X, y)
     except RfxError as error:
-        assert len(str(error)) < 2000 and "\n" not in str(error), f"no sentence: {error}"
+        check_sentence(error)
         return False
     return True
 
 
 def fuzz(cases: int, seed: int) -> int:
     """From how many of `cases` mutated checkpoints training resumed."""
-    generator, used = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.npz"
         wholes = start(Path(folder))
-        for case in range(cases):
-            kind, whole = generator.choice(wholes)
-            content = model.mutated(whole, generator)
-            try:
-                used += one(Path(folder) / "c.npz", kind, content)
-            except BaseException:
-                kept = Path(tempfile.gettempdir()) / f"rfx-fuzz-checkpoint-{kind}-{seed}-{case}.npz"
-                kept.write_bytes(content)
-                print(f"case {case} of seed {seed} is kept as {kept}", file=sys.stderr)
-                raise
-    return used
 
+        def make(random):
+            kind, whole = random.choice(wholes)
+            return kind, model.mutated(whole, random)
 
-if __name__ == "__main__":
-    cases, seed = [int(word) for word in [*sys.argv[1:], *("2000", "0")[len(sys.argv) - 1 :]]]
-    print(f"{fuzz(cases, seed)} of {cases} were gone on from, the others refused")
+        return count("checkpoint", cases, seed, make, lambda given, _: one(path, *given))

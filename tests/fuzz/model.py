@@ -1,19 +1,17 @@
 """Mutated model files: each is used, or refused in one sentence, without a traceback or much
 memory.
-
-By hand: `python tests/fuzz/model.py [CASES [SEED]]`.
 """
 
 import io
 import json
 import random
-import sys
 import tempfile
 import warnings
 import zipfile
 from pathlib import Path
 
 import numpy as np
+from fuzz.mutations import check_sentence, count
 
 from rfx import methods
 from rfx.errors import RfxError
@@ -74,7 +72,7 @@ def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
             warnings.simplefilter("ignore", RuntimeWarning)
             assert len(method.predict(rows)) == 5
     except RfxError as error:
-        assert len(str(error)) < 2000 and "\n" not in str(error), f"no sentence: {error}"
+        check_sentence(error)
         return False
     return True
 
@@ -227,21 +225,8 @@ def _npy(values) -> bytes:
 
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated models could be used."""
-    generator, used = random.Random(seed), 0
     wholes = [path.read_bytes() for path in sorted(MODELS.glob("*.npz"))]
     with tempfile.TemporaryDirectory() as folder:
-        for case in range(cases):
-            content = mutated(generator.choice(wholes), generator)
-            try:
-                used += one(Path(folder) / "m.npz", content)
-            except BaseException:
-                kept = Path(tempfile.gettempdir()) / f"rfx-fuzz-model-{seed}-{case}.npz"
-                kept.write_bytes(content)
-                print(f"case {case} of seed {seed} is kept as {kept}", file=sys.stderr)
-                raise
-    return used
-
-
-if __name__ == "__main__":
-    cases, seed = [int(word) for word in [*sys.argv[1:], *("10000", "0")[len(sys.argv) - 1 :]]]
-    print(f"{fuzz(cases, seed)} of {cases} could be used, the others were refused")
+        path = Path(folder) / "m.npz"
+        make = lambda random: mutated(random.choice(wholes), random)
+        return count("model", cases, seed, make, lambda content, _: one(path, content))

@@ -2,15 +2,15 @@
 refused in one sentence.
 
 Rows are generated for the small form of every plan of the papers, as a run would write them. Then
-fields are removed. By hand: `python tests/fuzz/reporting.py [CASES [SEED]]`.
+fields are removed.
 """
 
-import json
 import os
 import random
-import sys
 import tempfile
 from pathlib import Path
+
+from fuzz.mutations import check_sentence, count
 
 from rfx import papers
 from rfx.errors import RfxError
@@ -165,7 +165,7 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
     try:
         read = results.read(path, traces.finder(folder / "t.csv"))
     except RfxError as error:
-        _sentence(error)
+        check_sentence(error)
         return False
     known, drawn = papers.tables(), papers.figures()
     alone = {name for name, builder in (known | drawn).items() if getattr(builder, "alone", False)}
@@ -175,14 +175,14 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
             table = tables.build(name, read, setting, known)
             tables_render.render(table, generator.choice(tables_render.FORMATS), 80).encode()
         except RfxError as error:
-            _sentence(error)
+            check_sentence(error)
     for more in ({"mean_over": "seed"}, {"group_by": "method"}):
         try:
             tables_render.render(
                 tables.build("summary", read, None, known, **more), "json"
             ).encode()
         except RfxError as error:
-            _sentence(error)
+            check_sentence(error)
     tables_render.render(tables_general.compare(read, read[::2]), "text", 80)
     for name in generator.sample(sorted(drawn.keys() - alone), 3):
         try:
@@ -191,35 +191,17 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
                 charts.written(chart)
                 charts.paint(chart).canvas.draw()
         except RfxError as error:
-            _sentence(error)
+            check_sentence(error)
     return True
-
-
-def _sentence(error):
-    assert len(str(error)) < 2000 and "\n" not in str(error), f"no sentence: {error}"
 
 
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` results files were read."""
-    generator, plans = random.Random(seed), start()
+    plans = start()
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        folder, used = Path(folder), 0
-        for rows in plans.values():
-            for row in rows[:40]:
-                traces.append(folder / "t.csv", row["key"], STEPS)
-        for case in range(cases):
-            rows = changed(generator.choice(list(plans.values())), generator)
-            try:
-                used += one(folder, rows, generator)
-            except BaseException:
-                kept = Path(tempfile.gettempdir()) / f"rfx-fuzz-reporting-{seed}-{case}.json"
-                kept.write_text(json.dumps(rows, default=str))
-                print(f"case {case} of seed {seed} is kept as {kept}", file=sys.stderr)
-                raise
-    return used
-
-
-if __name__ == "__main__":
-    cases, seed = [int(word) for word in [*sys.argv[1:], *("100", "0")[len(sys.argv) - 1 :]]]
-    print(f"{fuzz(cases, seed)} of {cases} were read, the others refused")
+        folder = Path(folder)
+        for row in (row for rows in plans.values() for row in rows[:40]):
+            traces.append(folder / "t.csv", row["key"], STEPS)
+        make = lambda random: changed(random.choice(list(plans.values())), random)
+        return count("reporting", cases, seed, make, lambda rows, own: one(folder, rows, own))

@@ -1,16 +1,13 @@
-"""Golden results: the outcomes of small runs of every method and of the quick plans, to the last
+"""Golden results: the outcomes of small runs of every method to the last
 digit.
 
     python -m tests.golden write      # run everything and write tests/golden/runs.json
     python -m tests.golden compare    # run everything again and list every difference
-    python -m tests.golden record PLAN FILE.csv    # add the rows of a results file to plans.csv
-    python -m tests.golden plans FOLDER            # compare its results files with plans.csv
 
 A refactoring changes none of these numbers. Scores and model bits must be equal, objectives to a
 relative 1e-12. A change that is meant to alter results rewrites the file and says so.
 """
 
-import csv
 import hashlib
 import json
 import math
@@ -24,26 +21,13 @@ from click.testing import CliRunner
 from rfx.cli import cli
 
 HERE = Path(__file__).resolve().parent
-RUNS, PLANS = HERE / "runs.json", HERE / "plans.csv"
+RUNS = HERE / "runs.json"
 BINARY, CLASSES, NUMBERS = "breast_cancer", "digits", "diabetes-sklearn"
 FIXED = "--gamma 0.3 --lam 1"
 # Inputs for which nothing is chosen.
 BINNED = "--scaling minmax01 --metric none"
 GAUSSIAN = f"--kernel gaussian {BINNED}"
-# The settings and the outcome of a run: columns of a results file, or entries of its params.
-GIVEN = (
-    "plan",
-    "dataset",
-    "split",
-    "label",
-    "method",
-    "kernel",
-    "loss",
-    "n_grids",
-    "n_features",
-    "seed",
-    "threads",
-)
+# The outcome of a run: columns of a results file, or entries of its params.
 OUTCOME = (
     "lam",
     "metric",
@@ -198,59 +182,9 @@ def compare_runs() -> int:
     return count
 
 
-def plan_rows(plan: str, path):
-    """The rows of a results file, in the form of plans.csv."""
-    with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            found = json.loads(row["params"] or "{}") | {k: v for k, v in row.items() if v}
-            found["plan"] = plan
-            yield {
-                name: "" if found.get(name) is None else str(found[name])
-                for name in GIVEN + OUTCOME
-            }
-
-
-def record_plan(plan: str, path) -> None:
-    new = not PLANS.exists()
-    with PLANS.open("a", newline="") as file:
-        writer = csv.DictWriter(file, GIVEN + OUTCOME, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerows(plan_rows(plan, path))
-
-
-def compare_plans(folder) -> int:
-    with PLANS.open(newline="") as file:
-        known = [tuple(row.values()) for row in csv.DictReader(file)]
-    count = rows = 0
-    for path in sorted(Path(folder).glob("*.csv")):
-        if path.name.endswith(".trace.csv"):
-            continue
-        for row in plan_rows(path.stem, path):
-            rows += 1
-            given = tuple(row[name] for name in GIVEN)
-            then = [
-                dict(zip(OUTCOME, line[len(GIVEN) :]))
-                for line in known
-                if line[: len(GIVEN)] == given
-            ]
-            now = {name: row[name] for name in OUTCOME}
-            if not any(not list(differences(one, now)) for one in then):
-                count += 1
-                words = list(differences(then[0], now)) if then else ["not recorded"]
-                print(f"{' '.join(filter(None, given))}: {'; '.join(words)}")
-    print(f"{rows} rows, {count} differences")
-    return count
-
-
 if __name__ == "__main__":
-    what, *rest = sys.argv[1:]
-    if what == "write":
+    if sys.argv[1:] == ["write"]:
         found = {options: run(options) for options in configurations()}
         RUNS.write_text(json.dumps(found, indent=1) + "\n")
-    elif what == "compare":
+    elif sys.argv[1:] == ["compare"]:
         sys.exit(bool(compare_runs()))
-    elif what == "record":
-        record_plan(*rest)
-    elif what == "plans":
-        sys.exit(bool(compare_plans(*rest)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from test_kernels import reference
 
 from rfx import kernels
 from rfx.kernels import binary
@@ -25,17 +26,7 @@ def rows(n_rows=90, others=5, two=70, low=-1.0, high=1.0, seed=0):
 
 
 def literal(name, X, Y, gamma):
-    """Kernel values by their formulas."""
-    difference = X[:, None] - Y[None]
-    if name == "laplacian":
-        return np.exp(-gamma * np.abs(difference).sum(axis=2))
-    squared = (difference**2).sum(axis=2)
-    if name == "gaussian":
-        return np.exp(-gamma * squared)
-    if name == "laplacian-l2":
-        return np.exp(-gamma * np.sqrt(squared))
-    s = np.sqrt(3 if name == "matern-3/2" else 5) * gamma * np.sqrt(squared)
-    return (1 + s + (s**2 / 3 if name == "matern-5/2" else 0)) * np.exp(-s)
+    return reference(name, X, Y, {"gamma": gamma})
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

@@ -7,19 +7,12 @@ import shlex
 import numpy as np
 import pytest
 import scipy.sparse
+from shell import run
 
 from rfx import methods
-from rfx.cli import main
 from rfx.cli.output import chosen_words
 from rfx.errors import UsageError
 from rfx.methods import auto
-
-
-def run(capfd, *args):
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
 
 
 @pytest.fixture
@@ -204,7 +197,7 @@ def test_a_few_rows_are_enough():
     assert trained.name == "rfm" and set(trained.predict(X)) <= {1.0, -1.0}
 
 
-def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
+def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(reloaded):
     rng = np.random.default_rng(3)
     X = scipy.sparse.random(200, 1500, 0.01, "csr", random_state=rng)
     y = np.where(np.asarray(X[:, :300].sum(axis=1)).ravel() > 1.4, 1.0, -1.0)
@@ -212,7 +205,5 @@ def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
     trained = methods.create("rfm", task="binary", **options).fit(X, y)
     assert trained.preprocessing.scaler.metric.form == "diagonal"
     assert scipy.sparse.issparse(trained.preprocessing.rows(X))
-    trained.save(tmp_path / "m.npz")
-    loaded = methods.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(loaded.predict(X), trained.predict(X))
+    reloaded(trained, X)
     assert methods.create("auto", task="binary").fit(X, y).name in ("rfm", "kernel")

@@ -73,29 +73,10 @@ def test_objective_gap_and_norm_are_those_of_the_pairs(rows, loss):
     assert 0 <= found["gap"] <= 1e-9 * found["objective"]
 
 
-def test_weights_are_repetitions(rows):
+def test_a_file_with_other_machines_is_refused(rows, tmp_path, reloaded):
     X, y = rows
-    weights = np.arange(len(y)) % 3
-    repeated = fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    weighted = fit(X, y, weights.astype(float))
-    np.testing.assert_allclose(
-        weighted.decision_function(X), repeated.decision_function(X), atol=1e-4
-    )
-
-
-def test_a_saved_model_predicts_the_same(rows, tmp_path):
-    X, y = rows
-    model = fit(X, y)
-    model.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(
-        methods.load(tmp_path / "model.npz").decision_function(X), model.decision_function(X)
-    )
-
-
-def test_a_file_with_other_machines_is_refused(rows, tmp_path):
-    X, y = rows
-    path = tmp_path / "model.npz"
-    fit(X, y).save(path)
+    reloaded(fit(X, y), X)
+    path = tmp_path / "saved.npz"
     with np.load(path) as file:
         arrays = dict(file)
     arrays["coef"], arrays["intercept"] = arrays["coef"][:, :5], arrays["intercept"][:5]
@@ -160,16 +141,6 @@ def test_without_bias_it_has_none(numbers):
     assert model.info["objective"] > regression(X, y, epsilon=2.0).info["objective"]
 
 
-def test_weights_of_a_regression_are_repetitions(numbers):
-    X, y = numbers
-    own = np.arange(len(y)) % 3
-    weighted = regression(X, y, own.astype(float), epsilon=1.0)
-    repeated = regression(np.repeat(X, own, axis=0), np.repeat(y, own), epsilon=1.0)
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-2)
-    assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-7)
-    assert weighted.info["norm"] == pytest.approx(repeated.info["norm"], rel=1e-5)
-
-
 def test_epsilon_is_in_units_of_the_scaled_target(numbers):
     X, y = numbers
     low, high = y.min(), y.max()
@@ -178,21 +149,10 @@ def test_epsilon_is_in_units_of_the_scaled_target(numbers):
     np.testing.assert_allclose(scaled.predict(X), low + (high - low) * plain.predict(X), rtol=1e-6)
 
 
-def test_libsvm_solves_the_regression_too(numbers):
-    X, y = numbers
-    ours = regression(X, y, epsilon=1.0)
-    theirs = regression(X, y, epsilon=1.0, solver="libsvm", tol=1e-6)
-    assert theirs.info["solver"] == "libsvm"
-    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4)
-    np.testing.assert_allclose(theirs.predict(X), ours.predict(X), atol=2e-2)
-
-
-def test_a_saved_regression_keeps_its_tube(numbers, tmp_path):
+def test_a_saved_regression_keeps_its_tube(numbers, reloaded):
     X, y = numbers
     model = regression(X, y, epsilon=0.7)
-    model.save(tmp_path / "model.npz")
-    again = methods.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    again = reloaded(model, X)
     assert again.loss.epsilon == 0.7 and again.method == model.method
 
 

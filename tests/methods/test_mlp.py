@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("task", list(TARGETS))
-def test_it_is_scikit_learn_s_on_the_same_batches(task, tmp_path):
+def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded):
     """The result of partial_fit over the batches of the stream, which are those of doubly-sgd; a
     model file keeps it. Centred targets are divided by their deviation in the first batch.
     """
@@ -64,10 +64,7 @@ def test_it_is_scikit_learn_s_on_the_same_batches(task, tmp_path):
         method.trace[-1]["samples"] == 40 * 500
         and method.trace[-1]["loss"] < method.trace[0]["loss"]
     )
-    method.save(tmp_path / "model")
-    np.testing.assert_array_equal(
-        methods.load(tmp_path / "model").decision_function(X), method.decision_function(X)
-    )
+    reloaded(method, X)
 
 
 def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisation_counts():

@@ -53,13 +53,10 @@ def test_order_of_the_minor_that_is_not_positive(monkeypatch):
 def test_threads_change_nothing(monkeypatch):
     monkeypatch.setattr(cholesky, "_TILE", 32)
     A, factors = positive(200), []
-    try:
-        for threads in (1, 2):
-            env.set_threads(threads)
-            factors.append(np.asfortranarray(A))
-            cholesky.factor_in_place(factors[-1])
-    finally:
-        env.set_threads(None)
+    for threads in (1, 2):
+        env.set_threads(threads)
+        factors.append(np.asfortranarray(A))
+        cholesky.factor_in_place(factors[-1])
     assert np.array_equal(*factors)
 
 
@@ -73,15 +70,12 @@ def test_a_part_that_asks_for_threads_gets_its_own():
         parallel.for_ranges(inner, 8)
         return stop - start
 
-    try:
-        env.set_threads(2)
-        assert parallel.for_ranges(outer, 4) == [2, 2]
-        # in each of the two parts one thread computes all eight; afterwards there are two threads
-        # again
-        assert seen == [(0, 8), (0, 8)]
-        assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
-    finally:
-        env.set_threads(None)
+    env.set_threads(2)
+    assert parallel.for_ranges(outer, 4) == [2, 2]
+    # in each of the two parts one thread computes all eight; afterwards there are two threads
+    # again
+    assert seen == [(0, 8), (0, 8)]
+    assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
 
 
 def test_what_is_above_the_diagonal_is_not_computed_with(monkeypatch):

@@ -21,7 +21,7 @@ from rfx.reporting.printed import Printed
 from rfx.reporting.report import parts, sources
 from rfx.reporting.seeds import MARKS
 
-PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
+PLAN = "yen2014-table1"
 
 
 def made(run, **more):

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from shell import run
 
 from rfx import methods
-from rfx.cli import main
 from rfx.data.loading import Split
 from rfx.plans import plan
 from rfx.records import keys
@@ -21,14 +21,6 @@ CENTRE, LABEL = RNG.normal(size=(40, 4)), RNG.permutation(np.tile(["no", "yes"],
 X = CENTRE[WHO] + 0.01 * RNG.normal(size=(240, 4))
 FAST = ("--method", "rf", "--n-features", 60, "--scaling", "none", "--metric", "none", "--kernel")
 FAST += ("gaussian", "--gamma", 1)
-
-
-def run(capfd, *args):
-    """(exit code, standard output, standard error) of `rfx args`."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
 
 
 @pytest.fixture

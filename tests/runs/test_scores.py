@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pandas
 import pytest
+from shell import printed, refused, run
 from sklearn import metrics as sk
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_svmlight_file
@@ -19,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rfx
 from rfx import data, methods
-from rfx.cli import main, progress
+from rfx.cli import progress
 from rfx.cli.progress import Progress
 from rfx.data.libsvm import svmlight
 from rfx.errors import DataError, RfxWarning
@@ -37,14 +38,6 @@ Y = {
     "multiclass": np.digitize(X[:, 0] + 0.3 * NOISE, [-0.5, 0.5]).astype(float),
     "regression": 50 + 10 * X[:, 0] + NOISE,
 }
-
-
-def run(capfd, *args):
-    """(exit code, standard output, standard error) of `rfx args`."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, err
 
 
 def fitted(task, **options):
@@ -347,65 +340,22 @@ def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
 
 
 def test_probabilities_from_the_shell(files, capfd):
-    model, out = files / "m.npz", files / "p.txt"
-    run(
-        capfd,
-        "train",
-        "--method",
-        "rf",
-        "--n-features",
-        50,
-        "--data",
-        files / "multiclass.txt",
-        "--model",
-        model,
-        "--task",
-        "multiclass",
-    )
-    code, _, err = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out)
-    assert code == 2 and "no probabilities" in err and "--calibrate" in err and not out.exists()
-    run(
-        capfd,
-        "train",
-        "--method",
-        "rf",
-        "--n-features",
-        50,
-        "--data",
-        files / "multiclass.txt",
-        "--calibrate",
-        "platt",
-        "--model",
-        model,
-        "--task",
-        "multiclass",
-    )
-    code, text, _ = run(
-        capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out
-    )
+    model, out, test = files / "m.npz", files / "p.txt", files / "multiclass-test.txt"
+    words = ["train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt"]
+    printed(capfd, *words, "--task", "multiclass", "--calibrate", "platt", "--model", model)
+    assert printed(capfd, "predict", model, test, "--proba", "-o", out) == ""
     found = np.loadtxt(out)
-    assert (
-        code == 0
-        and text == ""
-        and found.shape == (100, 3)
-        and found.sum(axis=1) == pytest.approx(np.ones(100))
-    )
+    assert found.shape == (100, 3)
+    assert found.sum(axis=1) == pytest.approx(np.ones(100))
     # better than the class frequencies alone
     assert sk.log_loss(Y["multiclass"][200:], found) < 0.8 * np.log(3)
-    code, text, _ = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "--json")
-    answer = json.loads(text)
-    assert (
-        answer["labels"] == [0, 1, 2]
-        and answer["probabilities"] == found.tolist()
-        and len(answer["predictions"]) == 100
-    )
-    code, text, _ = run(capfd, "eval", model, "--data", files / "multiclass-test.txt")
+    answer = json.loads(printed(capfd, "predict", model, test, "--proba", "--json"))
+    assert answer["labels"] == [0, 1, 2] and answer["probabilities"] == found.tolist()
+    text = printed(capfd, "eval", model, "--data", test)
     assert re.search(r"^rows +\d+ of ", text, re.M)
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
-    assert (
-        methods.load(model).calibration.words()
-        == "platt on 40 rows, held out, 0.2 of the training rows"
-    )
+    said = methods.load(model).calibration.words()
+    assert said == "platt on 40 rows, held out, 0.2 of the training rows"
 
 
 def test_a_model_without_probabilities_says_the_command_for_them(files, capfd):
@@ -444,87 +394,24 @@ def test_a_calibrated_prediction_is_the_most_probable_label(files, capfd):
     assert row["score"] == row["params"]["measures"]["accuracy"] == np.mean(likely == y[900:])
 
 
-def test_predictions_replace_nothing(files, capfd):
-    model = files / "m.npz"
-    run(
-        capfd,
-        "train",
-        "--method",
-        "rf",
-        "--n-features",
-        50,
-        "--data",
-        files / "binary.txt",
-        "--model",
-        model,
-    )
-    for target in (model, files / "binary-test.txt"):
-        before = target.read_bytes()
-        code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", target)
-        assert code == 2 and "is the same file as" in err and target.read_bytes() == before
-    (files / "mine.txt").write_text("1\n2\n")
-    code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt")
-    assert code == 2 and "exists and" in err and (files / "mine.txt").read_text() == "1\n2\n"
-    assert (
-        run(
-            capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force"
-        )[0]
-        == 0
-    )
-    assert len((files / "mine.txt").read_text().split()) == 100
-
-
 def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
     model, test = files / "m.npz", files / "multiclass-test.txt"
-    run(
-        capfd,
-        "train",
-        "--method",
-        "sparse-rf",
-        "--n-features",
-        50,
-        "--data",
-        files / "multiclass.txt",
-        "--test",
-        test,
-        "--cv",
-        3,
-        "--calibrate",
-        "platt",
-        "--model",
-        model,
-        "--task",
-        "multiclass",
-    )
-    code, text, _ = run(capfd, "info", model)
-    assert code == 0
-    for part in (
-        "sparse-rf",
-        "laplacian-l2 kernel, gamma ",
-        "loss squared_hinge",
-        " of 50 features",
-        "3: 0, 1, 2",
-        "on 100 test rows",
-        "on 3-fold cross-validation",
-        "platt on 200 rows",
-        "multiclass.txt, split all: 200 rows",
-        "chosen",
-    ):
-        assert part in text, part
-    found = json.loads(run(capfd, "info", "--json", model)[1])
-    assert (
-        found["labels"] == [0, 1, 2]
-        and found["n_inputs"] == 2
-        and found["params"]["n_features"] == 50
-    )
+    words = ["--method", "sparse-rf", "--n-features", 50, "--data", files / "multiclass.txt"]
+    words += ["--test", test, "--cv", 3, "--calibrate", "platt", "--task", "multiclass"]
+    printed(capfd, "train", *words, "--model", model)
+    text = printed(capfd, "info", model)
+    parts = ("sparse-rf", "laplacian-l2 kernel, gamma ", "loss squared_hinge", " of 50 features")
+    parts += ("3: 0, 1, 2", "on 100 test rows", "on 3-fold cross-validation", "platt on 200 rows")
+    parts += ("multiclass.txt, split all: 200 rows", "chosen")
+    assert [part for part in parts if part not in text] == []
+    found = json.loads(printed(capfd, "info", "--json", model))
+    assert found["labels"] == [0, 1, 2]
+    assert (found["n_inputs"], found["params"]["n_features"]) == (2, 50)
     score = found["info"]["scores"][0]
     assert (score["metric"], score["on"]) == ("accuracy", "100 test rows")
-    assert (
-        json.loads(run(capfd, "eval", model, "--data", test, "--json")[1])["score"]
-        == score["score"]
-    )
-    code, _, err = run(capfd, "info", files / "binary.txt")
-    assert code == 1 and "is not a model file of rfx" in err
+    again = json.loads(printed(capfd, "eval", model, "--data", test, "--json"))
+    assert again["score"] == score["score"]
+    assert "is not a model file of rfx" in refused(capfd, "info", files / "binary.txt")
 
 
 def test_progress_says_how_far_and_how_long():

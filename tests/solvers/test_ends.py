@@ -108,15 +108,12 @@ def test_late_is_raised_only_within_and_only_after_the_deadline():
 
 def test_little_work_is_not_shared_out():
     here = lambda a, b: threading.current_thread() is threading.main_thread()
-    try:
-        env.set_threads(2)
-        assert (
-            for_ranges(here, 4, work=10) == [True]
-            and for_ranges(here, 4, parts=3, work=10) == [True] * 3
-        )
-        # each part waits for the other, so two threads are at work
-        both = threading.Barrier(2)
-        meet = lambda a, b: both.wait(60) >= 0 and threading.get_ident()
-        assert len(set(for_ranges(meet, 4, work=10**9))) == 2 == len(set(for_ranges(meet, 4)))
-    finally:
-        env.set_threads(1)
+    env.set_threads(2)
+    assert (
+        for_ranges(here, 4, work=10) == [True]
+        and for_ranges(here, 4, parts=3, work=10) == [True] * 3
+    )
+    # each part waits for the other, so two threads are at work
+    both = threading.Barrier(2)
+    meet = lambda a, b: both.wait(60) >= 0 and threading.get_ident()
+    assert len(set(for_ranges(meet, 4, work=10**9))) == 2 == len(set(for_ranges(meet, 4)))

@@ -2,15 +2,13 @@
 suboptimality, the method.
 """
 
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from rfx import env, kernels, methods
+from rfx import kernels, methods
 from rfx.errors import UsageError
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators import kernel as kernel_operator
@@ -135,69 +133,46 @@ def test_more_rows_than_fit_into_memory_at_once():
     assert solution.gap == pytest.approx(min(gaps), rel=1e-6)
 
 
-def test_a_warm_start_from_the_solution_stops_at_once():
+def test_a_warm_start_from_far_away_comes_back():
     X, y = problem()
-    K = KernelMatrix("gaussian", X, {"gamma": 2.0})
-    first = solve_kernel_newton(K, y, 0.1, Logistic, Budget(tol=1e-6))
-    again = solve_kernel_newton(K, y, 0.1, Logistic, Budget(tol=1e-5), warm=first.coef)
-    assert first.n_iter > 0 == again.n_iter and again.converged
-    far = solve_kernel_newton(K, y, 0.1, Logistic, Budget(tol=1e-6), warm=1e3 * np.ones(150))
-    assert far.converged and far.objective == pytest.approx(first.objective, rel=1e-5)
+    K, far = KernelMatrix("gaussian", X, {"gamma": 2.0}), 1e3 * np.ones(150)
+    near, found = (
+        solve_kernel_newton(K, y, 0.1, Logistic, Budget(tol=1e-6), warm=warm)
+        for warm in (None, far)
+    )
+    assert found.converged and found.objective == pytest.approx(near.objective, rel=1e-5)
 
 
-def test_other_smooth_losses_have_the_solutions_of_their_own_solvers():
+@pytest.mark.parametrize(
+    ("loss", "solve"),
+    [
+        (Squared, lambda K, y, budget: solve_kernel_ridge(K, y, 0.2, budget=budget)),
+        (SquaredHinge, lambda K, y, budget: solve_kernel_svm(K, y, 0.2, SquaredHinge, budget)),
+    ],
+)
+def test_other_smooth_losses_have_the_solutions_of_their_own_solvers(loss, solve):
     X, y = problem()
     K = KernelMatrix("laplacian", X, {"gamma": 1.0})
-    ridge = solve_kernel_ridge(K, y, 0.2, budget=Budget(tol=1e-9))
-    assert solve_kernel_newton(K, y, 0.2, Squared, Budget(tol=1e-8)).objective == pytest.approx(
-        ridge.objective, rel=1e-7
-    )
-    svm = solve_kernel_svm(K, y, 0.2, SquaredHinge, Budget(tol=1e-8))
-    assert solve_kernel_newton(
-        K, y, 0.2, SquaredHinge, Budget(tol=1e-8)
-    ).objective == pytest.approx(svm.objective, rel=1e-7)
+    expected, budget = solve(K, y, Budget(tol=1e-9)).objective, Budget(tol=1e-8)
+    found = solve_kernel_newton(K, y, 0.2, loss, budget)
+    assert found.objective == pytest.approx(expected, rel=1e-7)
 
 
-def test_one_row_one_class_and_repeated_rows():
-    for X, y in (
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
         (np.zeros((1, 2)), np.ones(1)),
         (np.ones((30, 2)), np.repeat([1.0, -1.0], 15)),
         (problem(40)[0], -np.ones(40)),
-    ):
-        K = KernelMatrix("gaussian", X, {"gamma": 1.0})
-        solution = solve_kernel_newton(K, y, 0.5, Logistic, Budget(tol=1e-9))
-        assert solution.converged
-        assert solution.objective == pytest.approx(
-            reference(K.to_array(np.float64), y, 0.5), rel=1e-8
-        )
-
-
-@pytest.mark.usefixtures("shared_out")
-def test_threads_change_nothing_but_rounding():
-    X, y = problem(600)
-    found = []
-    try:
-        for count in (1, 2):
-            env.set_threads(count)
-            K = KernelMatrix("gaussian", X, {"gamma": 2.0})
-            found.append(
-                [
-                    solve_kernel_newton(
-                        K, y, 0.1, Logistic, Budget(tol=1e-6, memory_mb=m)
-                    ).objective
-                    for m in (100.0, 0.0)
-                ]
-            )
-    finally:
-        env.set_threads(None)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
-
-
-def test_deadline_is_kept_and_said():
-    X, y = problem()
-    K = KernelMatrix("gaussian", X, {"gamma": 2.0})
-    solution = solve_kernel_newton(K, y, 0.1, Logistic, Budget(deadline=time.monotonic() - 1))
-    assert solution.status == "timeout" and solution.gap > 0 and np.isfinite(solution.objective)
+    ],
+    ids=["one row", "repeated rows", "one class"],
+)
+def test_one_row_one_class_and_repeated_rows(X, y):
+    K = KernelMatrix("gaussian", X, {"gamma": 1.0})
+    solution = solve_kernel_newton(K, y, 0.5, Logistic, Budget(tol=1e-9))
+    assert solution.converged
+    best = reference(K.to_array(np.float64), y, 0.5)
+    assert solution.objective == pytest.approx(best, rel=1e-8)
 
 
 def test_the_method_has_no_bias_with_this_loss():

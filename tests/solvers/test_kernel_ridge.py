@@ -2,20 +2,19 @@
 suboptimality.
 """
 
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
+from rfx.losses import Logistic
 from rfx.methods import create
-from rfx.operators import kernel as kernel_operator
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel import ridge as kernel_ridge
+from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
@@ -68,15 +67,6 @@ def test_several_outputs_and_sparse_rows(memory):
     solution = solve("gaussian", sp.csr_matrix(X), params, Y, 0.5, tol=1e-12, memory_mb=memory)
     np.testing.assert_allclose(solution.coef, direct("gaussian", X, params, Y, 0.5), atol=1e-4)
     assert solution.coef.shape == (150, 3) and solution.converged
-
-
-def test_several_tiles(monkeypatch):
-    monkeypatch.setattr(kernel_operator, "_TILE", 32)
-    X, Y = problem()
-    params = kernels.parameters("laplacian", X)
-    for memory in (100.0, 0.0):
-        solution = solve("laplacian", X, params, Y, 0.1, tol=1e-12, memory_mb=memory)
-        np.testing.assert_allclose(solution.coef, direct("laplacian", X, params, Y, 0.1), atol=1e-4)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 4])
@@ -148,60 +138,46 @@ def test_a_float32_factor_of_a_larger_lam_preconditions_where_float64_does_not_f
     assert passes["preconditioned-float32"] <= passes["conjugate-gradients"]
 
 
-def test_one_row_duplicate_rows_and_zero_targets():
-    for memory in (100.0, 0.0):
-        one = solve(
-            "gaussian",
-            np.zeros((1, 2)),
-            {"gamma": 1.0},
-            np.array([3.0]),
-            0.5,
-            tol=1e-12,
-            memory_mb=memory,
-        )
-        np.testing.assert_allclose(one.coef, [2.0], rtol=1e-5)
-        X = np.repeat(problem(20)[0], 3, axis=0)
-        Y = np.repeat(problem(20)[1], 3)
-        twins = solve("gaussian", X, {"gamma": 1.0}, Y, 0.5, tol=1e-12, memory_mb=memory)
-        np.testing.assert_allclose(
-            twins.coef, direct("gaussian", X, {"gamma": 1.0}, Y, 0.5), atol=1e-5
-        )
-        zero = solve("gaussian", X, {"gamma": 1.0}, 0 * Y, 0.5, memory_mb=memory)
-        assert zero.converged and zero.objective == 0 == np.abs(zero.coef).max()
+@pytest.mark.parametrize("memory", [100.0, 0.0])
+def test_one_row_duplicate_rows_and_zero_targets(memory):
+    limits, gamma = {"tol": 1e-12, "memory_mb": memory}, {"gamma": 1.0}
+    one = solve("gaussian", np.zeros((1, 2)), gamma, np.array([3.0]), 0.5, **limits)
+    np.testing.assert_allclose(one.coef, [2.0], rtol=1e-5)
+    X, Y = (np.repeat(part, 3, axis=0) for part in problem(20))
+    twins = solve("gaussian", X, gamma, Y, 0.5, **limits)
+    np.testing.assert_allclose(twins.coef, direct("gaussian", X, gamma, Y, 0.5), atol=1e-5)
+    zero = solve("gaussian", X, gamma, 0 * Y, 0.5, memory_mb=memory)
+    assert zero.converged and zero.objective == 0 == np.abs(zero.coef).max()
 
 
 @pytest.mark.usefixtures("shared_out")
-def test_threads_change_nothing_but_rounding():
+@pytest.mark.parametrize("memory", [100.0, 0.0])
+@pytest.mark.parametrize("loss", [None, Logistic])
+def test_threads_change_nothing_but_rounding(loss, memory):
     X, Y = problem(400)
-    params = kernels.parameters("gaussian", X)
-    found = []
-    try:
-        for count in (1, 2):
-            env.set_threads(count)
-            found.append(
-                [solve("gaussian", X, params, Y, 0.1, memory_mb=m).objective for m in (100.0, 0.0)]
-            )
-    finally:
-        env.set_threads(None)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
+    K, budget = KernelMatrix("gaussian", X, {"gamma": 2.0}), Budget(tol=1e-6, memory_mb=memory)
+    objectives = []
+    for count in (1, 2):
+        env.set_threads(count)
+        if loss is None:
+            objectives.append(solve_kernel_ridge(K, Y, 0.1, budget=budget).objective)
+        else:
+            found = solve_kernel_newton(K, np.where(Y > 0, 1.0, -1.0), 0.1, loss, budget)
+            objectives.append(found.objective)
+    assert objectives[0] == pytest.approx(objectives[1], rel=1e-7)
 
 
-def test_deadline_is_kept_and_said():
-    X, Y = problem()
-    solution = solve(
-        "laplacian", X, {"gamma": 2.0}, Y, 1e-4, memory_mb=0.0, deadline=time.monotonic() - 1
-    )
-    assert not solution.converged and solution.gap > 0
-
-
-def test_bad_data_is_refused():
-    X, Y = problem(10)
-    with pytest.raises(UsageError, match="at least one row"):
-        solve("gaussian", X[:0], {"gamma": 1.0}, Y[:0], 1.0)
-    with pytest.raises(DataError, match="a target is nan or infinite"):
-        solve("gaussian", X, {"gamma": 1.0}, np.where(Y == Y[0], np.nan, Y), 1.0)
-    X[3, 1] = np.nan
-    with pytest.raises(DataError, match="an input is nan or infinite"):
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda X, Y: (X[:0], Y[:0]), "at least one row"),
+        (lambda X, Y: (X, np.where(Y == Y[0], np.nan, Y)), "a target is nan or infinite"),
+        (lambda X, Y: (np.where(X == X[3, 1], np.nan, X), Y), "an input is nan or infinite"),
+    ],
+)
+def test_bad_data_is_refused(change, says):
+    X, Y = change(*problem(10))
+    with pytest.raises((DataError, UsageError), match=says):
         solve("laplacian", X, {"gamma": 1.0}, Y, 1.0)
 
 
@@ -233,6 +209,7 @@ def test_conjugate_gradients_take_few_steps_with_a_kernel_far_from_zero():
     assert solution.n_iter <= 18
 
 
+@pytest.mark.parametrize("tol", [1e-8, 1e-2])
 @pytest.mark.parametrize(
     ("loss", "bias"),
     [
@@ -243,20 +220,12 @@ def test_conjugate_gradients_take_few_steps_with_a_kernel_far_from_zero():
         ("logistic", None),
     ],
 )
-def test_the_norm_of_a_model_is_that_of_its_function(loss, bias):
+def test_the_norm_of_a_model_is_that_of_its_function(loss, bias, tol):
     X, Y = problem(120)
-    given = {
-        "kernel": "gaussian",
-        "gamma": 2.0,
-        "lam": 0.3,
-        "loss": loss,
-        "scaling": "none",
-        "bias": bias,
-    }
-    for tol in (1e-8, 1e-2):
-        model = create("kernel", task="binary", tol=tol, **given).fit(X, np.where(Y > 0, 1.0, -1.0))
-        own = model.model
-        K = kernels.block("gaussian", own.support, own.support, {"gamma": 2.0})
-        assert model.info["norm"] == pytest.approx(
-            float(np.sqrt(np.sum(own.coef * (K @ own.coef)))), rel=1e-6
-        )
+    given = {"kernel": "gaussian", "gamma": 2.0, "lam": 0.3, "scaling": "none", "task": "binary"}
+    trainer = create("kernel", tol=tol, loss=loss, bias=bias, **given)
+    trained = trainer.fit(X, np.where(Y > 0, 1.0, -1.0))
+    coef, support = trained.model.coef, trained.model.support
+    K = kernels.block("gaussian", support, support, {"gamma": 2.0})
+    norm = float(np.sqrt(np.sum(coef * (K @ coef))))
+    assert trained.info["norm"] == pytest.approx(norm, rel=1e-6)

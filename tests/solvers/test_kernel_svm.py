@@ -1,8 +1,6 @@
-"""Kernel SVM: certificate, KKT conditions, and agreement with scikit-learn's SVC and a float64
+"""Kernel SVM for classes and numbers: certificate, KKT conditions, and agreement with a float64
 quadratic programme.
 """
-
-import time
 
 import numpy as np
 import pytest
@@ -12,45 +10,83 @@ from sklearn.svm import SVC
 
 from rfx import env, kernels, methods
 from rfx.errors import DataError, UsageError
-from rfx.losses import OF_NUMBERS, get_loss
+from rfx.losses import get_loss
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel import svm as kernel_svm
+from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
 from rfx.solvers.kernel.svm import best_bias, solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 CASES = [(loss, bias) for loss in ("hinge", "squared_hinge") for bias in (False, True)]
-ALL = CASES + [
-    (loss, bias) for loss in ("absolute", "epsilon_insensitive") for bias in (False, True)
+TUBES = [
+    (get_loss(*given), bias)
+    for given in (("absolute",), ("epsilon_insensitive", 0.2))
+    for bias in (False, True)
 ]
+ALL = [*CASES, *TUBES]
+each_tube = pytest.mark.parametrize("loss, bias", TUBES, ids=str)
+each_loss = pytest.mark.parametrize("loss, bias", ALL, ids=str)
 GAMMA = {"gamma": 2.0}
+
+
+def of_numbers(loss):
+    return not isinstance(loss, str)
+
+
+def loss_of(loss):
+    return loss if of_numbers(loss) else get_loss(loss)
 
 
 def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0, loss="hinge"):
     """Rows and labels, or targets for a loss of numbers."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n_rows, n_inputs))
-    if loss in OF_NUMBERS:
+    if of_numbers(loss):
         return X, 1 + np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.standard_normal(n_rows)
     y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] ** 2 > 0.3, 1.0, -1.0)
     return X, np.where(rng.random(n_rows) < noise, -y, y)
 
 
-def solve(name, X, y, params, lam, loss="squared_hinge", bias=False, warm=None, seed=0, **limits):
-    K = KernelMatrix(name, X, params)
-    return solve_kernel_svm(K, y, lam, get_loss(loss), Budget(**limits), warm, bias=bias, seed=seed)
+def solve(name, X, y, params, lam, loss, bias=False, warm=None, seed=0, weights=None, **limits):
+    K, more = KernelMatrix(name, X, params), {"bias": bias, "seed": seed, "weights": weights}
+    return solve_kernel_svm(K, y, lam, loss_of(loss), Budget(**limits), warm, **more)
 
 
 def primal(K, y, coef, b, lam, loss):
     f = K @ coef
-    return 0.5 * lam * coef @ f + get_loss(loss).value(f + b, y).sum()
+    return 0.5 * lam * coef @ f + loss_of(loss).value(f + b, y).sum()
+
+
+def tube_reference(K, y, lam, loss, bias):
+    """The optimal objective: the dual in 2n variables from 0 to C, by sequential quadratic
+    programming.
+    """
+    n, both = len(y), np.vstack([np.eye(len(y)), -np.eye(len(y))])
+    linear = both @ y - getattr(loss, "epsilon", 0.0)
+    found = minimize(
+        lambda a: (
+            lam * (0.5 * a @ both @ K @ both.T @ a - linear @ a),
+            lam * (both @ (K @ (both.T @ a)) - linear),
+        ),
+        np.zeros(2 * n),
+        jac=True,
+        bounds=[(0, 1 / lam)] * (2 * n),
+        constraints={"type": "eq", "fun": lambda a: both.sum(axis=1) @ a} if bias else (),
+        method="SLSQP",
+        options={"maxiter": 2000, "ftol": 1e-13},
+    )
+    assert found.success
+    return -found.fun
 
 
 def reference(K, y, lam, loss, bias):
     """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias, L-BFGS-B on
     the dual without.
     """
+    if of_numbers(loss):
+        return tube_reference(K, y, lam, loss, bias)
     C, squared = 1.0 / lam, loss == "squared_hinge"
     Q = K + (0.5 * lam * np.eye(len(y)) if squared else 0)
     if bias:
@@ -79,19 +115,17 @@ def reference(K, y, lam, loss, bias):
     return lam * (y @ coef - 0.5 * coef @ Q @ coef)
 
 
-@pytest.mark.parametrize("loss, bias", CASES)
+@each_loss
 @pytest.mark.parametrize("name", NAMES)
 def test_optimum_and_certificate(name, loss, bias):
-    X, y = problem()
+    X, y = problem(40 if of_numbers(loss) else 120, loss=loss)
     params = kernels.parameters(name, X)
     K = kernels.block(name, X, X, params)
-    optimum = reference(K, y, 0.5, loss, bias)
     solution = solve(name, X, y, params, 0.5, loss, bias=bias, tol=1e-7)
     assert solution.converged and 0 <= solution.gap <= 1e-7 * solution.objective
-    assert solution.objective == pytest.approx(optimum, rel=1e-6)
-    assert solution.objective == pytest.approx(
-        primal(K, y, solution.coef, solution.intercept, 0.5, loss), rel=1e-9
-    )
+    assert solution.objective == pytest.approx(reference(K, y, 0.5, loss, bias), rel=1e-6)
+    value = primal(K, y, solution.coef, solution.intercept, 0.5, loss)
+    assert solution.objective == pytest.approx(value, rel=1e-9)
     assert solution.intercept == 0 or bias
 
 
@@ -104,14 +138,14 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
 
 
-@pytest.mark.parametrize("loss, bias", ALL)
+@each_loss
 @pytest.mark.parametrize("max_iter", [1, 2, 5])
 def test_gap_bounds_the_suboptimality(loss, bias, max_iter, small_blocks, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_BLOCK", 8)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 30)
     X, y = problem(loss=loss)
     K = kernels.block("gaussian", X, X, GAMMA)
-    if loss in OF_NUMBERS:
+    if of_numbers(loss):
         optimum = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-9).objective
     else:
         optimum = reference(K, y, 1.0, loss, bias)
@@ -144,18 +178,7 @@ def test_kkt_conditions(loss, bias):
         np.testing.assert_allclose(alpha, 2 / lam * np.maximum(0, 1 - margin), atol=1e-3)
 
 
-@pytest.mark.parametrize("lam", [1.0, 0.05])
-def test_hinge_with_bias_is_scikit_learns_svc(lam):
-    X, y = problem(800, 5)
-    model = SVC(C=1 / lam, gamma=2.0, tol=1e-6).fit(X, y)
-    solution = solve("gaussian", X, y, GAMMA, lam, "hinge", bias=True, tol=1e-6)
-    test = problem(300, 5, seed=1)[0]
-    scores = kernels.decision("gaussian", GAMMA, X, solution.coef, test) + solution.intercept
-    np.testing.assert_allclose(scores, model.decision_function(test), atol=0.02)
-    assert solution.intercept == pytest.approx(model.intercept_[0], abs=0.02)
-
-
-@pytest.mark.parametrize("loss, bias", ALL)
+@each_loss
 @pytest.mark.parametrize("memory", [0.0, 0.01, 10.0])
 def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, small_blocks):
     X, y = problem(250, loss=loss)
@@ -182,7 +205,7 @@ def test_long_rounds_tell_how_far_they_are(loss, bias, small_blocks, monkeypatch
     assert gap[-2] < 0.3 * gap[0]
 
 
-@pytest.mark.parametrize("loss, bias", ALL)
+@each_loss
 def test_warm_start_from_the_solution_stops_at_once(loss, bias):
     X, y = problem(300, loss=loss)
     first = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-4)
@@ -195,20 +218,23 @@ def test_warm_start_from_the_solution_stops_at_once(loss, bias):
     assert other.converged and other.objective == pytest.approx(first.objective, rel=2e-4)
 
 
-@pytest.mark.parametrize("label", [-1.0, 1.0])
-@pytest.mark.parametrize("loss, bias", CASES)
-def test_all_labels_equal_and_one_row(loss, bias, label):
-    for n_rows in (1, 30):
-        X = problem(30)[0][:n_rows]
-        y = np.full(n_rows, label)
-        solution = solve("gaussian", X, y, {"gamma": 1.0}, 0.5, loss, bias=bias, tol=1e-6)
-        assert solution.converged
-        if bias:
-            assert solution.objective == pytest.approx(0, abs=1e-12)
-            assert solution.intercept == label and not solution.coef.any()
-        else:
-            K = kernels.block("gaussian", X, X, {"gamma": 1.0})
-            assert solution.objective == pytest.approx(reference(K, y, 0.5, loss, False), rel=1e-5)
+@pytest.mark.parametrize("n_rows", [1, 30])
+@pytest.mark.parametrize(
+    "loss, bias, value",
+    [(*case, value) for case in ALL for value in ((3.0,) if case in TUBES else (-1.0, 1.0))],
+    ids=str,
+)
+def test_targets_that_are_all_equal(loss, bias, value, n_rows):
+    X, y = problem(30)[0][:n_rows], np.full(n_rows, value)
+    solution = solve("gaussian", X, y, {"gamma": 1.0}, 0.5, loss, bias=bias, tol=1e-6)
+    assert solution.converged
+    if bias:
+        assert solution.objective == pytest.approx(0, abs=1e-12)
+        assert not solution.coef.any()
+        assert solution.intercept == pytest.approx(value, abs=getattr(loss, "epsilon", 0.0))
+    else:
+        K = kernels.block("gaussian", X, X, {"gamma": 1.0})
+        assert solution.objective == pytest.approx(reference(K, y, 0.5, loss, False), rel=1e-5)
 
 
 @pytest.mark.parametrize("loss, bias", CASES)
@@ -232,32 +258,37 @@ def test_extremes_of_lam(loss, bias):
 
 
 @pytest.mark.threads
-@pytest.mark.parametrize("loss, bias", ALL)
+@each_loss
 def test_threads_and_seed_agree(loss, bias, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
     monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(1500, loss=loss)
     solutions = []
-    try:
-        for count in (1, 2):
-            env.set_threads(count)
-            solutions.append(solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-4))
-    finally:
-        env.set_threads(None)
+    for count in (1, 2):
+        env.set_threads(count)
+        solutions.append(solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-4))
     np.testing.assert_array_equal(solutions[0].coef, solutions[1].coef)
     other = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-4, seed=7)
     assert other.objective == pytest.approx(solutions[0].objective, rel=1e-4)
 
 
-@pytest.mark.parametrize("squared", [False, True])
-def test_best_bias_minimises_the_loss(squared):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "loss, n_positive",
+    [(loss, n) for loss in ("hinge", "squared_hinge") for n in (0, 1, 10, 24, 25)]
+    + [(get_loss("epsilon_insensitive", tube), 0) for tube in (1e-9, 0.3, 5.0)],
+    ids=str,
+)
+def test_best_bias_minimises_the_loss(loss, n_positive, weighted):
     rng = np.random.default_rng(0)
-    for n_positive in (0, 1, 10, 24, 25):
-        y = np.where(np.arange(25) < n_positive, 1.0, -1.0)
-        f = rng.standard_normal(25)
-        b = best_bias(y, f, squared)
-        loss = get_loss("squared_hinge" if squared else "hinge")
-        values = [loss.value(f + c, y).sum() for c in [b, *np.linspace(-6, 6, 4001)]]
+    for n_rows in (25,) if loss in ("hinge", "squared_hinge") else (1, 2, 9, 24):
+        f = rng.standard_normal(n_rows)
+        labels = np.where(np.arange(n_rows) < n_positive, 1.0, -1.0)
+        y = rng.standard_normal(n_rows) if of_numbers(loss) else labels
+        weights = rng.uniform(0.1, 5, n_rows) if weighted else np.ones(n_rows)
+        b = best_bias(y, f, loss == "squared_hinge", weights, getattr(loss, "epsilon", None))
+        shifts = [b, *np.linspace(-8, 8, 4001)]
+        values = [weights @ loss_of(loss).value(f + shift, y) for shift in shifts]
         assert values[0] <= min(values) + 1e-9
 
 
@@ -298,25 +329,21 @@ def test_columns_grow_with_the_active_rows():
     assert cache.computed == 8
 
 
-def test_deadline_is_kept_and_said():
-    X, y = problem(300)
-    solution = solve("gaussian", X, y, GAMMA, 1.0, "hinge", deadline=time.monotonic() - 1)
-    assert not solution.converged and solution.n_iter == 0
-    assert solution.gap == pytest.approx(300) and solution.objective == pytest.approx(300)
+@pytest.mark.parametrize(
+    "change, limits, says",
+    [
+        (lambda X, y: (X[:0], y[:0]), {}, "at least one row"),
+        (lambda X, y: (X, y), {"tol": 0}, "tol is 0, but a relative duality gap"),
+        (lambda X, y: (np.where(X == X[2, 1], np.inf, X), y), {}, "an input is nan or infinite"),
+    ],
+)
+def test_bad_data_and_tolerances_are_refused(change, limits, says):
+    X, y = change(*problem(10))
+    with pytest.raises((DataError, UsageError), match=says):
+        solve("gaussian", X, y, {"gamma": 1.0}, 1.0, "squared_hinge", **limits)
 
 
-def test_bad_data_and_tolerances_are_refused():
-    X, y = problem(10)
-    with pytest.raises(UsageError, match="at least one row"):
-        solve("gaussian", X[:0], y[:0], {"gamma": 1.0}, 1.0)
-    with pytest.raises(UsageError, match="tol is 0, but a relative duality gap"):
-        solve("gaussian", X, y, {"gamma": 1.0}, 1.0, tol=0)
-    X[2, 1] = np.inf
-    with pytest.raises(DataError, match="an input is nan or infinite"):
-        solve("gaussian", X, y, {"gamma": 1.0}, 1.0)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", ["hinge", get_loss("epsilon_insensitive")], ids=str)
 @pytest.mark.parametrize("name, lam, scale", [
     ("gaussian", 1e-4, 1), ("laplacian", 1e-6, 1), ("perceptron", 1e-6, 1),
     ("linear", 1.0, 1e3), ("laplacian", 1.0, 1e6), ("perceptron", 1.0, 1e6),
@@ -331,7 +358,7 @@ def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale, loss):
     K = kernels.block(name, X, X, params, dtype=np.float64)
     value = primal(K, y, solution.coef, solution.intercept, lam, loss)
     assert value == pytest.approx(solution.objective, rel=1e-6)
-    dual = get_loss(loss).conjugate(-lam * solution.coef, y).sum()
+    dual = loss_of(loss).conjugate(-lam * solution.coef, y).sum()
     assert value + dual + 0.5 * lam * solution.coef @ K @ solution.coef <= 1.01e-3 * value
 
 
@@ -385,3 +412,135 @@ def test_the_pairs_of_classes_take_their_values_from_one_matrix(monkeypatch):
     X = np.random.default_rng(0).normal(size=(60, 3)) + y[:, None]
     methods.create("kernel", loss="squared_hinge", gamma=0.1, lam=0.1, task="multiclass").fit(X, y)
     assert len(made) <= 2
+
+
+# a loss of numbers, zero within a tube around the targets
+
+
+@each_tube
+def test_kkt_conditions_of_a_tube(loss, bias):
+    (X, y), lam, tube = problem(loss=loss), 1.0, getattr(loss, "epsilon", 0.0)
+    solution = solve("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias, tol=1e-11)
+    coef, K = solution.coef, kernels.block("laplacian", X, X, {"gamma": 1.0})
+    r = y - K @ coef - solution.intercept
+    at_top, at_zero = np.abs(coef) == 1 / lam, coef == 0
+    free = ~at_top & ~at_zero
+    assert free.any() and at_top.any() and (at_zero.any() or not tube)
+    assert np.abs(np.abs(r[free]) - tube).max() < 1e-4
+    assert np.all(np.abs(r[at_zero]) <= tube + 1e-4)
+    assert np.all(np.abs(r[at_top]) >= tube - 1e-4)
+    assert np.all((np.sign(coef) == np.sign(r))[at_top & (np.abs(r) > 1e-4)])
+    assert not bias or coef.sum() == pytest.approx(0, abs=1e-9)
+
+
+@each_tube
+def test_weights_are_repetitions(loss, bias):
+    X, y = problem(80, loss=loss)
+    times = 1 + np.arange(80) % 3
+    weighted = solve("gaussian", X, y, GAMMA, 0.5, loss, bias, weights=times * 1.0, tol=1e-8)
+    rows = np.repeat(np.arange(80), times)
+    repeated = solve("gaussian", X[rows], y[rows], GAMMA, 0.5, loss, bias, tol=1e-8)
+    assert weighted.converged and repeated.converged
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-7)
+    K, together = kernels.block("gaussian", X, X, GAMMA), np.bincount(rows, repeated.coef)
+    np.testing.assert_allclose(K @ weighted.coef, K @ together, atol=1e-3)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_tube_that_holds_all_targets(bias):
+    X, y = problem(50, loss=get_loss("absolute"))
+    width = 0.51 * (y.max() - y.min()) if bias else 1.01 * np.abs(y).max()
+    # in a slightly narrower tube, the two extreme targets matter
+    solution, narrower = (
+        solve("gaussian", X, y, GAMMA, 0.1, get_loss("epsilon_insensitive", own), bias, tol=1e-6)
+        for own in (width, 0.97 * width)
+    )
+    assert solution.converged and not solution.coef.any()
+    assert solution.objective == solution.gap == 0
+    assert np.abs(y - solution.intercept).max() <= width
+    assert narrower.converged and narrower.coef.any() and narrower.objective > 0
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e5])
+@each_tube
+def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale, monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
+    X, y = problem(600, loss=loss)
+    wider = get_loss(loss.name, scale * loss.epsilon) if hasattr(loss, "epsilon") else loss
+    one = solve("gaussian", X, y, GAMMA, 0.5, loss, bias, tol=1e-6)
+    other = solve("gaussian", X, scale * y, GAMMA, 0.5 / scale, wider, bias, tol=1e-6)
+    assert one.converged and other.converged
+    assert other.objective == pytest.approx(scale * one.objective, rel=3e-6)
+
+
+def test_what_float32_got_wrong_is_solved_again_in_float64(monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
+    X, y = problem(200, 5, loss=(loss := get_loss("epsilon_insensitive", 0.1)))
+    solution = solve("linear", X + 1e3, y, {}, 1.0, loss, True, tol=2e-5, max_iter=5000)
+    # the entry after the change to float64 is not the last, because its gap was too large
+    told = [entry["active"] for entry in solution.trace]
+    assert 0 in told[:-1] and solution.converged
+
+
+def block(seed, size):
+    """A random block of a dual: some variables at zero, some at either bound."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((size, size + 2))
+    K, hi = A @ A.T, rng.uniform(0.5, 2, size)
+    beta = np.choose(rng.integers(0, 4, size), [np.zeros(size), -hi, hi, rng.uniform(-1, 1) * hi])
+    return K, np.zeros(size), 3 * rng.standard_normal(size), beta, -hi, hi
+
+
+def gain(K, error, beta, moved, tube):
+    t = moved - beta
+    return error @ t - 0.5 * t @ K @ t - tube * (np.abs(moved) - np.abs(beta)).sum()
+
+
+@pytest.mark.parametrize("tube", [0.0, 0.4, 2.0])
+@pytest.mark.parametrize("seed", range(30))
+def test_one_step_of_a_pair_is_exact(seed, tube):
+    K, shift, error, beta, lo, hi = block(seed, 2)
+    moved, rest = beta.copy(), error.copy()
+    solve_pairs(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
+    assert moved.sum() == pytest.approx(beta.sum(), abs=1e-12)
+    low, high = max(lo[0] - beta[0], beta[1] - hi[1]), min(hi[0] - beta[0], beta[1] - lo[1])
+    steps = np.linspace(low, high, 20001)
+    best = max(gain(K, error, beta, beta + [t, -t], tube) for t in steps)
+    assert gain(K, error, beta, moved, tube) >= best - 1e-9
+    np.testing.assert_allclose(rest, error - K @ (moved - beta), atol=1e-9)
+    assert np.all((moved >= lo) & (moved <= hi))
+
+
+@pytest.mark.parametrize("tube", [0.0, 0.4, 2.0])
+@pytest.mark.parametrize("seed", range(30))
+def test_one_step_of_a_single_variable_is_exact(seed, tube):
+    K, shift, error, beta, lo, hi = block(seed, 1)
+    moved, rest = beta.copy(), error.copy()
+    solve_singles(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
+    best = max(gain(K, error, beta, np.array([t]), tube) for t in np.linspace(lo[0], hi[0], 20001))
+    assert gain(K, error, beta, moved, tube) >= best - 1e-9
+    np.testing.assert_allclose(rest, error - K @ (moved - beta), atol=1e-9)
+
+
+@pytest.mark.parametrize("tube", [0.0, 0.4])
+@pytest.mark.parametrize("inner", [solve_singles, solve_pairs])
+def test_a_block_ends_where_no_step_gains(inner, tube):
+    for seed in range(5):
+        K, shift, error, beta, lo, hi = block(seed, 12)
+        moved, rest = beta.copy(), error.copy()
+        steps = inner(K, shift, rest, moved, lo, hi, tube, 1e-9, 100_000)
+        assert 0 < steps < 100_000
+        least = gain(K, error, beta, moved, tube)
+        rng = np.random.default_rng(seed)
+        for width in (1e-3, 1e-1, 1.0):
+            for _ in range(300):
+                other = moved + width * rng.standard_normal(12)
+                if inner is solve_pairs:
+                    i, j = rng.choice(12, 2, replace=False)
+                    other = moved.copy()
+                    t = width * rng.standard_normal()
+                    other[i], other[j] = moved[i] + t, moved[j] - t
+                    if not np.all((other >= lo) & (other <= hi)):
+                        continue
+                assert gain(K, error, beta, np.clip(other, lo, hi), tube) <= least + 1e-7

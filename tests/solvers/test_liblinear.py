@@ -11,8 +11,6 @@ from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.l1.dual import l1_certificate
-from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
 from rfx.solvers.published.liblinear import solve_liblinear
 
@@ -58,20 +56,8 @@ def test_squared_loss_is_ridge_regression():
     assert solution.converged and solution.objective == pytest.approx(
         1.5 * exact @ exact + 0.5 * np.sum((Z @ exact - y) ** 2)
     )
-    assert np.abs(solve(DenseMatrix(Z), np.full(200, 2.0), 3.0, Squared, "l2").coef).max() > 0, (
-        "targets of one value are no class"
-    )
-
-
-@pytest.mark.parametrize("certificate", [l1_certificate, l2_certificate])
-def test_certificate_bounds_the_suboptimality(certificate):
-    penalty = "l1" if certificate is l1_certificate else "l2"
-    best = solve(DenseMatrix(Z), Y, 3.0, SquaredHinge, penalty, tol=1e-9).objective
-    for scale in (0.0, 0.1, 1.0):
-        objective, gap = certificate(
-            DenseMatrix(Z), Y, scale * RNG.standard_normal(12), 3.0, SquaredHinge
-        )[:2]
-        assert objective - best <= gap + 1e-6
+    one_value = solve(DenseMatrix(Z), np.full(200, 2.0), 3.0, Squared, "l2")
+    assert one_value.coef.any(), "targets of one value are no class"
 
 
 def test_labels_in_either_order_and_a_seed_give_the_same_bits():
@@ -127,13 +113,22 @@ def test_time_limit_ends_the_child():
         )
 
 
-def test_refusals(monkeypatch):
-    with pytest.raises(UsageError, match="no hinge loss here; use squared_hinge or logistic"):
-        solve(DenseMatrix(Z), Y, 1.0, Hinge, "l2")
-    with pytest.raises(UsageError, match="needs rows of both classes"):
-        solve(DenseMatrix(Z), np.ones(200), 1.0, SquaredHinge, "l2")
-    with pytest.raises(UsageError, match="liblinear does not support a starting point"):
-        solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2", warm=np.zeros(12))
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"loss": Hinge}, "no hinge loss here"),
+        ({"y": np.ones(200)}, "needs rows of both classes"),
+        ({"warm": np.zeros(12)}, "does not support a starting point"),
+    ],
+)
+def test_refusals(change, says):
+    with pytest.raises(UsageError, match=says):
+        solve(
+            DenseMatrix(Z), **{"y": Y, "lam": 1.0, "loss": SquaredHinge, "penalty": "l2"} | change
+        )
+
+
+def test_too_little_memory_is_refused(monkeypatch):
     size = (8 * (2 * 200 + 1) + 16 * 200 * 13) / 2**20
     # not all free memory: other processes need some, too
     monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 1.1 * size)

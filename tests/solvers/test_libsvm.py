@@ -52,19 +52,20 @@ def test_labels_in_either_order():
     assert turned.intercept == pytest.approx(straight.intercept, abs=1e-5)
 
 
-def test_refusals(monkeypatch):
-    with pytest.raises(UsageError, match="no logistic loss; use hinge, squared_hinge, absolute or"):
-        solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Logistic)
-    with pytest.raises(UsageError, match="needs rows of both classes"):
-        solve("gaussian", X, np.ones(150), {"gamma": 1.0}, 1.0, Hinge)
-    with pytest.raises(UsageError, match="libsvm does not support a starting point"):
-        solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Hinge, warm=np.zeros(150))
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"loss": Logistic}, "no logistic loss"),
+        ({"y": np.ones(150)}, "needs rows of both classes"),
+        ({"warm": np.zeros(150)}, "does not support a starting point"),
+    ],
+)
+def test_refusals(change, says):
+    with pytest.raises(UsageError, match=says):
+        solve("gaussian", X, **{"y": Y, "params": {"gamma": 1}, "lam": 1, "loss": Hinge} | change)
+
+
+def test_too_little_memory_is_refused(monkeypatch):
     monkeypatch.setattr(libsvm.env, "available_memory_mb", lambda: 0.1)
-    with pytest.raises(
-        RfxError,
-        match=(
-            "needs the whole kernel matrix of 150 rows, .* GiB are free; use fewer rows, or omit"
-            " --solver"
-        ),
-    ):
+    with pytest.raises(RfxError, match="the whole kernel matrix of 150 rows"):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, SquaredHinge)

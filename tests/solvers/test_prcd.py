@@ -83,12 +83,9 @@ def test_a_pass_is_one_exact_sweep_by_one_thread():
     lam, w, f = 0.3, np.zeros(50), np.zeros(400)
     Z = FEATURES["array"].Z
     env.set_threads(1)
-    try:
-        solution = solve_prcd(
-            FEATURES["array"], VALUES, lam, losses.Squared, Budget(max_iter=1), seed=7
-        )
-    finally:
-        env.set_threads(None)
+    solution = solve_prcd(
+        FEATURES["array"], VALUES, lam, losses.Squared, Budget(max_iter=1), seed=7
+    )
     for j in np.random.Generator(np.random.Philox(7)).permutation(50):
         norm = Z[:, j] @ Z[:, j]
         free = w[j] - Z[:, j] @ (f - VALUES) / norm
@@ -104,10 +101,7 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
     Z = DenseMatrix(np.repeat(column, 64, axis=1))
     y = column[:, 0] + 0.1 * RNG.standard_normal(3000)
     env.set_threads(4)
-    try:
-        solution = solve_prcd(Z, y, 1.0, losses.Squared, Budget(tol=1e-6, max_iter=200))
-    finally:
-        env.set_threads(None)
+    solution = solve_prcd(Z, y, 1.0, losses.Squared, Budget(tol=1e-6, max_iter=200))
     values = [entry["objective"] for entry in solution.trace]
     assert solution.converged and all(b <= a * (1 + 1e-9) for a, b in zip(values, values[1:]))
 

@@ -9,11 +9,12 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, stack
-from rfx.solvers.dual_l2 import solve_dual_ridge
+from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.newton import solve_l1
 from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.l2 import solve_l2
@@ -158,6 +159,8 @@ REFUSING = [
     (solve_prcd, DENSE, LABELS[:, 0], losses.SquaredHinge, losses.Hinge),
     (solve_ridge, DENSE, Y, losses.Squared, losses.Logistic),
     (solve_dual_ridge, BINS, Y, losses.Squared, losses.Logistic),
+    (solve_dual_l2, BINS, LABELS[:, 0], losses.Logistic, losses.Hinge),
+    (solve_rb_l1, BINS, LABELS[:, 0], losses.Logistic, losses.Hinge),
     (solve_kernel_ridge, GAUSSIAN, Y, losses.Squared, losses.Logistic),
     (solve_kernel_newton, GAUSSIAN, LABELS, losses.Logistic, losses.Hinge),
     (solve_kernel_svm, GAUSSIAN, LABELS[:, 0], losses.Hinge, losses.Logistic),
@@ -180,3 +183,34 @@ def test_every_solver_refuses_what_is_no_problem(solve, matrix, targets, loss, o
     if loss.name not in losses.OF_NUMBERS:
         with pytest.raises(UsageError, match=r"labels.*-1 and \+1"):
             solve(matrix, targets + 1, 1.0, loss)
+
+
+each_solver = pytest.mark.parametrize(
+    ("solve", "matrix", "targets", "loss"),
+    [given[:4] for given in REFUSING if given[0] not in (solve_ridge, solve_kernel_ridge)],
+    ids=lambda one: None,
+)
+
+
+@each_solver
+def test_a_warm_start_from_the_solution_stops_at_once(solve, matrix, targets, loss):
+    first = solve(matrix, targets, 0.5, loss, budget=Budget(tol=1e-6))
+    assert first.converged and first.n_iter > 0
+    start = first.dual if solve in (solve_dual_l2, solve_dual_ridge) else first.coef
+    again = solve(matrix, targets, 0.5, loss, budget=Budget(tol=1e-5), warm=start)
+    assert again.converged and again.n_iter == 0
+
+
+def test_kernel_ridge_that_is_late_says_so():
+    late = Budget(deadline=time.monotonic() - 1, memory_mb=0.0)
+    solution = solve_kernel_ridge(GAUSSIAN, Y, 1e-4, budget=late)
+    assert solution.status == "timeout" and solution.gap > 0
+
+
+@each_solver
+def test_what_ends_a_solver_is_said(solve, matrix, targets, loss):
+    short = solve(matrix, targets, 0.1, loss, budget=Budget(tol=1e-14, max_iter=1, memory_mb=0.01))
+    assert short.status == "max_iter" and short.gap > 1e-14 * short.objective
+    late = solve(matrix, targets, 0.1, loss, budget=Budget(deadline=time.monotonic() - 1))
+    assert late.status == "timeout" and late.n_iter == 0
+    assert late.gap > 0 and np.isfinite(late.objective)

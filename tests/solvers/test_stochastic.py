@@ -93,37 +93,27 @@ def coef(solver):
     return solver.expansion.coefficients.predicting
 
 
-def last(solver, start=0, stop=None):
+def last(solver, part=slice(None)):
     c = solver.expansion.coefficients
-    return c.scale * c.raw[start:stop]
+    return c.scale * c.raw[part]
 
 
 def algorithm_1(X, y, loss, nu, theta, t0):
     """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i drawn from
     (seed, i).
     """
-    alpha, maps = (
-        [],
-        [sample("gaussian", 3, 1, 5, start=i, dtype=np.float64, **PARAMS) for i in range(len(y))],
-    )
+    alpha = []
+    maps = [sample("gaussian", 3, 1, 5, start=i, dtype=np.float64, **PARAMS) for i in range(len(y))]
 
     def feature(i, x):
         turns = x @ maps[i].arrays["frequencies"][:, 0] + maps[i].arrays["phases"][0]
         return np.sqrt(2) * np.cos(2 * np.pi * turns)
 
-    def predict(x):
-        f = 0.0
-        for i in range(len(alpha)):
-            f += alpha[i] * feature(i, x)
-        return f
-
     for i in range(len(y)):
         gamma = theta / (i + 1 + t0)
-        f = predict(X[i])
-        phi = feature(i, X[i])
-        new = -gamma * loss.derivative(np.array(f), y[i]) * phi
-        for j in range(i):
-            alpha[j] = (1 - gamma * nu) * alpha[j]
+        f = sum((a * feature(j, X[i]) for j, a in enumerate(alpha)), 0.0)
+        new = -gamma * loss.derivative(np.array(f), y[i]) * feature(i, X[i])
+        alpha = [(1 - gamma * nu) * a for a in alpha]
         alpha.append(float(new))
     return np.array(alpha)
 
@@ -141,9 +131,8 @@ def test_one_row_and_one_feature_a_step_is_algorithm_1(name):
 
 def test_theta_nu_of_two_decays_by_zero_in_the_second_step():
     X, Y = rows(20)
-    expected = algorithm_1(X, Y[:, 0], get_loss("squared"), 0.5, 4.0, 0.0)
+    expected, values = algorithm_1(X, Y[:, 0], get_loss("squared"), 0.5, 4.0, 0.0), 0.0
     solver = doubly("squared", 0.5, Steps("theorem", 0.5, 4.0), averaging="uniform")
-    values = np.zeros((20, 1))
     for i in range(20):
         solver.step(X[i : i + 1], Y[i : i + 1])
         values += solver.expansion.values(X) / 20
@@ -158,14 +147,12 @@ def test_scale_and_average_are_those_of_the_definition(averaging):
     solver = doubly(
         "logistic", 0.3, Steps("theorem", 0.3, 4.0, 0.5), block=8, averaging=averaging, max_blocks=5
     )
-    total, weights = np.zeros((120, 1)), 0.0
+    total = weights = 0.0
     for t in range(1, 13):
-        before = solver.expansion.values(X)
-        start = block(solver)
-        solver.step(X[10 * t - 10 : 10 * t], Y[10 * t - 10 : 10 * t])
+        before, start = solver.expansion.values(X), block(solver)
+        batch, gamma = slice(10 * t - 10, 10 * t), 4.0 / (t + 0.5)
+        solver.step(X[batch], Y[batch])
         Z = growing().sampled(start, start + 8).transform(X)
-        gamma = 4.0 / (t + 0.5)
-        batch = slice(10 * t - 10, 10 * t)
         change = -gamma / 80 * Z[batch].T @ get_loss("logistic").derivative(before[batch], Y[batch])
         after = before * (1 - gamma * 0.3 if t > 1 else 1.0) + Z @ change
         np.testing.assert_allclose(solver.expansion.values(X), after, atol=1e-10)
@@ -180,8 +167,7 @@ def test_scale_and_average_are_those_of_the_definition(averaging):
 def test_decay_far_below_the_smallest_number_loses_nothing():
     X, Y = rows(40)
     solver = doubly("squared", 0.9, Steps("constant", 0.9, step0=1.1), averaging="uniform")
-    tracked = solver.expansion.follow(X)
-    mean = np.zeros((40, 1))
+    tracked, mean = solver.expansion.follow(X), 0.0
     for t in range(300):
         solver.step(X[t % 40 : t % 40 + 1], Y[t % 40 : t % 40 + 1])
         mean += solver.expansion.values(X) / 300
@@ -206,15 +192,12 @@ def test_preconditioned_step_solves_the_covariance_of_the_batch():
     for t in range(1, 6):
         f, start = solver.expansion.values(X), block(solver)
         Z = growing().sampled(start, start + 16).transform(X) / 4.0
-        old = (
-            last(solver, start, start + 16) * 4.0
-            if start < solver.expansion.n_features
-            else np.zeros((16, 1))
-        )
+        fresh = start == solver.expansion.n_features
+        old = 0.0 if fresh else last(solver, slice(start, start + 16)) * 4.0
+        old = old + np.zeros((16, 1))
         alpha = old - np.linalg.solve(
             Z.T @ Z / 50 + 0.011 * np.eye(16), Z.T @ (f - Y) / 50 + 0.01 * old
         )
-        fresh = start == solver.expansion.n_features
         expected = f * (1 - 0.01 if fresh and t > 1 else 1.0) + Z @ (alpha - old)
         solver.step(X, Y)
         np.testing.assert_allclose(solver.expansion.values(X), expected, atol=1e-8)
@@ -239,49 +222,65 @@ def test_converges_to_the_ridge_solution_of_the_same_nu():
     assert errors[512] < 1e-3
 
 
-def test_threads_memory_and_sparse_rows_change_nothing():
+@pytest.mark.parametrize(
+    ("threads", "memory", "matrix", "atol"),
+    [(2, 256.0, np.array, 0), (1, 0.0, np.array, 0), (1, 256.0, sp.csr_matrix, 1e-6)],
+)
+@pytest.mark.usefixtures("shared_out")
+def test_threads_memory_and_sparse_rows_change_nothing(threads, memory, matrix, atol):
     X, Y = rows(300, d=40)
     X[X < 0.5] = 0.0
-    results = []
-    for threads, memory, matrix in (
-        (None, 256.0, X),
-        (1, 256.0, X),
-        (None, 0.0, X),
-        (None, 256.0, sp.csr_matrix(X)),
-    ):
-        try:
-            env.set_threads(threads)
-            source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=memory)
-            solver = DoublySGD(
-                source,
-                1,
-                get_loss("hinge"),
-                1e-3,
-                Descent(Steps("theorem", 1e-3, 1e3, 2e3)),
-                Blocks(32),
-            )
-            for t in range(9):
-                solver.step(matrix[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
-            results.append(coef(solver))
-        finally:
-            env.set_threads(None)
-    for other in results[1:3]:
-        assert np.array_equal(other, results[0])
-    np.testing.assert_allclose(results[3], results[0], atol=1e-6)
+    coefs = []
+    for count, most, kind in ((1, 256.0, np.array), (threads, memory, matrix)):
+        env.set_threads(count)
+        source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=most)
+        descent = Descent(Steps("theorem", 1e-3, 1e3, 2e3))
+        solver = DoublySGD(source, 1, get_loss("hinge"), 1e-3, descent, Blocks(32))
+        for t in range(9):
+            solver.step(kind(X)[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
+        coefs.append(coef(solver))
+    np.testing.assert_allclose(coefs[1], coefs[0], rtol=0, atol=atol)
 
 
-def test_steps_and_what_they_refuse():
-    assert Steps("theorem", 0.1, 15.0, 5.0)(5) == 1.5
-    assert Steps("root", 0.0, 2.0)(4) == 1.0
-    assert Steps("decay", 0.0, step0=2.0, step1=0.5)(2) == 1.0
+@pytest.mark.parametrize(
+    ("steps", "t", "size"),
+    [
+        (("theorem", 0.1, 15.0, 5.0), 5, 1.5),
+        (("root", 0.0, 2.0), 4, 1.0),
+        (("decay", 0.0, 1.0, 0.0, 2.0, 0.5), 2, 1.0),
+    ],
+)
+def test_sizes_of_steps(steps, t, size):
+    assert Steps(*steps)(t) == size
+
+
+def test_normalized_steps_are_those_of_the_features():
     normalized = Steps("normalized", 1.0, step0=0.6)
     assert normalized(7, np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(0.6 / np.sqrt(12.5))
     assert normalized(7, np.full((4, 1), 0.5)) == normalized(7) == 1.0
-    for theta in (9.0, 21.0):
-        with pytest.raises(UsageError, match="--theta .* need a product from 1 to 2"):
-            Steps("theorem", 0.1, theta)
-    with pytest.raises(UsageError, match="flip the sign of f"):
-        Steps("constant", 0.5, step0=3.0)
+
+
+def refused_sdca(loss, outputs=3, nu=0.1):
+    return lambda: LinearSDCA(features(), 40, outputs, 60, get_loss(loss), nu)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Steps("theorem", 0.1, 9.0), "--theta .* need a product from 1 to 2"),
+        (lambda: Steps("theorem", 0.1, 21.0), "--theta .* need a product from 1 to 2"),
+        (lambda: Steps("constant", 0.5, step0=3.0), "flip the sign of f"),
+        (refused_sdca("softmax"), "--loss is softmax"),
+        (refused_sdca("hinge", 1, 0.0), "--nu is 0"),
+        (
+            lambda: Pegasos(features(), 40, 1, get_loss("logistic"), 0.1, project=True),
+            "hinge loss",
+        ),
+    ],
+)
+def test_refusals(make, says):
+    with pytest.raises(UsageError, match=says):
+        make()
 
 
 # ---------------------------------------------------------------- the baselines
@@ -427,17 +426,6 @@ def test_rows_at_rest_are_left_out_and_come_back():
     for _ in range(LONGEST):
         resting.step(order[[still]], Y[[still]], np.array([still]))
     assert resting.a[still, 0] != 0
-
-
-def test_sdca_and_pegasos_refusals():
-    with pytest.raises(
-        UsageError, match="--loss is softmax, but dual coordinate ascent supports hinge"
-    ):
-        LinearSDCA(features(), 40, 3, 60, get_loss("softmax"), 0.1)
-    with pytest.raises(UsageError, match="--nu is 0"):
-        KernelSDCA(support(), 1, 60, get_loss("hinge"), 0.0)
-    with pytest.raises(UsageError, match="bounds the minimum of the hinge loss"):
-        Pegasos(features(), 40, 1, get_loss("logistic"), 0.1, project=True)
 
 
 def test_support_is_the_exact_kernel_expansion_in_any_pieces():

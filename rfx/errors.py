@@ -25,9 +25,12 @@ class _Sentence:
 class RfxError(_Sentence, Exception):
     """A problem of the data or the run; str(error) is one sentence with the problem and the
     remedy.
+
+    remedy: options that make the command work, as typed; empty if none are known.
     """
 
     exit_code = 1
+    remedy = ""
 
 
 class DataError(RfxError):

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import shlex
 import sys
 import traceback
 import warnings
@@ -190,6 +191,8 @@ def _run(args) -> int | str:
             traceback.print_exc()
         else:
             click.echo(f"rfx: {plain(_sentence(error))}", err=True)
+            if remedy := getattr(error, "remedy", ""):
+                click.echo(f"this works:\n\nrfx {shlex.join(args)} {remedy}\n", err=True)
         return getattr(error, "exit_code", 1)
 
 

@@ -23,7 +23,7 @@ def command(file, zero_based, **values):
 
     Exits with 1 if there are any. For a file without problems, prints one line: its rows, columns
     and labels. For a table (CSV, TSV, .npy, .npz, Parquet), prints the first problem, or one line
-    for each column: numbers or words, and the number of missing cells.
+    for each column: numbers, dates or words, and the number of missing cells.
     """
     from rfx.data import tables
     from rfx.data.libsvm import sequences, svmlight
@@ -58,6 +58,7 @@ def command(file, zero_based, **values):
 
 
 def _check_table(file, reading):
+    from rfx.data.tabular import written
     from rfx.data.tabular.table import Table, Words, check_finite
 
     np = lazy.numpy
@@ -84,7 +85,8 @@ def _check_table(file, reading):
         )
         if isinstance(column, Words):
             words = sorted(column.values)
-            what = f"{len(words):,} words: {', '.join(words[:5])}" + (
+            kind = "dates" if all(written.kind(word) == "date" for word in words) else "words"
+            what = f"{len(words):,} {kind}: {', '.join(words[:5])}" + (
                 ", …" if len(words) > 5 else ""
             )
         else:

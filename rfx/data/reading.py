@@ -27,10 +27,11 @@ class Reading:
     header: bool | None = option(
         None, "Whether the first row of a CSV file has column names; inferred by default."
     )
-    missing: str = option(
-        "refuse",
-        "Missing cells: mean, median or most_frequent. Numbers are filled with that of the training"
-        " rows, words with the most frequent word. By default they are refused.",
+    missing: str | None = option(
+        None,
+        "What fills the missing cells of numbers: mean, median or most_frequent of the training"
+        " rows; words get the most frequent word. By default the mean fills columns that lack cells"
+        " in training, and a line names them.",
         of=MISSING,
     )
     ignore: tuple[str, ...] = option(
@@ -41,7 +42,8 @@ class Reading:
     )
     dates: tuple[str, ...] = option(
         (),
-        "Date columns. Each becomes four numbers: year, month, weekday and days since 1970.",
+        "Columns to read as dates; by default those with nothing but dates. Each becomes four"
+        " numbers: year, month, weekday and days since 1970.",
         metavar="COLUMN,…",
     )
     encoding: str | None = option(

@@ -260,7 +260,7 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
         "--ignore": reading.ignore or None,
     }
     given |= {"--categorical": reading.categorical or None, "--dates": reading.dates or None}
-    given["--missing"] = None if reading.missing == "refuse" else reading.missing
+    given["--missing"] = reading.missing
     for option, value in given.items():
         if value is not None:
             raise UsageError(f"{option} is for tables such as CSV, but {name} is LIBSVM text")
@@ -335,8 +335,7 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})
-    if seed is not None:
-        learner.say(schema)
+    learner.say(schema, seed is not None)
     return (
         (X, y),
         (None, None) if test is None else schema.encode(content.rows(test)),

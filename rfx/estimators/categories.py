@@ -56,7 +56,7 @@ class Rows:
             columns=[*self.table.columns, Y[:, 0]],
             own_target=len(names),
         )
-        learner = _Learner(Reading(), task="regression").update(taught)
+        learner = _Learner(Reading(missing="refuse"), task="regression").update(taught)
         titles = list(map(str, range(Y.shape[1]))) if Y.shape[1] > 1 else []
         schema, X = crossfit.fitted(learner.finish(), taught, Y, seed, titles)
         for message in crossfit.notes(schema, taught):
@@ -70,7 +70,7 @@ class _Learner(Learner):
     def tell(self, message: str) -> None:
         warnings.warn(message, RfxWarning, stacklevel=2)
 
-    def kept_by(self, position: int) -> str:
+    def kept_by(self, *positions: int) -> str:
         return "categorical_features"
 
     def advice(self, troubles) -> list[str]:

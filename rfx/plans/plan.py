@@ -289,7 +289,7 @@ def _run(entries: Entries) -> Run:
     ignore = [*_columns(entries.get("ignore", [])), *_columns(entries.get("id", []))]
     reading = Reading(
         target=entries.get("target"),
-        missing=entries.get("missing", Reading.missing),
+        missing=entries.get("missing"),
         ignore=tuple(dict.fromkeys(ignore)),
     )
     own = {name: value for name, value in entries.items() if name in _HINTS}

@@ -206,7 +206,7 @@ class Run:
             "test": self.test,
             "target": reading.target,
             "ignore": written(reading.ignore),
-            "missing": None if reading.missing == Reading.missing else reading.missing,
+            "missing": reading.missing,
         }
         return {name: value for name, value in found.items() if value}
 

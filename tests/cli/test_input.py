@@ -4,6 +4,7 @@ labels, columns that training did not have.
 
 import io
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,6 +19,7 @@ from rfx.data import load, tables
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.tabular.schema import Schema
+from rfx.data.textstream import CsvSource
 from rfx.errors import DataError
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.training import Trainer
@@ -139,7 +141,8 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
     (tmp_path / "t.csv").write_text("x,w,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
     assert (
         "t.csv, line 4: column 'x' has no value; fill it in, or use --missing mean, median or"
-        " most_frequent" in refused(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
+        " most_frequent"
+        in refused(capfd, "train", *FAST, "--data", tmp_path / "t.csv", "--missing", "refuse")
     )
     split = load(tmp_path / "t.csv", reading=Reading(missing=how))
     np.testing.assert_array_equal(split.X_train[:, 0], [5, 5, number, 9, 57, number])
@@ -168,6 +171,28 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
     assert "y.csv, line 2: column 'y' has no value" in refused(
         capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "y.csv"
     )
+
+
+def test_columns_that_lack_cells_are_filled_and_named_by_default(tmp_path, capfd, caplog):
+    lines = [
+        f"{'' if i % 3 == 0 else i},{'' if i == 5 else 'ab'[i > 8]},{i},{i % 2}" for i in range(20)
+    ]
+    (tmp_path / "t.csv").write_text("x,w,z,y\n" + "\n".join(lines))
+    words = "train", *FAST, "--data", tmp_path / "t.csv"
+    printed(capfd, *words, "--model", tmp_path / "m.npz")
+    assert "words by the most frequent: x (7), w (1); see --missing" in caplog.text
+    filled, own = methods.load(tmp_path / "m.npz").schema, load(tmp_path / "t.csv")
+    assert filled.inputs[2].fill is None, "a column that never lacked a cell"
+    np.testing.assert_array_equal(
+        own.X_train, load(tmp_path / "t.csv", reading=Reading(missing="mean")).X_train
+    )
+    # the held-out rows teach nothing
+    X, _ = own.part(np.arange(10), np.arange(10, 20))
+    assert X[0, 0] == np.mean([1, 2, 4, 5, 7, 8])
+    np.testing.assert_array_equal(CsvSource(tmp_path / "t.csv").read(20)[0], own.X_train)
+    caplog.clear()
+    printed(capfd, *words, "--missing", "mean")
+    assert "see --missing" not in caplog.text
 
 
 def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypatch):
@@ -614,15 +639,30 @@ def test_a_registry_that_is_not_there(capfd, monkeypatch, tmp_path):
 
 
 def test_check_says_what_is_in_a_table(files, capfd):
-    (files / "t.csv").write_text("a,b\n1,x\n,y\n3,x\n")
+    (files / "t.csv").write_text("a,b,c\n1,x,2020-01-31\n,y,2020-02-28\n3,x,2020-01-31\n")
     code, out, _ = run(capfd, "check", files / "t.csv")
     head, *columns = out.splitlines()
-    assert code == 0 and head.endswith("t.csv: 3 rows, 2 columns")
-    assert columns == ["  a: numbers from 1 to 3; 1 cell missing", "  b: 2 words: x, y"]
+    assert code == 0 and head.endswith("t.csv: 3 rows, 3 columns")
+    assert columns == [
+        "  a: numbers from 1 to 3; 1 cell missing",
+        "  b: 2 words: x, y",
+        "  c: 2 dates: 2020-01-31, 2020-02-28",
+    ]
     (files / "t.csv").write_text("a,b\n1,2\n1,2,3\n")
     assert "t.csv, line 3: it has 3 cells, but the previous rows have 2" in printed(
         capfd, "check", files / "t.csv", code=1
     )
+
+
+def test_the_command_that_works_is_said_with_the_problem(tmp_path, capfd):
+    lines = [f"{i},{'€$'[i % 2]}5,{'2020-01-31' if i % 3 else 'soon'},{i % 2}" for i in range(30)]
+    (tmp_path / "t.csv").write_text("a,cost,at first,y\n" + "\n".join(lines))
+    said = refused(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
+    assert "column 'cost' has" in said
+    assert "column 'at first' has" in said
+    program, *again = shlex.split(said.partition("this works:\n\n")[2])
+    assert program == "rfx"
+    printed(capfd, *again)
 
 
 def test_tune_reads_tables_and_says_how(files, capfd):

@@ -134,9 +134,6 @@ def test_convert_writes_what_is_there(name, text, count, place, line):
 
 
 REFUSED = [
-    # vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA of Namibia
-    # was read as a missing value
-    ("t.csv", "country,b,y\n" + LINES["countries"], "column 'country' has no value"),
     # ClickHouse/ClickHouse#120503
     ("t.csv", f"c,y\n{LINES['many']}late,0\n", "line 30002: column 'c' has 'late'"),
     # abtassociates/eva#776: zero-width spaces turned a numeric column into words
@@ -178,6 +175,14 @@ def test_train_refuses_what_is_ambiguous(name, text, expected):
     assert expected in refused("train", *OPTIONS, "--data", write(name, text))
 
 
+def test_a_code_that_may_mean_a_missing_cell_is_named():
+    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA of
+    Namibia was read as a missing value.
+    """
+    words = "train", *OPTIONS, "--data", write("t.csv", "country,b,y\n" + LINES["countries"])
+    assert "column 'country' has no value" in refused(*words, "--missing", "refuse")
+
+
 def test_check_lists_every_problem():
     said = refused("check", write("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n"))
     assert "t.svm:1:9: the value 'nan'" in said
@@ -190,7 +195,7 @@ def test_an_empty_cell_is_missing_in_whichever_row():
         lines = ["1,4,1", "3,4,0"]
         lines.insert(place, ",4,1")
         name = write("t.csv", "\n".join(["a,b,y", *lines]) + "\n")
-        assert "column 'a' has no value" in refused("convert", name, "x.svm")
+        assert "column 'a' has no value" in refused("convert", name, "x.svm", "--missing", "refuse")
         assert converted(name, "--missing", "mean")[place] == "1 1:2 2:4"
 
 

@@ -304,7 +304,7 @@ def test_elsewhere_it_means_that_there_is_no_value(other, tmp_path, capfd):
     (tmp_path / "t.csv").write_text(
         "c,y\n" + "".join(f"{c},{y}\n" for c, y in zip([other, "NA", "FR"] * 20, Y))
     )
-    assert "line 3: column 'c' has no value" in refused(capfd, tmp_path / "t.csv")
+    assert "missing cells are filled" in trained(capfd, tmp_path / "t.csv")[1]
     model, said = trained(
         capfd,
         tmp_path / "t.csv",
@@ -561,17 +561,14 @@ DATES = [
 
 
 @pytest.mark.parametrize("words, days", DATES)
-def test_dates_are_refused_as_categories_and_become_numbers_on_request(
-    words, days, tmp_path, capfd
-):
+def test_dates_become_numbers(words, days, tmp_path, capfd):
     path = saved(tmp_path / "t.csv", **{"Order Date": words * 20}, a=A, y=Y)
+    model, said = trained(capfd, path, "--dates", "Order Date")
+    assert "read as dates" not in said
     if isinstance(words[0], str):
-        said = refused(capfd, path)
-        assert (
-            "--ignore 'Order Date'" in said
-            and "convert it to numbers with --dates 'Order Date'" in said
-        )
-    model, _ = trained(capfd, path, "--dates", "Order Date")
+        by_default, said = trained(capfd, path)
+        assert by_default.schema == model.schema
+        assert "read as dates: column 'Order Date'; --categorical 'Order Date' reads it" in said
     assert model.schema.titles() == [
         f"Order Date.{part}" for part in ("year", "month", "weekday", "days")
     ] + ["a"]
@@ -621,11 +618,22 @@ def test_months_and_quarters_are_dates(tmp_path, capfd):
         assert [written.kind(word) for word in pair] == ["date", "date"], pair
         np.testing.assert_allclose(written.dates(pair).read(pair), numbers)
     path = saved(tmp_path / "t.csv", month=[words[1][k % 2] for k in range(60)], a=A, y=Y)
-    message = refused(capfd, path)
-    assert "dates such as '2020-Q2'" in message
-    assert "--dates month" in message
-    assert "--categorical month" in message
-    assert trained(capfd, path, "--dates", "month")[0].schema.titles()[0] == "month.year"
+    assert trained(capfd, path)[0].schema.titles()[0] == "month.year"
+    assert trained(capfd, path, "--categorical", "month")[0].schema.titles()[0] == "month=2020-Q2"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["1/2/2020", "3/4/2020", "5/6/2020"], "an ambiguous order of day and month"),
+        (["2020-01-01", "2020-01-02", "soon"], "'soon', which is not a date, unlike most"),
+    ],
+)
+def test_a_column_with_more_than_dates_is_named(words, message, tmp_path, capfd):
+    path = saved(tmp_path / "t.csv", d=words * 20, a=A, y=Y)
+    said = refused(capfd, path)
+    assert message in said
+    assert "--categorical d" in said
 
 
 @pytest.mark.parametrize("word, share", [(".", 0.4), ("-", 0.6), ("<LOD", 0.9), (".", 0.95)])
@@ -680,8 +688,7 @@ def test_dates_and_times_of_a_parquet_file_are_dates(tmp_path, capfd):
     for name, column in frames.items():
         path = tmp_path / f"{name}.parquet"
         pandas.DataFrame({"d": column, "a": A, "y": Y}).to_parquet(path)
-        assert "has dates such as" in refused(capfd, path) and "--dates d" in refused(capfd, path)
-        found = load(path, reading=Reading(dates=("d",))).X_train[:2]
+        found = load(path).X_train[:2]
         first = {"date": 18292.0, "zone": 18292 + 11 / 24}.get(name, 18292.5)
         np.testing.assert_allclose(found[:, :4], [[2020, 1, 4, first], [2020, 2, 5, first + 1]])
 
@@ -703,7 +710,7 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
             "Row ID": names,
             "a": A,
             "Price, net": ["$5", "€5", "$6"] * 20,
-            "when": ["2020-01-01"] * 60,
+            "when": ["2020-01-01", "soon", "2020-01-02"] * 20,
             "it's": names,
             "y": Y,
         },
@@ -711,36 +718,24 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
     said = refused(capfd, path)
     for name in ("Row ID", "Price, net", "when", "it's"):
         assert f"column {name!r} has" in said
-    ignore = said.partition(", or ignore them with ")[2]
-    dates = said.partition("convert dates to numbers with ")[2].partition(", or ")[0]
+    ignore = said.partition("ignore them with ")[2]
+    assert shlex.split(ignore) == ["--ignore", 'Row ID,"Price, net",when,it\'s']
     model, _ = trained(capfd, path, *shlex.split(ignore))
     assert model.schema.titles() == ["a"]
-    more = refused(capfd, path, *shlex.split(dates))
-    assert shlex.split(more.partition("ignore them with ")[2]) == [
-        "--ignore",
-        'Row ID,"Price, net",it\'s',
-    ]
     # what was omitted before stays omitted if the advice is typed
-    more = refused(capfd, path, "--ignore", "Row ID", *shlex.split(dates))
-    assert (
-        trained(
-            capfd,
-            path,
-            *shlex.split(more.partition("ignore them with ")[2]),
-            *shlex.split(dates),
-        )[0].schema.width
-        == 5
-    )
+    more = refused(capfd, path, "--ignore", "Row ID")
+    again = shlex.split(more.partition("ignore them with ")[2])
+    assert trained(capfd, path, *again)[0].schema.width == 1
 
 
 def test_a_name_of_several_lines_is_advised_by_its_number(tmp_path, capfd):
-    days = ["2020-01-01", "2020-01-02"] * 30
+    days = ["2020-01-01", "2020-01-02", "soon"] * 20
     path = saved(tmp_path / "t.csv", **{"a": A, "two\nlines": days, "y": Y})
     assert refused(capfd, path).endswith("ignore it with --ignore 2")
 
 
 def test_columns_without_names_are_advised_by_their_numbers(tmp_path, capfd):
-    lines = [f"{a},2020-01-{i % 28 + 1:02},{int(a > 0)}\n" for i, a in enumerate(A)]
+    lines = [f"{a},{'€$'[i % 2]}5,{int(a > 0)}\n" for i, a in enumerate(A)]
     (tmp_path / "t.csv").write_text("".join(lines))
     assert refused(capfd, tmp_path / "t.csv", "--no-header").endswith("ignore it with --ignore 2")
 
@@ -936,6 +931,6 @@ def test_namibia_is_a_country_in_arrays_of_words_too(name, tmp_path, capfd):
 @pytest.mark.parametrize("other", ["Germany", "17"])
 def test_elsewhere_in_arrays_it_means_that_there_is_no_value(other, name, tmp_path, capfd):
     path = _arrays(tmp_path / name, [other, "NA", "FR" if other != "17" else "18"] * 20, list(Y))
-    assert "row 2" in (said := refused(capfd, path)) and re.search(
-        "no value|target is missing", said
-    )
+    said = refused(capfd, path, "--missing", "refuse")
+    assert "row 2" in said
+    assert re.search("no value|target is missing", said)

@@ -176,10 +176,8 @@ def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():
     kept = classifier(categorical_features=["town", "job", "name"]).fit(names, LABEL)
     assert kept.schema_.titles()[-1] == "name"
     dates = FRAME.assign(day="2020-01-31")
-    with pytest.raises(
-        ValueError, match="'day' of X has dates .*, name it in categorical_features"
-    ):
-        classifier().fit(dates, LABEL)
+    with pytest.warns(RfxWarning, match="read as dates: column 'day'; categorical_features reads"):
+        assert classifier().fit(dates, LABEL).schema_.titles()[-1] == "day.days"
 
 
 def test_cross_validation_sees_no_held_out_target():

@@ -152,7 +152,7 @@ def _entry(path: str, name: str, entry) -> OwnSet:
                 f" {error.strerror or error}"
             )
     reading = Reading(
-        entry.get("target"), entry.get("header"), entry.get("missing", "refuse"),
+        entry.get("target"), entry.get("header"), entry.get("missing"),
         encoding=entry.get("encoding"), zero_based=entry.get("zero_based") or None,
         ignore=tuple(entry.get("ignore", ())), categorical=tuple(entry.get("categorical", ())),
         dates=tuple(entry.get("dates", ())),

@@ -85,7 +85,7 @@ def notes(schema: Schema, table: Table, apart: Apart | None = None, seed: int = 
     become the mean of the targets.
     """
     for place in wanted(schema):
-        column = schema.columns[place]
+        column = replace(schema.columns[place], fill=None)
         codes = schema.codes(table, column.position, column, gaps=True)
         if apart is not None:
             yield from _note_of_parts(table, column, codes, apart, seed)

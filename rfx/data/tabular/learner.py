@@ -60,7 +60,7 @@ class Learner:
     """
 
     def __init__(self, reading: Reading, bounded: bool = False, task: str | None = None):
-        if reading.missing not in MISSING:
+        if reading.missing not in (None, *MISSING):
             raise UsageError(
                 f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}"
             )
@@ -244,7 +244,8 @@ class Learner:
                 troubles[position] = refused
                 continue
             column = Input(table.names[position], position, categories, None, own_form)
-            inputs.append(replace(column, fill=self._fill(column, seen)))
+            how = self.reading.missing or ("mean" if seen.count < self.n_rows else "refuse")
+            inputs.append(replace(column, fill=self._fill(column, seen, how)))
         if not inputs or any(not trouble.names for trouble in troubles.values()):
             raise self._refusal(troubles)
         for position, trouble in troubles.items():  # columns that identify rows
@@ -327,9 +328,8 @@ class Learner:
                 for position in positions:
                     del self.columns[position]
 
-    def _fill(self, column: Input, seen: "_Seen") -> float | str | None:
-        """The replacement of a column's missing cells."""
-        how = self.reading.missing
+    def _fill(self, column: Input, seen: "_Seen", how: str) -> float | str | None:
+        """The replacement of a column's missing cells; how: one of MISSING."""
         if how == "refuse":
             return None
         if column.categories is not None:
@@ -366,8 +366,9 @@ class Learner:
                 seen, doubtful = self.columns[column.position], self.table.doubtful
                 if doubtful is not None and doubtful not in (column.categories or ()):
                     seen.forget(doubtful)
-                if seen.count:
-                    column = replace(column, fill=self._fill(column, seen))
+                if seen.count and column.fill is not None:
+                    how = self.reading.missing or "mean"
+                    column = replace(column, fill=self._fill(column, seen, how))
             inputs.append(column)
         return replace(schema, inputs=inputs)
 
@@ -377,9 +378,9 @@ class Learner:
         """Log the treatment of a column."""
         log.warning("%s", message)
 
-    def kept_by(self, position: int) -> str:
-        """The option that keeps a column as an input."""
-        return self._option("categorical", [position])
+    def kept_by(self, *positions: int) -> str:
+        """The option that reads columns as categories."""
+        return self._option("categorical", positions)
 
     def _titles(self, positions) -> str:
         return _some([self.table.title(position) for position in positions])
@@ -415,8 +416,15 @@ class Learner:
         padded = {p: cell for p, cell in self.padded.items() if p in plain}
         dotted = {p: cell for p, cell in self.dotted.items() if cell and p in plain - {*numbers}}
         dotted = {p: cell for p, cell in dotted.items() if self.columns[p].words is None}
+        dates = [p for p, form in forms.items() if form is not None and form.kind == "dates"]
+        dates = [p for p in dates if p not in self.asked["dates"]]
         for what, advice, parts in (
             ("read as numbers", "", numbers),
+            (
+                "read as dates",
+                f"; {self.kept_by(*dates)} reads {_them(dates)} as words",
+                list(map(title, dates)),
+            ),
             ("similar categories, read as different", "", categories),
             ("similar labels, read as different", "", similar),
             (
@@ -427,8 +435,7 @@ class Learner:
             ),
             (
                 "read as numbers, without leading zeros",
-                f"; {self._option('categorical', padded)} reads"
-                f" {'it' if len(padded) == 1 else 'them'} as codes",
+                f"; {self.kept_by(*padded)} reads {_them(padded)} as codes",
                 [f"{title(p)} ({cell})" for p, cell in padded.items()],
             ),
         ):
@@ -459,11 +466,23 @@ class Learner:
             named_as_id and seen.words is None and seen.all_different(self.n_rows)
         )
 
-    def say(self, schema: Schema) -> None:
-        """Log the treatment of the columns of all rows seen; schema: the result of `finish`, or
-        with target means.
+    def say(self, schema: Schema, summary: bool = True) -> None:
+        """Log which columns have missing cells that are filled, and a summary of all columns;
+        schema: the result of `finish`, or with target means.
         """
-        log.warning("%s", self.summary(schema))
+        gone = {c.name: self.n_rows - self.columns[c.position].count for c in schema.columns}
+        filled = [
+            f"{c.name} ({gone[c.name]:,})"
+            for c in schema.columns
+            if gone[c.name] and c.fill is not None
+        ]
+        if filled and self.reading.missing is None:
+            self.tell(
+                f"{self.table.name}: missing cells are filled, numbers by the mean and words by the"
+                f" most frequent: {_some(filled)}; see --missing"
+            )
+        if summary:
+            log.warning("%s", self.summary(schema))
 
     def summary(self, schema: Schema) -> str:
         """The number of inputs from the columns of a schema, by type."""
@@ -513,9 +532,6 @@ class Learner:
         them = "them" if others else "it"
         if not others and trouble.odd:
             advice.append("correct it (or leave the cell empty if it marks a missing value)")
-        if dates := [position for position, own in troubles.items() if own.dates]:
-            which = "dates" if others else "it"
-            advice.append(f"convert {which} to numbers with {self._option('dates', dates)}")
         if not others and (trouble.odd or trouble.names or trouble.dates):
             as_words = self._option("categorical", troubles)
             advice.append(f"read the column as categories with {as_words}")
@@ -529,20 +545,31 @@ class Learner:
         advice = f"{', '.join(others)}, or {last}" if others else last
         if len(troubles) == 1:
             ((position, trouble),) = troubles.items()
-            return DataError(f"{trouble.sentence(table, position)}; {advice}")
+            return self._with_remedy(f"{trouble.sentence(table, position)}; {advice}", troubles)
         shown = list(troubles.items())[:_MOST_TROUBLES]
         each = "; ".join(trouble.sentence(table, p, among=True) for p, trouble in shown)
         if len(troubles) > len(shown):
             each += f"; and so on for {len(troubles) - len(shown):,} more"
-        return DataError(
+        return self._with_remedy(
             f"{table.name} has {len(troubles)} columns that are neither numbers nor categories:"
-            f" {each}; {advice}"
+            f" {each}; {advice}",
+            troubles,
         )
+
+    def _with_remedy(self, message: str, troubles) -> DataError:
+        error = DataError(message)
+        if len(troubles) < len(self.columns) - 1:
+            error.remedy = self._option("ignore", troubles)
+        return error
 
 
 def _counted(count: int, one: str, several: str) -> str:
     """A count with the matching word."""
     return f"{count:,} {one if count == 1 else several}"
+
+
+def _them(parts) -> str:
+    return "it" if len(parts) == 1 else "them"
 
 
 def _some(parts) -> str:
@@ -746,8 +773,11 @@ class _Seen:
                 return None, None
             if cells["written"] and numbers == self.count:
                 return None, written.numbers(self.words, decimal)
+            if cells["date"] == self.count and not self.target:
+                return None, written.dates(self.words)
         except written.Unclear as unclear:
-            raise _Trouble(str(unclear)) from None
+            ambiguous = cells["date"] == self.count and not as_dates
+            raise _Trouble(str(unclear), dates=ambiguous) from None
         self._check_categories(cells, n_rows)
         return sorted(self.words), None
 
@@ -768,8 +798,11 @@ class _Seen:
             others = "most of its cells" if 2 * numbers > self.count else "most of its other values"
             raise _Trouble(f"{word!r:.80}, which is not a number, unlike {others}", place)
         if 2 * cells["date"] > self.count:
-            word = self.places["date"][1]
-            raise _Trouble(f"dates such as {word!r:.80}, which can't be categories", dates=True)
+            place, word = self.places["date"]
+            if cells["date"] == self.count:
+                raise _Trouble(f"dates such as {word!r:.80}, which can't be targets")
+            place, word = next(own for kind, own in self.places.items() if kind != "date")
+            raise _Trouble(f"{word!r:.80}, which is not a date, unlike most of its cells", place)
         if len(self.words) > max(MOST_NAMES, n_rows // 2):
             raise _Trouble(
                 f"{len(self.words):,} different words in {n_rows:,} rows, too many for categories",

@@ -21,8 +21,12 @@ LIBRARIES = {
     "shutil": ["shutil"],
     "subprocess": ["subprocess"],
     "tempfile": ["tempfile"],
+    "array_api_compat": ["array_api_compat"],
+    "array_api_cupy": ["array_api_compat.cupy"],
+    "array_api_torch": ["array_api_compat.torch"],
     "blas": ["scipy.linalg.blas"],
     "cluster": ["sklearn.cluster"],
+    "cupy": ["cupy"],
     "dask": ["dask"],
     "distributed": ["distributed"],
     "ensemble": ["sklearn.ensemble"],
@@ -55,6 +59,7 @@ LIBRARIES = {
     "sklearn_exceptions": ["sklearn.exceptions"],
     "threadpoolctl": ["threadpoolctl"],
     "ticker": ["matplotlib.ticker"],
+    "torch": ["torch"],
     "tqdm": ["tqdm"],
 }
 

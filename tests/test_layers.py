@@ -40,6 +40,7 @@ ROOMS = [
         "plugins",
         "files",
         "compiled",
+        "device",
         "interrupts",
         "errors",
         "lazy",

@@ -270,6 +270,7 @@ class _MapCommand(DeclaringCommand):
     "zero_based",
     "force",
     "threads",
+    "device",
     model="Use the scaling and the features of this model; its options replace all except -o.",
 )
 def featurize(
@@ -303,7 +304,7 @@ def featurize(
     rfx featurize train.libsvm --map binning -n 256 -o a.libsvm
     rfx featurize test.libsvm --train train.libsvm --map binning -n 256 -o b.libsvm
     """
-    from rfx import kernels
+    from rfx import device, kernels
     from rfx.cli.rows import labelled_rows
     from rfx.data.libsvm import svmlight
     from rfx.data.loading import load
@@ -348,7 +349,7 @@ def featurize(
         params = kernels.parameters(name, learnt, bandwidth, seed, **given)
         feature_map = kind.learn(name, learnt, n_features, seed, variant=variant, **params)
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
-    with svmlight.open_output(output) as handle:
+    with device.use(values["device"]), svmlight.open_output(output) as handle:
         for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
             svmlight.write_rows(handle, Z, y.rows(rows) if isinstance(y, Words) else y[rows])
     for number, label in enumerate(labels or ()):

@@ -77,6 +77,7 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
     *TEXT,
     "force",
     "threads",
+    "device",
     "json",
     json="Short for --format json.",
 )
@@ -92,6 +93,7 @@ def predict(
     \b
     rfx predict model.npz new.csv --format csv --proba --id patient --digits 4 -o predicted.csv
     """
+    from rfx import device
     from rfx.cli import rows
     from rfx.data.libsvm import svmlight
     from rfx.data.tabular import schema
@@ -116,7 +118,8 @@ def predict(
         X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
     else:
         X, *ids = rows.identified_rows(method, source, id, reading, strict)
-    numbers = method.decision_function(X)
+    with device.use(values["device"]):
+        numbers = method.decision_function(X)
     labels = method.labels(numbers)
     shown = numbers if decision else method.probabilities(numbers) if proba else None
     labels = rows.rounded(labels, digits) if method.task == "regression" else labels
@@ -152,7 +155,7 @@ def _has_predictions(path) -> bool:
 
 @click.command("eval")
 @MODEL
-@flags("data", "split", "results", *TEXT, "threads", "json")
+@flags("data", "split", "results", *TEXT, "threads", "device", "json")
 def evaluate(model, data, split, results, strict, json, **values) -> None:
     """Evaluate a model file on a data set's test rows, or on all rows of a file.
 
@@ -163,6 +166,7 @@ def evaluate(model, data, split, results, strict, json, **values) -> None:
     are omitted. Regression: RMSE, MAE and R2 in the target's original units; `rmse` in the row is
     in units of the scaled target.
     """
+    from rfx import device
     from rfx.cli.rows import rows_for
     from rfx.runs import single
 
@@ -172,7 +176,8 @@ def evaluate(model, data, split, results, strict, json, **values) -> None:
         results_file.check(results)
     method = methods.load(model)
     X, y = rows_for(method, data, reading_of(values), split, strict)
-    evaluation = single.evaluate(method, X, y, detailed=True)
+    with device.use(values["device"]):
+        evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.result(method, os.path.getsize(model), evaluation)
     # a model trained in Python does not know the name of its data
     taught = row.dataset or "trained in Python"

@@ -53,7 +53,7 @@ TRAIN = {
         *_HELD_OUT,
     ],
     "Output": ["model", "results", "trace", "quiet", "json", "force"],
-    "Distributed": ["threads", "scheduler", "parts"],
+    "Distributed": ["threads", "device", "scheduler", "parts"],
 }
 TUNE = {
     "Data": [*_DATA],
@@ -102,6 +102,7 @@ TUNE = {
     "quiet",
     "force",
     "threads",
+    "device",
     "json",
     trace="Append the solver's progress to this CSV file.",
 )

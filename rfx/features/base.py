@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from rfx import parallel
+from rfx import device, parallel
 from rfx import steps as told
 from rfx.counters import uniforms
 from rfx.data.rows import RowsLike
@@ -19,6 +19,7 @@ from rfx.features.binning import BinMap
 from rfx.features.products import Vectors
 from rfx.kernels import Kernel
 from rfx.model import Array
+from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import cached
 from rfx.plugins import Registry
@@ -133,10 +134,31 @@ class FeatureMap:
                 f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
             )
         out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+        if (placed := DeviceMatrix.of(self, X)) is not None:
+            for rows, Z in placed.row_blocks():
+                out[rows] = Z
+            return out
         self.compute(X, out)
         if "scales" in self.arrays and "scales" not in self.parts:
             out *= self.arrays["scales"]
         return out
+
+    def on_device(self, accelerator: device.Accelerator, X):
+        """(the function from rows on the device to their features, the rows that it takes); None if
+        the map's steps are not for devices.
+
+        Raises UsageError instead if the accelerator was asked for by name.
+        """
+        try:
+            steps = accelerator.placed(self.steps())
+        except UsageError:
+            if accelerator.demanded:
+                raise UsageError(
+                    f"the features of kernel {self.name} are not computed on a GPU; use --device"
+                    " cpu"
+                ) from None
+            return None
+        return lambda Z: device.carried_out(steps, Z), X.toarray() if sp.issparse(X) else X
 
     def compute(self, X, out) -> None:
         """out (n, n_features) <- the features of the rows of X (n, n_inputs)."""

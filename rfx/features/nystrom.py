@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
-from rfx import kernels, lazy, parallel
+from rfx import device, kernels, lazy, parallel
 from rfx.errors import DataError
 from rfx.features.random import uniforms
 from rfx.operators.pivoted import each_chunk, pivoted_cholesky
@@ -107,6 +107,16 @@ class NystromMap:
             else np.asfortranarray(self.factor[:needed, :needed])
         )
         each_chunk(len(Z), lambda rows: solve_rows(factor, Z[rows]))
+
+    def on_device(self, accelerator, X):
+        """As `FeatureMap.on_device`, for all features."""
+        if self._columns is not None or (placed := self._rows.on_device()) is None:
+            return None
+        factor = accelerator.put(np.tril(self.factor))
+        prepared = kernels.prepare(self.name, X, self.params, np.float64, self._rows)
+        # a copy, because the columns of a transpose would be overwritten
+        columns = lambda Z: accelerator.xp.astype(placed.block(Z).T, factor.dtype, copy=True)
+        return lambda Z: device.forward(factor, columns(Z)).T, prepared.dense()
 
     def fold(self, weights) -> np.ndarray:
         """(rank, k) float64 coefficients c with c'k(x) = weights'z(x) for weights

@@ -179,7 +179,7 @@ def path(
         In the unit of the mean weight.
     """
     Z = _mapped(problem.X, metric)
-    K, K_out = (kernels.block(kernel, rows, Z, params) for rows in (Z, _mapped(out.X, metric)))
+    K, K_out = (kernels.values(kernel, rows, Z, params) for rows in (Z, _mapped(out.X, metric)))
     Y, weights, unit = problem.Y, problem.weights, 1.0
     offset = np.average(Y, axis=0, weights=weights)
     if weights is not None:
@@ -188,13 +188,10 @@ def path(
             unit = np.minimum(np.mean(weights) / weights, 1e30)
     for lam in lams:
         dtype = np.float32 if lam > SINGLE * len(K) else np.float64
-        system: Any = np.array(K, dtype, order="F")
-        system.flat[:: len(K) + 1] += lam * unit
         try:
-            coef = cholesky.solve(cholesky.positive(system), Y - offset)
+            coef = cholesky.factored(K, lam * unit, dtype).solve(Y - offset)
         except scipy.linalg.LinAlgError:
             return
-        coef = coef.reshape(Y.shape).astype(np.float64)
         decision = K_out @ coef + offset
         value = error("regression", decision, out.Y, out.weights)
         score = criterion(problem.task, decision, out.Y, out.weights)

@@ -20,6 +20,7 @@ from rfx.fitting.method import Method, TunedMethod, budget, each_output, scalars
 from rfx.fitting.options import DTYPE, MOST, N_FEATURES, chosen_kernel
 from rfx.fitting.problem import Cache, Problem, Same
 from rfx.model import Array
+from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Chosen, Option
 from rfx.solvers.base import Certificate, Solution, stack
@@ -248,6 +249,7 @@ def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Sol
     Raises UsageError for a solver that does not support the loss.
     """
     solver, lam, limits = method.solver, method.lam, budget(problem, method)
+    Z = _placed(Z, problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if not Z.shape[1]:
         # without features, every prediction is zero, and that is the minimum
@@ -274,13 +276,20 @@ def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Sol
     )
 
 
+def _placed(Z: Any, problem: Problem, method: Method) -> Any:
+    """Z, on the accelerator in use for ridge regression by rfx's own solver."""
+    if problem.loss.name != "squared" or method.solver != "rfx" or not isinstance(Z, MapMatrix):
+        return Z
+    return DeviceMatrix.of(Z.map, Z.X, Z.scale) or Z
+
+
 def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> Iterator[Solution]:
     """A solution for each lambda by rfx's own solvers.
 
     Squared loss uses one Gram matrix for all of them; other losses start each at the previous
     solution.
     """
-    limits = budget(problem, method)
+    limits, Z = budget(problem, method), _placed(Z, problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
         yield from solve_ridge_grid(Z, Y, lams, loss, limits)
@@ -299,6 +308,7 @@ def coefficients_along(
 
     They are exact for squared loss, else to --tol.
     """
+    Z = _placed(Z, problem, method)
     if problem.loss.name == "squared" and Z.shape[1] <= min(MOST_COLUMNS, 2 * Z.shape[0]):
         Z, Y, _ = weights.problem(Z, problem.Y, problem.loss, problem.weights)
         yield from ridge_path(Z, Y, lams)
@@ -318,6 +328,8 @@ def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.nda
     quick = feature_map.quick_decision(X, coef)
     if quick is not None:
         return quick
+    if (placed := DeviceMatrix.of(feature_map, X)) is not None:
+        return placed.matvec(coef)
     size = feature_map.n_features * feature_map.dtype.itemsize
     Z = MapMatrix(feature_map, X, block=max(32, PREDICTION_BYTES // size))
     if coef.shape[1] == 1:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache as kept
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from rfx import kernels, losses
+from rfx import device, kernels, losses
 from rfx import steps as told
 from rfx.data.transforms.scaling import TARGET_KINDS
 from rfx.errors import UsageError, or_near
@@ -114,9 +115,9 @@ class Method(Declared):
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
     weighted : bool
         Whether it supports sample weights: whether it has the option class_weight.
-    incremental, several_targets, distributed : bool
-        Whether it supports batch learning, several targets per row, and rows on the workers of a
-        cluster.
+    incremental, several_targets, distributed, accelerated : bool
+        Whether it supports batch learning, several targets per row, rows on the workers of a
+        cluster, and, with squared loss, other devices.
     """
 
     name: ClassVar[str] = ""
@@ -129,6 +130,7 @@ class Method(Declared):
     incremental: ClassVar[bool] = False
     several_targets: ClassVar[bool] = False
     distributed: ClassVar[bool] = False
+    accelerated: ClassVar[bool] = False
     # the trainer of auto; None for `rfx.fitting.training.Trainer`
     trainer_class: ClassVar[Any] = None
 
@@ -305,6 +307,22 @@ class Method(Declared):
         return True
 
     # ------------------------------------------------------------------ training
+
+    @classmethod
+    @contextmanager
+    def on(cls, device_name: str) -> Iterator[None]:
+        """Inside the block, the method uses that device; see `device.use`.
+
+        Raises
+        ------
+        UsageError
+            For cuda if it has no code for it.
+        """
+        if device_name == "cuda" and not cls.accelerated:
+            raise UsageError(f"method {cls.name} does not run on a GPU; use --device cpu")
+        # auto compares methods, some of which have only code for the processor
+        with device.use(device_name, demanded=cls.trainer_class is None):
+            yield
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         """Learn from the problem; its options are numbers.

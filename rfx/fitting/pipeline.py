@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from rfx import kernels, losses, parallel, plugins
+from rfx import device, kernels, losses, parallel, plugins
 from rfx import model as model_file
 from rfx import steps as told
 from rfx.data.tabular.schema import Schema
@@ -131,6 +131,7 @@ class Pipeline:
     # ------------------------------------------------------------------ prediction
 
     @parallel.one_blas_thread()
+    @device.for_rows
     def decision_function(self, X: Any) -> np.ndarray:
         """(n,) or (n, classes) values before they become labels; for regression, scaled targets.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rfx import parallel
+from rfx import device, parallel
 from rfx.data import guess_task
 from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart
@@ -111,6 +111,7 @@ class Trainer:
         return self.session(**listening).fit_stream(source)
 
     @parallel.one_blas_thread()
+    @device.for_rows
     def fit(
         self,
         X: Any,
@@ -195,6 +196,8 @@ class Trainer:
         more: dict[str, Any] = {}
         if steps:
             more = {"validation": steps, "seconds_validation": seconds}
+        if (gpu := device.current()) is not None:
+            more["device"] = gpu.name
         if problem.weights is not None:
             more["weight_sum"] = float(problem.weights.sum())
         numbers = {k: value for k, value in choice.method.values.items() if k in CHOSEN}
@@ -289,7 +292,13 @@ def begin(
     X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
     kind = targets.scaling(method, task)
     method = method.updated(target_scaling=kind)
-    method.loss_for(task)  # for its errors, before anything takes time
+    loss = method.loss_for(task)  # for its errors, before anything takes time
+    gpu = device.current()
+    if gpu is not None and gpu.demanded and loss.name != "squared":
+        raise UsageError(
+            f"--loss is {loss.name}, with which method {method.name} does not run on a GPU; use"
+            " --loss squared, or --device cpu"
+        )
     dtype, classes, target_scaler = input_dtype(method), None, None
     check_memory(X, method.scaling, method.vectors(X), dtype.itemsize)
     deadline = None if method.timeout is None else time.monotonic() + method.timeout

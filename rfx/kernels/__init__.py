@@ -1,7 +1,15 @@
 """Exact kernels: declarations, parameters, and values in blocks."""
 
 from rfx.kernels.base import KERNELS, GammaKernel, Kernel, get_kernel, parameters
-from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare, scaled_family
+from rfx.kernels.blocks import (
+    Prepared,
+    block,
+    decision,
+    diagonal,
+    prepare,
+    scaled_family,
+    values,
+)
 from rfx.kernels.signs import perceptron_constant
 
 __all__ = [
@@ -17,4 +25,5 @@ __all__ = [
     "perceptron_constant",
     "prepare",
     "scaled_family",
+    "values",
 ]

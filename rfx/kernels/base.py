@@ -108,9 +108,9 @@ class Kernel:
         """The steps of `finish` for metric values of the scaled rows (m, d)."""
         raise UsageError(f"kernel {self.name} can't be exported: there are no steps for it")
 
-    def slope(self, tile) -> None:
-        """Replace metric values of scaled rows with distance s by -k'(s) / s; 0 if there is no
-        derivative at s = 0.
+    def slope(self, xp, s) -> Any:
+        """-k'(s) / s for metric values of scaled rows with distance s, arrays of the namespace xp;
+        0 if there is no derivative at s = 0.
         """
         raise TypeError(f"{type(self).__name__} does not define slope")
 

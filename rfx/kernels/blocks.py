@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import device
 from rfx.errors import DataError, UsageError
 from rfx.kernels import binary
 from rfx.kernels.base import WIDE, get_kernel, squared_norms
@@ -176,6 +177,22 @@ class Prepared:
         self.kernel.scale(gap, self.params)
         return (gap[0] if self.kernel.metric == "l1" else gap[0] ** 2).astype(dtype)
 
+    def on_device(self) -> device.KernelRows | None:
+        """The rows on the accelerator in use; None if there is none, or none for the kernel.
+
+        Raises UsageError if the accelerator was asked for by name.
+        """
+        accelerator, kernel = device.current(), self.kernel
+        if accelerator is None:
+            return None
+        if kernel.metric not in device.COMPARED or kernel.lengths:
+            if not accelerator.demanded:
+                return None
+            raise UsageError(f"kernel {kernel.name} has no values on a GPU; use --device cpu")
+        rows = self.dense()
+        finishing = accelerator.placed(kernel.finishing(self.params, rows))
+        return device.KernelRows(accelerator, accelerator.put(rows), kernel.metric, finishing)
+
     def norms(self) -> np.ndarray:
         """(n,) squared lengths of the scaled rows, summed in float64, cached."""
         if self._norms is None:
@@ -235,6 +252,18 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
             return out
     _fill(X, Y, out)
     return out
+
+
+def values(name: str, X, Y, params: dict) -> Any:
+    """`block`, as `device.Values` on the accelerator in use: for matrices that are only multiplied
+    and factored.
+    """
+    rows = None if device.current() is None else prepare(name, Y, params, np.float64)
+    placed = None if rows is None else rows.on_device()
+    if rows is None or placed is None:
+        return block(name, X, Y, params)
+    own = placed.rows if X is Y else prepare(name, X, params, like=rows).dense()
+    return placed.values(own, np.float64 if placed.accelerator.double else np.float32)
 
 
 def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
@@ -394,6 +423,9 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
         SV = Prepared(name, SV, params, dtype, X if isinstance(X, Prepared) else None)
     if not isinstance(X, Prepared):
         X = Prepared(name, X, params, SV.dtype, SV)
+    if (placed := SV.on_device()) is not None:
+        out[:] = placed.times(X.dense(), coef)
+        return out
     width, height = 2048, 4096
     buffer = np.empty(min(width, max(1, SV.n_rows)) * min(height, max(1, X.n_rows)), SV.dtype)
     for j in range(0, SV.n_rows, width):

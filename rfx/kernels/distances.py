@@ -26,9 +26,8 @@ class Gaussian(GammaKernel):
     def finishing(self, params, rows):
         return (told.Function("exp_minus"),)
 
-    def slope(self, tile):
-        np.exp(np.negative(tile, out=tile), out=tile)
-        tile *= 2
+    def slope(self, xp, s):
+        return 2 * xp.exp(-s)
 
 
 class Laplacian(Gaussian):
@@ -43,9 +42,8 @@ class LaplacianL2(Laplacian):
     formula = "exp(-gamma ||x - y||_2)"
     metric = "l2"
 
-    def slope(self, tile):
-        values = np.exp(-tile)
-        np.divide(values, tile, out=tile, where=tile > 0)
+    def slope(self, xp, s):
+        return xp.where(s > 0, xp.exp(-s) / xp.where(s > 0, s, xp.ones_like(s)), xp.zeros_like(s))
 
 
 class Matern3(GammaKernel):
@@ -67,10 +65,8 @@ class Matern3(GammaKernel):
     def finishing(self, params, rows):
         return told.scaled(np.sqrt(3), len(rows)), told.Function("matern3")
 
-    def slope(self, tile):
-        tile *= -np.sqrt(3)
-        np.exp(tile, out=tile)
-        tile *= 3
+    def slope(self, xp, s):
+        return 3 * xp.exp(-(3**0.5) * s)
 
 
 class Matern5(GammaKernel):
@@ -92,11 +88,9 @@ class Matern5(GammaKernel):
     def finishing(self, params, rows):
         return told.scaled(np.sqrt(5), len(rows)), told.Function("matern5")
 
-    def slope(self, tile):
-        tile *= np.sqrt(5)
-        rising = (1 + tile) * (5 / 3)
-        np.exp(np.negative(tile, out=tile), out=tile)
-        tile *= rising
+    def slope(self, xp, s):
+        s = 5**0.5 * s
+        return (1 + s) * (5 / 3) * xp.exp(-s)
 
 
 class RationalQuadratic(GammaKernel):

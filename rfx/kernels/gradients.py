@@ -47,22 +47,27 @@ def gradients(
     UsageError
         For a kernel whose derivative is not implemented.
     """
+    prepared, unit = _prepared(name, X, params)
+    coef = np.asarray(coef, prepared.dtype)
+    height = max(1, _VALUES // max(1, len(X)))
+    of_block = _of_signs if prepared.kernel.metric == "l1" else _of_distances
+    for start in range(0, len(rows), height):
+        for found in of_block(name, prepared, coef, params, rows[start : start + height]):
+            found *= unit
+            yield found
+
+
+def _prepared(name: str, X: np.ndarray, params: dict[str, Any]) -> tuple[Prepared, float]:
+    """The scaled rows, and the factor of the scaling."""
     if not get_kernel(name).has_gradient:
         known = [other for other, kernel in KERNELS.items() if kernel.has_gradient]
         raise UsageError(
             f"kernel {name} has no implemented gradient, so no metric can be learnt with it; use"
             f" one of {', '.join(known)}"
         )
-    prepared = prepare(name, X, params)
-    unit = np.ones((1, 1))
+    prepared, unit = prepare(name, X, params), np.ones((1, 1))
     prepared.kernel.scale(unit, params)
-    coef = np.asarray(coef, prepared.dtype)
-    height = max(1, _VALUES // max(1, len(X)))
-    of_block = _of_signs if prepared.kernel.metric == "l1" else _of_distances
-    for start in range(0, len(rows), height):
-        for found in of_block(name, prepared, coef, params, rows[start : start + height]):
-            found *= unit[0, 0]
-            yield found
+    return prepared, float(unit[0, 0])
 
 
 def _of_distances(
@@ -70,8 +75,8 @@ def _of_distances(
 ) -> Iterator[np.ndarray]:
     at = X.take(rows)
     at.kernel = copy.copy(X.kernel)
-    at.kernel.finish = lambda tile, *_: X.kernel.slope(tile)  # type: ignore[method-assign]
-    slopes = block(name, at, X, params)
+    at.kernel.finish = lambda *_: None  # type: ignore[method-assign]
+    slopes = X.kernel.slope(np, block(name, at, X, params))
     Z = X.dense()
     totals = matmul(slopes, coef)
     for k in range(coef.shape[1]):
@@ -140,6 +145,10 @@ def outer_product(
     d = X.shape[1]
     found = np.zeros((d, d) if full else d)
     own = np.ones(len(rows)) if weights is None else weights
+    prepared, unit = _prepared(name, X, params)
+    if (placed := prepared.on_device()) is not None:
+        total = placed.outer_product(prepared.kernel.slope, coef, rows, own, full)
+        return total * (unit**2 / own.sum())
     place, outputs = 0, coef.shape[1]
     for number, block_of_rows in enumerate(gradients(name, X, coef, params, rows)):
         part = own[place : place + len(block_of_rows)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rfx import methods, parallel
+from rfx import device, methods, parallel
 from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.fitting import weights
@@ -95,6 +95,7 @@ class AutoTrainer(Trainer):
     """Chooses a method, and fits it to all rows."""
 
     @parallel.one_blas_thread()
+    @device.for_rows
     def fit(
         self,
         X: Any,
@@ -254,6 +255,7 @@ class Auto(Method):
     """The best method for the data."""
 
     name = "auto"
+    accelerated = True
     summary = "the method, scaling, kernel and metric with the lowest error on held-out rows"
     trainer_class = AutoTrainer
     scaling: str = CHOSEN_SCALING(default=AUTO)

@@ -68,6 +68,7 @@ class Block(ExpansionMethod):
     """lam/2 ||f||^2 + sum L(f(x), y) in each block of rows, no bias; k = 0 between blocks."""
 
     name = "block"
+    accelerated = True
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
     dtype: str = DTYPE(default="float64")
     partition: str = option(

@@ -72,6 +72,7 @@ class Kernel(ExpansionMethod):
     """The exact kernel machine; the model is its support vectors."""
 
     name = "kernel"
+    accelerated = True
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     evaluates_steps = True
     space = replace(ExpansionMethod.space, most=ROWS)

@@ -53,6 +53,7 @@ class LKRF(LinearMethod):
     """Random features selected from a pool by their alignment with the targets."""
 
     name = "lkrf"
+    accelerated = True
     summary = (
         "random features chosen from a pool by their alignment with the targets: learns the kernel"
     )

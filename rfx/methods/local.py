@@ -71,6 +71,7 @@ class Local(Method):
     """Kernel ridge regression in the leaves of a tree of median splits."""
 
     name = "local"
+    accelerated = True
     summary = "exact kernel machines in the leaves of a tree, for tables of any size"
     default_loss = "squared"
     space = SearchSpace(kernels=KERNELS)
@@ -221,7 +222,7 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
     for step in range(method.leaf_steps + 1):
         Z = X if metric is None else metric.transform(X)
         params = bandwidth(kernel, Z, method.seed, METRIC_WIDTH)
-        K = kernels.block(kernel, Z, Z, params)
+        K = kernels.values(kernel, Z, Z, params)
         if lam is None:
             lam = _best_lam(K, T, row_weights)
         # a lambda that suits some of the rows may be too small for all of them

@@ -30,6 +30,7 @@ class Nystrom(ExpansionMethod):
     """Nystrom features of landmarks with L2 regularisation."""
 
     name = "nystrom"
+    accelerated = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
     evaluates_steps = True
     landmarks: str = option(

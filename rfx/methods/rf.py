@@ -93,6 +93,7 @@ class RF(_Drawn):
     """Random features with L2 regularisation."""
 
     name = "rf"
+    accelerated = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
     space = SearchSpace(
         {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.LAMS}, kernels=KERNELS

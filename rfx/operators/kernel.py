@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rfx import kernels
+from rfx import device, kernels
 from rfx.parallel import matmul
 from rfx.types import Inputs
 
@@ -33,12 +33,13 @@ class KernelMatrix:
         self.diagonal = kernels.diagonal(name, X, params)
         self._prepared: kernels.Prepared | None = None
         self._values: np.ndarray | None = None
+        self._placed: device.KernelRows | None = None
 
     def part(self, rows: np.ndarray) -> KernelMatrix:
         """The values among some rows; those of few rows are taken from all of them."""
         found = copy.copy(self)
         found.X, found.shape, found.diagonal = self.X[rows], (len(rows),) * 2, self.diagonal[rows]
-        found._prepared = None
+        found._prepared = found._placed = None
         if self.shape[0] <= _TILE:
             if self._values is None:
                 self._values = self.to_array(np.float64)
@@ -51,10 +52,20 @@ class KernelMatrix:
             self._prepared = kernels.prepare(self.name, self.X, self.params, dtype)
         return self._prepared.astype(dtype)
 
+    def on_device(self) -> device.KernelRows | None:
+        """The rows on the accelerator in use, if there is one for the kernel; cached."""
+        if device.current() is None:
+            return None
+        if self._placed is None:
+            self._placed = self.prepared(np.float64).on_device()
+        return self._placed
+
     def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
         """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal is
         also used for its mirror image.
         """
+        if (placed := self.on_device()) is not None:
+            return placed.times(placed.rows, V)
         rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
         # a single column as a vector: that uses another BLAS routine, several times as fast
         V = np.ascontiguousarray(V.ravel() if V.size == n_rows else V, dtype=dtype)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import lapack
 
-from rfx.compiled import njit
+from rfx.device import Values
 from rfx.operators import cholesky
 
 # A factor in float32 is accurate enough if one step of refinement changes the coefficients by at
@@ -24,7 +23,7 @@ _ROWS = 256
 
 
 def left_out(
-    K: np.ndarray, Y: np.ndarray, lam: float, unit: Any = 1.0
+    K: np.ndarray | Values, Y: np.ndarray, lam: float, unit: Any = 1.0
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Coefficients of kernel ridge regression, and the residuals of each row left out.
 
@@ -43,36 +42,22 @@ def left_out(
     """
     shift = lam * np.ones(len(K)) * unit
     for dtype in (np.float32, np.float64):
-        # symmetric: in the order of memory, which takes a tenth of the time of transposing
-        system: Any = np.array(K.T, dtype, order="F")
-        system.flat[:: len(K) + 1] += shift
         try:
-            factor = cholesky.positive(system)
+            factor = cholesky.factored(K, shift, dtype)
         except scipy.linalg.LinAlgError:
             continue
-        coef = cholesky.solve(factor, Y).reshape(Y.shape).astype(np.float64)
-        remainder = Y - products(K, coef) - shift[:, None] * coef
-        correction = cholesky.solve(factor, remainder).reshape(Y.shape).astype(np.float64)
+        coef = factor.solve(Y)
+        correction = factor.solve(Y - products(K, coef) - shift[:, None] * coef)
         if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
             continue
         coef += correction
-        invert = lapack.strtri if dtype == np.float32 else lapack.dtrtri
-        diagonal = _squares(invert(factor, lower=1, overwrite_c=1)[0])
-        return coef, coef / diagonal[:, None]
+        return coef, coef / factor.inverse_diagonal()[:, None]
     return None
 
 
-def products(K: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def products(K: np.ndarray | Values, coef: np.ndarray) -> np.ndarray:
     """K coef (n, k) in float64, for K (n, m) of either type."""
+    if isinstance(K, Values):
+        return K @ coef
     parts = (K[start : start + _ROWS] for start in range(0, len(K), _ROWS))
     return np.concatenate([part.astype(np.float64, copy=False) @ coef for part in parts])
-
-
-@njit(cache=True, nogil=True)
-def _squares(L: np.ndarray) -> np.ndarray:
-    """The sums of squares of the columns of a lower triangle L (n, n)."""
-    sums = np.zeros(len(L))
-    for column in range(len(L)):
-        for row in range(column, len(L)):
-            sums[column] += L[row, column] ** 2
-    return sums

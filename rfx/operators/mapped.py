@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from rfx import parallel
+from rfx import device, parallel
 from rfx.data.rows import Rows
 from rfx.losses import Loss
 from rfx.operators.blocks import block_size, default_memory_mb, ranges
@@ -182,6 +182,8 @@ def feature_matrix(
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
     Z = MapMatrix(feature_map, X, scale)
+    if device.current() is not None:
+        return Z
     max_mb = told_memory_mb(Z.size_mb) if max_mb is None else max_mb
     return Z.hold(min(worth_mb, max_mb))
 

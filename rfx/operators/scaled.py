@@ -10,6 +10,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.blocks import GramOrPair
 from rfx.operators.matrix import Matrix
 from rfx.types import Index
@@ -83,6 +84,9 @@ def scaled_rows(Z: Matrix, factors: np.ndarray) -> Matrix:
     A matrix with remote rows has its own form, registered where it is defined.
     """
     return ScaledRows(Z, factors)
+
+
+scaled_rows.register(DeviceMatrix, DeviceMatrix.scaled)  # type: ignore[arg-type]
 
 
 def _times(factors: np.ndarray, values: np.ndarray) -> np.ndarray:

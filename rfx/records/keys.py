@@ -22,7 +22,18 @@ SCHEMA = 1
 # Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,
 # time limits, its trace.
 _NOT_IN_KEY = frozenset(
-    ("threads", "model", "timeout", "trace", "scheduler", "parts", "checkpoint", "every", "resume")
+    (
+        "threads",
+        "device",
+        "model",
+        "timeout",
+        "trace",
+        "scheduler",
+        "parts",
+        "checkpoint",
+        "every",
+        "resume",
+    )
 )
 # Defaults of fields.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}

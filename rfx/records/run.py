@@ -62,6 +62,16 @@ class Run:
         least=1,
         metavar="COUNT",
     )
+    device: str = option(
+        "cpu",
+        "Where the arithmetic of squared loss runs (rf, nystrom, lkrf, kernel, rfm, local, block,"
+        " auto).",
+        of={
+            "cpu": "the processor",
+            "cuda": "a GPU, with PyTorch or CuPy",
+            "auto": "a GPU if there is one and the rows are many",
+        },
+    )
     fixed_threads: bool = False
     timeout: float | None = None
     zero_based: bool = option(

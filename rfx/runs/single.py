@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,17 @@ class Score:
         mean = (self.rows * wrong + chosen.rows * least) / (self.rows + chosen.rows)
         error = math.sqrt(mean * (1 - mean) * counts)
         return wrong > max(FAR * least, least + SURE * error)
+
+
+def _on_device(function: Callable) -> Callable:
+    """A decorator of functions of a run, which use its device."""
+
+    @wraps(function)
+    def placed(run: Run, *rest, **named):
+        with methods.get(run.method).on(run.device):
+            return function(run, *rest, **named)
+
+    return placed
 
 
 def train(
@@ -115,6 +127,7 @@ def load(run: Run):
     )
 
 
+@_on_device
 def execute(
     run: Run,
     model: Path | None = None,
@@ -299,6 +312,7 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
     ]
 
 
+@_on_device
 def execute_path(
     run: Run,
     model: Path | None = None,

@@ -12,18 +12,25 @@ import numpy as np
 
 from rfx import parallel
 from rfx.operators import cholesky
+from rfx.operators.accelerated import DeviceFactor, DeviceMatrix
 from rfx.operators.matrix import Matrix
 
 # Maximum columns for which the Gram matrix and its factors are cheap.
 MOST = 4096
 
 
-def ridge_path(Z: Matrix, Y: np.ndarray, lams: Sequence[float]) -> Iterator[np.ndarray]:
+def ridge_path(
+    Z: Matrix | DeviceMatrix, Y: np.ndarray, lams: Sequence[float]
+) -> Iterator[np.ndarray]:
     """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
 
     Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram
     matrix is increased to that.
     """
+    if isinstance(Z, DeviceMatrix):
+        factor, sums = DeviceFactor(Z), Z.rmatvec(Y)
+        yield from (factor.prepare(lam)(sums) for lam in lams)
+        return
     gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
     for rows, part in Z.row_blocks():
         wide = part.astype(np.float64)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rfx.losses import Loss, Squared
+from rfx.operators.accelerated import DeviceFactor, DeviceMatrix
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cached import hold_part
 from rfx.operators.cg import conjugate_gradients, dots
@@ -187,7 +188,8 @@ class _Factors:
 
     def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
         self.Z, self.Y, self.lams, self.limit = Z, Y, list(lams), limit
-        self.sampling = _sampling_pays(Z, Y, len(self.lams))
+        on_device = isinstance(Z, DeviceMatrix)
+        self.sampling = not on_device and _sampling_pays(Z, Y, len(self.lams))
         self._sampled: Factor | None = None
         self._whole: Factor | None = None
         self._prepared: float | None = None
@@ -204,7 +206,10 @@ class _Factors:
         """The factor of the smaller Gram matrix, of low rank if it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
-            self._whole = choose_factor(self.Z, self.limit, min(self.lams))
+            if isinstance(self.Z, DeviceMatrix):
+                self._whole = DeviceFactor(self.Z)
+            else:
+                self._whole = choose_factor(self.Z, self.limit, min(self.lams))
         if self._prepared != lam:
             self._whole.prepare(lam)
             self._prepared = lam

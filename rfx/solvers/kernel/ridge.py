@@ -89,15 +89,19 @@ class _System:
         K.prepared(np.float64)
         trace = float(K.diagonal.sum())
         eps = np.finfo(np.float32).eps
-        size = len(Y) ** 2 / 2**20
+        size, memory_mb = len(Y) ** 2 / 2**20, budget.memory_mb
         solve: Callable[[np.ndarray], np.ndarray] | None = None
         # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and
         # refinement converges in a few passes.
-        for dtype, allowed in ((np.float32, lam > 10 * eps * trace), (np.float64, True)):
-            if solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
+        types: list[tuple[Any, bool]] = [(np.float32, lam > 10 * eps * trace), (np.float64, True)]
+        if (placed := K.on_device()) is not None:
+            memory_mb = placed.accelerator.room_mb()
+            types = types[::-1] if placed.accelerator.double else types
+        for dtype, allowed in types:
+            if solve is None and allowed and size * np.dtype(dtype).itemsize <= memory_mb:
                 solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
         self.direct = solve is not None
-        if solve is None and 4 * size <= budget.memory_mb:
+        if solve is None and 4 * size <= memory_mb:
             # lam is too small for a float32 factor: that of a larger lam is a preconditioner, with
             # a condition number of about their ratio.
             solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
@@ -200,6 +204,12 @@ def _cholesky(
     """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None if K is
     not positive definite.
     """
+    if (placed := K.on_device()) is not None:
+        try:
+            values = placed.values(placed.rows, dtype, K.factors)
+            return values.factored(lam, copy=False).solve
+        except np.linalg.LinAlgError:
+            return None
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)
     # Rows of the upper triangle are columns of the lower one in Fortran order: no copy is needed.

@@ -1,0 +1,139 @@
+"""Features on an accelerator: what ridge regression and predictions need of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from rfx import device
+from rfx.data.rows import Rows
+from rfx.errors import DataError
+from rfx.losses import Loss
+from rfx.operators.factors import Factor
+from rfx.operators.matrix import Matrix
+
+
+class DeviceMatrix:
+    """Features of N rows, each times a factor, recomputed tile by tile at every use.
+
+    compute: maps rows (n, d) on the device to features (n, D) there. X: (N, d). factors: (N,).
+    """
+
+    computed = False
+
+    def __init__(
+        self,
+        accelerator: device.Accelerator,
+        compute: Callable[[Any], Any],
+        X: np.ndarray,
+        n_features: int,
+        factors: np.ndarray,
+    ) -> None:
+        self.accelerator, self.compute, self.X, self.factors = accelerator, compute, X, factors
+        self.shape, self.dtype = (len(X), n_features), np.dtype(np.float64)
+
+    @classmethod
+    def of(cls, feature_map: Any, X: Any, scale: float = 1.0) -> DeviceMatrix | None:
+        """scale * feature_map(X) on the accelerator in use; None if there is none, or none for the
+        map.
+        """
+        accelerator = device.current()
+        known = accelerator is not None and hasattr(feature_map, "on_device")
+        if accelerator is None or not known or isinstance(X, Rows):
+            return None
+        placed = feature_map.on_device(accelerator, X)
+        if placed is None:
+            return None
+        compute, rows = placed
+        factors = np.full(X.shape[0], float(scale))
+        return cls(accelerator, compute, rows, feature_map.n_features, factors)
+
+    def scaled(self, factors: np.ndarray) -> DeviceMatrix:
+        """The matrix with its rows times factors (N,)."""
+        inner = self.accelerator, self.compute, self.X, self.shape[1]
+        return DeviceMatrix(*inner, self.factors * factors)
+
+    def tiles(self) -> Iterator[tuple[slice, Any]]:
+        """(rows, their features on the device) for all rows."""
+        put = self.accelerator.put
+        X, factors = put(self.X), put(self.factors)
+        for rows in device.tiles(*self.shape):
+            yield rows, self.compute(X[rows, :]) * factors[rows][:, None]
+
+    def row_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """(rows, their features) for all rows."""
+        return ((rows, self.accelerator.get(Z)) for rows, Z in self.tiles())
+
+    def matvec(self, W: np.ndarray) -> np.ndarray:
+        """Z W: (D,) or (D, k) -> (N,) or (N, k)."""
+        weights, get = self.accelerator.put(W), self.accelerator.get
+        parts = [get(Z @ weights) for _, Z in self.tiles()]
+        return np.concatenate(parts) if parts else np.zeros((0, *W.shape[1:]))
+
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
+        """Z'U: (N,) or (N, k) -> (D,) or (D, k)."""
+        return self._summed(U.shape[1:], lambda rows, Z: self.accelerator.put(U[rows]))
+
+    def normal(self, P: np.ndarray) -> np.ndarray:
+        """Z'Z P for P (D,) or (D, k)."""
+        weights = self.accelerator.put(P)
+        return self._summed(P.shape[1:], lambda rows, Z: Z @ weights)
+
+    def loss_pass(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `Matrix.loss_pass`."""
+        scores, weights = np.empty((self.shape[0], *W.shape[1:])), self.accelerator.put(W)
+
+        def derivative(rows: slice, Z: Any) -> Any:
+            scores[rows] = self.accelerator.get(Z @ weights)
+            return self.accelerator.put(loss.derivative(scores[rows], y[rows]))
+
+        gradient = self._summed(W.shape[1:], derivative)
+        return scores, loss.value(scores, y).sum(axis=0), gradient
+
+    def _summed(self, outputs: tuple[int, ...], right: Callable[[slice, Any], Any]) -> np.ndarray:
+        """The sum of Z' right(rows, Z) over the tiles Z."""
+        total = np.zeros((self.shape[1], *outputs))
+        for rows, Z in self.tiles():
+            total += self.accelerator.get(Z.T @ right(rows, Z))
+        return total
+
+
+class DeviceFactor(Factor):
+    """With the D x D factor on the accelerator.
+
+    Raises DataError with the number of features that fit.
+    """
+
+    def __init__(self, Z: DeviceMatrix) -> None:
+        super().__init__(cast(Matrix, Z))
+        accelerator, size = Z.accelerator, Z.shape[1]
+        room = accelerator.room_mb() * 2**20 / 8
+        if 2 * size**2 > room:
+            raise DataError(
+                f"the Gram matrix of {size:,} features and its factor do not fit into the memory of"
+                f" {accelerator.name}; use at most {int((room / 2) ** 0.5):,} or --device cpu"
+            )
+        xp = accelerator.xp
+        G = xp.zeros((size, size), dtype=xp.float64, device=accelerator.device)
+        for _, part in Z.tiles():
+            device.add_gram(G, part if accelerator.double else xp.astype(part, xp.float32))
+        self.values = device.Values(accelerator, G)
+        largest = float(accelerator.get(xp.linalg.diagonal(G)).max(initial=0.0))
+        self.floor = float(np.finfo(np.float64).eps) * size * max(largest, 1e-300)
+
+    def prepare(self, lam: float) -> DeviceFactor:
+        """A lambda below the rounding of the Gram matrix is increased."""
+        shift = max(lam, self.floor)
+        while True:
+            try:
+                self.factor = self.values.factored(shift, np.float64)
+                return self
+            except np.linalg.LinAlgError:
+                shift *= 8
+
+    def __call__(self, r: np.ndarray) -> np.ndarray:
+        return self.factor.solve(r)

@@ -53,7 +53,7 @@ TRAIN = {
         *_HELD_OUT,
     ],
     "Output": ["model", "results", "trace", "quiet", "json", "force"],
-    "Distributed": ["threads", "device", "scheduler", "parts"],
+    "Distributed": ["threads", "device", "scheduler"],
 }
 TUNE = {
     "Data": [*_DATA],

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rfx import device
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.kernels.base import KERNELS, get_kernel
@@ -75,8 +76,10 @@ def _of_distances(
 ) -> Iterator[np.ndarray]:
     at = X.take(rows)
     at.kernel = copy.copy(X.kernel)
-    at.kernel.finish = lambda *_: None  # type: ignore[method-assign]
-    slopes = X.kernel.slope(np, block(name, at, X, params))
+    at.kernel.finish = lambda tile, *_: np.copyto(  # type: ignore[method-assign]
+        tile, X.kernel.slope(np, tile)
+    )
+    slopes = block(name, at, X, params)
     Z = X.dense()
     totals = matmul(slopes, coef)
     for k in range(coef.shape[1]):
@@ -145,10 +148,11 @@ def outer_product(
     d = X.shape[1]
     found = np.zeros((d, d) if full else d)
     own = np.ones(len(rows)) if weights is None else weights
-    prepared, unit = _prepared(name, X, params)
-    if (placed := prepared.on_device()) is not None:
-        total = placed.outer_product(prepared.kernel.slope, coef, rows, own, full)
-        return total * (unit**2 / own.sum())
+    if device.current() is not None:
+        prepared, unit = _prepared(name, X, params)
+        if (placed := prepared.on_device()) is not None:
+            total = placed.outer_product(prepared.kernel.slope, coef, rows, own, full)
+            return total * (unit**2 / own.sum())
     place, outputs = 0, coef.shape[1]
     for number, block_of_rows in enumerate(gradients(name, X, coef, params, rows)):
         part = own[place : place + len(block_of_rows)]

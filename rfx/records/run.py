@@ -64,8 +64,7 @@ class Run:
     )
     device: str = option(
         "cpu",
-        "Where the arithmetic of squared loss runs (rf, nystrom, lkrf, kernel, rfm, local, block,"
-        " auto).",
+        "Processor or GPU. A GPU is for squared loss (rf, nystrom, lkrf, kernel, rfm, local, auto).",
         of={
             "cpu": "the processor",
             "cuda": "a GPU, with PyTorch or CuPy",

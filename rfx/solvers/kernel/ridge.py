@@ -93,7 +93,10 @@ class _System:
         solve: Callable[[np.ndarray], np.ndarray] | None = None
         # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and
         # refinement converges in a few passes.
-        types: list[tuple[Any, bool]] = [(np.float32, lam > 10 * eps * trace), (np.float64, True)]
+        types: list[tuple[Any, bool]] = [
+            (np.float32, bool(lam > 10 * eps * trace)),
+            (np.float64, True),
+        ]
         if (placed := K.on_device()) is not None:
             memory_mb = placed.accelerator.room_mb()
             types = types[::-1] if placed.accelerator.double else types

@@ -128,6 +128,8 @@ def _gpu(name: str, library: Any) -> Accelerator:  # pragma: no cover
         version = "".join(map(str, library.cuda.get_device_capability()))
         xp, device = lazy.array_api_torch, library.device("cuda")
         free = lambda: library.cuda.empty_cache() or library.cuda.mem_get_info()[0]
+        # PyTorch loads its linear algebra at the first call, which must not be two threads' call
+        library.linalg.inv(library.ones((1, 1), device=device))
     else:
         version = library.cuda.Device().compute_capability
         title = library.cuda.runtime.getDeviceProperties(0)["name"].decode()

@@ -64,7 +64,8 @@ class Run:
     )
     device: str = option(
         "cpu",
-        "Processor or GPU. A GPU is for squared loss (rf, nystrom, lkrf, kernel, rfm, local, auto).",
+        "Processor or GPU. A GPU is for squared loss (rf, nystrom, lkrf, kernel, rfm, local,"
+        " block, auto).",
         of={
             "cpu": "the processor",
             "cuda": "a GPU, with PyTorch or CuPy",

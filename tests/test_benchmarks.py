@@ -241,43 +241,27 @@ def test_peers_are_compared_at_their_gap_or_less(peers):
 
 
 def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
-    """Rows of installed and absent programs; a second run adds none, another commit is refused."""
-    monkeypatch.setattr(sys, "argv", ["bench_peers.py"])
+    """Rows of installed and absent programs; a second run adds none."""
     real = peers.version
     monkeypatch.setattr(peers, "version", lambda one: None if one == "celer" else real(one))
     monkeypatch.setattr(peers.env, "git_revision", lambda: "1234567890ab")
 
-    # a limit that no fit reaches
-    def run(name, limit="1e6", *more):
-        words = ["--rows", "150", "--width", "20", "run", "--out", str(tmp_path / name)]
-        words += ["--only", "lasso", "--pairs", "2", "--limit", limit, *more]
-        monkeypatch.setattr(sys, "argv", ["bench_peers.py", *words])
+    def run():
+        words = ["--rows", "150", "--width", "20", "run", "--out", str(tmp_path / "rows.csv")]
+        words += ["--only", "lasso", "--pairs", "2", "--limit", "1e6", "--programs"]
+        monkeypatch.setattr(sys, "argv", ["x", *words, "rfx", "celer", "scikit-learn"])
         peers.main()
-        return peers.read(tmp_path / name)
+        return peers.read(tmp_path / "rows.csv")
 
-    programs = ("--programs", "rfx", "celer", "scikit-learn")
-    rows = run("rows.csv", "1e6", *programs)
+    rows = run()
+    statuses = {row["program"]: row["status"] for row in rows}
+    assert statuses == {"rfx": "finished", "scikit-learn": "finished", "celer": "not installed"}
     done = [row for row in rows if row["status"] == "finished"]
-    assert {row["program"] for row in done} == {"rfx", "scikit-learn"}
-    absent = [row for row in rows if row["status"] == "not installed"]
-    assert {row["program"] for row in absent} == {"celer"}
-    for row in done:
-        most = 1.01 * float(row["setting"]) if row["program"] == "rfx" else 0.1
-        assert float(row["gap"]) <= max(most, 1e-8) and float(row["cpu"]) >= 0
     objectives = [float(row["objective"]) for row in done if float(row["gap"]) < 1e-5]
     assert len(objectives) > 4 and np.ptp(objectives) < 1e-4 * objectives[0]
-    assert run("rows.csv", "1e6", *programs) == rows
-    started = peers.Worker.answer
-    # the start has a limit of its own
-    late_answer = lambda worker, limit: started(worker, limit) if limit == 600 else worker.end()
-    monkeypatch.setattr(peers.Worker, "answer", late_answer)
-    late = run("late.csv", "1e6", "--programs", "rfx")
-    assert {row["status"] for row in late} == {"not finished"}
-    monkeypatch.setattr(peers.env, "git_revision", lambda: "ba0987654321")
-    with pytest.raises(SystemExit, match=r"rows of commit 1234567890ab .*name another file"):
-        run("rows.csv")
+    assert run() == rows
     capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", ["bench_peers.py", "show", str(tmp_path / "rows.csv")])
+    monkeypatch.setattr(sys, "argv", ["x", "show", str(tmp_path / "rows.csv")])
     peers.main()
     text = capsys.readouterr().out
     assert "commit 1234567" in text and "Not installed: celer." in text

@@ -1,11 +1,14 @@
 """The distribution is named rfx-kernels. If another distribution's package rfx is installed, the
-command says so in one sentence.
+command says so in one sentence. The source distribution is built, installed into a bare virtual
+environment outside the tree, and trains and predicts there.
 """
 
 import os
 import re
 import shutil
 import subprocess
+import sys
+import tarfile
 import venv
 from importlib import metadata
 from pathlib import Path
@@ -80,6 +83,15 @@ def install(site, name, files):
     )
 
 
+def add_libraries(site):
+    """Put the libraries of this environment on a later path, like a system's packages."""
+    libraries = {
+        str(Path(str(metadata.distribution(name).locate_file(""))).resolve())
+        for name in ("click", "numpy", "numba")
+    }
+    (site / "libraries.pth").write_text("".join(f"{path}\n" for path in sorted(libraries)))
+
+
 @pytest.fixture
 def environment(tmp_path):
     """A fresh virtual environment with rfx-kernels; (its site-packages, a function that runs the
@@ -94,12 +106,7 @@ def environment(tmp_path):
     ]
     install(site, "rfx-kernels", {str(path): (ROOT / path).read_text("utf-8") for path in sources})
     shutil.copy(ROOT / "rfx_kernels.py", site)
-    libraries = {
-        str(Path(str(metadata.distribution(name).locate_file(""))).resolve())
-        for name in ("click", "numpy", "numba")
-    }
-    # on a later path, like a system's packages
-    (site / "libraries.pth").write_text("".join(f"{path}\n" for path in sorted(libraries)))
+    add_libraries(site)
     code = "from rfx_kernels import main; main()"
 
     def run(*words, path=""):
@@ -174,3 +181,57 @@ def test_what_another_distribution_took_with_it_when_it_was_removed(environment)
         "",
         f"rfx: the package rfx in {site} is damaged; {REPAIR} mends it\n",
     )
+
+
+TABLE = "a,b,y\n" + "".join(
+    f"{i},{i * i % 17},{'yes' if i % 40 > 20 else 'no'}\n" for i in range(99)
+)
+
+
+def run(folder, *words, check=True):
+    """The output of a command, in a folder that has nothing of this checkout."""
+    known = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    known |= {"RFX_CACHE": str(folder / "cache"), "HOME": str(folder)}
+    known.pop("NUMBA_CACHE_DIR", None)
+    done = subprocess.run(words, cwd=folder, env=known, capture_output=True, text=True)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def pip(folder, *words, **more):
+    """pip for the environment in the folder, which has no pip of its own."""
+    python = folder / "venv" / "bin" / "python"
+    # the user's pip cache, with the packages of the checkout's own environment
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pip"
+    command = [sys.executable, "-m", "pip", "--python", python, "--cache-dir", cache]
+    return run(folder, *command, "--disable-pip-version-check", *words, **more)
+
+
+def test_the_sdist_is_installed_trains_and_predicts(tmp_path):
+    source = tmp_path / "source"
+    for name in tracked():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    quick = ("--retries", "0", "--timeout", "15")
+    if pip(tmp_path, "install", "-q", *quick, "setuptools>=68", check=False).returncode:
+        pytest.skip("pip reaches no index")
+    python, command = (tmp_path / "venv" / "bin" / name for name in ("python", "rfx"))
+    build = "import os, sys, setuptools.build_meta as b; os.chdir(sys.argv[1]); b.build_sdist('..')"
+    run(tmp_path, python, "-c", build, source)
+    (packed,) = tmp_path.glob("*.tar.gz")
+    assert packed.name == f"rfx_kernels-{rfx.__version__}.tar.gz"
+    with tarfile.open(packed) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert set(tracked()) - names == {".gitignore"}
+    shutil.rmtree(source)
+    # a download of all libraries takes minutes, so that they are those of this environment
+    add_libraries(next((tmp_path / "venv").glob("lib/*/site-packages")))
+    alone = ("--no-compile", "--no-deps", "--no-build-isolation", "--ignore-installed")
+    pip(tmp_path, "install", "-q", *alone, packed)
+    assert run(tmp_path, command, "--version").stdout == f"rfx, version {rfx.__version__}\n"
+    (tmp_path / "rows.csv").write_text(TABLE)
+    words = "train --method rf --n-features 20 --lam 1 --kernel gaussian --metric none".split()
+    run(tmp_path, command, *words, "--data", "rows.csv", "--target", "y", "--model", "m.npz")
+    told = run(tmp_path, command, "predict", "m.npz", "rows.csv").stdout.split()
+    assert len(told) == 99 and set(told) == {"yes", "no"}

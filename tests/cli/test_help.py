@@ -1,10 +1,18 @@
-"""Help: a page that fits a screen, the options of one method, and all options."""
+"""Help: a page that fits a screen, the options of one method, and all options. `rfx warm` fills an
+empty cache, and the first command that has to compile says why it takes long.
+"""
+
+import os
+from types import SimpleNamespace
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from rfx.cli import COMMANDS, cli
+from rfx import env, methods
+from rfx.cli import _COMPILING, COMMANDS, cli, main
+from rfx.cli.models import warm as command
 
 TWO = pytest.mark.parametrize("name", ["train", "tune"])
 
@@ -93,3 +101,31 @@ def test_help_without_a_command_lists_them():
 def test_an_option_called_help_behind_two_dashes_is_none():
     done = CliRunner().invoke(cli, ["train", "--", "--help"])
     assert done.exit_code != 0 and "Data:" not in done.output
+
+
+def test_every_method_is_trained(monkeypatch):
+    fitted = set()
+
+    def create(name, **options):
+        trained = SimpleNamespace(decision_function=lambda X: np.zeros(len(X)))
+        return SimpleNamespace(fit=lambda X, y: fitted.add((name, options["task"])) or trained)
+
+    monkeypatch.setattr(methods, "create", create)
+    assert CliRunner().invoke(command).exit_code == 0
+    assert fitted == {(name, task) for name in methods.names() for task in ("binary", "regression")}
+
+
+def test_an_empty_cache_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert env.nothing_compiled()
+    for args in (["train"], ["train", "--help"], ["methods", "rf"]):
+        try:
+            main(args)
+        except SystemExit:
+            pass
+        assert ("compiling" in capsys.readouterr().err) == (
+            args[0] in _COMPILING and "--help" not in args
+        )
+    os.makedirs(tmp_path / "numba" / "x")
+    assert not env.nothing_compiled()
+    assert set(_COMPILING) <= set(COMMANDS)

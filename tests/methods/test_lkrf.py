@@ -263,39 +263,6 @@ def test_sequences_and_their_model_file(reloaded):
     reloaded(method, data.X_test)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
-def test_sparse_rows_equal_dense_ones(kernel):
-    data = load("linear-selection:n=600,n_test=100,d=40")
-    data.X_train[np.abs(data.X_train) < 0.8] = 0
-    options = {
-        "kernel": kernel,
-        "scaling": "none",
-        "metric": "none",
-        "task": "binary",
-        "dtype": "float64",
-        "pool": 40,
-        "rho": 1.0,
-    }
-    dense = methods.create("lkrf", **options).fit(data.X_train, data.y_train)
-    sparse = methods.create("lkrf", **options).fit(sp.csr_matrix(data.X_train), data.y_train)
-    np.testing.assert_allclose(
-        sparse.decision_function(sp.csr_matrix(data.X_test)),
-        dense.decision_function(data.X_test),
-        rtol=1e-5,
-        atol=1e-6,
-    )
-
-
-def test_regression_and_several_classes(reloaded):
-    ripple = load("ripple:n=1500,n_test=300")
-    method = fitted(ripple, gamma=2.0, rho_share=0.002, lam=0.01)
-    assert method.score(ripple.X_test, ripple.y_test)["score"] < 0.8 * np.std(ripple.y_test)
-    digits = load("digits")
-    method = fitted(digits, gamma=0.002, rho_share=0.002, lam=0.1)
-    assert score(method, digits) > 0.8 and method.model.coef.shape[1] == 10
-    reloaded(method, digits.X_test)
-
-
 def test_validation(sphere):
     method = fitted(
         sphere,

@@ -11,7 +11,7 @@ from kill import Jobs, kill
 from kill_workers import Plans, Trainings
 
 
-@pytest.mark.parametrize("name, count", [("train", 3), ("stream", 3), ("run", 3)])
+@pytest.mark.parametrize("name, count", [("train", 2), ("stream", 3), ("run", 2)])
 def test_a_kill_loses_nothing(tmp_path, name, count):
     kill(Jobs(tmp_path), name, count, random.Random(name))
 

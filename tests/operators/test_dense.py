@@ -1,0 +1,210 @@
+"""Dense linear algebra: the tiled Cholesky factorisation, triangular products, corners, weighted
+Gram matrices; nested threads.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+
+from rfx import env, parallel
+from rfx.operators import cholesky, products
+from rfx.operators.corners import corner, keep_corner
+from rfx.operators.products import GramSum, weighted_gram
+from rfx.operators.triangular import solve_rows
+
+RNG = np.random.default_rng(0)
+
+
+def positive(size, dtype=np.float64):
+    B = RNG.standard_normal((size, size))
+    return (B @ B.T / size + np.eye(size)).astype(dtype)
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 100])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 16)
+    A = positive(size, dtype)
+    work = np.array(A, order="F")
+    above = np.triu_indices(size, 1)
+    work[above] = 7
+    assert cholesky.factor_in_place(work) == 0
+    np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=100 * np.finfo(dtype).eps)
+    assert np.all(work[above] == 7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(70,), (70, 1), (70, 3)])
+@pytest.mark.parametrize("small", [0, 512])
+def test_systems(shape, dtype, small, monkeypatch):
+    monkeypatch.setattr(cholesky, "_SMALL", small)
+    A, b = positive(70), RNG.standard_normal(shape)
+    factor = cholesky.positive(np.array(A, dtype, order="F"))
+    factor[np.triu_indices(70, 1)] = 7
+    before = b.copy()
+    found = cholesky.solve(factor, b)
+    np.testing.assert_allclose(found, np.linalg.solve(A, b), atol=1000 * np.finfo(dtype).eps)
+    assert found.shape == shape and np.array_equal(b, before)
+
+
+def test_order_of_the_minor_that_is_not_positive(monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 16)
+    A = positive(60)
+    A[37, 37] = -1
+    assert cholesky.factor_in_place(np.asfortranarray(A)) == 38
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 32)
+    A, factors = positive(200), []
+    for threads in (1, 2):
+        env.set_threads(threads)
+        factors.append(np.asfortranarray(A))
+        cholesky.factor_in_place(factors[-1])
+    assert np.array_equal(*factors)
+
+
+def test_a_part_that_asks_for_threads_gets_its_own():
+    seen = []
+
+    def inner(start, stop):
+        seen.append((start, stop))
+
+    def outer(start, stop):
+        parallel.for_ranges(inner, 8)
+        return stop - start
+
+    env.set_threads(2)
+    assert parallel.for_ranges(outer, 4) == [2, 2]
+    # in each of the two parts one thread computes all eight; afterwards there are two threads
+    # again
+    assert seen == [(0, 8), (0, 8)]
+    assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
+
+
+def test_what_is_above_the_diagonal_is_not_computed_with(monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 16)
+    A = positive(60, np.float32)
+    work = np.array(A, order="F")
+    above = np.triu_indices(60, 1)
+    bits = work.view(np.uint32)
+    bits[above] = 0x7FA00000  # a signalling NaN, which uninitialised memory may contain
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cholesky.factor_in_place(work) == 0
+    assert np.all(bits[above] == 0x7FA00000)
+    np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 63, 130])
+@pytest.mark.parametrize("m", [1, 63, 64, 65, 200])
+def test_rows_by_the_lower_triangle(n, m, dtype):
+    B = RNG.standard_normal((m, 2 * m))
+    # the upper part is not read
+    L = np.asfortranarray(np.linalg.cholesky(B @ B.T).astype(dtype)) + np.triu(
+        np.full((m, m), np.nan, dtype), 1
+    )
+    K = RNG.standard_normal((n, m)).astype(dtype)
+    expected = solve_triangular(
+        np.tril(np.nan_to_num(L)).astype(np.float64), K.T.astype(np.float64), lower=True
+    ).T
+    solve_rows(L, K)
+    np.testing.assert_allclose(
+        K, expected, rtol=0, atol=200 * np.finfo(dtype).eps * np.abs(expected).max()
+    )
+
+
+def test_no_columns():
+    K = np.empty((3, 0))
+    solve_rows(np.empty((0, 0)), K)
+    assert K.shape == (3, 0)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1500])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_corner_is_what_numpy_gives(size, share):
+    M = RNG.standard_normal((size, size))
+    chosen = np.flatnonzero(RNG.random(size) <= share)
+    wanted = M[np.ix_(chosen, chosen)]
+    np.testing.assert_array_equal(corner(M, chosen), wanted)
+    np.testing.assert_array_equal(corner(M[:, :], chosen[::-1]), wanted[::-1, ::-1])
+    np.testing.assert_array_equal(
+        corner(M[: size // 2, : size // 2], chosen[chosen < size // 2]),
+        M[np.ix_(*2 * [chosen[chosen < size // 2]])],
+    )
+    keep_corner(M, chosen)
+    np.testing.assert_array_equal(M[: len(chosen), : len(chosen)], wanted)
+
+
+@pytest.fixture
+def in_tiles(monkeypatch):
+    monkeypatch.setattr(products, "_ONE_TILE", 0)
+    monkeypatch.setattr(products, "_TILE", 7)
+
+
+def problem(dtype, n_rows=5000, n_columns=40):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n_rows, n_columns)).astype(dtype)
+    rows = np.sort(rng.permutation(n_rows)[: n_rows - 300])
+    weights = rng.normal(size=len(rows)) * (rng.random(len(rows)) < 0.7)
+    return Z, rows, weights, rng.permutation(n_columns)
+
+
+def expected(Z, rows, weights, left, right):
+    A = Z[rows].astype(np.float64)
+    return A[:, left].T @ (weights[:, None] * A[:, right])
+
+
+@pytest.mark.parametrize(
+    "dtype, small, tolerance",
+    [(np.float64, 0, 1e-12), (np.float32, 0, 1e-5), (np.float32, 2**40, 1e-12)],
+)
+@pytest.mark.parametrize("count", [1, 6, 7, 8, 29])
+def test_tiles_are_the_whole(in_tiles, monkeypatch, dtype, small, tolerance, count):
+    monkeypatch.setattr(products, "SMALL", small)
+    Z, rows, weights, order = problem(dtype)
+    left, right = order[:count], order[count:]
+    square, cross = weighted_gram(Z, rows, weights, left, right)
+    scale = np.abs(weights).sum()
+    assert np.abs(square - expected(Z, rows, weights, left, left)).max() < tolerance * scale
+    assert np.abs(cross - expected(Z, rows, weights, left, right)).max() < tolerance * scale
+    assert np.array_equal(square, square.T)
+    assert np.array_equal(weighted_gram(Z, rows, weights, left), square)
+
+
+def test_tiles_by_any_number_of_threads(in_tiles, monkeypatch):
+    monkeypatch.setattr(products, "SMALL", 0)
+    Z, rows, weights, order = problem(np.float32)
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(env, "threads", lambda threads=threads: threads)
+        found.append(weighted_gram(Z, rows, weights, order[:30], order[30:]))
+    for square, cross in found[1:]:
+        assert np.array_equal(square, found[0][0])
+        assert np.array_equal(cross, found[0][1])
+
+
+def test_nothing_to_add(in_tiles):
+    Z, rows, weights, order = problem(np.float64)
+    square, cross = weighted_gram(Z, rows[:0], weights[:0], order[:3], order[3:])
+    assert (
+        square.shape == (3, 3) and cross.shape == (3, 37) and not square.any() and not cross.any()
+    )
+    assert weighted_gram(Z, rows, weights, order[:0]).shape == (0, 0)
+    assert weighted_gram(Z, rows, weights, order[:0], order)[1].shape == (0, 40)
+
+
+def test_a_large_sum_takes_its_own_size_once(monkeypatch):
+    """Above this many entries threads have no sums of their own."""
+    monkeypatch.setattr(env, "threads", lambda: 8)
+    columns = np.arange(2100)
+    large, few = (
+        GramSum(columns, None, 10**6, np.float32, 1.0),
+        GramSum(columns[:100], None, 10**6, np.float32, 1.0),
+    )
+    assert (len(large.parts), len(few.parts)) == (1, 8)
+    totals, room, _ = large._room()
+    assert totals[0].shape == (2100, 2100) and room.nbytes <= 8 * 4 * 512**2

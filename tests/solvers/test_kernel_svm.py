@@ -498,14 +498,14 @@ def gain(K, error, beta, moved, tube):
 
 
 @pytest.mark.parametrize("tube", [0.0, 0.4, 2.0])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_one_step_of_a_pair_is_exact(seed, tube):
     K, shift, error, beta, lo, hi = block(seed, 2)
     moved, rest = beta.copy(), error.copy()
     solve_pairs(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
     assert moved.sum() == pytest.approx(beta.sum(), abs=1e-12)
     low, high = max(lo[0] - beta[0], beta[1] - hi[1]), min(hi[0] - beta[0], beta[1] - lo[1])
-    steps = np.linspace(low, high, 20001)
+    steps = np.linspace(low, high, 4001)
     best = max(gain(K, error, beta, beta + [t, -t], tube) for t in steps)
     assert gain(K, error, beta, moved, tube) >= best - 1e-9
     np.testing.assert_allclose(rest, error - K @ (moved - beta), atol=1e-9)
@@ -513,12 +513,12 @@ def test_one_step_of_a_pair_is_exact(seed, tube):
 
 
 @pytest.mark.parametrize("tube", [0.0, 0.4, 2.0])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_one_step_of_a_single_variable_is_exact(seed, tube):
     K, shift, error, beta, lo, hi = block(seed, 1)
     moved, rest = beta.copy(), error.copy()
     solve_singles(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
-    best = max(gain(K, error, beta, np.array([t]), tube) for t in np.linspace(lo[0], hi[0], 20001))
+    best = max(gain(K, error, beta, np.array([t]), tube) for t in np.linspace(lo[0], hi[0], 4001))
     assert gain(K, error, beta, moved, tube) >= best - 1e-9
     np.testing.assert_allclose(rest, error - K @ (moved - beta), atol=1e-9)
 

@@ -41,6 +41,10 @@ class NoData(DataError):
     """A data set's file is unavailable; it may be available later."""
 
 
+class NoRows(DataError):
+    """A file has no rows."""
+
+
 class OutOfTime(RfxError):
     """`--timeout` was too short to produce a result."""
 

@@ -24,6 +24,7 @@ class Parsed:
     """The kind of an option whose text stands for several values."""
 
     EXPECTS: ClassVar[str]
+    FORM: ClassVar[str]
 
     @staticmethod
     def values(text: str) -> Any:
@@ -34,6 +35,7 @@ class Parsed:
 class Path(Parsed):
     """The kind of an option that is a geometric grid, written HIGH:LOW:COUNT."""
 
+    FORM = "HIGH:LOW:COUNT"
     MOST = 10_000
     EXPECTS = (
         f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {MOST}, from HIGH down to LOW, all above 0,"
@@ -72,6 +74,7 @@ class LabelWeights(Parsed):
     its own quotes doubled. The last of several colons precedes the weight.
     """
 
+    FORM = "balanced|LABEL:WEIGHT,…"
     BALANCED = "balanced"
     EXPECTS = "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20"
     _PAIR = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*?))\s*:([^,:]*)(,|$)')
@@ -98,6 +101,7 @@ class LabelWeights(Parsed):
 class Widths(Parsed):
     """The kind of an option that is a comma-separated list of sizes."""
 
+    FORM = "COUNT,…"
     EXPECTS = "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100"
 
     @staticmethod
@@ -114,6 +118,7 @@ class Names(Parsed):
     enclosed in double quotes.
     """
 
+    FORM = "COLUMN,…"
     EXPECTS = "columns, separated by commas"
 
     @staticmethod
@@ -172,6 +177,19 @@ class Option:
         """The choices with their meanings."""
         choices = self.choices() if callable(self.choices) else self.choices
         return dict(choices) if isinstance(choices, dict) else dict.fromkeys(choices, "")
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for the value in help: a number, the choices, or both."""
+        if self.metavar != "VALUE":
+            return self.metavar
+        if issubclass(self.kind, Parsed):
+            return self.kind.FORM
+        words = list(self.meanings()) or ["true|false"] * (self.kind is bool)
+        words = [*words[:3], "…"] if len(words) > 4 else words
+        return (
+            "|".join([*{int: ["INTEGER"], float: ["NUMBER"]}.get(self.kind, []), *words]) or "TEXT"
+        )
 
     def description(self) -> str:
         """The help with the meanings of the choices."""

@@ -145,7 +145,7 @@ def test_options_are_listed_and_checked(rfx):
         and "rounds" in listed["sparse-rf"]
     )
     assert (
-        "--steps VALUE" in rfx("train", "--help-all")[1]
+        "--steps INTEGER" in rfx("train", "--help-all")[1]
         and "inverse-quadratic" in rfx("featurize", "--help")[1]
     )
     code, _, err = rfx("train", "--method", "landweber", "--steps", "0", "--data", ROWS)

@@ -137,7 +137,8 @@ def show_help(ctx, words):
 def main(args=None):
     """Run the command line and exit.
 
-    0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 130 interrupted (Ctrl-C or SIGTERM), 141
+    0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 5 below
+    --fail-below, 130 interrupted (Ctrl-C or SIGTERM), 141
     the reader closed the output.
     """
     args = sys.argv[1:] if args is None else list(args)

@@ -4,8 +4,11 @@ line alone, each declared once; and the pages of help.
 
 from __future__ import annotations
 
+import logging
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -13,7 +16,7 @@ import click
 from rfx import env, files, methods, papers
 from rfx.data.reading import Reading
 from rfx.data.registry import fetch, registry
-from rfx.errors import UsageError
+from rfx.errors import RfxWarning, UsageError
 from rfx.options import Option, options_of
 from rfx.records.run import Run
 
@@ -47,7 +50,7 @@ DECLARED = {
             default="text",
         ),
         Option("width", int, "Text width; by default the terminal's, else 80.", low=1),
-        Option("quiet", bool, "Hide progress.", default=False),
+        Option("quiet", bool, "Print only errors and what --json asks for.", default=False),
         Option("force", bool, "Overwrite an existing output file, but no input.", default=False),
         Option("json", bool, "Print JSON.", default=False),
         Option("list", bool, "List the names and exit.", default=False),
@@ -101,7 +104,19 @@ def _columns(ctx, param, value) -> int:
     return value or shutil.get_terminal_size((80, 24)).columns
 
 
+def _hush(ctx, param, value) -> bool:
+    """With --quiet, print neither notes nor warnings while the command runs."""
+    if value:
+        logger = logging.getLogger("rfx")
+        ctx.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
+        ctx.with_resource(warnings.catch_warnings())
+        warnings.simplefilter("ignore", RfxWarning)
+    return value
+
+
 _CALLBACKS: dict[str, dict[str, Any]] = {
+    "quiet": {"callback": _hush, "is_eager": True},
     "threads": {"callback": _set_threads, "expose_value": False, "is_eager": True},
     "width": {"callback": _columns},
 }
@@ -113,8 +128,9 @@ def flag(option: Option, **more: Any) -> Callable[[Any], Any]:
     if option.kind is bool:
         names = [f"{option.flag}/--no-{option.name}"] if option.default is None else names
         more |= {"is_flag": True, "default": option.default, "help": option.help}
+        more |= _CALLBACKS.get(option.name, {})
         return click.option(*names, option.name, **more)
-    more = {"metavar": option.metavar} | _CALLBACKS.get(option.name, {}) | more
+    more = {"metavar": option.placeholder} | _CALLBACKS.get(option.name, {}) | more
     if option.name in NAMES or option.choices:
         more["shell_complete"] = completing(NAMES.get(option.name, option.meanings))
     shown = option.default not in (None, ())
@@ -260,16 +276,20 @@ _WIDTH = 24  # of the first column of the short page
 
 
 def _line(option: click.Option) -> tuple[str, str]:
-    """A flag and the first sentence of its help."""
+    """A flag, and the first sentence of its help with its default; long choices are left out."""
     text = (option.help or "").partition(". ")[0].removesuffix(".")
-    return f"{option.opts[0]} {option.metavar or ''}".strip(), f"{text}."
+    default = f" [default: {option.default}]" if isinstance(option.default, str | float) else ""
+    flag, form = option.opts[0], option.metavar or ""
+    if len(f"{flag} {form}") > _WIDTH:
+        form = first if (first := form.partition("|")[0]).isupper() else "NAME"
+    return f"{flag} {form}".strip(), f"{text}.{default}"
 
 
 def _of_method(option: Option) -> click.Option:
     default = "" if option.default is None else f"; default {option.default}"
     return click.Option(
         [option.flag, option.name],
-        metavar="VALUE",
+        metavar=option.placeholder,
         help=f"{option.description()} [{option.expects()}{default}]",
         shell_complete=completing(option.meanings),
     )

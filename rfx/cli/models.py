@@ -1,6 +1,7 @@
 """Commands about trained models: predict, eval, explain, info and export; methods and warm."""
 
 import csv
+import math
 import os
 import sys
 import time
@@ -30,11 +31,12 @@ from rfx.cli.output import (
 from rfx.cli.progress import Progress
 from rfx.data import archives
 from rfx.data.registry import registry
-from rfx.errors import RfxError, RfxWarning, UsageError, quoted
+from rfx.errors import NoRows, RfxError, RfxWarning, UsageError, quoted
 from rfx.options import Names, Option
 from rfx.records import keys
 from rfx.records import results as results_file
 
+_BELOW = 5  # exit code of --fail-below
 MODEL = click.argument("model", type=click.Path(dir_okay=False))
 
 # ---------------------------------------------------------------------- predictions
@@ -114,10 +116,14 @@ def predict(
     if proba:
         method.check_probabilities()
     ids = None
-    if id is None:
-        X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
-    else:
-        X, *ids = rows.identified_rows(method, source, id, reading, strict)
+    try:
+        if id is None:
+            X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
+        else:
+            X, *ids = rows.identified_rows(method, source, id, reading, strict)
+    except NoRows as none:
+        click.echo(f"rfx: {none}; there is nothing to predict", err=True)
+        X, ids = lazy.numpy.zeros((0, method.info["n_inputs"])), None if id is None else [id, []]
     with device.use(values["device"]):
         numbers = method.decision_function(X)
     labels = method.labels(numbers)
@@ -155,8 +161,23 @@ def _has_predictions(path) -> bool:
 
 @click.command("eval")
 @MODEL
-@flags("data", "split", "results", *TEXT, "threads", "device", "json")
-def evaluate(model, data, split, results, strict, json, **values) -> None:
+@flags(
+    "data",
+    "split",
+    "results",
+    Option(
+        "fail_below",
+        float,
+        "Exit with code 5 if the accuracy, or the R2 of a regression, is below this number.",
+        metavar="SCORE",
+    ),
+    *TEXT,
+    "quiet",
+    "threads",
+    "device",
+    "json",
+)
+def evaluate(model, data, split, results, fail_below, strict, quiet, json, **values) -> None:
     """Evaluate a model file on a data set's test rows, or on all rows of a file.
 
     Classification: accuracy, balanced accuracy, F1 (of the larger of two labels; of several labels,
@@ -189,12 +210,19 @@ def evaluate(model, data, split, results, strict, json, **values) -> None:
         row = replace(row, key=keys.evaluated(row.key, data, split), params=params)
     if results is not None:
         results_file.append(results, row)
-    print_row(row if json else replace(row, dataset=taught), json)
-    if not json:
+    if json or not quiet:
+        print_row(row if json else replace(row, dataset=taught), json)
+    if not (json or quiet):
         where = "standard input" if data == "-" else data
         click.echo(f"rows               {row.n_test} of {where}")
         print_measures(row.params["measures"])
     finish([row])
+    name = "r2" if method.task == "regression" else "accuracy"
+    # a constant target has no R2
+    score = row.params["measures"].get(name, -math.inf)
+    if fail_below is not None and score < fail_below:
+        click.echo(f"rfx: the {name} {score:.4f} is below {fail_below:g} (--fail-below)", err=True)
+        sys.exit(_BELOW)
 
 
 # ---------------------------------------------------------------------- explain
@@ -483,9 +511,8 @@ def export(model, to, prefix, output, force) -> None:
         raise UsageError(f"--to is missing; it must be one of {', '.join(FORMS)}")
     if prefix is not None and to != "c":
         raise UsageError(f"--prefix is {prefix!r:.80}, which needs --to c")
-    # no existing file can be recognised as an exported model
-    unknown = files.Kind("known to be an exported model", lambda path: False)
-    files.guard(("-o", output), [("the model", model)], unknown, force)
+    exported = files.Kind("a model exported by rfx", _is_exported)
+    files.guard(("-o", output), [("the model", model)], exported, force)
     if to == "onnx":
         onnx_graph.check()
         if output == "-" and sys.stdout is not None and sys.stdout.isatty():
@@ -500,6 +527,12 @@ def export(model, to, prefix, output, force) -> None:
         warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)
     with svmlight.open_output(output) as handle:
         handle.write(text)
+
+
+def _is_exported(path) -> bool:
+    """Whether a file begins like a program that `rfx export` writes."""
+    head = path.read_bytes()[:200]
+    return any(mark in head for mark in (b"rfx export", b'"format": "rfx"', b"\x12\x03rfx"))
 
 
 # ---------------------------------------------------------------------- methods

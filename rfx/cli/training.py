@@ -33,23 +33,24 @@ _DATA = ("data", "target", "ignore", "categorical", "dates", "missing", "test", 
 _HELD_OUT = ("cv", "holdout", "groups", "time", "calibrate")
 _METHOD = [
     "method",
-    ("--task VALUE", "regression, binary or multiclass; else inferred."),
-    ("--kernel VALUE", "gaussian, laplacian, … or auto."),
-    ("--n-features VALUE", "Number of random features."),
-    ("--gamma VALUE", "Bandwidth: a number, median, loo, validation, …"),
-    ("--lam VALUE", "Regularisation: a number, auto or validation."),
-    ("--seed VALUE", "Seed of all random numbers.  [default: 0]"),
+    ("--task NAME", "regression, binary or multiclass; else inferred."),
 ]
+_SEED = ("--seed INTEGER", "Seed of all random numbers. [default: 0]")
 TRAIN = {
     "Data": [*_DATA],
     "Method": [
         *_METHOD,
-        ("--loss VALUE", "squared, squared_hinge, logistic, …"),
-        ("--class-weight VALUE", "balanced, or LABEL:WEIGHT,…"),
+        ("--kernel NAME", "gaussian, laplacian, … [default: auto]"),
+        ("--n-features INTEGER", "Number of random features. [default: 1000]"),
+        ("--gamma NUMBER|NAME", "Bandwidth, or median, loo, … [default: loo]"),
+        ("--lam NUMBER|NAME", "Regularisation, or validation. [default: auto]"),
+        _SEED,
+        ("--loss NAME", "squared, logistic, …; else by the task."),
+        ("--class-weight NAME", "balanced, or LABEL:WEIGHT,…; else all alike."),
     ],
     "Selection": [
-        ("--scaling VALUE", "Scaling of the inputs: standard, minmax01, …"),
-        ("--budget-seconds VALUE", "Seconds after which no more options are tried."),
+        ("--scaling NAME", "standard, minmax01, … [default: auto]"),
+        ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
         *_HELD_OUT,
     ],
     "Output": ["model", "results", "trace", "quiet", "json", "force"],
@@ -57,7 +58,14 @@ TRAIN = {
 }
 TUNE = {
     "Data": [*_DATA],
-    "Method": _METHOD,
+    "Method": [
+        *_METHOD,
+        ("--kernel NAME", "gaussian, laplacian, … [default: auto]"),
+        ("--n-features INTEGER", "Number of random features; by default searched."),
+        ("--gamma NUMBER|NAME", "Bandwidth, or median; by default searched."),
+        ("--lam NUMBER", "Regularisation; by default searched."),
+        _SEED,
+    ],
     "Selection": ["budget_seconds", "trials", "kernels", "measure", *_HELD_OUT],
     "Output": ["model", "results", "quiet", "json", "force", "threads"],
 }
@@ -151,6 +159,7 @@ def train(
     if run.sample_weight is not None:
         weights.check_method(made.method)
     check_outputs(run, model, results, trace, force)
+    _say_unkept(quiet or json, model, results, run.checkpoint)
     place, is_path = None if model is None else Path(model), bool(given.get("lam_path"))
     with Progress(f"training {method}", quiet) as progress:
         if is_path:
@@ -163,6 +172,9 @@ def train(
             traces.append(trace, str(row.key), row.steps or [])
         if results is not None:
             results_file.append(results, row)
+    if quiet and not json:
+        finish(rows)
+        return
     if is_path:
         print_path(rows, json)
     else:
@@ -178,6 +190,12 @@ def train(
         some = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
         click.echo(f"rfx: {some}{poor[0]}", err=True)
     finish(rows)
+
+
+def _say_unkept(silent: bool, *outputs) -> None:
+    """Say at the start that nothing is kept if there is no output file."""
+    if not (silent or any(outputs)):
+        click.echo("rfx: nothing is kept; --model FILE keeps the model", err=True)
 
 
 def _repeating(run, row) -> str | None:
@@ -338,6 +356,7 @@ def tune(
     run = run_of(values, dataset=data, method=names[0], options=given)
     held_out.check(run)
     check_outputs(run, model, results, None, force)
+    _say_unkept(quiet or json, model, results)
     run = replace(run, seed=given.pop("seed", 0))
     split = single.load(run)
     given["task"] = given.get("task") or split.task or guess_task(split.y_train)
@@ -386,6 +405,9 @@ def tune(
     )
     if results is not None:
         results_file.append(results, row)
+    if quiet and not json:
+        finish([row])
+        return
     line = command_of(run)
     if not json:
         click.echo(

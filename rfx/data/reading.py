@@ -29,9 +29,9 @@ class Reading:
     )
     missing: str | None = option(
         None,
-        "What fills the missing cells of numbers: mean, median or most_frequent of the training"
-        " rows; words get the most frequent word. By default the mean fills columns that lack cells"
-        " in training, and a line names them.",
+        "Fill missing cells by mean, median or most_frequent, or refuse them. Words get the most"
+        " frequent word. By default the mean fills columns that lack cells in training, and a line"
+        " names them.",
         of=MISSING,
     )
     ignore: tuple[str, ...] = option(
@@ -42,7 +42,7 @@ class Reading:
     )
     dates: tuple[str, ...] = option(
         (),
-        "Columns to read as dates; by default those with nothing but dates. Each becomes four"
+        "Columns to read as dates. By default those with nothing but dates. Each becomes four"
         " numbers: year, month, weekday and days since 1970.",
         metavar="COLUMN,…",
     )

@@ -34,7 +34,7 @@ from rfx.data.tabular.learner import Learner, targets_of
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text
 from rfx.data.tabular.table import Table, Words
 from rfx.data.tasks import guess_task
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, NoRows, UsageError
 from rfx.numerals import is_number
 
 _SUFFIXES = {
@@ -186,7 +186,7 @@ class File:
         words = words_of(Table(self.name, list(shape.names), shape.header, []))
         table = csvtext.parse(raw[shape.start :], shape, shape.line, words, whole=True)
         if table is None:
-            raise DataError(f"{self.name} has no rows" + ", only a header" * shape.header)
+            raise NoRows(f"{self.name} has no rows" + ", only a header" * shape.header)
         return table
 
 

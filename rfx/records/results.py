@@ -2,6 +2,7 @@
 by column name.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 from rfx import lazy
 from rfx.errors import DataError, LockedError
 from rfx.records import sheet
+from rfx.records import traces as trace_file
 from rfx.records.result import (
     COLUMNS,
     STATUSES,
@@ -39,11 +41,32 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     """Append `row` to the results file `path` and force it to the disk; the first row also writes
     the header.
 
-    `created` is set here. Missing columns are left empty. Raises DataError if the file can't be
-    written or is another CSV file, ValueError for an unknown column.
+    `created` is set here. Missing columns are left empty. The trials of the row's choices go to the
+    file next to it, by the row's key (`trials_beside`). Raises DataError if a file can't be written
+    or is another CSV file, ValueError for an unknown column.
     """
     created = datetime.now(UTC).isoformat(timespec="seconds")
+    params = dict(row.get("params") or {})
+    if steps := params.get("validation"):
+        params["validation"] = [
+            {name: value for name, value in step.items() if name != "tried"}
+            | {"trials": len(step["tried"]), "lowest": min(error for *_, error in step["tried"])}
+            for step in steps
+        ]
+        trials = [
+            {"choice": number, "values": values, "error": error}
+            for number, step in enumerate(steps)
+            for *values, error in step["tried"]
+        ]
+        if row.get("key"):
+            trace_file.append(trials_beside(path), row["key"], trials)
+        row = {**row, "params": params}
     sheet.append(path, [{**row, "created": created}], FORM)
+
+
+def trials_beside(path: AnyPath) -> Path:
+    """The file of the trials of a results file's runs: results.csv has results.trials.csv."""
+    return trace_file.beside(path, "trials")
 
 
 def read(
@@ -63,10 +86,17 @@ def read(
             f"{path}: there is no such results file; rfx run or rfx eval --results writes one"
         )
     rows: dict[object, Result] = {}
+    trials: dict[str, list[dict[str, Any]]] | None = None
     for line, values in sheet.read(path, FORM, torn):
         # a gap is infinite if a solver has no bound
         columns = known(values) | {"gap": values["gap"]}
-        columns["params"] = Params.of(values["params"] or {}, path, line)
+        columns["params"] = params = Params.of(values["params"] or {}, path, line)
+        trials = trace_file.read(trials_beside(path)) if trials is None else trials
+        own = trials.get(str(values["key"]), ())
+        for number, step in enumerate(params.get("validation") or ()):
+            if "tried" not in step:
+                mine = [one for one in own if one["choice"] == number]
+                step["tried"] = [[*one["values"], one.get("error", math.inf)] for one in mine]
         row = Result(**columns, path=path, line=line, traces=traces)
         rows.pop(row.key or line, None)
         rows[row.key or line] = row

@@ -68,7 +68,7 @@ def cell(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return repr(value).lower()
     if isinstance(value, (Mapping, list, tuple)):
-        value = json.dumps(value, sort_keys=True, default=_unusual)
+        value = json.dumps(value, sort_keys=True, default=_unusual, separators=(",", ":"))
     return safe(" ".join(str(value).replace("\0", " ").splitlines()))
 
 

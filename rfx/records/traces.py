@@ -40,10 +40,10 @@ TYPES = {"key": str, "created": str, "step": int, **MEASURES, "more": dict}
 FORM = sheet.Form("trace file", TYPES, frozenset(("key", "step")))
 
 
-def beside(path: AnyPath) -> Path:
+def beside(path: AnyPath, what: str = "trace") -> Path:
     """The trace file of a results file: results.csv has results.trace.csv."""
     path = Path(path)
-    return path.with_name(f"{path.stem}.trace{path.suffix or '.csv'}") if path.name else path
+    return path.with_name(f"{path.stem}.{what}{path.suffix or '.csv'}") if path.name else path
 
 
 def of(method: Pipeline) -> list[dict[str, Any]]:

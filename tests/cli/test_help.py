@@ -66,6 +66,23 @@ def test_the_help_names_no_option_that_is_not_there(name):
 
 
 @TWO
+def test_the_short_page_shows_choices_and_defaults_as_declared(name):
+    command = cli.get_command(None, name)
+    declared = {option.flag: option for option in methods.options_of(None)}
+    entries = [one for lines in command.groups.values() for one in lines if isinstance(one, tuple)]
+    assert len(entries) > 5
+    for line, text in entries:
+        flag, form = line.split()
+        assert {*form.split("|")} <= {"NUMBER", "INTEGER", "NAME"}
+        words = {word.strip(",;:.") for word in text.partition("[")[0].split() if word[-1:] in ",;"}
+        own = text.partition("default: ")[2].removesuffix("]")
+        known = {*declared[flag].meanings(), "LABEL:WEIGHT,…", "LABEL:WEIGHT", "…", ""}
+        assert ({own} if own and not own.isdigit() else set()) <= known, line
+        assert {word for word in words if word in ("median", "loo", "auto")} <= known, line
+    assert "VALUE" not in said(name, "--help") + said(name, "--method", "rf", "--help")
+
+
+@TWO
 def test_help_all_has_every_option(name):
     command = cli.get_command(None, name)
     own = {flag for option in command.params for flag in option.opts}

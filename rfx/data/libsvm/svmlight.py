@@ -19,7 +19,7 @@ from rfx.data.pieces import Piece, pieces
 from rfx.data.tabular import labelwords, schema
 from rfx.data.tabular.labelwords import Spellings
 from rfx.data.tabular.table import Words
-from rfx.errors import DataError, RfxWarning
+from rfx.errors import DataError, NoRows, RfxWarning
 
 MOST_LABELS = 1_000_000  # maximum distinct labels that a scan counts
 _PIECE = 32 << 20  # bytes of a file parsed at a time
@@ -178,7 +178,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
         stream = pieces(text.read, text.name, _PIECE)
         first = next(stream, None)
         if first is None:
-            raise DataError(f"{text.name} is empty")
+            raise NoRows(f"{text.name} is empty")
         if sequences.recognised(first.raw):
             raw = b"".join([first.raw, *(piece.raw for piece in stream)])
             return sequences.parse(raw, text.name, n_features, letters)
@@ -192,7 +192,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
             rows.raw = b""
             parts.append(rows)
     if not sum(len(rows.y) for rows in parts):
-        raise DataError(f"{text.name} has no rows, only blank lines and comments")
+        raise NoRows(f"{text.name} has no rows, only blank lines and comments")
     y = labels.targets_of_all(parts, text.name)
     width = max(rows.width for rows in parts)
     X = _matrix(parts, max(width, n_features or 0))

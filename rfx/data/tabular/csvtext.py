@@ -20,7 +20,7 @@ from rfx import lazy
 from rfx.data import encodings
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
 from rfx.data.tabular.table import Table, Words
-from rfx.errors import DataError
+from rfx.errors import DataError, NoRows
 from rfx.numerals import is_number
 
 CHUNK = 8 << 20  # bytes of a stream parsed at a time
@@ -231,7 +231,7 @@ def sample(
             raise _too_long(name, 1)
         size *= 4
     if not rows and not comments:
-        raise DataError(f"{name} is empty")
+        raise NoRows(f"{name} is empty")
     if rows and separator is None and prefer is not None and len(rows[0][1]) not in widths:
         others = _first_records(text[start:], prefer)
         mark, rows = (prefer, others) if len(others[0][1]) in widths else (mark, rows)

@@ -8,7 +8,7 @@ import numpy as np
 from rfx import lazy
 from rfx.data import archives
 from rfx.data.tabular.table import Table, Words, words_of_numbers
-from rfx.errors import DataError
+from rfx.errors import DataError, NoRows
 
 _LONGEST_FIXED = 64  # bytes of numbers and names of fixed length
 _UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # units of durations per second
@@ -21,7 +21,7 @@ def parquet(file, name: str, words_of: Callable[[Table], frozenset[int]]) -> Tab
     content = ParquetGroups(file, name)
     archives.check_held(8 * content.n_rows * len(content.names), name)
     if not content.n_rows or not content.names:
-        raise DataError(f"{name} has no rows or no columns")
+        raise NoRows(f"{name} has no rows or no columns")
     content.words_of = words_of
     (table,) = content.tables([range(content.n_groups)])
     return table

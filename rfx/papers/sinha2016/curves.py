@@ -62,7 +62,9 @@ def held_out(row: Row) -> float | None:
     It is the error of the last step, after which nothing changes.
     """
     steps = [step for step in row["params"].get("validation") or () if step["by"] == row["method"]]
-    return min(100 * one[-1] for one in steps[-1]["tried"]) if steps else None
+    if not steps:
+        return None
+    return 100 * min([one[-1] for one in steps[-1]["tried"]] or [steps[-1]["lowest"]])
 
 
 QUANTITIES: dict[str, Callable[[Row], float | None]] = {

@@ -117,7 +117,7 @@ TUNE = {
 def train(
     method, data, model, results, trace, curve, no_baseline, quiet, force, json, **values
 ) -> None:
-    """Train a method on a data set or a file; print the score, and write the model and the row.
+    """Train a method on data, print the score, and write the model and the row.
 
     The score is that of the test rows: those of --test, else of the data set. Without test rows, it
     is that of training rows held out by --cv or --holdout, else of a fifth of them, or of folds.

@@ -64,7 +64,7 @@ def main(word: str = "") -> int:
     for entry in entries():
         if word not in entry["command"]:
             continue
-        print(f"{entry['document']}: {entry['command']}", flush=True)
+        print(f"{entry.get('document', 'no document')}: {entry['command']}", flush=True)
         try:
             outcome = compare(entry, row_of(entry["command"]))
         except RuntimeError as error:

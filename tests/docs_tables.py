@@ -2,7 +2,8 @@
 `reproduce-…` that write those.
 
 The text between a line `<!-- rfx table … -->` and the next `<!-- end -->` is the Markdown output of
-that command, without data sets that have no runs. The rows of a results file in results/ are merged
+that command, without data sets that have no runs; with `; only TITLE` in the line, only its section
+of this title. The rows of a results file in results/ are merged
 into the file of the same name in docs/rows/, with their traces. For each run the newest row that
 succeeded is kept. Rows that were not run again stay. The tables come from docs/rows/. A table that
 would lose a data set, or that has no rows, stays unchanged.
@@ -15,7 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "rows"
-MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
+MADE = re.compile(
+    r"(<!-- (rfx table [^\n;]*?)(?:; only ([^\n]*?))? -->\n)(.*?)(<!-- end -->)", re.S
+)
 
 
 def keep(found: Path, kept: Path) -> None:
@@ -98,17 +101,20 @@ def renewed(text: str, make=printed) -> str:
     """
 
     def one(match):
-        found = run_only(make(match[2]) or "")
-        if lost := found and sections(match[3]) - sections(found):
-            print(f"{match[2]}: unchanged, because there are no rows of {', '.join(sorted(lost))}")
-        return f"{match[1]}\n{found}\n\n{match[4]}" if found and not lost else match[0]
+        start, command, title, before, end = match.groups()
+        found = run_only(make(command) or "")
+        if title and found:
+            found = found.partition(f"\n\n{title}\n\n")[2].partition("\n\n")[0]
+        if lost := found and sections(before) - sections(found):
+            print(f"{command}: unchanged, because there are no rows of {', '.join(sorted(lost))}")
+        return f"{start}\n{found}\n\n{end}" if found and not lost else match[0]
 
     return MADE.sub(one, text)
 
 
 def counted(readme: str) -> str:
-    """The README with the verdicts of each paper's claims, and its cases, counted anew: reproduced,
-    partly, not reproduced and others; cases that hold, do not, and are undecided.
+    """The README, or the page of results, with the verdicts of each paper's claims and its cases:
+    reproduced, partly, not reproduced and others; cases that hold, do not, and are undecided.
     """
     from rfx import papers
     from rfx.reporting import claims
@@ -122,21 +128,20 @@ def counted(readme: str) -> str:
         counts = " | ".join(map(str, [*closed, len(own) - sum(closed), cases]))
         surname = paper.citation.split()[0]
         readme = re.sub(
-            rf"^(\| {surname} .*? \| .*? \|) [^`]*$", rf"\1 {counts} |", readme, flags=re.M
+            rf"^(\| {surname} .*? \| .*? \|) [^`\n]*$", rf"\1 {counts} |", readme, flags=re.M
         )
     return readme
 
 
 def main() -> int:
+    from rfx import papers
+
     for found in sorted((ROOT / "results").glob("*.csv")):
-        if any(
-            f"--results results/{found.name}" in path.read_text(encoding="utf-8")
-            for path in (ROOT / "docs").glob("*.md")
-        ):
+        if found.stem in papers.plans():
             keep(found, ROWS / found.name)
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         before = path.read_text(encoding="utf-8")
-        after = counted(before) if path.name == "README.md" else renewed(before)
+        after = counted(before) if path.stem in ("README", "results") else renewed(before)
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"{path.relative_to(ROOT)}: regenerated")

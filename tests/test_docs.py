@@ -381,7 +381,9 @@ def test_plans_in_the_documents_are_read(name, text, tmp_path):
     assert 0 < len(quick.runs) < len(whole.runs)
 
 
-@pytest.mark.parametrize("entry", NUMBERS, ids=lambda entry: entry["command"])
+@pytest.mark.parametrize(
+    "entry", [one for one in NUMBERS if "document" in one], ids=lambda entry: entry["command"]
+)
 def test_the_quick_numbers_are_those_of_the_documents(entry):
     """`make docs-numbers` recomputes them; this test checks that the document has them."""
     from rfx.records import results
@@ -484,7 +486,8 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
 def test_the_readme_counts_the_claims_of_each_paper():
     import docs_tables
 
-    assert docs_tables.counted(README) == README
+    for text in (README, DOCS["docs/results.md"]):
+        assert docs_tables.counted(text) == text
 
 
 # the cell params of a row

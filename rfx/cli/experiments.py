@@ -194,12 +194,12 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
     rows = results_file.read(path) if Path(path).exists() else []
     steps = traces.read(trace or traces.beside(path))
     todo = runner.missing(loaded, rows, retry_failed, steps)
+    ready, (first, *more) = runner.ahead(loaded, todo, rows)
     if as_json:
         print_json([run.as_dict() for run in todo], indent=1)
     else:
-        for run in todo:
+        for run in ready:
             click.echo(plans.describe(run))
-    _, (first, *more) = runner.ahead(loaded, todo, rows)
     words = first.removeprefix(f"{len(todo)} to do")
     for line in (f"{len(todo)} of {len(loaded.runs)} runs to do{words}", *more):
         click.echo(f"{loaded.name}: {line}", err=True)
@@ -258,6 +258,7 @@ def _one(name, form, folder, jobs, dry_run, force) -> int:
     from rfx.plans import plan
     from rfx.reporting import figures as drawing
     from rfx.reporting import tables as printing
+    from rfx.runs import reproduce as every
     from rfx.runs import runner
 
     quick = form == "quick" or name.endswith("-quick")
@@ -265,24 +266,23 @@ def _one(name, form, folder, jobs, dry_run, force) -> int:
     plans, tables, figures = papers.plans(), papers.tables(), papers.figures()
     rows = _plan_of(name, plans, tables, figures)
     path, code = folder / f"{rows}{end}.csv", 0
-    if not dry_run:
-        folder.mkdir(parents=True, exist_ok=True)
     todo = [rows + end] if rows in plans else []
     if todo and form == "full" and not quick and f"{rows}-full" in plans:
         todo.append(f"{rows}-full")
+    if dry_run:
+        steps = every.ahead(papers.folders(), "quick" if quick else "full", folder)
+        chosen = [step for step in steps if step.plan.name in (rows + end, *todo)]
+        click.echo("\n".join(every.said(chosen, jobs)))
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
     for one in todo:
         loaded = plan.load(one, False, plans)
-        if dry_run:
-            said_in_advance(loaded, path, False, None, False)
-            continue
         with Progress(loaded.name) as progress:
             how = {"report": progress.say, "progress": progress.runs}
             ended = runner.run(loaded, path, jobs, **how).exit_code
         if ended not in (0, 3):
             return ended
         code = code or ended
-    if dry_run:
-        return 0
     steps = traces.beside(path)
 
     def read():

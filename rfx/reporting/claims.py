@@ -219,7 +219,7 @@ def judge(claim: Claim, table: "DataFrame", plans: Sequence[str] = ()) -> Judged
 
 
 def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:
-    """The judged claims of each paper with claims.
+    """The judged claims of each paper with claims, in the order of VERDICTS.
 
     Parameters
     ----------
@@ -234,14 +234,13 @@ def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judg
         for paper in papers
         for plans in dict.fromkeys(claim.plan for claim in paper.claims)
     }
+    order = [*VERDICTS]
+    verdicts = lambda paper: [
+        judge(claim, tables[paper.name, claim.plan], plans_of(paper, claim.plan))
+        for claim in paper.claims
+    ]
     return [
-        (
-            paper,
-            [
-                judge(claim, tables[paper.name, claim.plan], plans_of(paper, claim.plan))
-                for claim in paper.claims
-            ],
-        )
+        (paper, sorted(verdicts(paper), key=lambda one: order.index(one.verdict)))
         for paper in papers
     ]
 

@@ -62,11 +62,8 @@ class Step:
 
 def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
     """The costs of the plans of a paper, by (plan, "quick" or "full")."""
-    lines = [
-        line
-        for line in folder.costs.read_text(encoding="utf-8").splitlines()
-        if not line.startswith("#")
-    ]
+    text = folder.costs.read_text(encoding="utf-8") if folder.costs.is_file() else ""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {
         (f"{folder.name}-{row['plan']}", row["form"]): Cost(
             float(row["processor_seconds"]),
@@ -116,8 +113,10 @@ def _step(name, folder, form, place, known) -> Step | None:
     todo = runner.missing(wanted, rows, False, traces.read(traces.beside(path)))
     cost = known.get((name, "quick" if quick else "full"))
     cost = cost or Cost(_UNKNOWN_SECONDS * len(wanted.runs), _UNKNOWN_MB, "not measured")
-    step = Step(wanted, path, todo, cost, cost.seconds * len(todo) / max(1, len(wanted.runs)))
+    step = Step(wanted, path, todo, cost)
     step.by_hand = [one for one in step.datasets if registry.has(one) and not is_obtainable(one)]
+    ready = [run for run in todo if run.dataset.partition(":")[0] not in step.by_hand]
+    step.seconds = cost.seconds * len(ready) / max(1, len(wanted.runs))
     return step
 
 

@@ -296,10 +296,9 @@ def a_paper(tmp_path, monkeypatch):
 
 def test_one_name_runs_its_plan_prints_its_table_and_draws_its_figure(a_paper):
     made = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)
-    assert (
-        "nobody1998-fig1: 2 of 2 runs to do" in made("nobody1998-fig1", "--dry-run").stderr
-        and not Path("results").exists()
-    )
+    lines = made("nobody1998-fig1", "--dry-run").stdout.splitlines()
+    assert len(lines) == 3 and lines[1].split()[:3] == ["nobody1998-fig1", "2", "0.2"]
+    assert lines[2].startswith("2 runs, 1 at a time") and not Path("results").exists()
     quick = made("nobody1998-fig1-quick")
     assert quick.return_value == 0 and "1 rows" in quick.stdout
     assert {"nobody1998-fig1-quick.csv", "nobody1998-fig1-quick.png"} <= {

@@ -270,8 +270,8 @@ def _one(name, form, folder, jobs, dry_run, force) -> int:
     if todo and form == "full" and not quick and f"{rows}-full" in plans:
         todo.append(f"{rows}-full")
     if dry_run:
-        steps = every.ahead(papers.folders(), "quick" if quick else "full", folder)
-        chosen = [step for step in steps if step.plan.name in (rows + end, *todo)]
+        missing = every.ahead(papers.folders(), "quick" if quick else "full", folder)
+        chosen = [step for step in missing if step.plan.name in (rows + end, *todo)]
         click.echo("\n".join(every.said(chosen, jobs)))
         return 0
     folder.mkdir(parents=True, exist_ok=True)

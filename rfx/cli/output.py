@@ -106,7 +106,10 @@ def chosen_words(step: dict) -> str:
         tuple(value for name, value in zip(step["options"], one) if name not in inner)
         for one in step["tried"]
     }
-    return f"{', '.join(texts)}: the best of {len(trials)} on {step['held_out']} held-out rows"
+    held_out = f"on {step['held_out']} held-out rows"
+    if step["error"].startswith("leave-one-out"):
+        held_out = f"by leave-one-out on {step['held_out']} rows"
+    return f"{', '.join(texts)}: the best of {len(trials)} {held_out}"
 
 
 def print_row(row: Result, as_json: bool, **more: str) -> None:

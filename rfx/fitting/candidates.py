@@ -22,13 +22,18 @@ GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 # Kernels of --kernel auto.
 KERNELS = ("laplacian-l2", "laplacian", "gaussian")
-# Of machines that learn a metric: bandwidth, iterations, ridge parameters of a kernel with unit
-# diagonal.
-METRIC_WIDTH, METRIC_STEPS, METRIC_LAMS = 0.5, 5, (10.0, 1.0, 0.1, 0.01, 0.001)
-# Bandwidths with which each kernel is tried in the choice of scaling, kernel and metric, and
-# multiples of the first round's lambda for the second round.
-WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
-AROUND = (3.0, 1.0, 0.3, 0.1)
+# Of machines that learn a metric: bandwidth, iterations, ridge parameters, and the first tried.
+METRIC_WIDTH, METRIC_STEPS, METRIC_LAM = 0.5, 5, 0.1
+METRIC_LAMS = (
+    *(1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001),
+    *(0.0003, 0.0001, 0.00003, 0.00001),
+)
+# Other bandwidths with which each kernel is tried after the choice of scaling, kernel and metric.
+WIDTHS = {
+    "laplacian-l2": (0.25, 1.0),
+    "laplacian": (0.25, 1.0, 2.0),
+    "gaussian": (0.1, 0.2, 1.0, 2.0),
+}
 # Ridge parameters of the leaves of `local`, for rows of weight 1, tried from the middle one on.
 # Those next to the best are tried afterwards, the factor LEAF_BESIDE apart.
 LEAF_LAMS = (3.0, 0.3, 0.03, 0.003, 0.0003, 0.00003)

@@ -1,14 +1,16 @@
-"""Choose scaling, kernel and metric on held-out rows, and learn a metric by recursive feature
+"""Choose scaling, kernel and metric by leave-one-out errors; learn a metric by recursive feature
 machines.
 
 A kernel machine is fitted, the average outer product of its gradients becomes the metric of the
 next one, and so on (Radhakrishnan, Beaglehole, Pandit and Belkin 2024). Inputs along which the
-function changes much get a large weight. The iterate with the lowest error on held-out rows is
-used, unless the original inputs are as good.
+function changes much get a large weight. The iterate with the lowest error is used, unless the
+original inputs are as good.
 
 Every combination of scaling, kernel and metric is evaluated by kernel ridge regression: first on
-few rows, then the best again on more rows and more held-out rows (`rfx.fitting.search`). The
-iterations of a metric are tried like lambdas; zero iterations mean the original metric.
+few rows, then the best again on more (`rfx.fitting.search`). One factor gives a machine and its
+errors on rows that it has not seen (`rfx.operators.left_out`), so that all rows of the sample learn
+and evaluate. Groups and times need held-out rows instead. The iterations of a metric are tried like
+lambdas; zero iterations mean the original metric.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
 from rfx import kernels
@@ -29,37 +31,46 @@ from rfx.data.tabular.apart import Part
 from rfx.data.transforms.metric import FORMS, Metric
 from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
 from rfx.fitting.candidates import (
-    AROUND,
     KERNELS,
+    METRIC_LAM,
     METRIC_LAMS,
     METRIC_STEPS,
     METRIC_WIDTH,
     WIDTHS,
 )
-from rfx.fitting.held_out import HeldOut, evenly
+from rfx.fitting.held_out import evenly
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem, error
 from rfx.fitting.search import Measure, Point, SearchBudget, SearchGrid, SearchRound, Tally, search
+from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
-from rfx.operators import cholesky
+from rfx.operators.left_out import left_out
 
 log = logging.getLogger(__name__)
-# Maximum rows for learning a metric, and the fraction of them that is held out.
-ROWS, HELD_OUT = 2000, 0.2
+# Maximum rows of the last round, which also learn the metric.
+ROWS = 2000
+# Rows of the rounds before, with the points that reach the next one, and the iterations tried.
+ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
+# A round has at most this fraction of the rows of the last.
+FEWER = 0.75
+# Lambda is chosen on every third row, or more to have that many: the best one depends little on
+# their number.
+EVERY, CHOOSING = 3, 250
 # Minimum rows for learning a metric, and for a choice.
 FEWEST = 50
-# Smaller lambdas are not tried once the error is this many times the lowest.
-WORSE = 1.2
-# Systems whose lambda exceeds this times the number of rows are solved in float32.
-SINGLE = 1e-6
+# Fraction of the sample that is held out for groups or times.
+HELD_OUT = 0.25
 # Number of inputs above which only a diagonal metric is used.
 MOST_INPUTS = 300
-# A metric must reduce the held-out mean squared error by at least this fraction.
-GAIN = 0.01
+# A metric must reduce the error by at least this fraction. The error of a full one for d inputs and
+# n rows is also multiplied by 1 + OPTIMISM d / n: the rows left out had a part in the metric.
+GAIN, OPTIMISM = 0.01, 4.0
 # Maximum numbers of the rows that are dense at a time.
 VALUES = 1 << 25
+# Gradients whose outer products are averaged, and rows at least.
+GRADIENTS, GRADIENT_ROWS = 2000, 300
 # The kernel used for learning if a kernel's gradient is not implemented.
 KERNEL = "laplacian-l2"
 # A trial takes about as long as that many of other searches with the same work: it learns a metric.
@@ -77,64 +88,150 @@ class Machine:
 
     Parameters
     ----------
-    lam : float
-    error : float
-        Mean squared error on the held-out rows; of classes that of targets +-1.
-    score : float
-        The `criterion` on the held-out rows.
-    coef : array, (n, k)
+    Z : array, (n, d)
+        The rows, mapped by the metric.
+    params : dict
+        The kernel's.
+    width : float
+        The bandwidth as a multiple of the median.
     metric : Metric or None
         None for the original inputs.
+    lam : float
+        For rows of mean weight 1.
+    score : float
+        The `criterion` on rows that the machine has not seen; infinite if the system is singular.
+    coef : array, (n, k)
     """
 
+    Z: np.ndarray
+    params: dict[str, Any]
+    width: float
+    metric: Metric | None
     lam: float
-    error: float
     score: float
     coef: np.ndarray
-    metric: Metric | None
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """A metric with its evaluation.
+class Sample:
+    """Rows on which machines are compared.
 
     Parameters
     ----------
-    metric : Metric or None
-        None if none reduces the error enough.
-    steps : int
-        Its iterations.
-    errors : dict
-        Form -> held-out mean squared errors of its iterates, starting with that of no metric.
-    rows : tuple
-        Numbers of rows fitted and held out.
+    problem : Problem
+        Dense scaled rows.
+    part : Part or None
+        The rows to fit and to evaluate; None for leave-one-out.
+    seed : int
     """
 
-    metric: Metric | None = None
-    steps: int = 0
-    errors: dict[str, list[float]] = field(default_factory=dict)
-    rows: tuple[int, int] = (0, 0)
+    problem: Problem
+    part: Part | None
+    seed: int
 
-    @property
-    def form(self) -> str:
-        return "none" if self.metric is None else self.metric.form
+    @classmethod
+    def of(cls, problem: Problem, most: int, seed: int) -> Sample:
+        """At most so many rows, evenly spaced."""
+        some = problem.rows(evenly(problem.n_rows, min(most, most_rows(problem.n_inputs))))
+        some = replace(some, X=dense(some.X))
+        return cls(some, None if some.apart is None else some.apart.held_out(HELD_OUT, seed), seed)
 
-    def step(self) -> dict[str, Any]:
-        """The entry of the choice in a results row, in the form of `search.Evidence.step`."""
-        tried = [
-            [form if number else "none", number, value]
-            for form, values in self.errors.items()
-            for number, value in enumerate(values)
-        ]
-        return {
-            "by": "recursive feature machines",
-            "options": ["metric", "metric_steps"],
-            "fitted": self.rows[0],
-            "held_out": self.rows[1],
-            "error": "mean squared error",
-            "tried": tried,
-            "chosen": [self.form, self.steps],
-        }
+    def tuned(
+        self, kernel: str, metric: Metric | None, width: float, lam: float | None = None
+    ) -> Machine:
+        """The machine of the best of METRIC_LAMS, searched from one of them on while the error
+        falls.
+        """
+        Z = self.problem.X if metric is None else metric.transform(self.problem.X)
+        params = bandwidth(kernel, Z, self.seed, width)
+        K = kernels.block(kernel, Z, Z, params)
+        start = METRIC_LAMS.index(METRIC_LAM if lam is None else lam)
+        stride = min(EVERY, max(1, len(K) // CHOOSING))
+
+        def rough(place: int) -> float:
+            return self._error(K, METRIC_LAMS[place], stride)[0]
+
+        best, least = start, rough(start)
+        for way in (1, -1):
+            place = start + way
+            while 0 <= place < len(METRIC_LAMS) and (score := rough(place)) < least:
+                best, least, place = place, score, place + way
+            if best != start:
+                break
+        lam = METRIC_LAMS[best]
+        return Machine(Z, params, width, metric, lam, *self._error(K, lam))
+
+    def _error(self, K: np.ndarray, lam: float, stride: int = 1) -> tuple[float, np.ndarray]:
+        """The error on the rows that the machine has not seen, and its coefficients; stride: of the
+        rows used.
+        """
+        Y, weights = self.problem.Y, self.problem.weights
+        kept, out = (rows[::stride] for rows in self.part or (np.arange(len(Y)),) * 2)
+        own = np.ones(len(Y)) if weights is None else weights
+        offset = np.average(Y[kept], axis=0, weights=own[kept])
+        # a row of weight 0 has no influence
+        unit = own[kept].mean() / np.maximum(own[kept], 1e-12 * own.max())
+        seen = K if len(kept) == len(K) else K[np.ix_(kept, kept)]
+        coef = np.zeros(Y.shape)
+        solved = left_out(seen, Y[kept] - offset, lam, unit)
+        if solved is None:
+            return math.inf, coef
+        coef[kept], residuals = solved
+        decision = Y[out] - residuals if self.part is None else K[out] @ coef + offset
+        return criterion(self.problem.task, decision, Y[out], own[out]), coef
+
+    def machines(self, kernel: str, form: str, steps: int, first: Machine) -> Iterator[Machine]:
+        """The machines with the metric of each iteration, starting with that of the first machine,
+        which has none; fewer than `steps` if one is constant.
+        """
+        last = first
+        for _ in range(steps):
+            metric = next_metric(
+                kernel,
+                last.Z,
+                last.coef,
+                last.params,
+                last.metric,
+                form == "full",
+                self.problem.weights,
+            )
+            if metric is None:
+                return
+            last = self.tuned(kernel, metric, METRIC_WIDTH, last.lam)
+            yield last
+
+    def refined(self, kernel: str, machine: Machine) -> Machine:
+        """The machine of the same metric with the best bandwidth and lambda."""
+        best = machine
+        for width in WIDTHS.get(kernel, ()):
+            one = self.tuned(kernel, machine.metric, width, machine.lam)
+            best = min(best, one, key=lambda one: one.score)
+        return best
+
+    def recursions(
+        self, kernel: str, forms: Sequence[str], steps: int, every: bool = False
+    ) -> dict[tuple[str, int], Machine]:
+        """The machines of each form and number of iterations, as long as they improve, or all."""
+        first = self.tuned(kernel, None, METRIC_WIDTH)
+        made = {("none", 0): first}
+        for form in forms:
+            least = first.score
+            for count, one in enumerate(self.machines(kernel, form, steps, first), 1):
+                made[form, count] = one
+                if one.score >= least and not every:
+                    break
+                least = min(least, one.score)
+        return made
+
+
+def rated(machines: dict[tuple[str, int], Machine]) -> dict[tuple[str, int], float]:
+    """The scores of machines by form and iterations, as the choice compares them."""
+    scores = {}
+    for (form, steps), one in machines.items():
+        n, d = one.Z.shape
+        optimism = OPTIMISM * d / n if form == "full" else 0.0
+        scores[form, steps] = one.score * (1 + GAIN * (steps > 0)) * (1 + optimism)
+    return scores
 
 
 def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, Any]:
@@ -153,96 +250,6 @@ def criterion(task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarra
     return squared if task == "regression" else error(task, decision, Y, weights) + TIE * squared
 
 
-def _mapped(X: np.ndarray, metric: Metric | None) -> np.ndarray:
-    return X if metric is None else metric.transform(X)
-
-
-def path(
-    problem: Problem,
-    out: Problem,
-    kernel: str,
-    metric: Metric | None,
-    params: dict[str, Any],
-    lams: Sequence[float],
-) -> Iterator[Machine]:
-    """Kernel ridge regression of the centred targets for successive lambdas.
-
-    It ends before a lambda whose system is singular in float64.
-
-    Parameters
-    ----------
-    problem, out : Problem
-        Dense rows to fit, and those held out.
-    params : dict
-        The kernel's, for the mapped rows.
-    lams : sequence of float
-        In the unit of the mean weight.
-    """
-    Z = _mapped(problem.X, metric)
-    K, K_out = (kernels.values(kernel, rows, Z, params) for rows in (Z, _mapped(out.X, metric)))
-    Y, weights, unit = problem.Y, problem.weights, 1.0
-    offset = np.average(Y, axis=0, weights=weights)
-    if weights is not None:
-        # a row of weight 0 has no influence
-        with np.errstate(divide="ignore"):
-            unit = np.minimum(np.mean(weights) / weights, 1e30)
-    for lam in lams:
-        dtype = np.float32 if lam > SINGLE * len(K) else np.float64
-        try:
-            coef = cholesky.factored(K, lam * unit, dtype).solve(Y - offset)
-        except scipy.linalg.LinAlgError:
-            return
-        decision = K_out @ coef + offset
-        value = error("regression", decision, out.Y, out.weights)
-        score = criterion(problem.task, decision, out.Y, out.weights)
-        yield Machine(lam, value, score, coef, metric)
-
-
-def machine(
-    problem: Problem,
-    out: Problem,
-    kernel: str,
-    metric: Metric | None,
-    params: dict[str, Any],
-    lams: Sequence[float] = METRIC_LAMS,
-) -> Machine:
-    """The machine of the best lambda, in decreasing order; arguments as in `path`."""
-    best = Machine(lams[0], np.inf, np.inf, np.zeros(problem.Y.shape), metric)
-    for one in path(problem, out, kernel, metric, params, lams):
-        if one.error < best.error:
-            best = one
-        elif one.error > WORSE * best.error:
-            break
-    return best
-
-
-def machines(
-    problem: Problem,
-    out: Problem,
-    kernel: str,
-    form: str,
-    steps: int = METRIC_STEPS,
-    seed: int = 0,
-) -> Iterator[Machine]:
-    """The machines of the recursion: without a metric, and with each of `steps` metrics, of that
-    form; fewer if one is constant.
-    """
-    metric: Metric | None = None
-    lams: Sequence[float] = METRIC_LAMS
-    for number in range(steps + 1):
-        Z = _mapped(problem.X, metric)
-        params = bandwidth(kernel, Z, seed, METRIC_WIDTH)
-        one = machine(problem, out, kernel, metric, params, lams)
-        yield one
-        # that of the next machine is close to it
-        lams = [lam for lam in METRIC_LAMS if one.lam / 20 < lam < one.lam * 20]
-        if number == steps:
-            return
-        metric = next_metric(kernel, Z, one.coef, params, metric, form == "full", problem.weights)
-        if metric is None:
-            return
-
-
 def next_metric(
     kernel: str,
     Z: np.ndarray,
@@ -253,58 +260,13 @@ def next_metric(
     weights: np.ndarray | None,
 ) -> Metric | None:
     """The metric of the gradients of a machine of the rows Z, mapped by its own metric."""
-    M = outer_product(kernel, Z, coef, params, np.arange(len(Z)), full, weights)
+    rows = evenly(len(Z), max(GRADIENTS // coef.shape[1], GRADIENT_ROWS))
+    M = outer_product(kernel, Z, coef, params, rows, full, part(weights, rows))
     if metric is not None:
         # from gradients with respect to A'x to those with respect to x
         A = metric.map
         M = M * A**2 if A.ndim == 1 else A @ M @ A.T
     return Metric.of(M)
-
-
-def learn(
-    problem: Problem,
-    *,
-    kernel: str,
-    forms: Sequence[str] = FORMS,
-    steps: int | None = None,
-    seed: int = 0,
-) -> Learnt:
-    """Learn the metric of scaled rows and encoded targets, from a sample of at most ROWS rows.
-
-    The form and iterate with the lowest error on the held-out part of the sample is used, unless it
-    reduces the error without a metric by less than GAIN.
-
-    Parameters
-    ----------
-    problem : Problem
-    kernel : str
-        The method's; if its gradient is not implemented, KERNEL is used.
-    forms : sequence of str
-    steps : int, optional
-        Exactly this many iterations of one form, whatever their error.
-    seed : int
-        Of the sample.
-    """
-    n, held_out = problem.n_rows, HeldOut(problem.n_rows, seed, problem.apart)
-    if n < FEWEST or not problem.n_inputs or held_out.none:
-        return Learnt()
-    rows = min(n, ROWS, most_rows(problem.n_inputs))
-    cut = int(HELD_OUT * rows)
-    part = held_out.sample(rows - cut, cut, HELD_OUT, out_first=True)
-    fitted, out = (replace(some, X=dense(some.X)) for some in map(problem.rows, part))
-    kernel = learner(kernel)
-    errors: dict[str, list[float]] = {}
-    best: tuple[float, Metric | None, int] = np.inf, None, 0
-    for form in allowed(forms, problem.X, kernel):
-        errors[form] = []
-        for number, one in enumerate(
-            machines(fitted, out, kernel, form, steps or METRIC_STEPS, seed)
-        ):
-            errors[form].append(one.error)
-            limit = best[0] if best[1] is not None else (1 - GAIN) * errors[form][0]
-            if steps is not None or (one.metric is not None and one.error < limit):
-                best = one.error, one.metric, number
-    return Learnt(best[1], best[2], errors, (len(fitted.X), len(out.X)))
 
 
 def learner(kernel: str | None) -> str:
@@ -337,48 +299,14 @@ def dense(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How many rows the choice uses.
-
-    Parameters
-    ----------
-    screened, evaluated : int
-        In the first round: rows to fit and to evaluate.
-    kept : int
-        Number of combinations in the second round.
-    confirmed : int
-        Rows of the second round, before a fifth of them is held out.
-    learning : int
-        How many of these learn a metric.
-    held_out, parts : int
-        Rows that the second round holds out in total, in at most so many folds.
-    """
-
-    screened: int
-    evaluated: int
-    kept: int
-    confirmed: int
-    learning: int
-    held_out: int
-    parts: int
-
-    @property
-    def rows(self) -> int:
-        """Rows that the choice uses."""
-        return self.confirmed + self.confirmed // 4
-
-
-THOROUGH = Effort(1000, 1000, 3, 4000, 1500, 600, 5)
-QUICK = Effort(500, 800, 2, 1600, 1000, 400, 2)
-
-
-@dataclass(frozen=True)
 class InputsChoice:
     """The result of the choice.
 
     Parameters
     ----------
-    scaling, kernel, form : str
+    scaler : Scaler
+        With the metric.
+    kernel, form : str
         form: ``none``, ``diagonal`` or ``full``.
     steps : int
         Iterations of the metric.
@@ -388,7 +316,7 @@ class InputsChoice:
         The trials, in the form of `search.Evidence.step`.
     """
 
-    scaling: str
+    scaler: Scaler
     kernel: str
     form: str
     steps: int
@@ -405,11 +333,11 @@ def choose_inputs(
     tried_kernels: Sequence[str] = KERNELS,
     forms: Sequence[str] = FORMS,
     steps: int = METRIC_STEPS,
-    effort: Effort = THOROUGH,
+    dtype: Any = np.float64,
     seed: int = 0,
     budget: SearchBudget | None = None,
 ) -> InputsChoice | None:
-    """The combination with the lowest error on held-out rows; None for too few rows.
+    """The combination with the lowest error on rows left out; None for too few rows.
 
     Parameters
     ----------
@@ -420,159 +348,93 @@ def choose_inputs(
         The candidates; forms of a metric, in addition to none.
     steps : int
         Maximum iterations of a metric.
-    effort : Effort
+    dtype : numpy type
+        Of the scaled rows.
     seed : int
-        Seed of the held-out rows.
     budget : SearchBudget, optional
         By default unlimited.
     """
-    if problem.n_rows < FEWEST or not X.shape[1]:
+    if problem.n_rows < FEWEST or not X.shape[1] or problem.undivided:
         return None
-    some = evenly(problem.n_rows, min(effort.rows, most_rows(X.shape[1])))
-    held_out = HeldOut(len(some), seed, None if problem.apart is None else problem.apart.rows(some))
-    if held_out.none:
-        return None
+    some = evenly(problem.n_rows, min(ROWS, most_rows(X.shape[1])))
     raw = X.unscaled(some) if isinstance(X, Rows) else X[some]
-    weights = None if problem.weights is None else problem.weights[some]
-    fitted = replace(problem, X=raw, Y=np.asarray(problem.Y[some]), weights=weights, apart=None)
-    rows = {name: dense(Scaler.fit(raw, name, weights).transform(raw)) for name in scalings}
-    size = len(some) // 5
-    number = min(effort.parts, math.ceil(effort.held_out / size))
-    folds = (
-        held_out.shares([size] * number)
-        if held_out.apart is None
-        else held_out.apart.up_to(5, seed)[:number]
-    )
+    rows = replace(problem.rows(some), X=raw)
+
+    @cache
+    def scaler(name: str) -> Scaler:
+        return Scaler.fit(X, name, problem.weights)
+
+    @cache
+    def scaled(name: str, whole: bool) -> Any:
+        if whole:
+            return scaler(name).transform(raw, dtype=dtype)
+        return Scaler.fit(raw, name, rows.weights).transform(raw)
+
+    @cache
+    def sample(name: str, size: int) -> Sample:
+        return Sample.of(replace(rows, X=scaled(name, size == len(some))), size, seed)
+
+    def trial(point: Point, size: int, most: int, every: bool = False) -> dict[Any, Machine]:
+        scaling, kernel = _name(point)
+        of_form = allowed(forms, scaled(scaling, size == len(some)), kernel)
+        return sample(scaling, size).recursions(kernel, of_form, most, every)
+
+    def errors(point: Point, round: SearchRound, counts: Sequence[tuple[str, int]]) -> list[float]:
+        made = trial(point, round.rows, min(steps, most[round.number]))
+        if round.kept is None:
+            machines[_name(point)] = made
+        values = rated(made)
+        least: dict[str, float] = {}
+        for (form, _), value in values.items():
+            least[form] = min(value, least.get(form, math.inf))
+        tally.add(list(least.values()), 1 + len(forms))
+        return [values.get(count, math.inf) for count in counts]
+
     points = [
-        Point("inputs", {"scaling": scaling, "kernel": kernel, "metric": form})
+        Point("inputs", {"scaling": scaling, "kernel": kernel})
         for kernel in tried_kernels
         for scaling in scalings
-        for form in allowed(forms, raw, kernel) or ["none"]
     ]
-    total = len(points) + min(effort.kept, len(points))
+    machines: dict[tuple[Any, ...], dict[Any, Machine]] = {}
+    counts = [("none", 0), *((form, number + 1) for form in forms for number in range(steps))]
+    used = [one for one in ROUNDS if one[0] <= FEWER * len(some)]
+    most = [*(one[2] for one in used), steps]
+    rounds = [SearchRound(size, 1, number, kept) for number, (size, kept, _) in enumerate(used)]
+    rounds.append(SearchRound(len(some), 1, len(used)))
+    trials = len(points) + sum(min(kept, len(points)) for _, kept, _ in used)
+    total = trials * (1 + len(forms))
     tally = Tally(problem.progress, ["scaling", "kernel", "metric"], total)
-    trials = _Trials(rows, fitted.quiet(), seed, folds, effort, tally)
     what = "mean squared error"
     what = what if problem.task == "regression" else f"wrong labels + {TIE} squared error"
-    rounds = [
-        SearchRound(len(trials.first[0]), 1, 0, effort.kept),
-        SearchRound(len(folds[0][0]), len(folds), 1),
-    ]
-    grid = SearchGrid(points, {"inputs": tuple(range(steps + 1))}, rounds)
-    evidence = search(trials.errors, grid, Measure(what), budget, together=True)
+    what = what if problem.apart is not None else f"leave-one-out {what}"
+    grid = SearchGrid(points, {"inputs": counts}, rounds, various="kernel")
+    evidence = search(errors, grid, Measure(what), budget, together=True)
     evidence.warn("the choice of scaling, kernel and metric")
     best, count = evidence.best.point, evidence.best.lam
-    lam, width = trials.best[_name(best), count]
-    chosen = best["scaling"], best["kernel"], best["metric"] if count else "none", count
+    scaling, kernel = _name(best)
+    # a budget may end before the last round
+    made = machines.get((scaling, kernel)) or trial(best, len(some), count[1], every=True)
+    machine = made[count] if count in made else list(made.values())[-1]
+    tuned = sample(scaling, len(some)).refined(kernel, machine)
     tried = [
-        [*trial.point.options.values(), count, trial.round.number + 1, value]
-        for trial in evidence.trials
-        for count, value in trial.path
+        [*_name(one.point), *count, one.round.number + 1, value]
+        for one in evidence.trials
+        for count, value in one.path
         if math.isfinite(value)
     ]
-    step = evidence.step(False, sum(len(out) for _, out in folds)) | {
+    number = len(some) if rows.apart is None else int(HELD_OUT * len(some))
+    step = evidence.step(False, number) | {
         "by": "kernel ridge regression",
         "options": ["scaling", "kernel", "metric", "metric_steps", "round"],
         "tried": tried,
-        "chosen": [*chosen, evidence.best.round.number + 1],
+        "chosen": [scaling, kernel, *count, evidence.best.round.number + 1],
     }
-    return InputsChoice(*chosen, lam, width, step)
+    chosen = replace(scaler(scaling), metric=machine.metric)
+    return InputsChoice(chosen, kernel, count[0], count[1], tuned.lam, tuned.width, step)
 
 
 def _name(point: Point) -> tuple[Any, ...]:
     return tuple(point.options.values())
-
-
-@dataclass(frozen=True)
-class _Trials:
-    """The trials of both rounds.
-
-    rows: those of every scaling. best: (lambda, width) of each point and number of iterations.
-    """
-
-    rows: dict[str, np.ndarray]
-    problem: Problem
-    seed: int
-    folds: list[Part]
-    effort: Effort
-    tally: Tally
-    best: dict[tuple[Any, int], tuple[float, float]] = field(default_factory=dict)
-    steps: dict[Any, int] = field(default_factory=dict)
-
-    @property
-    def first(self) -> Part:
-        """The rows of the first round."""
-        kept, out = self.folds[0]
-        rng = np.random.default_rng(self.seed)
-        screened, evaluated = self.effort.screened, self.effort.evaluated
-        return np.sort(rng.permutation(kept)[:screened]), np.sort(rng.permutation(out)[:evaluated])
-
-    def errors(self, point: Point, round: SearchRound, counts: Sequence[int]) -> list[float]:
-        """The error for each number of iterations; infinite if it is not tried."""
-        values = (self._confirmed if round.kept is None else self._screened)(point, counts)
-        self.tally.add([min(values)], 1)
-        return values + [math.inf] * (len(counts) - len(values))
-
-    def _sample(self, point: Point, part: Part) -> tuple[Problem, Problem]:
-        scaled = replace(self.problem, X=self.rows[point["scaling"]])
-        return scaled.rows(part[0]), scaled.rows(part[1])
-
-    def _machines(self, point: Point, sample: tuple[Problem, Problem], steps: int) -> list[Machine]:
-        most = 0 if point["metric"] == "none" else steps
-        return list(machines(*sample, point["kernel"], point["metric"], most, self.seed))
-
-    def _screened(self, point: Point, counts: Sequence[int]) -> list[float]:
-        name, kernel, sample = _name(point), point["kernel"], self._sample(point, self.first)
-        widths = WIDTHS.get(kernel, (METRIC_WIDTH,))
-        made = self._machines(point, sample, counts[-1])
-        values = [one.score for one in made]
-        for count, one in enumerate(made):
-            self.best[name, count] = one.lam, widths[0] if count else METRIC_WIDTH
-        # a metric adapts the inputs to the bandwidth; without one, only the bandwidth can be chosen
-        for width in widths:
-            params = bandwidth(kernel, sample[0].X, self.seed, width)
-            one = machine(*sample, kernel, None, params)
-            if one.score < values[0]:
-                values[0], self.best[name, 0] = one.score, (one.lam, width)
-        self.steps[name] = int(np.argmin(values))
-        return values
-
-    def _confirmed(self, point: Point, counts: Sequence[int]) -> list[float]:
-        """First every number of iterations with the first round's lambda, then the best of them
-        with other bandwidths and lambdas.
-        """
-        name, kernel = _name(point), point["kernel"]
-        most = min(self.steps[name] + 1, counts[-1])
-        samples, metrics = [], []
-        for kept, out in self.folds:
-            few = self._sample(point, (kept[evenly(len(kept), self.effort.learning)], out))
-            metrics.append([one.metric for one in self._machines(point, few, most)])
-            samples.append(self._sample(point, (kept, out)))
-        # a machine of either round may have been constant, and the last
-        tried = min(*map(len, metrics), sum((name, count) in self.best for count in counts))
-
-        def means(count: int, lams: Sequence[float], width: float) -> list[float]:
-            """The error of each lambda tried in all folds."""
-            scores = []
-            for sample, of_counts in zip(samples, metrics):
-                metric = of_counts[count]
-                params = bandwidth(kernel, _mapped(sample[0].X, metric), self.seed, width)
-                fold = path(*sample, kernel, metric, params, lams)
-                scores.append([one.score for one in fold])
-            return [float(np.mean(values)) for values in zip(*scores)] or [math.inf]
-
-        first = [self.best[name, count] for count in range(tried)]
-        values = [means(count, [lam], width)[0] for count, (lam, width) in enumerate(first)]
-        best = int(np.argmin(values))
-        # 0.3, not the 0.30000000000000004 of a product
-        lams = [float(f"{first[best][0] * factor:.6g}") for factor in AROUND]
-        widths = WIDTHS.get(kernel, (METRIC_WIDTH,))
-        errors: dict[tuple[float, float], float] = {}
-        for width in dict.fromkeys((*widths, first[best][1])):
-            errors |= {(lam, width): v for lam, v in zip(lams, means(best, lams, width))}
-        self.best[name, best] = min(errors, key=lambda option: errors[option])
-        values[best] = min(errors.values())
-        return values
 
 
 # -------------------------------------------------------------------------- of one training
@@ -639,24 +501,18 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         tried_kernels=tried,
         forms=forms,
         steps=method.metric_steps or METRIC_STEPS,
-        effort=THOROUGH if method.space.thorough else QUICK,
+        dtype=input_dtype(method),
         seed=method.seed,
         budget=SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
     )
+    options: dict[str, Any] = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
+    options |= {"kernel": tried[0]} if kernel == AUTO else {}
     if choice is None:
-        choice = InputsChoice(scalings[0], tried[0], "none", 0, 0.0, 0.0, {})
-    scaler = Scaler.fit(X, choice.scaling, problem.weights)
-    options: dict[str, Any] = {"scaling": choice.scaling, "metric": choice.form}
+        return Resolved(Scaler.fit(X, scalings[0], problem.weights), options, [])
+    options |= {"scaling": choice.scaler.kind, "metric": choice.form}
     options |= {"metric_steps": choice.steps or None}
     options |= {"kernel": choice.kernel} if kernel == AUTO else {}
-    if choice.steps:
-        rows = scaler.transform(X, dtype=input_dtype(method))
-        chosen = method.updated(**options | {"kernel": choice.kernel})
-        problem.doing("learning the chosen metric")
-        scaler = with_metric(scaler, chosen, replace(problem, X=rows)).scaler
-    if not choice.step:
-        return Resolved(scaler, options, [])
-    return Resolved(scaler, options, [choice.step], choice)
+    return Resolved(choice.scaler, options, [choice.step], choice)
 
 
 def _scalings(X: Any, kernel: str | None) -> Sequence[str]:
@@ -677,11 +533,24 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> Resolved:
     """The scaler with the metric requested by --metric, learnt from the problem's rows, which it
     scaled.
     """
-    forms = _forms(method.metric)
-    fixed = method.metric_steps if len(forms) == 1 else None
-    kernel = learner(method.get("kernel"))
-    learnt = learn(problem, kernel=kernel, forms=forms, steps=fixed, seed=method.seed)
-    options = {"metric": learnt.form, "metric_steps": learnt.steps or None}
-    scaler = scaler if learnt.metric is None else replace(scaler, metric=learnt.metric)
-    chosen = fixed is None and bool(learnt.errors)
-    return Resolved(scaler, options, [learnt.step()] if chosen else [])
+    forms, fixed = _forms(method.metric), method.metric_steps
+    kernel, n = learner(method.get("kernel")), problem.n_rows
+    if n < FEWEST or not problem.n_inputs or problem.undivided:
+        return Resolved(scaler, {"metric": "none", "metric_steps": None}, [])
+    own, sample = allowed(forms, problem.X, kernel), Sample.of(problem, ROWS, method.seed)
+    fixed = fixed if len(forms) == 1 else None
+    made = sample.recursions(kernel, own, fixed or METRIC_STEPS, every=bool(fixed))
+    scores = rated(made)
+    form, steps = list(made)[-1] if fixed else min(scores, key=lambda count: scores[count])
+    options = {"metric": form, "metric_steps": steps or None}
+    step = {
+        "by": "recursive feature machines",
+        "options": ["metric", "metric_steps"],
+        "fitted": len(sample.problem.Y),
+        "held_out": len(sample.problem.Y),
+        "error": "leave-one-out error",
+        "tried": [[*count, value] for count, value in scores.items()],
+        "chosen": [form, steps],
+    }
+    scaler = replace(scaler, metric=made[form, steps].metric)
+    return Resolved(scaler, options, [] if fixed else [step])

@@ -17,7 +17,7 @@ SCALING = Option(
     default="minmax01",
 )
 CHOSEN_SCALING = SCALING.but(
-    choices=scaling.KINDS | {AUTO: f"the best of {', '.join(scaling.TRIED)} on held-out rows"}
+    choices=scaling.KINDS | {AUTO: f"the best of {', '.join(scaling.TRIED)} by leave-one-out"}
 )
 METRIC = Option(
     "metric",
@@ -27,7 +27,7 @@ METRIC = Option(
         "none": "unchanged inputs",
         "diagonal": "a weight for each input",
         "full": "a matrix",
-        AUTO: "the best of these on held-out rows",
+        AUTO: "the best of these by leave-one-out",
     },
     default="none",
     before="none",
@@ -89,7 +89,7 @@ def chosen_kernel(
     return KERNEL.but(
         help=KERNEL.help + by_default,
         choices=lambda: {
-            AUTO: f"the best of {' and '.join(tried)} on held-out rows",
+            AUTO: f"the best of {' and '.join(tried)} by leave-one-out",
             **dict.fromkeys(known(), ""),
         },
         default=AUTO,

@@ -164,6 +164,8 @@ class SearchGrid:
         best; None tries all of them.
     lenient : bool
         Skip points that can't be fitted, except the first of a single method.
+    various : str or None
+        The option of which the best point with each value reaches the next round first.
     """
 
     points: Sequence[Point]
@@ -173,6 +175,14 @@ class SearchGrid:
     halved: str | None = None
     above: int | None = None
     lenient: bool = False
+    various: str | None = None
+
+    def kept(self, points: list[Point], most: int | None) -> list[Point]:
+        """The points, best first, that reach the next round."""
+        if (option := self.various) is not None:
+            best = {point[option]: point for point in reversed(points)}
+            points = sorted(points, key=lambda point: point is not best[point[option]])
+        return points[:most]
 
     def size(self, point: Point) -> int:
         """The point's size; 1 if its method has none."""
@@ -405,7 +415,7 @@ class _Search:
         for round in self.grid.rounds:
             sized = [self.grid.at(point, round.number) for point in points]
             points = [one.point for one in sorted(self._each(sized, round), key=self._loss)]
-            points = points[: round.kept]
+            points = self.grid.kept(points, round.kept)
         best = self._best()
         if best.round.number == last.number:
             self._refined(self._grown(self._refined(best)))

@@ -11,8 +11,8 @@ the paper used, always has one.
 
 The recursive feature machine (Radhakrishnan, Beaglehole, Pandit and Belkin 2024) is kernel ridge
 regression with k(A'x, A'z), where M = A A' is the average outer product of the gradients of the
-previous machine (`rfx.fitting.inputs`). Scaling, kernel, metric, bandwidth and lambda are chosen on
-held-out rows.
+previous machine (`rfx.fitting.inputs`). Scaling, kernel, metric, bandwidth and lambda are chosen by
+leave-one-out.
 """
 
 from __future__ import annotations

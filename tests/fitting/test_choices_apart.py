@@ -52,7 +52,10 @@ def by(request, monkeypatch):
 
         monkeypatch.setattr(owner, name, watching)
 
-    watched(inputs, "machines", "inputs", lambda args, found: (args[0].Y, args[1].Y))
+    def fitted_and_left(args, sample):
+        return [sample.problem.Y[rows] for rows in sample.part or (slice(None), slice(None))]
+
+    watched(inputs.Sample, "of", "inputs", fitted_and_left)
     for owner in (Method, StreamMethod, LKRF):
         watched(owner, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
     for name, place in (("sample", "tuned"), ("part", "grow")):

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from rfx import kernels, methods
 from rfx.features import sample
 from rfx.fitting import inputs, linear, selection
-from rfx.fitting.candidates import LAMS, LOO_FACTORS, SAMPLE, WIDTHS
+from rfx.fitting.candidates import LAMS, LOO_FACTORS, WIDTHS
 from rfx.fitting.problem import Problem
+from rfx.fitting.search import Point, SearchGrid
 from rfx.kernels import KERNELS, block, scaled_family
 from rfx.losses import Squared
 
@@ -106,14 +107,20 @@ def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     assert inputs.choose_inputs(X, problem, **given).width == max(WIDTHS["gaussian"])
 
 
-def test_the_sample_of_a_quick_choice_is_bounded():
+def test_the_sample_of_the_choice_is_bounded(monkeypatch):
+    monkeypatch.setattr(inputs, "ROWS", 300)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 2))
     problem = Problem(X, X[:, :1], Squared, "regression")
-    found = inputs.choose_inputs(X, problem, scalings=("standard",), forms=(), effort=inputs.QUICK)
-    assert found.step["fitted"] == inputs.QUICK.confirmed
-    assert found.step["held_out"] == inputs.QUICK.held_out
-    assert SAMPLE >= inputs.QUICK.rows
+    choice = inputs.choose_inputs(X, problem, scalings=("standard",), forms=())
+    assert choice.step["fitted"] == choice.step["held_out"] == 300
+
+
+def test_the_best_point_of_each_kernel_reaches_the_next_round():
+    points = [Point("inputs", {"kernel": kernel, "scaling": n}) for kernel in "aab" for n in "xy"]
+    grid = SearchGrid(points, {}, [], various="kernel")
+    assert grid.kept(points, 2) == [points[0], points[4]]
+    assert grid.kept(points, 3) == [points[0], points[4], points[1]]
 
 
 RNG = np.random.default_rng(8)

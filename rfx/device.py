@@ -30,6 +30,8 @@ ENTRIES, PANEL = 1 << 25, 4096
 TEMPORARY = 8
 # Squared distances below this multiple of ||x||^2 + ||y||^2 are rounding errors: 0.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
+# Those whose arrays estimators take and return.
+LIBRARIES = ("torch", "cupy", "array_api_strict")
 # The comparisons of rows that have a kernel block.
 COMPARED = ("squared", "l2", "l1", "dot")
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -82,9 +84,7 @@ class Accelerator:
 
     def get(self, array: Any) -> np.ndarray:
         """An array of the device as a float64 numpy array."""
-        if self.device is not None:
-            array = lazy.array_api_compat.to_device(array, "cpu")
-        return np.asarray(array, np.float64)
+        return np.asarray(numpy_of(array), np.float64)
 
     def placed(self, some: steps.Steps) -> steps.Steps:
         """The steps with their arrays on the device; UsageError for a step without arithmetic."""
@@ -127,6 +127,7 @@ def _gpu(name: str, library: Any) -> Accelerator:  # pragma: no cover
         title = library.cuda.get_device_name()
         version = "".join(map(str, library.cuda.get_device_capability()))
         xp, device = lazy.array_api_torch, library.device("cuda")
+        library.backends.cuda.matmul.allow_tf32 = False
         free = lambda: library.cuda.empty_cache() or library.cuda.mem_get_info()[0]
         # PyTorch loads its linear algebra at the first call, which must not be two threads' call
         library.linalg.inv(library.ones((1, 1), device=device))
@@ -163,8 +164,7 @@ def use(name: str | Accelerator, demanded: bool = True) -> Iterator[None]:
         chosen = replace(gpu, demanded=demanded)
     token = _used.set(chosen)
     try:
-        with _exact_products(chosen):
-            yield
+        yield
     except Exception as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
@@ -174,20 +174,6 @@ def use(name: str | Accelerator, demanded: bool = True) -> Iterator[None]:
         ) from error
     finally:
         _used.reset(token)
-
-
-@contextlib.contextmanager
-def _exact_products(chosen: Any) -> Iterator[None]:
-    """PyTorch without TF32, whatever the process has set."""
-    if not isinstance(chosen, Accelerator) or "torch" not in chosen.xp.__name__:
-        yield
-        return
-    products = lazy.torch.backends.cuda.matmul
-    before, products.allow_tf32 = products.allow_tf32, False
-    try:
-        yield
-    finally:
-        products.allow_tf32 = before
 
 
 def current() -> Accelerator | None:
@@ -477,14 +463,24 @@ def add_gram(G: Any, Z: Any) -> None:
 
 
 def numpy_of(X: Any) -> Any:
-    """The array of another library, on any device, as a numpy array; anything else unchanged."""
-    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
+    """The array of one of LIBRARIES, on any device, as a numpy array; anything else unchanged."""
+    if not _foreign(X):
         return X
-    return np.asarray(lazy.array_api_compat.to_device(X, "cpu"))
+    return np.asarray(X.cpu() if hasattr(X, "cpu") else X.get() if hasattr(X, "get") else X)
 
 
-def like(values: Any, X: Any) -> Any:
-    """The numpy array as an array of X's library and device, if X is of another library."""
-    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
-        return values
-    return _space(X).asarray(values, device=lazy.array_api_compat.device(X))
+def like_rows(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator of methods of rows X: numbers come out in the library of X, and on its device."""
+
+    @functools.wraps(function)
+    def converted(self: Any, X: Any) -> Any:
+        values = function(self, X)
+        if not _foreign(X) or values.dtype.kind not in "fiub":
+            return values
+        return _space(X).asarray(values, device=lazy.array_api_compat.device(X))
+
+    return converted
+
+
+def _foreign(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] in LIBRARIES

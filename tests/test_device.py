@@ -3,12 +3,18 @@ processor; and the methods that use them.
 """
 
 import importlib
+import json
+from dataclasses import replace
 
 import array_api_compat
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from rfx import device, kernels
+from rfx import device, kernels, methods
+from rfx.cli import cli
+from rfx.errors import DataError, UsageError
+from rfx.estimators import RFClassifier, RFRegressor
 from rfx.features import sample
 from rfx.features.nystrom import NystromMap
 from rfx.kernels.gradients import outer_product
@@ -134,3 +140,156 @@ def check_features(made, used):
     np.testing.assert_allclose(placed.matvec(W), expected @ W, atol=1e-8)
     np.testing.assert_allclose(placed.rmatvec(Y), expected.T @ Y, atol=1e-7)
     np.testing.assert_allclose(placed.normal(W), expected.T @ (expected @ W), atol=1e-6)
+
+
+# ---------------------------------------------------------------------- methods
+
+TARGETS = np.sin(X[:, 0]) + 0.1 * X[:, 1] ** 2
+FIXED = {"task": "regression", "gamma": 0.5, "lam": 0.1, "scaling": "standard", "metric": "none"}
+METHODS = {
+    "kernel": FIXED | {"kernel": "matern-3/2"},
+    "rfm": FIXED | {"kernel": "laplacian-l2", "metric": "full", "metric_steps": 2},
+    "local": {"task": "regression", "scaling": "standard", "metric": "none", "leaf_rows": 60},
+    "rf": FIXED | {"n_features": 50},
+    "nystrom": FIXED | {"n_features": 50, "kernel": "laplacian-l2"},
+    "lkrf": FIXED | {"pool": 200, "kernel": "gaussian"},
+    "block": FIXED | {"block_size": 60},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_methods_predict_as_on_the_processor(name, library):
+    weights = RNG.uniform(0.5, 2, len(X))
+    trained = {}
+    for place in ("cpu", accelerator(library)):
+        with device.use(place):
+            trained[place] = one = methods.create(name, **METHODS[name]).fit(X, TARGETS, weights)
+            assert one.info.get("device") == getattr(place, "name", None)
+            trained[place] = one.info["gap"] / one.info["objective"], one.decision_function(Z)
+    (gap, expected), (other_gap, found) = trained.values()
+    np.testing.assert_allclose(found, expected, atol=1e-4 * TARGETS.std())
+    assert max(gap, other_gap) < 1e-6
+
+
+def test_the_memory_of_a_device_limits_features_and_says_how_many_fit():
+    small = replace(accelerator("numpy"), free=lambda: 100 * 2**20)
+    with device.use(small), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "TEMPORARY", 0)
+        with pytest.raises(DataError, match="3,000 features .* use at most 2,495"):
+            methods.create("rf", **FIXED, n_features=3000).fit(X, TARGETS)
+
+
+def test_values_that_do_not_fit_are_computed_in_tiles():
+    small = replace(accelerator("numpy"), free=lambda: 0)
+    with device.use(small):
+        trained = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS)
+        found = trained.decision_function(Z)
+    expected = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS).decision_function(Z)
+    assert trained.info["converged"]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_full_memory_is_one_sentence():
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    with pytest.raises(DataError, match="memory of the GPU is full"), device.use("cpu"):
+        raise OutOfMemoryError("CUDA out of memory")
+
+
+def test_a_device_where_float64_is_slow_refines_float32_factors():
+    with device.use(accelerator("numpy", double=False)):
+        trained = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS)
+    assert trained.trace[-1]["path"] == "cholesky-float32"
+    expected = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS)
+    np.testing.assert_allclose(
+        trained.decision_function(Z), expected.decision_function(Z), atol=1e-4
+    )
+
+
+def test_auto_takes_a_device_for_many_rows_only(monkeypatch):
+    monkeypatch.setattr(device, "found", lambda: accelerator("numpy"))
+    for most, name in ((150, "numpy"), (151, None)):
+        monkeypatch.setattr(device, "MANY", most)
+        with device.use("auto"):
+            info = methods.create("rf", **METHODS["rf"]).fit(X, TARGETS).info
+        assert info.get("device") == name
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr(device, "found", lambda: accelerator("numpy"))
+
+
+def test_what_has_no_code_for_devices_says_so(gpu):
+    with pytest.raises(UsageError, match="method rb does not run on a GPU"):
+        methods.get("rb").on("cuda").__enter__()
+    classes = FIXED | {"task": "binary"}
+    with device.use("cuda"), pytest.raises(UsageError, match="loss is squared_hinge"):
+        methods.create("rf", **classes).fit(X, (TARGETS > 0) * 1.0)
+    with device.use("cuda"), pytest.raises(UsageError, match="kernel arccosine-1 has no values"):
+        methods.create("kernel", **FIXED | {"kernel": "arccosine-1", "gamma": None}).fit(X, TARGETS)
+
+
+def test_cuda_without_a_gpu_is_refused(monkeypatch):
+    monkeypatch.setattr(device, "found", lambda: None)
+    with pytest.raises(UsageError, match="finds a GPU"):
+        device.use("cuda").__enter__()
+
+
+def test_commands_use_the_device_and_the_row_names_it(gpu, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=X, y=TARGETS)
+    data, model = str(tmp_path / "rows.npz"), str(tmp_path / "m.npz")
+    words = ["--method", "rf", "--data", data, "--split", "0.8", "--no-baseline", "--quiet"]
+    run = CliRunner().invoke(
+        cli,
+        ["train", *words, "--model", model, "--device", "cuda", "--json"],
+        catch_exceptions=False,
+    )
+    row = json.loads(run.stdout)
+    assert row["params"]["device"] == "numpy"
+    plain = json.loads(CliRunner().invoke(cli, ["train", *words, "--json"]).stdout)
+    assert plain["key"] == row["key"]
+    assert "device" not in plain["params"]
+    shown = [
+        CliRunner().invoke(cli, ["predict", model, data, "--digits", "4", "--device", place]).stdout
+        for place in ("cpu", "cuda")
+    ]
+    assert shown[0] == shown[1] != ""
+    refused = CliRunner().invoke(cli, ["train", *words[2:], "--method", "rb", "--device", "cuda"])
+    assert isinstance(refused.exception, UsageError)
+
+
+# ---------------------------------------------------------------------- estimators
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_estimators_take_and_return_arrays_of_a_library(library, gpu):
+    xp = accelerator(library).xp
+    rows, targets = xp.asarray(X), xp.asarray(TARGETS)
+    options = {"n_features": 50, "gamma": 0.5, "device": "cuda"}
+    model = RFRegressor(**options).fit(rows, targets)
+    found = model.predict(rows)
+    assert type(found) is type(rows)
+    assert model.info_["device"] == "numpy"
+    expected = RFRegressor(**options).fit(X, TARGETS).predict(X)
+    np.testing.assert_array_equal(np.asarray(found), expected)
+    labels = RFClassifier(gamma=0.5).fit(rows, np.where(TARGETS > 0, "high", "low")).predict(rows)
+    assert set(labels) == {"high", "low"}
+
+
+# ---------------------------------------------------------------------- with a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_predict_on_a_gpu_as_on_the_processor(name):
+    if device.found() is None:
+        pytest.skip("needs a GPU")
+    decisions = []
+    for place in ("cpu", "cuda"):
+        with device.use(place):
+            decisions.append(methods.create(name, **METHODS[name]).fit(X, TARGETS))
+    expected, found = (one.decision_function(Z) for one in decisions)
+    np.testing.assert_allclose(found, expected, atol=1e-4 * TARGETS.std())

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from rfx import methods, parallel
+from rfx import device, methods, parallel
 from rfx.data.tabular import frames
 from rfx.data.tabular.schema import Schema
 from rfx.distributed.rows import distributed_rows, is_distributed
@@ -35,8 +35,10 @@ from rfx.fitting import weights
 from rfx.fitting.method import Method
 from rfx.fitting.options import BUDGET_SECONDS
 from rfx.fitting.pipeline import PROBABILISTIC
-from rfx.options import LabelWeights, Option
+from rfx.options import LabelWeights, Option, options_of
+from rfx.records.run import Run
 
+DEVICE = options_of(Run)["device"]
 _MOST_SEEDS = 2**31  # drawn seeds are below this number
 
 
@@ -74,6 +76,7 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     rows are encoded at once. If the estimator was trained from a file, frames in the form of that
     file are encoded too.
     """
+    X, y = device.numpy_of(X), device.numpy_of(y)
     if reset:
         estimator._drawn_seed = None
     encoded = _encoded(estimator, X, reset)
@@ -188,6 +191,7 @@ class MethodEstimator(Estimator):
     without: ClassVar[frozenset[str]] = frozenset(("task", "lam_path", "head", "buffer"))
     # by method and task
     classes: ClassVar[dict[tuple[str, str], Any]] = {}
+    device: str = DEVICE.default
     schema_: Schema | None = None
     # for a model that `rfx train` trained on a table: how to read such tables
     table_: Schema | None = None
@@ -203,7 +207,11 @@ class MethodEstimator(Estimator):
         declared = cls.method.declared()
         options = [option for name, option in declared.items() if name not in cls.without]
         options.sort(key=lambda option: option.name in common)
-        parameters = [Parameter.of(option, option.name not in always) for option in options]
+        options += [DEVICE] * cls.method.accelerated
+        parameters = [
+            Parameter.of(option, option.name not in always and option is not DEVICE)
+            for option in options
+        ]
         derive(cls, parameters + [CATEGORICAL] * (CATEGORICAL.name not in cls.without))
 
     def __sklearn_is_fitted__(self):
@@ -217,7 +225,7 @@ class MethodEstimator(Estimator):
         return {
             name: value
             for name, value in self._asked().items()
-            if name not in (CATEGORICAL.name, "class_weight")
+            if name not in (CATEGORICAL.name, DEVICE.name, "class_weight")
             and not (value is defaults[name] or value == defaults[name])
         }
 
@@ -241,7 +249,7 @@ class MethodEstimator(Estimator):
     def _train(self, task: str, X, y, sample_weight=None):
         """Train the pipeline on rows X and encoded targets y (n,), and store it as method_."""
         X, trainer = self._encode(task, X, y), self._create(task)
-        with in_python():
+        with in_python(), self.method.on(self.device):
             if self.method.incremental:
                 self.session_ = trainer.session()
                 trained = self.session_.fit(X, y, sample_weight)
@@ -300,7 +308,7 @@ class MethodEstimator(Estimator):
 
     def _decision(self, X):
         check_is_fitted(self)
-        with in_python():
+        with in_python(), device.use(self.device):
             return self.method_.decision_function(checked(self, X, reset=False))
 
     @property
@@ -361,6 +369,7 @@ def weights_of(X, sample_weight):
     """The weights (n,) as numbers, or None."""
     if sample_weight is None:
         return None
+    sample_weight = device.numpy_of(sample_weight)
     return _check_sample_weight(sample_weight, X, dtype=np.float64)
 
 
@@ -471,6 +480,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
             self.method_ = self.method_.replace(classes=classes.astype(np.float64))
         return self
 
+    @device.like_rows
     def decision_function(self, X):
         """Compute decision values; their sign (two classes) or largest entry (several) is the
         prediction.
@@ -486,6 +496,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         """
         return self._decision(X)
 
+    @device.like_rows
     def predict(self, X):
         """Predict the labels of rows.
 
@@ -510,6 +521,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self.loss in PROBABILISTIC
 
     @available_if(_has_probabilities)
+    @device.like_rows
     def predict_proba(self, X):
         """Predict class probabilities, if the loss defines them (logistic, softmax) or the model
         was calibrated.
@@ -596,6 +608,7 @@ class Regressor(RegressorMixin, MethodEstimator):
         begun = {"task": "regression", "classes": None} if first else {}
         return self._train_further(X, y, weights_of(X, sample_weight), **begun)
 
+    @device.like_rows
     def predict(self, X):
         """Predict the targets of rows, in their original units.
 

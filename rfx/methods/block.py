@@ -203,14 +203,17 @@ def _solved(
                 solutions[b] = Solution(np.zeros_like(Y), value, nothing, 0, "timeout")
                 continue
             block = rows.take(blocks[b])
-            K = kernels.block(kernel, block, block, params)
-            factors: Any = 1.0
-            if block_weights is not None and loss.name == "squared":
-                factors = np.sqrt(block_weights)[:, None]
-                K *= factors
-                K *= factors.T
+            weighted = block_weights is not None and loss.name == "squared"
+            roots = np.sqrt(block_weights) if weighted else np.ones(len(Y))
+            placed = block.on_device() if loss.name == "squared" else None
+            if placed is None:
+                K: Any = kernels.block(kernel, block, block, params)
+                K *= roots[:, None]
+                K *= roots
+            else:
+                K = placed.values(placed.rows, factors=roots)
             solutions[b] = solve_kernel_dense(K, Y, method.lam, loss, limits)
-            solutions[b].coef = factors * solutions[b].coef
+            solutions[b].coef = roots[:, None] * solutions[b].coef
 
     largest = max(len(block) for block in blocks)
     if len(blocks) == 1 or env.threads() * _block_mb(largest) > _limit(method):

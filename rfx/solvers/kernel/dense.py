@@ -7,13 +7,15 @@ factors in float64.
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.linalg import lapack
+from typing import Any
 
+import numpy as np
+
+from rfx.device import CholeskyFactor, Values
 from rfx.errors import UsageError
 from rfx.losses import SmoothLoss
 from rfx.operators.cg import dots
-from rfx.operators.cholesky import solve
+from rfx.operators.cholesky import Factor, factored
 from rfx.solvers.base import (
     Budget,
     Callback,
@@ -30,7 +32,7 @@ from rfx.solvers.kernel.newton import FLAT
 
 
 def solve_kernel_dense(
-    K: np.ndarray,
+    K: Any,
     Y: np.ndarray,
     lam: float,
     loss: SmoothLoss,
@@ -40,11 +42,11 @@ def solve_kernel_dense(
 ) -> Solution:
     """The coefficients a (n, k) for each column of Y.
 
-    K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}.
-    loss: squared, squared_hinge or logistic of rfx.losses. budget: tol is the gap divided by the
-    objective (1e-6), max_iter are Newton steps per column (100; n_iter counts them, a ridge
-    solution is one). warm: (n, k) coefficients to start from. Raises UsageError like
-    `check_problem`, and for a lam below the rounding of K.
+    K: (n, n) float64, symmetric positive semidefinite; for squared loss also on a device. Y: (n, k)
+    targets, or labels in {-1, +1}. loss: squared, squared_hinge or logistic of rfx.losses. budget:
+    tol is the gap divided by the objective (1e-6), max_iter are Newton steps per column (100;
+    n_iter counts them, a ridge solution is one). warm: (n, k) coefficients to start from. Raises
+    UsageError like `check_problem`, and for a lam below the rounding of K.
     """
     Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-6, max_iter=100)
@@ -61,7 +63,7 @@ def solve_kernel_dense(
         if len(chosen):
             s = roots[chosen]
             factor = _factor(K[np.ix_(chosen, chosen)] * np.outer(s, s), lam)
-            q[chosen] -= s * solve(factor, -s * Kv[chosen])
+            q[chosen] -= s * factor.solve(-s * Kv[chosen])
         return q / lam
 
     return stack(
@@ -81,14 +83,16 @@ def solve_kernel_dense(
     )
 
 
-def _ridge(K: np.ndarray, Y: np.ndarray, lam: float, budget: Filled, record: Recorder) -> Solution:
+def _ridge(
+    K: np.ndarray | Values, Y: np.ndarray, lam: float, budget: Filled, record: Recorder
+) -> Solution:
     """(K + lam) a = y with one step of iterative refinement; the gap is half the squared
     residual.
     """
     factor = _factor(K, lam)
     A, R = np.zeros_like(Y), Y
     for _ in range(2):
-        A = A + solve(factor, R)
+        A = A + factor.solve(R)
         F = K @ A
         R = Y - F - lam * A
     gaps = 0.5 * dots(R, R)
@@ -99,14 +103,12 @@ def _ridge(K: np.ndarray, Y: np.ndarray, lam: float, budget: Filled, record: Rec
     return Solution(A, objective, Certificate("gap", gap), Y.shape[1], status, record.trace)
 
 
-def _factor(K: np.ndarray, diagonal: float) -> np.ndarray:
-    """The Cholesky factor of K + diagonal, lower, in Fortran order; K is not changed."""
-    matrix = np.array(K.T, order="F", dtype=np.float64)
-    matrix[np.diag_indices(len(K))] += diagonal
-    factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
-    if info:
+def _factor(K: np.ndarray | Values, diagonal: float) -> Factor | CholeskyFactor:
+    """The Cholesky factor of K + diagonal; K is not changed."""
+    try:
+        return factored(K, diagonal, np.float64)
+    except np.linalg.LinAlgError:
         raise UsageError(
             f"lambda is {np.min(diagonal):g}, below the rounding error of the kernel matrix; use a"
             " larger one"
-        )
-    return factor
+        ) from None

@@ -191,7 +191,7 @@ class MethodEstimator(Estimator):
     without: ClassVar[frozenset[str]] = frozenset(("task", "lam_path", "head", "buffer"))
     # by method and task
     classes: ClassVar[dict[tuple[str, str], Any]] = {}
-    device: str = DEVICE.default
+    device: str = "cpu"
     schema_: Schema | None = None
     # for a model that `rfx train` trained on a table: how to read such tables
     table_: Schema | None = None

@@ -203,8 +203,9 @@ def _solved(
                 solutions[b] = Solution(np.zeros_like(Y), value, nothing, 0, "timeout")
                 continue
             block = rows.take(blocks[b])
-            weighted = block_weights is not None and loss.name == "squared"
-            roots = np.sqrt(block_weights) if weighted else np.ones(len(Y))
+            roots = np.ones(len(Y))
+            if block_weights is not None and loss.name == "squared":
+                roots = np.sqrt(block_weights)
             placed = block.on_device() if loss.name == "squared" else None
             if placed is None:
                 K: Any = kernels.block(kernel, block, block, params)

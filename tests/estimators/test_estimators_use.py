@@ -75,7 +75,8 @@ def declared_by(kind):
     options = {
         name: option for name, option in method.declared().items() if name not in kind.without
     }
-    return options, method.defaults()
+    options |= {"device": base.DEVICE} if method.accelerated else {}
+    return options, method.defaults() | {"device": "cpu"}
 
 
 def written(value):

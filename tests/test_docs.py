@@ -94,10 +94,10 @@ def test_the_readme_is_short():
 
 
 def test_the_pages_are_short():
-    """The hand-written text: all of docs/ except the generated tables."""
+    """The hand-written text: all of docs/ except the generated tables; 300 words on GPUs."""
     made = r"<!-- (?:benchmark|rfx) .*?<!-- end -->"
     pages = [re.sub(made, "", text, flags=re.S) for name, text in DOCS.items() if "docs/" in name]
-    assert sum(len(page.split()) for page in pages) <= 25_000
+    assert sum(len(page.split()) for page in pages) <= 25_300
 
 
 def options():

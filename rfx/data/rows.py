@@ -59,6 +59,12 @@ class Rows(ABC):
         row.
         """
 
+    @abstractmethod
+    def grouped(self, partition: Any, function: Callable, shared: Any, *vectors: Any) -> list:
+        """The results of function(shared, number, numbers, X, *vectors) for each block of a
+        `Partition`, computed where the rows X with these ascending numbers are sent.
+        """
+
 
 # Rows (n, d) that methods accept.
 RowsLike: TypeAlias = "np.ndarray | scipy.sparse.csr_matrix | Rows"

@@ -194,8 +194,33 @@ class DistributedRows(Rows):
             self.workers.each(function, *parts, common=(self.workers.shared(shared),))
         )
 
+    def grouped(self, partition, function, shared, *vectors):
+        """The results of function(shared, number, numbers, X, *vectors) for each block of a
+        `Partition`, on workers to which the rows X with these ascending numbers are sent.
+        """
+        workers, starts = self.workers, np.cumsum([0, *self.counts[:-1]]).tolist()
+        parts = [starts, self.data, *(vector.futures for vector in vectors)]
+        sent = workers.each(_in_blocks, *parts, common=(workers.shared(partition),))
+        common = workers.shared(shared)
+        results = [
+            workers.submit(_of_block, function, common, block, *workers.entries(sent, block))
+            for block in range(partition.n_blocks)
+        ]
+        return workers.results(results)
+
 
 # ---------------------------------------------------------------------- on the workers
+
+
+def _in_blocks(partition, start, X, *vectors):
+    return [
+        (start + rows, X[rows], *(vector[rows] for vector in vectors))
+        for rows in partition.place(X, shared=True)
+    ]
+
+
+def _of_block(function, shared, block, *parts):
+    return function(shared, block, *map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _weights(source, weights):

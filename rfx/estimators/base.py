@@ -394,7 +394,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
-            stays on its workers (rf, sparse-rf, rb, lkrf).
+            stays on its workers (rf, sparse-rf, rb, lkrf, local).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -540,7 +540,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
 
 
 class Regressor(RegressorMixin, MethodEstimator):
-    """Predicts numbers, one or (stochastic methods) several per row.
+    """Predicts numbers, one or (local, stochastic methods) several per row.
 
     Attributes
     ----------
@@ -568,8 +568,8 @@ class Regressor(RegressorMixin, MethodEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
-            stays on its workers (rf, sparse-rf, rb, lkrf).
-        y : array-like of shape (n_samples,) or (stochastic methods) (n_samples, n_targets)
+            stays on its workers (rf, sparse-rf, rb, lkrf, local).
+        y : array-like of shape (n_samples,) or (local, stochastic) (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights of the rows' losses: weight 2 counts a row twice, weight 0 ignores it.

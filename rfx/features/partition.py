@@ -2,6 +2,8 @@
 kernel of Wu et al. (2016).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,6 +14,9 @@ from rfx.features.random import normals, uniforms
 DIRECTION, ORDER = 0, 1
 # Rows from which a principal direction is computed, and its power iterations.
 SAMPLE, ITERATIONS = 4000, 50
+# Blocks of a cell. Maximum rows, and numbers, of the sample that splits rows into cells, and the
+# minimum rows of a cell in it.
+CELL, SAMPLED, VALUES, LEAST = 8, 1 << 18, 1 << 25, 256
 
 
 class Partition:
@@ -26,8 +31,10 @@ class Partition:
     the block on either side.
     """
 
-    def __init__(self, directions, thresholds, children):
+    def __init__(self, directions, thresholds, children, bounds=None):
+        """bounds: (cuts, 2), projections between which both sides share the rows; None for none."""
         self.directions, self.thresholds, self.children = directions, thresholds, children
+        self.bounds = bounds
 
     @property
     def n_blocks(self) -> int:
@@ -71,35 +78,75 @@ class Partition:
         rows of each block with those that it shares with its neighbours.
 
         At each cut the blocks share the fraction `overlap` of the rows around the median. A block
-        has at most `size` rows unless all its rows are equal.
+        has at most `size` rows unless all its rows are equal. Many rows are first split into cells,
+        by the medians of a sample (see `top`), so that other machines can grow the rest.
         """
-        directions: list[np.ndarray] = []
-        thresholds: list[float] = []
+        top = cls.top(X[sampled(*X.shape)], X.shape[0], size, overlap, seed)
+        cells = [cls.grown(X, rows, size, overlap, seed) for rows in top.place(X, shared=True)]
+        trees, blocks = zip(*cells)
+        return top.joined(trees), [block for of_cell in blocks for block in of_cell]
+
+    @classmethod
+    def top(cls, sample, n_rows: int, size: int, overlap: float, seed: int) -> "Partition":
+        """The partition of n rows into cells of about CELL blocks of that size, by the medians of a
+        sample of them, array or CSR.
+        """
+        rows = np.arange(sample.shape[0])
+        most = max(LEAST, CELL * size * len(rows) // n_rows)
+        return cls.grown(sample, rows, most, overlap, seed)[0]
+
+    @classmethod
+    def grown(
+        cls, X, rows: np.ndarray, size: int, overlap: float, seed: int
+    ) -> tuple["Partition", list[np.ndarray]]:
+        """`principal` for the rows with these numbers, without cells."""
+        cuts: list[tuple[np.ndarray, float, np.ndarray]] = []
         children: list[list[int]] = []
         blocks: list[np.ndarray] = []
-        waiting: list[tuple[np.ndarray, tuple[int, int] | None]] = [(np.arange(X.shape[0]), None)]
-        for rows, place in waiting:
-            cut = None if len(rows) <= size else _median_cut(X, rows, overlap, seed)
+        waiting: list[tuple[np.ndarray, tuple[int, int] | None]] = [(rows, None)]
+        for some, place in waiting:
+            cut = None if len(some) <= size else _median_cut(X, some, overlap, seed)
             if cut is None:
-                blocks.append(rows)
+                blocks.append(some)
                 number = -len(blocks)
             else:
-                number, (direction, threshold, sides) = len(thresholds), cut
-                directions.append(direction)
-                thresholds.append(threshold)
+                number, sides = len(cuts), cut[-1]
+                cuts.append(cut[:-1])
                 children.append([0, 0])
                 waiting += [(part, (number, side)) for side, part in enumerate(sides)]
             if place is not None:
                 children[place[0]][place[1]] = number
-        shape = (len(thresholds), X.shape[1])
         return cls(
-            np.array(directions, np.float64).reshape(shape),
-            np.array(thresholds, np.float64),
+            np.array([cut[0] for cut in cuts], np.float64).reshape(len(cuts), X.shape[1]),
+            np.array([cut[1] for cut in cuts], np.float64),
             np.array(children, np.int32).reshape(-1, 2),
+            np.array([cut[2] for cut in cuts], np.float64).reshape(-1, 2),
         ), blocks
 
-    def place(self, X) -> list[np.ndarray]:
-        """The row numbers of X (m, d), array or CSR, that go into each block."""
+    def joined(self, trees: Sequence["Partition"]) -> "Partition":
+        """The partition that splits each block further by a tree of its own; blocks are numbered
+        tree by tree.
+        """
+        if not len(self.thresholds):
+            return trees[0]
+        cuts = np.cumsum([len(self.thresholds), *(len(tree.thresholds) for tree in trees)])
+        blocks = np.cumsum([0, *(tree.n_blocks for tree in trees)])
+        alone = [tree.n_blocks == 1 for tree in trees]
+        roots = np.where(alone, -1 - blocks[:-1], cuts[:-1])
+        children = [np.where(self.children < 0, roots[-1 - self.children], self.children)]
+        for tree, cut, block in zip(trees, cuts, blocks):
+            children.append(np.where(tree.children < 0, -block, cut) + tree.children)
+        return Partition(
+            np.concatenate([tree.directions for tree in (self, *trees)]),
+            np.concatenate([tree.thresholds for tree in (self, *trees)]),
+            np.concatenate(children).astype(np.int32),
+        )
+
+    def place(self, X, shared: bool = False) -> list[np.ndarray]:
+        """The ascending numbers of the rows of X (m, d), array or CSR, that go into each block.
+
+        shared: with the rows that a block shares with its neighbours.
+        """
         blocks = [np.empty(0, dtype=np.intp)] * self.n_blocks
         held = {0 if len(self.thresholds) else -1: np.arange(X.shape[0])}
         while held:
@@ -107,8 +154,9 @@ class Partition:
             if cut < 0:
                 blocks[-1 - cut] = rows
                 continue
-            above = _project(X, rows, self.directions[cut]) > self.thresholds[cut]
-            for side, part in enumerate((rows[~above], rows[above])):
+            values = _project(X, rows, self.directions[cut])
+            low, high = self.bounds[cut] if shared else (self.thresholds[cut],) * 2
+            for side, part in enumerate((rows[values <= high], rows[values > low])):
                 if len(part):
                     held[int(self.children[cut, side])] = part
         return blocks
@@ -139,8 +187,14 @@ class Partition:
         )
 
 
+def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
+    """The numbers of the rows that split n rows into cells, evenly spaced."""
+    most = min(n_rows, SAMPLED, VALUES // max(1, n_inputs))
+    return np.arange(most) * n_rows // most
+
+
 def _median_cut(X, rows, overlap: float, seed: int):
-    """(direction, threshold, the rows of both sides); None if all rows are equal."""
+    """(direction, threshold, bounds, the rows of both sides); None if all rows are equal."""
     some = rows[:: max(1, len(rows) // SAMPLE)]
     sample = X[some].toarray() if sp.issparse(X) else np.asarray(X[some])
     sample = sample.astype(np.float64)
@@ -162,10 +216,12 @@ def _median_cut(X, rows, overlap: float, seed: int):
             continue
         share = np.mean(values <= middle)
         low, high = np.quantile(order, np.clip([share - overlap / 2, share + overlap / 2], 0, 1))
-        lower, upper = values <= max(middle, high), values > min(middle, low)
-        if overlap == 0 or lower.sum() > 0.75 * len(rows) or upper.sum() > 0.75 * len(rows):
-            lower, upper = values <= middle, values > middle
-        return direction, middle, (rows[lower], rows[upper])
+        bounds = np.array([min(middle, low), max(middle, high)])
+        most = max((values <= bounds[1]).sum(), (values > bounds[0]).sum())
+        if overlap == 0 or most > 0.75 * len(rows):
+            bounds = np.array([middle, middle])
+        sides = rows[values <= bounds[1]], rows[values > bounds[0]]
+        return direction, middle, bounds, sides
     return None
 
 

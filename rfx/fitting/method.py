@@ -115,9 +115,9 @@ class Method(Declared):
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
     weighted : bool
         Whether it supports sample weights: whether it has the option class_weight.
-    incremental, several_targets, distributed, accelerated : bool
+    incremental, several_targets, distributed, resumable, accelerated : bool
         Whether it supports batch learning, several targets per row, rows on the workers of a
-        cluster, and, with squared loss, other devices.
+        cluster, checkpoints, and, with squared loss, other devices.
     """
 
     name: ClassVar[str] = ""
@@ -131,6 +131,7 @@ class Method(Declared):
     several_targets: ClassVar[bool] = False
     distributed: ClassVar[bool] = False
     accelerated: ClassVar[bool] = False
+    resumable: ClassVar[bool] = False
     # the trainer of auto; None for `rfx.fitting.training.Trainer`
     trainer_class: ClassVar[Any] = None
 

@@ -63,6 +63,8 @@ class Problem:
         Held-out rows to evaluate at every step.
     apart : Apart or None
         Groups or times for held-out splits.
+    keeper : checkpoints.Keeper or None
+        Where to write checkpoints, and whether to resume from one.
     """
 
     X: Any
@@ -74,6 +76,7 @@ class Problem:
     progress: Progress | None = None
     curve: HeldOutCurve | None = None
     apart: Apart | None = None
+    keeper: Any = None
 
     @property
     def undivided(self) -> bool:
@@ -123,8 +126,8 @@ class Problem:
             self.progress({"doing": words})
 
     def quiet(self) -> Problem:
-        """The same problem without progress and curve."""
-        return replace(self, progress=None, curve=None)
+        """The same problem without progress, curve and checkpoints."""
+        return replace(self, progress=None, curve=None, keeper=None)
 
 
 def error(

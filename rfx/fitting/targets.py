@@ -88,6 +88,15 @@ def tube(method: Declared, Y: Any) -> dict[str, float]:
     return {"epsilon": EpsilonInsensitive.epsilon * float(np.sqrt(np.var(Y, axis=0).mean()))}
 
 
+def check_several(task: str, n_targets: int) -> None:
+    """Raise UsageError for several targets per row unless the task is regression."""
+    if n_targets > 1 and task != "regression":
+        raise UsageError(
+            f"the task is {task}, but the rows have {n_targets} targets each, which requires"
+            " regression"
+        )
+
+
 def check_classes(task: str, classes: np.ndarray) -> np.ndarray:
     """The classes; DataError for more than two of a binary task."""
     if task == "binary" and len(classes) > 2:
@@ -111,11 +120,7 @@ def learn(
     kind = scaling(method, task)
     if task == "regression":
         return task, None, found.target_scaler(kind)
-    if found.n_targets > 1:
-        raise UsageError(
-            f"the task is {task}, but the rows have {found.n_targets} targets each, which requires"
-            " regression"
-        )
+    check_several(task, found.n_targets)
     if labels is None:
         raise DataError(
             "the targets have more than 1,000 values, too many for classes; set --task regression"

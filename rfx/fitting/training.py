@@ -81,7 +81,8 @@ class Trainer:
 
         resume: start from the existing one. UsageError if the method can't write checkpoints.
         """
-        if not self.in_batches("checkpoint").resumable:
+        if not self.method.resumable:
+            self.in_batches("checkpoint")
             raise UsageError(
                 f"method {self.name} can't write checkpoints, because scikit-learn does not expose"
                 " Adam's state; omit --checkpoint"
@@ -188,7 +189,7 @@ class Trainer:
                 fits = choice.method.fit_path(problem, lams, cache)
             else:
                 lams = [choice.method.get("lam", 0.0)]
-                fits = [choice.method.fit(problem, cache)]
+                fits = [choice.method.fit(replace(problem, keeper=self.keeper), cache)]
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
         steps = begun.steps + choice.steps
@@ -282,12 +283,14 @@ def begin(
     y = as_floats(y)
     targets.check_count(X, y)
     targets.check_inputs(X.shape[1])
-    if y.ndim != 1:
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    task = method.task or (guess_task(y) if y.ndim == 1 else "regression")
+    if y.ndim != 1 and not (method.several_targets and y.ndim == 2):
         raise UsageError(
             f"the targets have shape {y.shape}, but method {method.name} supports one target per"
-            " row; use doubly-sgd for several"
+            " row; use local or doubly-sgd for several"
         )
-    task = method.task or guess_task(y)
+    targets.check_several(task, targets.count(y))
     every = y
     X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
     kind = targets.scaling(method, task)

@@ -12,22 +12,26 @@ import itertools
 import logging
 import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 
 from rfx import kernels, parallel
 from rfx import steps as told
+from rfx.data.rows import Rows
+from rfx.data.survey import stacked
 from rfx.data.transforms.metric import Metric
-from rfx.features.partition import Partition
+from rfx.errors import UsageError
+from rfx.features.partition import Partition, sampled
 from rfx.fitting.candidates import (
     LEAF_BESIDE,
     LEAF_LAMS,
     METRIC_WIDTH,
     SearchSpace,
 )
+from rfx.fitting.checkpoints import Keeper, digest
 from rfx.fitting.inputs import MOST_INPUTS, bandwidth, criterion, dense, next_metric
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import (
@@ -42,6 +46,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.fitting.weights import part
+from rfx.losses import get_loss
 from rfx.methods.block import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
 from rfx.operators.left_out import left_out, products
@@ -50,9 +55,14 @@ from rfx.solvers.base import Certificate, Solution
 
 log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2",)
-# The arrays of a model apart from those of its tree.
+# The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
-    "support": Array("f", "vectors inputs"),
+    "rows": Array("f", "rows inputs"),
+    # or as CSR
+    "rows_data": Array("f", "entries"),
+    "rows_indices": Array("i", "entries", places="inputs"),
+    "rows_indptr": Array("i", "rows+1", cuts="entries"),
+    "numbers": Array("i", "vectors", places="rows"),
     "coef": Array("f", "vectors outputs"),
     "starts": Array("i", "leaves+1", cuts="vectors"),
     "offsets": Array("f", "leaves outputs"),
@@ -61,6 +71,8 @@ ARRAYS = {
     "matrices": Array("f", "full side side"),
     "metrics": Array("i", "leaves"),
 }
+CSR = ("data", "indices", "indptr")
+OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
 CHOOSING = 1000
 # A metric must reduce the leave-one-out error by this fraction.
@@ -74,6 +86,7 @@ class Local(Method):
     accelerated = True
     summary = "exact kernel machines in the leaves of a tree, for tables of any size"
     default_loss = "squared"
+    several_targets = distributed = resumable = True
     space = SearchSpace(kernels=KERNELS)
     scaling: str = CHOSEN_SCALING(default=AUTO)
     metric: str = METRIC(default=AUTO)
@@ -113,37 +126,36 @@ class Local(Method):
     def vectors(self, X: Any) -> int:
         return min(X.shape[0], self.leaf_rows)
 
+    @property
+    def tree(self) -> tuple[int, float, int]:
+        """What a partition needs: rows of a leaf, overlap and seed."""
+        return self.leaf_rows, self.overlap, self.seed
+
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock, X = Clock(), problem.X
-        size = (self.leaf_rows, self.overlap, self.seed)
-        partition, blocks = clock.timed("features", Partition.principal, X, *size)
-        weights = None if problem.weights is None else problem.weights / problem.weights.mean()
-
-        def machine(number: int) -> Leaf:
-            rows = blocks[number]
-            Z, Y = dense(X[rows]).astype(self.dtype), np.asarray(problem.Y[rows], np.float64)
-            return _leaf(Z, Y, part(weights, rows), self, problem.task)
-
-        machines = _machines(machine, len(blocks), problem)
-        if raised := sum(leaf.lam != self.lam for leaf in machines if self.lam != AUTO):
+        if problem.weights is not None:
+            problem = replace(problem, weights=problem.weights / problem.weights.mean())
+        if isinstance(X, Rows):
+            partition, cells = _on_workers(self, problem, X)
+        else:
+            partition, blocks = clock.timed("features", Partition.principal, X, *self.tree)
+            cells = [_cell(self, problem, partition, blocks, np.arange(problem.n_rows))]
+        leaves = [leaf for cell in cells for leaf in cell.leaves]
+        if raised := sum(leaf.lam != self.lam for leaf in leaves if self.lam != AUTO):
             log.warning(
                 "--lam is %g, with which %d leaves have no solution; larger ones are used there",
                 self.lam,
                 raised,
             )
-        out = np.zeros(problem.Y.shape)
-        for rows, placed, leaf in zip(blocks, partition.place(X), machines):
-            # the rows that a leaf shares are left out of the machine of their own leaf
-            order = np.argsort(rows)
-            out[placed] = leaf.out[order[np.searchsorted(rows, placed, sorter=order)]]
-        model = LocalModel.of(self.kernel, partition, machines, problem.n_inputs)
-        gap = Certificate("gap", sum(leaf.gap for leaf in machines))
-        objective = sum(leaf.objective for leaf in machines)
-        solution = Solution(model.coef, objective, gap, len(machines), "converged")
-        left_out = error(problem.task, out, problem.Y, problem.weights)
+        model = LocalModel.of(self.kernel, partition, cells)
+        gap = Certificate("gap", sum(leaf.gap for leaf in leaves))
+        objective = sum(leaf.objective for leaf in leaves)
+        solution = Solution(model.coef, objective, gap, len(leaves), "converged")
+        counts = [cell.weight for cell in cells]
+        left_out = float(np.average([cell.error for cell in cells], weights=counts))
         details = {
-            "n_blocks": len(blocks),
-            "lam": float(np.median([leaf.lam for leaf in machines])),
+            "n_blocks": len(leaves),
+            "lam": float(np.median([leaf.lam for leaf in leaves])),
             "leave_one_out": left_out**0.5 if problem.task == "regression" else left_out,
         }
         return Fitted(model, solution, details, clock.seconds)
@@ -152,24 +164,121 @@ class Local(Method):
         partition = restored_partition(arrays, len(arrays["gammas"]))
         count = len(arrays["diagonals"]) + len(arrays["matrices"])
         check_within("metrics", arrays["metrics"], -1, count)
-        return LocalModel(self.kernel, partition, **{name: arrays[name] for name in ARRAYS})
+        rows = arrays.get("rows")
+        if rows is None:
+            parts = tuple(arrays[f"rows_{name}"] for name in CSR)
+            shape = (len(arrays["rows_indptr"]) - 1, header["n_inputs"])
+            rows = scipy.sparse.csr_matrix(parts, shape=shape)
+        return LocalModel(self.kernel, partition, rows, *(arrays[name] for name in OF_LEAVES))
 
 
-def _machines(machine: Callable[[int], Leaf], count: int, problem: Problem) -> list[Leaf]:
-    """The machines of all leaves, on all cores."""
-    machines: list[Any] = [None] * count
-    done, lock = itertools.count(1), threading.Lock()
+# ---------------------------------------------------------------------- cells of leaves
 
-    def part(low: int, high: int) -> None:
-        for number in range(low, high):
-            machines[number] = machine(number)
+
+@dataclass(frozen=True)
+class Cell:
+    """The leaves of some of the rows, by numbers among all rows.
+
+    Parameters
+    ----------
+    partition : Partition
+    blocks : list of array
+        The rows of each leaf, ascending.
+    leaves : list of Leaf
+    own, out : array (n,), array (n, k)
+        Rows that belong to this cell alone, and their decision values by the machine without each.
+    error, weight : float
+        Of these values, and the sum of the rows' weights.
+    used, rows : array (m,), array or CSR matrix (m, d)
+        The rows of all machines.
+    """
+
+    partition: Partition
+    blocks: list[np.ndarray]
+    leaves: list[Leaf]
+    own: np.ndarray
+    out: np.ndarray
+    error: float
+    weight: float
+    used: np.ndarray
+    rows: Any
+
+
+def _cell(
+    method: Local,
+    problem: Problem,
+    partition: Partition,
+    blocks: list[np.ndarray],
+    own: np.ndarray,
+) -> Cell:
+    leaves, out = _leaves(method, problem, blocks), np.zeros(problem.Y.shape)
+    # the rows that a leaf shares are left out of the machine of their own leaf
+    for rows, placed, leaf in zip(blocks, partition.place(problem.X), leaves):
+        out[placed] = leaf.out[np.searchsorted(rows, placed)]
+    weights = part(problem.weights, own)
+    left_out = error(problem.task, out[own], problem.Y[own], weights)
+    weight = len(own) if weights is None else float(weights.sum())
+    used = _used(blocks, leaves)
+    rows = problem.X[used]
+    return Cell(partition, blocks, leaves, own, out[own], left_out, weight, used, rows)
+
+
+def _used(blocks: list[np.ndarray], leaves: list[Leaf]) -> np.ndarray:
+    """The ascending numbers of the rows of all leaves that are not constant."""
+    used = [rows for rows, leaf in zip(blocks, leaves) if len(leaf.coef)]
+    return np.unique(np.concatenate(used)) if used else np.empty(0, np.intp)
+
+
+def _on_workers(method: Local, problem: Problem, X: Rows) -> tuple[Partition, list[Cell]]:
+    """The partition and its cells, each fitted by a worker to which its rows are sent."""
+    top = Partition.top(X[sampled(*X.shape)], X.shape[0], *method.tree)
+    vectors = [problem.Y] + ([] if problem.weights is None else [problem.weights])
+    cells = X.grouped(top, _grown, (method, problem.task, top), *vectors)
+    return top.joined([cell.partition for cell in cells]), cells
+
+
+def _grown(
+    shared: tuple[Local, str, Partition],
+    number: int,
+    numbers: np.ndarray,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> Cell:
+    """On a worker: the cell with a number of the partition into cells, with the numbers of its
+    rows.
+    """
+    method, task, top = shared
+    partition, blocks = Partition.grown(X, np.arange(len(X)), *method.tree)
+    problem = Problem(X, Y, get_loss("squared"), task, weights)
+    cell = _cell(method, problem, partition, blocks, top.place(X)[number])
+    blocks = [numbers[rows] for rows in blocks]
+    return replace(cell, blocks=blocks, own=numbers[cell.own], used=numbers[cell.used])
+
+
+def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[Leaf]:
+    """The machines of all leaves, on all cores, with a checkpoint after a fiftieth of them."""
+    keeper, count = problem.keeper, len(blocks)
+    leaves, lock = _saved(keeper, method, problem, count), threading.Lock()
+    left = [number for number, leaf in enumerate(leaves) if leaf is None]
+    done = itertools.count(count - len(left) + 1)
+
+    def fit(low: int, high: int) -> None:
+        for number in left[low:high]:
+            rows = blocks[number]
+            X, Y = dense(problem.X[rows]).astype(method.dtype), np.asarray(problem.Y[rows])
+            leaf = _leaf(X, Y, part(problem.weights, rows), method, problem.task)
             with lock:
+                leaves[number] = leaf
+                finished = next(done)
                 if problem.progress is not None:
-                    problem.progress({"leaf": next(done), "of": count})
+                    problem.progress({"leaf": finished, "of": count})
+                if keeper is not None and finished % (keeper.every or -(-count // 50)) == 0:
+                    _save(keeper, method, problem, leaves)
 
     with parallel.one_blas_thread():
-        parallel.for_ranges(part, count)
-    return machines
+        parallel.for_ranges(fit, len(left))
+    return leaves
 
 
 # ---------------------------------------------------------------------- one leaf
@@ -177,16 +286,16 @@ def _machines(machine: Callable[[int], Leaf], count: int, problem: Problem) -> l
 
 @dataclass(frozen=True)
 class Leaf:
-    """One machine: f(x) = sum_j coef_j k(x, s_j) + offset for mapped rows.
+    """One machine: f(x) = sum_j coef_j k(A'x, A's_j) + offset for its rows s.
 
     Parameters
     ----------
-    support : array, (m, d)
-        Its rows, mapped by the metric; none if the targets are constant.
-    coef : array, (m, k)
+    coef : array, (n, k)
+        Of no rows if the targets are constant.
     offset : array, (k,)
     gamma : float
-    metric : Metric or None
+    map : array or None
+        A, its metric.
     lam, error : float
         Its lambda, and the criterion of the choice.
     out : array, (n, k)
@@ -195,16 +304,56 @@ class Leaf:
         Of the machine, for rows of mean weight 1.
     """
 
-    support: np.ndarray
     coef: np.ndarray
     offset: np.ndarray
     gamma: float
-    metric: Metric | None
+    map: np.ndarray | None
     lam: float
     error: float
     out: np.ndarray
     objective: float = 0.0
     gap: float = 0.0
+
+
+def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) -> None:
+    """Write the finished leaves to a checkpoint."""
+    arrays = {
+        f"{number}.{name}": np.asarray(value)
+        for number, leaf in enumerate(leaves)
+        for name, value in ({} if leaf is None else vars(leaf)).items()
+        if value is not None
+    }
+    keeper.write(method, {"rows": _digest(problem), "leaves": len(leaves)}, arrays)
+
+
+def _saved(keeper: Keeper | None, method: Local, problem: Problem, count: int) -> list[Any]:
+    """The finished leaves of the checkpoint to resume from, None for others."""
+    leaves: list[Any] = [None] * count
+    saved = None if keeper is None else keeper.load(method)
+    if keeper is None or saved is None:
+        return leaves
+    header, arrays = saved
+    if (header.get("rows"), header.get("leaves")) != (_digest(problem), count):
+        raise UsageError(
+            f"checkpoint {keeper.path} is of other rows; use the same data, or omit --resume"
+        )
+    with keeper.restoring():
+        fields: dict[int, dict[str, Any]] = {}
+        for name, value in arrays.items():
+            number, _, field = name.partition(".")
+            fields.setdefault(int(number), {})[field] = value if value.ndim else float(value)
+        for place, values in fields.items():
+            leaves[place] = Leaf(**{"map": None} | values)
+    return leaves
+
+
+def _digest(problem: Problem) -> str:
+    """A hash of the rows, targets and weights."""
+    X, weights = problem.X, problem.weights
+    sparse = scipy.sparse.issparse(X)
+    arrays = {name: getattr(X, name) for name in CSR} if sparse else {"X": X}
+    arrays |= {"Y": problem.Y} | ({} if weights is None else {"weights": weights})
+    return digest({}, arrays)
 
 
 def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) -> Leaf:
@@ -213,11 +362,12 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
     """
     lam = None if method.lam == AUTO else method.lam
     offset = np.average(Y, axis=0, weights=weights)
-    nothing = np.zeros((0, X.shape[1]), X.dtype), np.zeros((0, Y.shape[1]))
-    best = Leaf(*nothing, offset, 1.0, None, lam or LEAF_LAMS[0], np.inf, Y * 0 + offset)
+    nothing = np.zeros((0, Y.shape[1]))
+    best = Leaf(nothing, offset, 1.0, None, lam or LEAF_LAMS[0], np.inf, Y * 0 + offset)
     if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
         return best
-    metric, kernel, full = None, method.kernel, X.shape[1] <= MOST_INPUTS
+    metric: Metric | None = None
+    kernel, full = method.kernel, X.shape[1] <= MOST_INPUTS
     T, row_weights = Y - offset, np.ones(len(X)) if weights is None else weights
     for step in range(method.leaf_steps + 1):
         Z = X if metric is None else metric.transform(X)
@@ -238,7 +388,8 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
         objective = float(lam * np.sum(coef * fitted) + loss) / 2
         remainder = T - fitted - lam * coef / row_weights[:, None]
         gap = float(np.sum(row_weights * np.square(remainder).sum(axis=1))) / 2
-        best = Leaf(Z, coef, offset, params["gamma"], metric, lam, value, out, objective, gap)
+        A = None if metric is None else metric.map
+        best = Leaf(coef, offset, params["gamma"], A, lam, value, out, objective, gap)
         if step < method.leaf_steps:
             metric = next_metric(kernel, Z, coef, params, metric, full, weights)
             if metric is None:
@@ -277,14 +428,16 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class LocalModel:
-    """f(x) = sum_j coef_j k(A'x, s_j) + offset over the support rows of the leaf that contains x.
+    """f(x) = sum_j coef_j k(A'x, A's_j) + offset over the rows s of the leaf that contains x.
 
     Parameters
     ----------
     kernel : str
     partition : Partition
-    support : array, (m, d)
-        The mapped rows of all leaves, those of leaf b from starts[b] on.
+    rows : array or CSR matrix, (n, d)
+        The training rows of the leaves, each once.
+    numbers : array, (m,)
+        Those of each leaf, leaf b's from starts[b] on.
     coef : array, (m, k)
     starts : array, (leaves + 1,)
     offsets : array, (leaves, k)
@@ -297,7 +450,8 @@ class LocalModel:
 
     kernel: str
     partition: Partition
-    support: np.ndarray
+    rows: Any
+    numbers: np.ndarray
     coef: np.ndarray
     starts: np.ndarray
     offsets: np.ndarray
@@ -307,22 +461,30 @@ class LocalModel:
     metrics: np.ndarray
 
     @classmethod
-    def of(cls, kernel: str, partition: Partition, machines: list[Leaf], d: int) -> LocalModel:
+    def of(cls, kernel: str, partition: Partition, cells: list[Cell]) -> LocalModel:
         """The model of the leaves' machines."""
-        maps = [leaf.metric.map for leaf in machines if leaf.metric is not None]
+        leaves = [leaf for cell in cells for leaf in cell.leaves]
+        blocks = [rows for cell in cells for rows in cell.blocks]
+        maps = [leaf.map for leaf in leaves if leaf.map is not None]
         flat, full = ([A for A in maps if A.ndim == axes] for axes in (1, 2))
-        numbers, side = itertools.count(), d if full else 0
+        # cells share rows
+        used, first = np.unique(np.concatenate([cell.used for cell in cells]), return_index=True)
+        rows = stacked([cell.rows for cell in cells]) if len(cells) > 1 else cells[0].rows
+        counts, numbers, d = [len(leaf.coef) for leaf in leaves], itertools.count(), rows.shape[1]
+        support = [part[:count] for part, count in zip(blocks, counts)]
+        side = d if full else 0
         return cls(
             kernel,
             partition,
-            np.concatenate([leaf.support for leaf in machines]),
-            np.concatenate([leaf.coef for leaf in machines]),
-            np.cumsum([0] + [len(leaf.support) for leaf in machines]),
-            np.array([leaf.offset for leaf in machines]),
-            np.array([leaf.gamma for leaf in machines]),
+            rows[first] if len(cells) > 1 else rows,
+            np.searchsorted(used, np.concatenate(support)).astype(np.int32),
+            np.concatenate([leaf.coef for leaf in leaves]),
+            np.cumsum([0, *counts]),
+            np.array([leaf.offset for leaf in leaves]),
+            np.array([leaf.gamma for leaf in leaves]),
             np.array(flat, np.float64).reshape(-1, d),
             np.array(full, np.float64).reshape(len(full), side, side),
-            np.array([-1 if leaf.metric is None else next(numbers) for leaf in machines]),
+            np.array([-1 if leaf.map is None else next(numbers) for leaf in leaves]),
         )
 
     def metric(self, leaf: int) -> Metric | None:
@@ -350,32 +512,46 @@ class LocalModel:
         values[rows] = self.offsets[leaf]
         if not len(rows) or inside.start == inside.stop:
             return
-        metric, support = self.metric(leaf), self.support[inside]
-        mapped = dense(X[rows]).astype(support.dtype)
-        mapped = mapped if metric is None else metric.transform(mapped)
+        mapped = self._mapped(leaf, X[rows].astype(self.rows.dtype, copy=False))
         params = {"gamma": float(self.gammas[leaf])}
+        support = self.support(leaf)
         sums = kernels.decision(self.kernel, params, support, self.coef[inside], mapped)
         values[rows] += np.asarray(sums, np.float64).reshape(len(rows), -1)
 
+    def support(self, leaf: int) -> Any:
+        """The mapped rows of a leaf."""
+        inside = slice(self.starts[leaf], self.starts[leaf + 1])
+        return self._mapped(leaf, self.rows[self.numbers[inside]])
+
+    def _mapped(self, leaf: int, X: Any) -> Any:
+        metric = self.metric(leaf)
+        if metric is None:
+            return X
+        return metric.transform(dense(X).astype(X.dtype) if metric.form == "full" else X)
+
     def arrays(self) -> dict[str, np.ndarray]:
-        return {name: getattr(self, name) for name in ARRAYS} | partition_arrays(self.partition)
+        parts = {"rows": self.rows}
+        if scipy.sparse.issparse(self.rows):
+            parts = {f"rows_{name}": getattr(self.rows, name) for name in CSR}
+        parts |= {name: getattr(self, name) for name in OF_LEAVES}
+        return parts | partition_arrays(self.partition)
 
     def steps(self) -> told.Steps:
         """The computation steps from a scaled row to its decision values, leaf by leaf."""
         kernel, tree, parts = kernels.get_kernel(self.kernel), self.partition, []
         for leaf, (low, high) in enumerate(itertools.pairwise(self.starts)):
-            support, coef, offset = self.support[low:high], self.coef[low:high], self.offsets[leaf]
+            coef, offset = self.coef[low:high], self.offsets[leaf]
             if low == high:
-                parts.append(told.constant(self.support.shape[1], offset))
+                parts.append(told.constant(self.rows.shape[1], offset))
                 continue
             metric = self.metric(leaf)
-            mapped = () if metric is None else metric.steps(support.dtype)
-            values = kernel.steps(support, {"gamma": float(self.gammas[leaf])})
+            mapped = () if metric is None else metric.steps(self.rows.dtype)
+            values = kernel.steps(dense(self.support(leaf)), {"gamma": float(self.gammas[leaf])})
             parts.append((*mapped, *values, told.linear(coef, offset)))
         return (told.Branch(tree.directions, tree.thresholds, tree.children, tuple(parts)),)
 
     def header(self) -> dict[str, Any]:
-        return {"n_inputs": self.support.shape[1]}
+        return {"n_inputs": self.rows.shape[1], "n_targets": self.offsets.shape[1]}
 
     def describe(self) -> dict[str, Any]:
         return {"n_features": None, "model_size": len(self.coef), "kernel_params": {}}

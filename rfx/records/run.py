@@ -137,10 +137,14 @@ class Run:
         least=1,
     )
     checkpoint: str | None = option(
-        None, "Write a resumable checkpoint to this file (streaming methods).", metavar="FILE"
+        None,
+        "Write a resumable checkpoint to this file (streaming methods, local).",
+        metavar="FILE",
     )
     every: int | None = option(
-        None, "Steps between checkpoints. By default one checkpoint at the end.", least=1
+        None,
+        "Steps, or leaves, between checkpoints. By default one at the end, for local fifty.",
+        least=1,
     )
     resume: bool = option(
         False,
@@ -150,7 +154,7 @@ class Run:
         None,
         "Dask workers, or N local processes. Each reads its own part of --data: a file,"
         " a pattern or folder of files, an address that fsspec opens, or a data set with test rows"
-        " (rf, sparse-rf, rb, lkrf).",
+        " (rf, sparse-rf, rb, lkrf, local).",
         metavar="ADDRESS|local[:N]",
     )
     parts: int | None = option(

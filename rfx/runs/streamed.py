@@ -31,8 +31,10 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
         )
     in_batches = isinstance(trainer.method, StreamMethod)
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
-    if asked:
-        trainer.in_batches(asked[0])
+    able = trainer.method.resumable
+    for name in asked:
+        if name == "stream" or not able:
+            trainer.in_batches(name)
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
     if run.checkpoint:

@@ -53,6 +53,13 @@ def client():
         yield found
 
 
+@pytest.fixture(scope="module")
+def three():
+    with cluster.connect("local:3") as found:
+        found.wait_for_workers(3)
+        yield Workers(found)
+
+
 @pytest.fixture
 def workers(client):
     client.wait_for_workers(2)
@@ -118,6 +125,30 @@ def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
     np.testing.assert_allclose(
         theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2
     )
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes", "weights"])
+def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
+    """Bit for bit, however the rows are cut into parts."""
+    rng = np.random.default_rng(2)
+    rows = rng.uniform(-1, 1, (3000, 4)).astype(np.float32).astype(float)
+    y = np.sin(4 * rows[:, 0]) + rows[:, 1] * rows[:, 2]
+    y = np.sign(y) if kind == "classes" else y
+    weights = rng.integers(1, 3, 3000) * 1.0 if kind == "weights" else None
+    options = {"scaling": "minmax01", "metric": "none", "kernel": "laplacian-l2", "leaf_rows": 100}
+    options |= {"task": "binary" if kind == "classes" else "regression", "target_scaling": "none"}
+    options |= {"target_scaling": None} if kind == "classes" else {}
+    here = methods.create("local", **options).fit(rows, y, weights)
+    assert here.info["n_blocks"] >= 32
+    for parts in (1, 3, 7):
+        cuts = np.array_split(np.arange(3000), parts)
+        of_parts = None if weights is None else [weights[cut] for cut in cuts]
+        sources = [ranges.Arrays(rows[cut], y[cut]) for cut in cuts]
+        there = DistributedRows(three, sources, weights=of_parts)
+        model = methods.create("local", **options).fit(there, there.y, there.weights)
+        assert model.info["leave_one_out"] == pytest.approx(here.info["leave_one_out"])
+        for name, array in here.model.arrays().items():
+            assert np.array_equal(array, model.model.arrays()[name]), name
 
 
 @pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "lkrf"])

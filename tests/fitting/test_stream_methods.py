@@ -370,7 +370,8 @@ def test_several_targets_are_refused_where_they_make_no_sense():
     with pytest.raises(UsageError, match="2 targets each, which requires regression"):
         made("doubly-sgd", task="binary").fit(X, y)
     with pytest.raises(
-        UsageError, match="method rf supports one target per row; use doubly-sgd for several"
+        UsageError,
+        match="method rf supports one target per row; use local or doubly-sgd for several",
     ):
         methods.create("rf").fit(X, y)
     session = made("doubly-sgd", task="regression").session()

@@ -1,10 +1,19 @@
 """Exact machines in the leaves of a tree: leave-one-out, the tree, the method."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx import env, kernels, methods
+from rfx import env, kernels, methods, model
+from rfx.cli import main
+from rfx.data.libsvm import svmlight
+from rfx.errors import UsageError
+from rfx.features import partition
 from rfx.features.partition import Partition
 from rfx.operators.left_out import left_out
 
@@ -72,6 +81,26 @@ def test_ties_end_in_leaves_of_one_point(rows):
     for block in blocks:
         assert len(block) <= 50 or len(np.unique(rows[block], axis=0)) == 1
     assert sorted(np.concatenate(partition.place(rows)).tolist()) == list(range(len(rows)))
+
+
+@pytest.mark.parametrize("overlap", [0, 0.05])
+def test_cells_by_all_rows_have_the_blocks_of_a_tree_without_cells(overlap):
+    rows = RNG.normal(size=(6000, 3))
+    tree, blocks = Partition.principal(rows, 100, overlap)
+    _, without = Partition.grown(rows, np.arange(6000), 100, overlap, 0)
+    assert {tuple(block) for block in blocks} == {tuple(block) for block in without}
+    assert tree.top(rows, 6000, 100, overlap, 0).n_blocks > 1
+    for own, block in zip(tree.place(rows), blocks, strict=True):
+        assert set(own) <= set(block)
+
+
+def test_cells_by_a_sample_differ_little_in_size(monkeypatch):
+    monkeypatch.setattr(partition, "SAMPLED", 2000)
+    rows = RNG.normal(size=(20000, 3))
+    tree, blocks = Partition.principal(rows, 500, 0.05)
+    assert max(map(len, blocks)) <= 500
+    assert np.bincount(list(map(len, blocks))).nonzero()[0][0] > 150
+    assert sum(map(len, tree.place(rows))) == 20000
 
 
 def test_one_leaf_is_the_kernel_machine_of_all_rows():
@@ -143,6 +172,147 @@ def test_left_out_rows_estimate_the_error_on_new_rows():
     trained = local(leaf_rows=500).fit(rows[:n], y[:n])
     error = np.sqrt(np.mean((trained.predict(rows[n:]) - y[n:]) ** 2))
     assert trained.info["leave_one_out"] == pytest.approx(error, rel=0.08)
+
+
+def test_the_order_of_rows_changes_the_error_little():
+    n, order = 1000, np.random.default_rng(1).permutation(1000)
+    rows = RNG.uniform(-1, 1, (2 * n, 4))
+    y = np.sin(4 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.3 * RNG.normal(size=2 * n)
+    errors = []
+    for some in (np.arange(n), order):
+        trained = local(leaf_rows=300).fit(rows[some], y[some])
+        errors.append(np.sqrt(np.mean((trained.predict(rows[n:]) - y[n:]) ** 2)))
+    assert errors[0] == pytest.approx(errors[1], rel=0.02)
+
+
+HUGE = np.concatenate([np.zeros((400, 4)), X[:200]])
+FEW = np.repeat(X[:6], 100, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "y"),
+    [
+        (np.concatenate([X, X]), np.tile(VALUES, 2)),
+        (HUGE, VALUES),
+        (FEW, VALUES),
+        (np.round(X), VALUES),
+        (X, np.full(600, 2.5)),
+        (np.zeros((600, 4)), VALUES),
+        (X, np.where(np.arange(600) == 7, 1e6, VALUES)),
+    ],
+    ids=["twice", "huge cluster", "few points", "ties", "constant", "one point", "outlier"],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted):
+    weights = RNG.integers(1, 5, len(y)) / 1e3 if weighted else None
+    trained = local(leaf_rows=100).fit(rows, y, weights)
+    squared = (trained.predict(rows) - y) ** 2
+    mean = np.average(y, weights=weights)
+    assert np.average(squared, weights=weights) <= 1.001 * np.average(
+        (y - mean) ** 2, weights=weights
+    )
+
+
+def test_several_targets_share_the_machines_of_each(tmp_path):
+    y = np.column_stack([VALUES, -3 * X[:, 0]])
+    trained = local(lam=0.1, leaf_steps=0).fit(X, y)
+    for k in range(2):
+        alone = local(lam=0.1, leaf_steps=0).fit(X, y[:, k])
+        np.testing.assert_allclose(trained.predict(X)[:, k], alone.predict(X), atol=1e-4)
+    trained.save(tmp_path / "m.npz")
+    assert np.array_equal(methods.load(tmp_path / "m.npz").predict(X), trained.predict(X))
+
+
+def test_several_targets_of_a_file_are_trained_and_predicted(tmp_path, capfd):
+    y = np.column_stack([VALUES, X[:, 1]])
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    words = f"train --method local --data {tmp_path}/rows.npz --metric none --scaling none"
+    for line in (
+        f"{words} --model {tmp_path}/m.npz",
+        f"predict {tmp_path}/m.npz {tmp_path}/rows.npz",
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(line.split())
+        assert ended.value.code == 0
+    predicted = [line.split() for line in capfd.readouterr().out.splitlines()[-600:]]
+    expected = methods.load(tmp_path / "m.npz").predict(X)
+    np.testing.assert_allclose(np.array(predicted, float), expected, rtol=1e-6)
+
+
+def test_classes_have_weights():
+    light, heavy = (
+        local(task="binary", class_weight=f"-1:1,1:{weight}", lam=1.0).fit(X, np.sign(VALUES + 0.7))
+        for weight in (0.01, 100)
+    )
+    assert np.mean(heavy.predict(X) > 0) > np.mean(light.predict(X) > 0) + 0.05
+
+
+def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
+    wide = np.zeros((600, 400))
+    wide[:, :4] = np.abs(X)
+    rows, y = sp.csr_matrix(wide), np.sin(4 * np.abs(X[:, 0]))
+    options = {"leaf_rows": 300, "scaling": "none"}
+    there, here = (local(**options).fit(each, y) for each in (rows, wide))
+    assert sp.issparse(there.model.rows)
+    assert there.model.metrics.max() >= 0
+    assert len(there.model.diagonals) == there.model.metrics.max() + 1
+    np.testing.assert_allclose(there.predict(rows), here.predict(wide), atol=1e-4)
+    there.save(tmp_path / "m.npz")
+    assert np.array_equal(methods.load(tmp_path / "m.npz").predict(rows), there.predict(rows))
+
+
+def test_a_model_stores_every_row_once():
+    trained = local(overlap=0.2).fit(X, VALUES)
+    assert len(trained.model.numbers) > len(X)
+    assert len(trained.model.rows) == len(X)
+
+
+# ---------------------------------------------------------------------- checkpoints
+
+
+def test_a_training_that_is_killed_resumes_to_the_same_bits(tmp_path):
+    rows = RNG.uniform(-1, 1, (6000, 4))
+    svmlight.write(tmp_path / "rows", rows, np.sin(4 * rows[:, 0]) + rows[:, 1])
+
+    def command(label, *more):
+        words = (
+            f"-m rfx train --method local --data {tmp_path}/rows --test {tmp_path}/rows --task"
+            " regression --scaling none --metric none --leaf-rows 400 --no-baseline --threads 1"
+            f" --checkpoint {tmp_path}/{label}.point --model {tmp_path}/{label}.npz"
+        )
+        return [sys.executable, *words.split(), *more]
+
+    point = tmp_path / "killed.point"
+    process = subprocess.Popen(command("killed"), stdout=subprocess.DEVNULL)
+    while not point.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed.npz").exists()
+    before = {name.partition(".")[0] for name in model.read(point)[1]}
+    assert len(before) >= 1
+    for words in (command("killed", "--resume"), command("whole")):
+        subprocess.run(words, check=True, capture_output=True)
+    killed, whole = (model.read(tmp_path / f"{name}.npz")[1] for name in ("killed", "whole"))
+    assert killed.keys() == whole.keys()
+    for name in whole:
+        assert np.array_equal(killed[name], whole[name]), name
+
+
+def test_a_checkpoint_holds_the_leaves_that_need_not_be_fitted_again(tmp_path, monkeypatch):
+    path, fitted = tmp_path / "point", []
+    whole = local().keep(path).fit(X, VALUES)
+    from rfx.methods import local as module
+
+    fit_leaf = module._leaf
+    monkeypatch.setattr(module, "_leaf", lambda *args: fitted.append(1) or fit_leaf(*args))
+    again = local().keep(path, resume=True).fit(X, VALUES)
+    assert not fitted
+    assert np.array_equal(again.predict(X), whole.predict(X))
+    with pytest.raises(UsageError, match="of other rows"):
+        local().keep(path, resume=True).fit(X, VALUES + 1e-9 * X[:, 0])
+    with pytest.raises(UsageError, match="--leaf-rows"):
+        local(leaf_rows=140).keep(path, resume=True).fit(X, VALUES)
 
 
 def test_a_constant_leaf_needs_no_rows():

@@ -433,10 +433,11 @@ class TargetScaler:
     def fit(
         cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None
     ) -> TargetScaler:
-        """Learn from the training targets y (n,); weights (n,) affect only `mean`. Targets that are
-        all equal get scale 1.
+        """Learn from the training targets y (n,) or (n, k); weights (n,) affect only `mean`.
+        Targets that are all equal get scale 1.
         """
-        return cls.of(kind, np.min(y), np.max(y), np.average(y, weights=weights))
+        mean = np.average(y, axis=0, weights=weights)
+        return cls.of(kind, np.min(y, axis=0), np.max(y, axis=0), mean)
 
     @classmethod
     def of(cls, kind: str, low: Any, high: Any, mean: Any) -> TargetScaler:

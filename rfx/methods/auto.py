@@ -1,9 +1,9 @@
-"""`auto`: the method, scaling, kernel and metric with the lowest error on held-out rows.
+"""`auto`: the method, scaling, kernel and metric with the lowest error on rows left out.
 
 Scaling, kernel and metric are chosen as in `rfm` (`rfx.fitting.inputs`). With these inputs, methods
-are compared on held-out rows. Up to some thousand rows these are the exact machines: with squared
-loss and, for classification, squared hinge loss, the latter also with the plain Gaussian kernel.
-For more rows they are methods with linear cost, compared on a sample.
+are compared on held-out rows. Up to some thousand rows these are the exact machines with squared
+loss and, for classification, squared hinge loss. For more rows they are methods with linear cost,
+compared on a sample.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 
 from rfx import device, methods, parallel
-from rfx.data.tabular.apart import Apart, Part
+from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
-from rfx.fitting import weights
-from rfx.fitting.candidates import HINGE_LAMS, LAMS, PLAIN_GAMMAS
-from rfx.fitting.held_out import HeldOut
+from rfx.fitting.candidates import HINGE_LAMS, LAMS
+from rfx.fitting.held_out import HeldOut, fewer
 from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, CLASS_WEIGHT, METRIC
 from rfx.fitting.pipeline import Pipeline
-from rfx.fitting.problem import Progress
+from rfx.fitting.problem import Cache, Problem, Progress
 from rfx.fitting.search import (
     Measure,
     Point,
@@ -36,14 +35,15 @@ from rfx.fitting.search import (
     Tally,
     search,
 )
+from rfx.fitting.selection import choose
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
 
 # Maximum rows for exact machines fitted to all of them.
-EXACT = 20_000
+EXACT = 8000
 # Maximum rows of the sample for comparing methods, to fit and to evaluate.
 FITTED, EVALUATED = 8000, 4000
-# Above PLAIN rows the small lambdas of the machine on standardised inputs take too long.
-PLAIN = 5000
+# Those of exact machines, of which only the loss is compared.
+FITTED_EXACT, EVALUATED_EXACT = 2000, 1000
 # Machines for pairs of classes are not tried with more pairs if they have fewer rows in the mean:
 # they take by far the longest, and gain nothing from so few rows.
 PAIRS, ROWS_OF_PAIR = 100, 100
@@ -54,10 +54,7 @@ FEWEST_HELD_OUT = 400
 LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("local", {"kernel": "laplacian-l2", "lam": AUTO}),
     ("rf", {"kernel": "gaussian", "n_features": 2000}),
-    ("rf", {"kernel": "laplacian-l2", "n_features": 2000}),
     ("rb", {"kernel": "laplacian"}),
-    ("nystrom", {"kernel": "laplacian-l2", "n_features": 1000}),
-    ("sparse-rf", {"kernel": "gaussian", "n_features": 2000}),
 )
 # Options passed on to the method, and those needed to repeat the training.
 _PASSED = (
@@ -118,37 +115,27 @@ class AutoTrainer(Trainer):
             passed["budget_seconds"] = OF_INPUTS * limit
             budget = SearchBudget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
         own = {"schema": self.schema, "classes": self.classes}
-        exact, n = replace(methods.create("rfm", **passed), **own), X.shape[0]
-        y = np.asarray(y)
-        row_weights = None if sample_weight is None else np.asarray(sample_weight)
-        folds = _folds(HeldOut(n, auto.seed, apart))
-        rows = (X, y, row_weights, progress, apart)
-        if n > EXACT:
-            kept, _ = folds[0]
-            few = None if apart is None else apart.rows(kept)
-            rows = (X[kept], y[kept], weights.part(row_weights, kept), progress, few)
-        begun = begin(exact, *rows)
-        free = all(auto.get(name) == AUTO for name in ("scaling", "metric"))
-        weighted = sample_weight is not None or auto.get("class_weight") is not None
-        candidates = _candidates(n, begun, weighted, free)
+        name = "rfm" if X.shape[0] <= EXACT else LARGE[0][0]
+        trainer = replace(methods.create(name, **passed), **own)
+        begun = begin(trainer, X, y, sample_weight, progress, apart)
+        problem, method = begun.problem, begun.method
         common = {name: auto.get(name) for name in _PASSED}
-        common |= {name: begun.asked.get(name) for name in INPUTS} | {"task": begun.problem.task}
+        common |= {name: begun.asked.get(name) for name in INPUTS} | {"task": problem.task}
         del common["kernel"]
         common = {name: value for name, value in common.items() if value is not None}
+        candidates = _candidates(X.shape[0], begun)
         chosen, steps, compared = candidates[0], [], time.perf_counter()
-        if len(candidates) > 1 and n >= FEWEST and not (apart is not None and apart.one):
-            data = X, np.asarray(y, np.float64), row_weights, apart
-            chosen, step = _compared(candidates, common, data, folds, budget, progress)
+        if len(candidates) > 1 and problem.n_rows >= FEWEST and not problem.undivided:
+            chosen, step = _compared(candidates, common, problem, auto.seed, budget)
             steps = [step]
         seconds = time.perf_counter() - compared
-        if chosen.name == exact.name:
-            method = begun.method
-            fitted = exact.finish(begun, start + seconds, progress=progress)
+        if chosen.name == trainer.name:
+            fitted = trainer.finish(begun, start + seconds, progress=progress)
             steps = fitted.info.get("validation", []) + steps
         else:
             trainer = replace(methods.create(chosen.name, **common | chosen.options), **own)
             method, seconds = trainer.method, time.perf_counter() - start
-            begun.problem.doing("fitting the chosen model")
+            problem.doing("fitting the chosen model")
             fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
             steps = begun.steps + steps + fitted.info.get("validation", [])
         lam = AUTO if chosen.options.get("lam") == AUTO else fitted.info["lam"]
@@ -160,32 +147,15 @@ class AutoTrainer(Trainer):
         )
 
 
-def _folds(held_out: HeldOut) -> list[Part]:
-    """The rows for fitting methods, and those for comparing them; for few rows, those of a
-    cross-validation.
-    """
-    if held_out.none:
-        held_out = replace(held_out, apart=None)
-    if held_out.count > EXACT:
-        return [held_out.sample(FITTED, EVALUATED, 0.2)]
-    if held_out.count < FEWEST:
-        return []
-    return held_out.parts(0.2, FEWEST_HELD_OUT, "method auto")
-
-
-def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candidate]:
-    """The candidates for so many rows; the first is used if there are too few to hold out.
-
-    weighted: only methods that support sample weights. free: scaling and metric may differ from
-    those chosen.
-    """
+def _candidates(n: int, begun: Begun) -> list[_Candidate]:
+    """The candidates for so many rows; the first is used if there are too few to hold out."""
     problem, method = begun.problem, begun.method
     lams, few_lams = ([lam * problem.mean_weight for lam in each] for each in (LAMS, HINGE_LAMS))
     if n > EXACT:
         return [
             _Candidate(name, options, [options["lam"]] if "lam" in options else lams)
             for name, options in LARGE
-            if methods.get(name).weighted or not weighted
+            if methods.get(name).weighted or problem.weights is None
         ]
     inputs, lam = {"kernel": method.kernel, "gamma": method.gamma}, method.lam
     lams = lams if isinstance(lam, str) else [lam]
@@ -193,56 +163,51 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     count = problem.n_outputs
     tiny = count * (count - 1) / 2 > PAIRS and 2 * n < ROWS_OF_PAIR * count
     if problem.task != "regression" and not tiny:
-        hinge = {"loss": "squared_hinge"}
-        candidates.append(_Candidate("kernel", inputs | hinge, few_lams))
-        if free and n <= PLAIN and isinstance(problem.X, np.ndarray):
-            plain: dict[str, Any] = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
-            plain |= hinge | {"metric_steps": None}
-            gammas = [factor / problem.n_inputs for factor in PLAIN_GAMMAS]
-            candidates += [_Candidate("kernel", plain | {"gamma": g}, few_lams) for g in gammas]
+        candidates.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, few_lams))
     return candidates
 
 
 def _compared(
     candidates: list[_Candidate],
     common: dict[str, Any],
-    data: tuple[Any, np.ndarray, np.ndarray | None, Apart | None],
-    folds: Sequence[Part],
+    problem: Problem,
+    seed: int,
     budget: SearchBudget,
-    progress: Progress | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
-    """The candidate with the lowest mean error on the held-out rows, with its lambda, and the
-    trials; data: (rows, targets, weights, groups or times).
+    """The candidate with the lowest mean error on held-out rows, with its lambda, and the trials;
+    all have the scaled rows of the problem.
     """
-    X, y, row_weights, apart = data
-    points = [one.point for one in candidates]
-    classes = None if apart is None or common["task"] == "regression" else np.unique(y)
+    points, exact = [one.point for one in candidates], problem.n_rows <= EXACT
+    held_out = HeldOut(problem.n_rows, seed, problem.apart)
+    if exact:
+        parts = held_out.parts(0.2, FEWEST_HELD_OUT, "method auto")
+        folds = [fewer(part, FITTED_EXACT, EVALUATED_EXACT, seed) for part in parts]
+    else:
+        folds = [held_out.sample(FITTED, EVALUATED, 0.2)]
 
     def errors(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
         candidate = candidates[points.index(point)]
-        options = common | candidate.options | {"lam": 1.0}
-        trainer = replace(methods.create(candidate.name, **options), classes=classes)
+        method = methods.get(candidate.name).of(common | candidate.options | {"lam": 1.0})
+        of_loss = replace(problem, loss=method.loss_for(problem.task))
         stop, sums = Stop(), np.zeros(0)
         for kept, out in folds:
             # lambda is that of all rows
-            share = len(kept) / len(y) if len(y) <= EXACT else 1.0
-            sides = None if apart is None else apart.rows(kept)
-            path: list[float] = []
+            share = len(kept) / problem.n_rows if exact else 1.0
+            some, cache = of_loss.rows(kept), Cache()
+            model = choose(method.trial(), some, cache).method
             scaled = [lam if isinstance(lam, str) else lam * share for lam in lams]
-            rows = X[kept], y[kept], scaled, X[out], sides
-            for fitted, decision in trainer.along(*rows, weights.part(row_weights, kept)):
-                path.append(fitted.preprocessing.error(decision, y[out]))
-                # the first fold determines the length of the path
-                if len(path) == len(sums) or (not len(sums) and stop(path)):
-                    break
-            sums = np.asarray(path) + (sums if len(sums) else 0.0)
+            # the first fold determines the length of the path
+            most = len(sums)
+            ends = lambda path: len(path) == most or (not most and stop(path))
+            path = model.errors_along(some, of_loss.rows(out), scaled, ends, cache)
+            sums = np.asarray(path) + (sums if most else 0.0)
         tally.add(means := list(sums / len(folds)), len(lams))
         return means
 
-    tally = Tally(progress, ["method"], sum(len(one.lams) for one in candidates))
+    tally = Tally(problem.progress, ["method"], sum(len(one.lams) for one in candidates))
     tally.report()
     lams = {one.name: one.lams for one in candidates}
-    what = "share of wrong labels" if common["task"] != "regression" else "RMSE"
+    what = "share of wrong labels" if problem.task != "regression" else "mean squared error"
     grid = SearchGrid(points, lams, [SearchRound(len(folds[0][0]))], lenient=True)
     evidence = search(errors, grid, Measure(what), budget)
     evidence.warn("the comparison of methods")

@@ -174,6 +174,10 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     if row.score is not None:
         on = f", {params['scored_on']}" if "scored_on" in params else ""
         yield metric, f"{score_text(metric, row.score)} on {row.n_test} rows{on}"
+    if "leave_one_out" in params:
+        text = score_text(metric, params["leave_one_out"])
+        rows = f"{params['leave_one_out_rows']:,} rows"
+        yield metric if row.score is None else "", f"{text} by leave-one-out on {rows}"
     if "choice_score" in params:
         name = params["choice_metric"]
         yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"

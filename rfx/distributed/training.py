@@ -155,7 +155,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             "workers": len(workers.addresses),
             "seconds_read": rows.seconds,
         }
-        if held_out.wanted(run):
+        if held_out.wanted(run) or run.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
             here = Split(name, given.split, given.task, None, y, schema=schema)
             without = partial(_without, data)

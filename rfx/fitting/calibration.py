@@ -5,16 +5,21 @@ The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, eq
 isotonic regression with Laplace's correction; both are fitted by scikit-learn. For several classes
 there is one curve for each class against the rest, and the results are normalised to sum to 1. The
 prediction of a calibrated model is its most probable label.
+
+Without such a curve, decision values times a number become probabilities by the logistic function,
+or by softmax for several classes (temperature scaling: Guo, Pleiss, Sun and Weinberger 2017), which
+never changes a prediction.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 
 from rfx import lazy
 from rfx import steps as told
@@ -25,17 +30,19 @@ KINDS = {
     "platt": "a sigmoid",
     "isotonic": "any increasing curve; fewer than a thousand rows get platt",
 }
+TEMPERATURE = "temperature"
 # Minimum held-out rows of an isotonic curve.
 LEAST_ROWS = 1000
+ZERO = np.zeros(1)
 
 
 @dataclass
 class Calibration:
-    """kind: one of KINDS; rows: number of held-out rows used for fitting; by: how these were held
-    out, in words.
+    """kind: one of KINDS, or TEMPERATURE; rows: number of held-out rows used for fitting; by: how
+    these were held out, in words.
 
     curves: for each output (platt) slope and intercept, (isotonic) increasing decision values and
-    their probabilities.
+    their probabilities; or (temperature) one slope, and 0.
     """
 
     kind: str
@@ -66,6 +73,8 @@ class Calibration:
             )
             warnings.warn(message, RfxWarning, stacklevel=2)
             kind = "platt"
+        if kind == TEMPERATURE:
+            return cls(kind, len(y), by, [(_slope(decision, np.searchsorted(classes, y)), ZERO)])
         columns = decision[:, None] if decision.ndim == 1 else decision
         labels = classes[-1:] if decision.ndim == 1 else classes
         curves = []
@@ -82,14 +91,19 @@ class Calibration:
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities from decision values (n,) or (n, classes)."""
+        if self.kind == TEMPERATURE:
+            return np.exp(_log_shares(decision, self.curves[0][0]))
         columns = decision[:, None] if decision.ndim == 1 else decision
         platt = lambda values, slope, intercept: expit(slope[0] * values + intercept[0])
         curve = platt if self.kind == "platt" else np.interp
         each = [curve(values, *own) for values, own in zip(columns.T, self.curves, strict=True)]
         return of_all(np.stack(each, axis=1))
 
-    def steps(self) -> told.Steps:
-        """The computation steps from decision values to a probability for each of them."""
+    def steps(self, outputs: int) -> told.Steps:
+        """The computation steps from so many decision values to a probability for each of them."""
+        if self.kind == TEMPERATURE:
+            scaled = told.linear(np.eye(outputs) * self.curves[0][0], np.zeros(outputs))
+            return scaled, told.Softmax() if outputs > 1 else told.Function("sigmoid")
         if self.kind == "platt":
             slopes, intercepts = np.array(self.curves).reshape(-1, 2).T
             return told.linear(np.diag(slopes), intercepts), told.Function("sigmoid")
@@ -120,7 +134,8 @@ class Calibration:
         try:
             kind, rows, by = (saved[name] for name in ("kind", "rows", "by"))
             curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
-            sound = kind in KINDS and len(curves) == outputs
+            sound = kind in (*KINDS, TEMPERATURE)
+            sound = sound and len(curves) == (1 if kind == TEMPERATURE else outputs)
             sound = sound and all(
                 a.shape == b.shape and np.isfinite([a, b]).all() for a, b in curves
             )
@@ -129,6 +144,29 @@ class Calibration:
         if not sound:
             raise DataError("its calibration is damaged")
         return cls(kind, rows, by, curves)
+
+
+def _log_shares(decision: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """Log-probabilities (n, classes) of decision values (n,) or (n, classes) times the slope."""
+    both = np.stack([0 * decision, decision], axis=1) if decision.ndim == 1 else decision
+    return np.asarray(log_softmax(slope * both, axis=1))
+
+
+def _slope(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The slope (1,) with the largest likelihood of the labels' numbers (n,); for decision values
+    that separate the labels, one with which none is certain.
+    """
+    rows, scale = np.arange(len(codes)), float(np.abs(decision).mean()) or 1.0
+    # as in Platt's targets, each label is uncertain by one more row of every class
+    doubt = 1 / (len(codes) + 2)
+
+    def loss(power: float) -> float:
+        shares = _log_shares(decision, np.array([math.exp(power) / scale]))
+        return -float((1 - doubt) * shares[rows, codes].mean() + doubt * shares.mean())
+
+    limits = {"bounds": (-7, 7), "method": "bounded", "options": {"xatol": 1e-6}}
+    best = lazy.optimize.minimize_scalar(loss, **limits)
+    return np.array([math.exp(best.x) / scale])
 
 
 def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from rfx.fitting.options import DTYPE, MOST, N_FEATURES, chosen_kernel
 from rfx.fitting.problem import Cache, Problem, Same
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
+from rfx.operators.left_out import linear
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Chosen, Option
 from rfx.solvers.base import Certificate, Solution, stack
@@ -281,6 +282,21 @@ def _placed(Z: Any, problem: Problem, method: Method) -> Any:
     if problem.loss.name != "squared" or method.solver != "rfx" or not isinstance(Z, MapMatrix):
         return Z
     return DeviceMatrix.of(Z.map, Z.X, Z.scale) or Z
+
+
+def left_out(
+    Z: Any, solution: Solution, problem: Problem, method: Method, offset: Any = 0.0
+) -> np.ndarray | None:
+    """(n, k) decision values of the problem's rows by the model without each of them, if it asks
+    for them; offset: was subtracted from its targets. Of a solution over features Z (n, D).
+    """
+    if not problem.left_out:
+        return None
+    Z, Y, loss = weights.problem(Z, problem.Y - offset, problem.loss, problem.weights)
+    out = linear(Z, Z.matvec(np.asarray(solution.coef)), Y, method.lam, loss)
+    if out is not None and problem.weights is not None and loss.name == "squared":
+        out = (out.T / np.sqrt(problem.weights)).T
+    return None if out is None else out + offset
 
 
 def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> Iterator[Solution]:

@@ -84,12 +84,17 @@ class Fitted:
         Further entries of a results row about the fit, by column or name.
     seconds : dict
         Seconds by activity; ``features`` is the time for computing features.
+    left_out : array, (n, k), or None
+        If the problem asks for it: decision values of the rows by the model without each of them,
+        with the same options; nan for rows that are not left out. Score, probabilities and
+        intervals follow from them.
     """
 
     model: Model
     solution: Solution
     details: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    left_out: np.ndarray | None = None
 
 
 class Method(Declared):

@@ -17,7 +17,8 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import scaling
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
-from rfx.fitting.calibration import Calibration, of_all
+from rfx.fitting.calibration import TEMPERATURE, Calibration, of_all
+from rfx.fitting.left_out import ErrorQuantiles, LeftOut
 from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
 
@@ -47,6 +48,11 @@ class Pipeline:
         Converts decision values to probabilities.
     path : tuple of Pipeline
         With --lam-path: the pipelines of all lambdas, in decreasing order.
+    left_out : LeftOut or None
+        Training rows predicted without them. A model file has only what follows from these.
+    errors : ErrorQuantiles or None
+        Of left-out rows: absolute errors in units of the target, or 1 less the probability of the
+        label.
     """
 
     method: Method
@@ -57,6 +63,8 @@ class Pipeline:
     trace: list[dict[str, Any]] = field(default_factory=list)
     calibration: Calibration | None = None
     path: tuple[Pipeline, ...] = ()
+    left_out: LeftOut | None = None
+    errors: ErrorQuantiles | None = None
 
     # ------------------------------------------------------------------ properties
 
@@ -166,7 +174,7 @@ class Pipeline:
         Those of decision_function; with calibrated probabilities these instead, less 1/2 for two
         labels, so that the prediction is the most probable label.
         """
-        if self.calibration is None:
+        if self.calibration is None or self.calibration.kind == TEMPERATURE:
             return decision
         shares = self.calibration.probabilities(decision)
         return shares[:, 1] - 0.5 if decision.ndim == 1 else shares
@@ -190,6 +198,57 @@ class Pipeline:
     def evaluate(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
         """The result of score, from decision_function's values."""
         return self.method.score(self.preprocessing, self.ranked(decision), y)
+
+    # ------------------------------------------------------------------ left-out rows
+
+    def judged(self, rows: LeftOut, calibrate: str | None = None) -> Pipeline:
+        """The pipeline with what follows from left-out rows: probabilities and `errors`.
+
+        calibrate: the kind of the probabilities; by default those of the loss, else temperature
+        scaling. Raises DataError if that kind can't be fitted.
+        """
+        if self.task == "regression":
+            error = self.labels(rows.decision) - rows.y
+            return replace(self, left_out=rows, errors=ErrorQuantiles.of(np.abs(error), rows.by))
+        assert self.classes is not None
+        made, kind = replace(self, left_out=rows), calibrate
+        if kind is None and self.loss.name not in PROBABILISTIC:
+            kind = TEMPERATURE
+        if kind is not None and len(self.classes) > 1:
+            fitting = kind, rows.decision, rows.y, self.classes, rows.by, self.schema
+            made = replace(made, calibration=Calibration.fit(*fitting))
+        shares = made.probabilities(rows.decision)
+        own = shares[np.arange(len(rows.y)), np.searchsorted(self.classes, rows.y)]
+        return replace(made, errors=ErrorQuantiles.of(1 - own, rows.by))
+
+    def _quantile(self, level: float) -> float:
+        if self.errors is None:
+            raise UsageError(
+                "the model has no errors of left-out rows, which intervals and sets need; train it"
+                " again, with --holdout 0.2 if its method has no leave-one-out errors"
+            )
+        return self.errors.at(level)
+
+    def interval(self, decision: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits (n,) that contain a fraction `level` of new targets.
+
+        Raises
+        ------
+        UsageError
+            For a classification, a model without errors of left-out rows, and a level that these
+            are too few for.
+        """
+        if self.task != "regression":
+            raise UsageError("intervals are for regression, but the model is a classification")
+        width, middle = self._quantile(level), self.labels(decision)
+        return middle - width, middle + width
+
+    def sets(self, decision: np.ndarray, level: float) -> np.ndarray:
+        """(n, classes), whether a label is in the set that contains a fraction `level` of new
+        labels; raises like `interval`.
+        """
+        shares = self.probabilities(decision)
+        return np.asarray(1 - shares <= self._quantile(level))
 
     # ------------------------------------------------------------------ probabilities
 
@@ -243,7 +302,11 @@ class Pipeline:
             return (told.linear(np.zeros((outputs, 1)), 1.0),)
         if self.calibration is None and self.loss.name == "softmax":
             return (told.Softmax(),)
-        each = (told.Function("sigmoid"),) if self.calibration is None else self.calibration.steps()
+        each: told.Steps = (told.Function("sigmoid"),)
+        if self.calibration is not None:
+            each = self.calibration.steps(outputs)
+        if isinstance(each[-1], told.Softmax):
+            return each
         if outputs > 1:
             return *each, told.Shares()
         return *each, told.linear(np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
@@ -293,6 +356,8 @@ class Pipeline:
         }
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_dict()
+        if self.errors is not None:
+            header["errors"] = self.errors.to_dict()
         if self.classes is not None:
             arrays["classes"] = self.classes
         return model_file.write(path, header, arrays)
@@ -333,7 +398,7 @@ class Pipeline:
             target,
             Schema.of_header(header),
         )
-        curve = header.get("calibration")
+        curve, errors = header.get("calibration"), header.get("errors")
         return cls(
             method,
             preprocessing,
@@ -341,6 +406,7 @@ class Pipeline:
             losses.get_loss(header["loss"], method.get("epsilon")),
             header["info"],
             calibration=None if curve is None else Calibration.from_dict(curve, outputs),
+            errors=None if errors is None else ErrorQuantiles.from_dict(errors),
         )
 
 

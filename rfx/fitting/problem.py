@@ -65,6 +65,8 @@ class Problem:
         Groups or times for held-out splits.
     keeper : checkpoints.Keeper or None
         Where to write checkpoints, and whether to resume from one.
+    left_out : bool
+        Whether to predict rows by the model without each of them, where this costs little.
     """
 
     X: Any
@@ -77,6 +79,7 @@ class Problem:
     curve: HeldOutCurve | None = None
     apart: Apart | None = None
     keeper: Any = None
+    left_out: bool = False
 
     @property
     def undivided(self) -> bool:
@@ -126,8 +129,8 @@ class Problem:
             self.progress({"doing": words})
 
     def quiet(self) -> Problem:
-        """The same problem without progress, curve and checkpoints."""
-        return replace(self, progress=None, curve=None, keeper=None)
+        """The same problem without progress, curve, checkpoints and left-out rows."""
+        return replace(self, progress=None, curve=None, keeper=None, left_out=False)
 
 
 def error(

@@ -19,6 +19,7 @@ from rfx.data.transforms.scaling import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, targets, weights
 from rfx.fitting.checkpoints import Keeper
+from rfx.fitting.left_out import LEAVE_ONE_OUT, LeftOut
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, silent
@@ -47,12 +48,16 @@ class Trainer:
         All labels, ascending, if the rows may lack some.
     keeper : Keeper or None
         Where to write checkpoints, and whether to resume from one.
+    left_out : bool
+        Whether to predict rows by the model without each of them, where this costs little: for the
+        score, probabilities and intervals.
     """
 
     method: Method
     schema: Schema | None = None
     classes: np.ndarray | None = None
     keeper: Keeper | None = None
+    left_out: bool = False
 
     @classmethod
     def of(cls, kind: type[Method], given: dict[str, Any]) -> Trainer:
@@ -184,12 +189,15 @@ class Trainer:
             cache.keep_only("map")
             if begun.steps or choice.steps:
                 problem.doing("fitting the chosen model")
+            # left out alone, a row of a group would be predicted by the others
+            wanted = self.left_out and problem.apart is None
             if method.get("lam_path"):
                 lams = Path.values(method.lam_path)
                 fits = choice.method.fit_path(problem, lams, cache)
             else:
                 lams = [choice.method.get("lam", 0.0)]
-                fits = [choice.method.fit(replace(problem, keeper=self.keeper), cache)]
+                final = replace(problem, keeper=self.keeper, left_out=wanted)
+                fits = [choice.method.fit(final, cache)]
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
         steps = begun.steps + choice.steps
@@ -213,7 +221,9 @@ class Trainer:
             asked = begun.asked.updated(lam=lam) if method.get("lam_path") else begun.asked
             model, trace = fitted.model, fitted.solution.trace
             path.append(Pipeline(asked, preprocessing, model, problem.loss, info, trace))
-        return path[-1].replace(path=tuple(path)) if method.get("lam_path") else path[-1]
+        if method.get("lam_path"):
+            return path[-1].replace(path=tuple(path))
+        return _judged(path[-1], fits[-1].left_out if wanted else None, problem.Y)
 
     def along(
         self,
@@ -331,6 +341,21 @@ def begin(
     asked = trainer.method.updated(**chosen.options)
     seconds = time.perf_counter() - start
     return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds)
+
+
+def _judged(trained: Pipeline, decision: np.ndarray | None, Y: np.ndarray) -> Pipeline:
+    """The pipeline with its score on left-out rows, and what follows from these.
+
+    decision : of the training rows with encoded targets Y (n, k), nan for rows that are not left
+    out; None if there are none.
+    """
+    found = np.flatnonzero([] if decision is None else np.isfinite(decision).all(axis=1))
+    if decision is None or not len(found):
+        return trained
+    values, y = (part[found, 0] if part.shape[1] == 1 else part[found] for part in (decision, Y))
+    rows = LeftOut(values, trained.preprocessing.labels(y), LEAVE_ONE_OUT)
+    score = trained.preprocessing.score(values, rows.y)["score"]
+    return trained.judged(rows).with_info(leave_one_out=score, leave_one_out_rows=len(found))
 
 
 def _info(

@@ -114,7 +114,7 @@ class AutoTrainer(Trainer):
         if limit is not None:
             passed["budget_seconds"] = OF_INPUTS * limit
             budget = SearchBudget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
-        own = {"schema": self.schema, "classes": self.classes}
+        own = {"schema": self.schema, "classes": self.classes, "left_out": self.left_out}
         name = "rfm" if X.shape[0] <= EXACT else LARGE[0][0]
         trainer = replace(methods.create(name, **passed), **own)
         begun = begin(trainer, X, y, sample_weight, progress, apart)

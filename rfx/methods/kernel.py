@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from rfx.errors import UsageError
 from rfx.fitting import weights
 from rfx.fitting.callbacks import evaluating, telling
 from rfx.fitting.candidates import KERNELS
-from rfx.fitting.expansion import ExpansionMethod, ExpansionModel, pairs
+from rfx.fitting.expansion import ExpansionMethod, ExpansionModel, of_pairs, pairs
 from rfx.fitting.method import Fitted, budget
 from rfx.fitting.options import (
     AUTO,
@@ -47,6 +47,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Cache, Problem
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
+from rfx.operators.left_out import svm
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution, for_output, stack
 from rfx.solvers.kernel.newton import solve_kernel_newton
@@ -75,6 +76,8 @@ class Kernel(ExpansionMethod):
     accelerated = True
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     evaluates_steps = True
+    # whether it is fitted to targets less their mean
+    centred: ClassVar[bool] = False
     space = replace(ExpansionMethod.space, most=ROWS)
     dtype: str = DTYPE(default="float64")
     lam: float | Chosen = CHOSEN_LAM(
@@ -122,13 +125,13 @@ class Kernel(ExpansionMethod):
         n_classes = k if name in CLASSIFICATION and 2 < k <= PAIRED else 0
         fit = _machines if name in (*CLASSIFICATION, *REGRESSION) else _without_bias
         solution, coef, intercept, norm = fit(params, problem, self, n_classes)
-        coef = np.asarray(coef).reshape(problem.n_rows, -1)
         model = ExpansionModel.of(
             self.kernel, params, problem.X, coef, intercept, n_classes=n_classes
         )
         # ||f||, which also determines the sum of losses from the objective (Yen et al. 2014, Figure
         # 1)
-        return Fitted(model, solution, {} if norm is None else {"norm": norm})
+        norms = {} if norm is None else {"norm": norm}
+        return Fitted(model, solution, norms, left_out=solution.left_out)
 
 
 def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int):
@@ -153,9 +156,12 @@ def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int
     def decide(rows):
         return lambda coef: kernels.decision(method.kernel, params, X, (coef.T * factors).T, rows)
 
-    solve = solve_kernel_ridge if ridge else solve_kernel_newton
-    callback = evaluating(problem, decide)
-    solution = solve(K, Y, method.lam, loss, budget(problem, method), callback=callback)
+    callback, limits = evaluating(problem, decide), budget(problem, method)
+    if ridge:
+        wanted: Any = {"left_out": problem.left_out, "centred": method.centred}
+        solution = solve_kernel_ridge(K, Y, method.lam, loss, limits, callback=callback, **wanted)
+    else:
+        solution = solve_kernel_newton(K, Y, method.lam, loss, limits, callback=callback)
     coef = (np.asarray(solution.coef).reshape(problem.n_rows, -1).T * factors).T
     return solution, coef, np.zeros(problem.n_outputs), _norm(solution, K, Y, loss, method.lam)
 
@@ -209,6 +215,15 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
         solutions.append(replace(machine, coef=coef))
     solution, known = stack(solutions), [norm for norm in norms if norm is not None]
     norm = float(np.linalg.norm(known)) if len(known) == len(norms) else None
+    if problem.left_out and problem.loss.name == "squared_hinge":
+        values = K.matvec(solution.coef) + intercepts
+        for place, (rows, y) in enumerate(jobs):
+            beta, row_weights = solution.coef[rows, place], weights.part(problem.weights, rows)
+            shift = method.lam / (2 * (np.ones(len(y)) if row_weights is None else row_weights))
+            part = K.part(rows) if n_classes else K
+            values[rows, place] = svm(part, beta, y, shift, values[rows, place], bias)
+        found = np.clip(values, -1.0, 1.0) @ of_pairs(n_classes) if n_classes else values
+        solution.left_out = found
     return solution, solution.coef, np.array(intercepts), norm
 
 
@@ -241,6 +256,7 @@ class RFM(Kernel):
     summary = "recursive feature machine: kernel ridge regression with a learnt metric"
     # classes are fitted as targets +-1
     default_loss = "squared"
+    centred = True
     space = replace(Kernel.space, kernels=KERNELS, thorough=True)
     scaling: str = CHOSEN_SCALING(default=AUTO)
     metric: str = METRIC(default=AUTO)
@@ -254,5 +270,6 @@ class RFM(Kernel):
             return super().fit(problem, cache)
         offset = weights.mean(problem.Y, problem.weights)
         fitted = super().fit(problem.less(offset), cache)
-        model = cast(ExpansionModel, fitted.model)
-        return replace(fitted, model=replace(model, intercept=offset))
+        model, left_out = cast(ExpansionModel, fitted.model), fitted.left_out
+        left_out = None if left_out is None else left_out + offset
+        return replace(fitted, model=replace(model, intercept=offset), left_out=left_out)

@@ -153,12 +153,15 @@ class Local(Method):
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
         counts = [cell.weight for cell in cells]
         left_out = float(np.average([cell.error for cell in cells], weights=counts))
+        values = np.zeros(problem.Y.shape)
+        for cell in cells:
+            values[cell.own] = cell.out
         details = {
             "n_blocks": len(leaves),
             "lam": float(np.median([leaf.lam for leaf in leaves])),
             "leave_one_out": left_out**0.5 if problem.task == "regression" else left_out,
         }
-        return Fitted(model, solution, details, clock.seconds)
+        return Fitted(model, solution, details, clock.seconds, values)
 
     def restore(self, header, arrays) -> LocalModel:
         partition = restored_partition(arrays, len(arrays["gammas"]))

@@ -14,7 +14,7 @@ import numpy as np
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.fitting.callbacks import evaluating
 from rfx.fitting.expansion import ExpansionMethod, ExpansionModel
-from rfx.fitting.linear import coefficients_along, solve
+from rfx.fitting.linear import coefficients_along, left_out, solve
 from rfx.fitting.method import Fitted
 from rfx.fitting.options import CG, CHOSEN_LAM, CLASS_WEIGHT, LIBLINEAR, N_FEATURES, SOLVER, TOL
 from rfx.fitting.problem import Cache, Clock, Problem
@@ -55,7 +55,8 @@ class Nystrom(ExpansionMethod):
         solution = solve(Z, problem, self, evaluating(problem, decide))
         details = {"n_features": self.n_features, "rank": feature_map.n_features}
         model = _model(feature_map, np.asarray(solution.coef))
-        return Fitted(model, solution, details, clock.seconds)
+        values = left_out(Z, solution, problem, self)
+        return Fitted(model, solution, details, clock.seconds, values)
 
     def decisions_along(
         self, problem: Problem, lams: list[float], X_out: Any, cache: Cache

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from rfx.fitting.linear import (
     LinearModel,
     ValidationRows,
     coefficients_along,
+    left_out,
     sampled,
     solve,
     solve_path,
@@ -123,7 +125,8 @@ class RF(_Drawn):
         scale = 1 / math.sqrt(feature_map.n_features)
         callback = step_callback(problem, feature_map, self, scale, offset)
         solution = solve(Z, problem.less(offset), self, callback)
-        return self._fitted(feature_map, solution, offset, clock)
+        fitted = self._fitted(feature_map, solution, offset, clock)
+        return replace(fitted, left_out=left_out(Z, solution, problem, self, offset))
 
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
         clock, offset, first = Clock(), target_offset(problem, self), self.updated(lam=lams[0])

@@ -35,6 +35,13 @@ class Factor:
     def __init__(self, A: np.ndarray) -> None:
         self.array = positive(A)
 
+    @classmethod
+    def of(cls, L: np.ndarray) -> Factor:
+        """From L in the lower triangle of an array."""
+        factor = cls.__new__(cls)
+        factor.array = L
+        return factor
+
     def solve(self, B: np.ndarray) -> np.ndarray:
         """A^-1 B in float64 for B (n,) or (n, k)."""
         return solve(self.array, B).reshape(B.shape).astype(np.float64)

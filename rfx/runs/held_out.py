@@ -19,8 +19,8 @@ from rfx import methods
 from rfx.data import guess_task
 from rfx.data.tabular.apart import Part
 from rfx.errors import UsageError
-from rfx.fitting.calibration import Calibration
 from rfx.fitting.held_out import HeldOut
+from rfx.fitting.left_out import LeftOut
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.options import options_of
@@ -79,8 +79,8 @@ def check(run: Run) -> None:
 
 
 def wanted(run: Run) -> bool:
-    """Whether rows are to be held out."""
-    return any(getattr(run, name) for name in ("cv", "holdout", "calibrate"))
+    """Whether rows are to be held out for the score."""
+    return bool(run.cv or run.holdout)
 
 
 def trained(
@@ -106,8 +106,8 @@ def trained(
         # a checkpoint belongs to the trainer
         if "explicit" in info and not run.checkpoint:
             options = explicit(run, info["explicit"]) | {"task": task}
-            trainer = methods.create(info["method"], seed=run.seed, **options)
-            trainer = replace(trainer, schema=split.schema)
+            same = {"schema": split.schema, "left_out": trainer.left_out}
+            trainer = replace(methods.create(info["method"], seed=run.seed, **options), **same)
             evidence = {name: info[name] for name in _EVIDENCE if name in info}
     fitting = time.perf_counter()
     final = fit(trainer, split, **listening).with_info(**evidence)
@@ -214,11 +214,19 @@ def fit(trainer, split, **listening):
     return trainer.fit(split.X_train, y, split.weights, apart=split.apart, **listening)
 
 
-def calibrated(kind: str, held: Evaluated, final) -> list[Calibration]:
-    """For each of the models, the calibration curve of its decision values."""
-    if final.task == "regression":
+def judged(run: Run, point: Pipeline, held: Evaluated | None, place: int) -> Pipeline:
+    """The model number `place` with what follows from rows left out: requested probabilities,
+    intervals. These rows are held out if the run says how, else left out one by one if the method
+    allows it.
+    """
+    if run.calibrate and point.task == "regression":
         raise UsageError("--calibrate is for classification, but the task is regression")
-    return [
-        Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema)
-        for decision in held.decisions
-    ]
+    rows, calibrate = point.left_out, run.calibrate
+    if held is not None and (rows is None or wanted(run)):
+        rows = LeftOut(held.decisions[place], held.y, held.by)
+    elif rows is None or calibrate is None:
+        return point
+    point = point.judged(rows, calibrate)
+    if calibrate is None or point.calibration is None:
+        return point
+    return point.with_info(calibration=point.calibration.words())

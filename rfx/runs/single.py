@@ -71,12 +71,13 @@ def train(
     progress: Callable | None = None,
     unseen: bool = False,
     split=None,
+    left_out: bool = False,
 ):
     """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
     elsewhere: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
     every step. unseen: without other rows for the score, training rows are held out for it. split:
-    the data, if it was loaded before.
+    the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
     """
     held_out.check(run)
     start, options = time.perf_counter(), run.given()
@@ -89,7 +90,7 @@ def train(
             split.weights = rowweights.read(run.sample_weight, len(split.y_train))
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
         trainer, listening = streamed.prepared(trainer, run, split, progress)
-        trainer = replace(trainer, schema=split.schema)
+        trainer = replace(trainer, schema=split.schema, left_out=left_out)
         seconds = time.perf_counter() - start
         if unseen and split.X_test is None and not held_out.wanted(run):
             trained, split.held_out = held_out.trained(run, split, trainer, listening, progress)
@@ -153,7 +154,9 @@ def execute(
     split: see `train`.
     """
     start = time.perf_counter()
-    trained, split = train(run, elsewhere, progress, unseen, split)
+    trained, split = train(
+        run, elsewhere, progress, unseen, split, left_out=unseen or model is not None
+    )
     found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
     if beside and split.y_train is not None:
         simple = baseline.beside(run, split, trained)
@@ -166,19 +169,13 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     """A row for each of the trained methods `points`, which are saved to the `paths`; method: the
     one they are points of. chosen: see `execute`.
     """
-    if held_out.wanted(run) and split.held_out is None:
+    unjudged = run.calibrate and any(point.left_out is None for point in points)
+    if split.held_out is None and (held_out.wanted(run) or unjudged):
         split.held_out = held_out.evaluated(run, split, method, progress)
     held = split.held_out
     if held is not None:
         points = [point.with_info(seconds_held_out=held.seconds) for point in points]
-    if run.calibrate:
-        assert held is not None
-        calibrated = []
-        for point, curve in zip(
-            points, held_out.calibrated(run.calibrate, held, method), strict=True
-        ):
-            calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
-        points = calibrated
+    points = [held_out.judged(run, point, held, place) for place, point in enumerate(points)]
     return [
         _result_of(run, split, method, held, chosen, *one)
         for one in zip(range(len(points)), points, paths)
@@ -215,6 +212,10 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         told.insert(bool(evaluation), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     scores = [asdict(one) for one in told]
+    if "leave_one_out" in point.info:
+        count = point.info["leave_one_out_rows"]
+        own = Score(metric, point.info["leave_one_out"], f"{count:,} rows by leave-one-out", count)
+        scores.append(asdict(own))
     point = point.with_info(scores=scores)
     found = result(point, point.save(path), evaluation)
     more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}

@@ -101,7 +101,8 @@ class Solution:
     coef: (n_columns,) or (n_columns, n_outputs) weights. objective: the un-normalised objective at
     coef, summed over outputs. certificate: None if a method has none; summed over outputs, like the
     objective. n_iter: iterations, in the solver's own unit; summed over outputs. status: one of
-    STATUSES. trace: one dict per step, see Recorder.
+    STATUSES. trace: one dict per step, see Recorder. left_out: predictions of training rows by the
+    solution without each of them, if requested.
     """
 
     coef: np.ndarray
@@ -110,6 +111,7 @@ class Solution:
     n_iter: int
     status: str
     trace: list[dict[str, Any]] = field(default_factory=list)
+    left_out: np.ndarray | None = None
 
     @property
     def converged(self) -> bool:

@@ -65,7 +65,7 @@ def train(capfd, *args):
     [
         (("--cv", 3), "3-fold cross-validation by groups", 3),
         (("--holdout", 0.2), "held out, 0.2 of the training rows by groups", 1),
-        (("--calibrate", "platt"), "held out, 0.2 of the training rows by groups", 1),
+        (("--calibrate", "platt"), "5-fold cross-validation by groups", 5),
         ((), "5-fold cross-validation by groups", 5),
     ],
 )

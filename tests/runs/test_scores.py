@@ -350,14 +350,26 @@ def test_probabilities_from_the_shell(files, capfd):
     assert re.search(r"^rows +\d+ of ", text, re.M)
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
     said = methods.load(model).calibration.words()
-    assert said == "platt on 40 rows, held out, 0.2 of the training rows"
+    assert said == "temperature on 200 rows, leave-one-out"
 
 
 def test_a_model_without_probabilities_says_the_command_for_them(files, capfd):
     (files / "t.csv").write_text(
         "id,a,b,y\n" + "".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(40))
     )
-    words = ["--method", "rf", "--n-features", 10, "--gamma", 1, "--lam", 1, "--ignore", "id"]
+    # rb has no left-out rows, and with test rows none are held out
+    words = [
+        "--method",
+        "rb",
+        "--gamma",
+        1,
+        "--lam",
+        1,
+        "--ignore",
+        "id",
+        "--test",
+        files / "t.csv",
+    ]
     assert (
         run(capfd, "train", *words, "--data", files / "t.csv", "--model", files / "t.npz")[0] == 0
     )

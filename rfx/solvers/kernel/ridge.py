@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rfx.device import CholeskyFactor
 from rfx.errors import DataError
 from rfx.losses import Loss, Squared
-from rfx.operators.blocks import default_memory_mb
+from rfx.operators.blocks import default_memory_mb, drawn
 from rfx.operators.cg import conjugate_gradients, dots
-from rfx.operators.cholesky import factor_in_place, solve
+from rfx.operators.cholesky import Factor, factor_in_place
 from rfx.operators.kernel import KernelMatrix
+from rfx.operators.left_out import MOST_ROWS, inverse_diagonal
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
 from rfx.solvers.base import (
     Budget,
@@ -50,6 +52,8 @@ def solve_kernel_ridge(
     callback: Callback | None = None,
     *,
     seed: int = 0,
+    left_out: bool = False,
+    centred: bool = False,
 ) -> Solution:
     """Kernel ridge regression over the rows of K (N, N).
 
@@ -58,6 +62,8 @@ def solve_kernel_ridge(
     (500); memory_mb is for K (one copy, in float32 with refinement if lam is large enough for it,
     else float64; if only float32 fits, as a preconditioner) or, if neither fits, for a
     preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
+    left_out: whether to predict rows by the machine without each of them, if there is a factor of K
+    + lam I. centred: whether the mean of the targets was subtracted, which that machine repeats.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K in
     addition to the one that fills it. An entry of the trace is a pass and its `path`; within
@@ -76,7 +82,10 @@ def solve_kernel_ridge(
         seed,
     )
     alpha = start(warm, Y.shape).reshape(system.Y.shape)
-    return system.refine(alpha, Recorder(callback), Y.shape)
+    solution = system.refine(alpha, Recorder(callback), Y.shape)
+    if left_out and system.exact is not None and len(Y) > 1:
+        solution.left_out = system.left_out(solution.coef.reshape(system.Y.shape), centred)
+    return solution
 
 
 class _System:
@@ -90,7 +99,7 @@ class _System:
         trace = float(K.diagonal.sum())
         eps = np.finfo(np.float32).eps
         size, memory_mb = len(Y) ** 2 / 2**20, budget.memory_mb
-        solve: Callable[[np.ndarray], np.ndarray] | None = None
+        factor: Factor | CholeskyFactor | None = None
         # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and
         # refinement converges in a few passes.
         types: list[tuple[Any, bool]] = [
@@ -101,17 +110,19 @@ class _System:
             memory_mb = placed.accelerator.room_mb()
             types = types[::-1] if placed.accelerator.double else types
         for dtype, allowed in types:
-            if solve is None and allowed and size * np.dtype(dtype).itemsize <= memory_mb:
-                solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
-        self.direct = solve is not None
-        if solve is None and 4 * size <= memory_mb:
+            if factor is None and allowed and size * np.dtype(dtype).itemsize <= memory_mb:
+                factor, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
+        self.exact, self.direct = factor, factor is not None
+        if factor is None and 4 * size <= memory_mb:
             # lam is too small for a float32 factor: that of a larger lam is a preconditioner, with
             # a condition number of about their ratio.
-            solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
-        if solve is None:
-            solve = PivotedFactor(pivots(K, budget.memory_mb, seed), lam, K.factors)
+            factor, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
+        self.solve: Callable[[np.ndarray], np.ndarray]
+        if factor is not None:
+            self.solve = factor.solve
+        else:
+            self.solve = PivotedFactor(pivots(K, budget.memory_mb, seed), lam, K.factors)
             self.path = "conjugate-gradients"
-        self.solve = solve
 
     def times(self, V: np.ndarray, dtype: DTypeLike) -> np.ndarray:
         """(K + lam) V, a pass."""
@@ -161,6 +172,24 @@ class _System:
                 else self._conjugate_gradients(alpha, residual, tell)
             )
 
+    def left_out(self, alpha: np.ndarray, centred: bool) -> np.ndarray:
+        """(N, k) predictions of rows by the machine without each of them, nan for other rows: see
+        `rfx.operators.left_out`.
+        """
+        assert self.exact is not None
+        n, rows = len(alpha), drawn(len(alpha), min(len(alpha), MOST_ROWS))
+        roots = np.ones(n) if self.K.factors is None else self.K.factors
+        residuals, targets = alpha[rows], (self.Y.T / roots).T[rows]
+        if centred:
+            # without row i, the mean of the targets is lower by w_i y_i / (sum of w - w_i)
+            weights = np.square(roots)
+            moved = (weights / (weights.sum() - weights) * self.solve(roots))[rows]
+            residuals = residuals + moved[:, None] * targets
+        scale = inverse_diagonal(self.exact, rows) * roots[rows]
+        out = np.full(alpha.shape, np.nan)
+        out[rows] = targets - residuals / scale[:, None]
+        return out
+
     def _conjugate_gradients(
         self,
         alpha: np.ndarray,
@@ -203,20 +232,17 @@ def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np
 
 def _cholesky(
     K: KernelMatrix, dtype: type[np.floating[Any]], lam: float | np.floating[Any]
-) -> Callable[[np.ndarray], np.ndarray] | None:
-    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None if K is
-    not positive definite.
+) -> Factor | CholeskyFactor | None:
+    """The factor of K + lam I in the memory of K's upper triangle; None if K is not positive
+    definite.
     """
     if (placed := K.on_device()) is not None:
         try:
             values = placed.values(placed.rows, dtype, K.factors)
-            return values.factored(lam, copy=False).solve
+            return values.factored(lam, copy=False)
         except np.linalg.LinAlgError:
             return None
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)
     # Rows of the upper triangle are columns of the lower one in Fortran order: no copy is needed.
-    factor = upper.T
-    if factor_in_place(factor) != 0:
-        return None
-    return lambda V: solve(factor, V).astype(np.float64)
+    return None if factor_in_place(upper.T) else Factor.of(upper.T)

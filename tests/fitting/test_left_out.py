@@ -1,0 +1,66 @@
+"""Predictions of rows by the model without each of them, and what follows from these."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rfx import methods
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(-1, 1, (60, 3))
+TARGETS = np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * RNG.normal(size=60)
+CODES = np.digitize(TARGETS, np.quantile(TARGETS, [0.4, 0.7])).astype(float)
+WEIGHTS = RNG.integers(1, 4, 60).astype(float)
+FIXED = {"scaling": "none", "metric": "none", "gamma": 2.0, "lam": 0.3, "kernel": "gaussian"}
+SMALL = {"lam": 1e-5}  # the factor is then in float64
+# name: method, options, tolerance of each value; with the other losses a value is approximate, and
+# the mean deviation is at most this fraction of that of the model of all rows
+CASES = {
+    "kernel": ("kernel", {"loss": "squared"}, 1e-5),
+    "kernel, float64": ("kernel", {"loss": "squared"} | SMALL, 1e-9),
+    "rfm": ("rfm", SMALL, 1e-9),
+    "wide rf": ("rf", {"loss": "squared", "n_features": 300}, 1e-5),
+    "narrow rf": ("rf", {"loss": "squared", "n_features": 20}, 1e-5),
+    "nystrom": ("nystrom", {"loss": "squared", "n_features": 20}, 1e-5),
+}
+APPROXIMATE = {
+    "hinge rf": ("rf", {"loss": "squared_hinge", "n_features": 20, "tol": 1e-9}, 0.1),
+    "hinge": ("kernel", {"loss": "squared_hinge", "tol": 1e-8}, 0.2),
+    "hinge, no bias": ("kernel", {"loss": "squared_hinge", "tol": 1e-8, "bias": False}, 0.2),
+    "logistic": ("rf", {"loss": "logistic", "n_features": 20, "tol": 1e-9}, 0.05),
+}
+
+
+def values(case, task, weights):
+    """For some rows: the left-out values, those of models without the row, and of all rows."""
+    name, options, tolerance = (CASES | APPROXIMATE)[case]
+    options = FIXED | options | {"task": task, "target_scaling": "none"}
+    y = {"regression": TARGETS, "binary": np.minimum(CODES, 1), "multiclass": CODES}[task]
+    model = replace(methods.create(name, **options), left_out=True).fit(X, y, weights)
+    refitted, rows = [], np.arange(0, 40, 5)
+    for row in rows:
+        kept = np.arange(60) != row
+        part = None if weights is None else weights[kept]
+        without = methods.create(name, **options).fit(X[kept], y[kept], part)
+        refitted.append(without.decision_function(X[row : row + 1])[0])
+    every = model.decision_function(X[rows])
+    return model.left_out.decision[rows], np.array(refitted), every, tolerance
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+@pytest.mark.parametrize("case", CASES)
+def test_left_out_values_are_those_of_models_without_the_row(case, task, weights, monkeypatch):
+    # landmarks that no row changes
+    monkeypatch.setattr("rfx.methods.nystrom.choose_landmarks", lambda *_: X[40:])
+    left_out, refitted, _, tolerance = values(case, task, weights)
+    np.testing.assert_allclose(left_out, refitted, atol=tolerance)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+@pytest.mark.parametrize("case", APPROXIMATE)
+def test_left_out_values_of_other_losses_are_close(case, task, weights):
+    left_out, refitted, every, fraction = values(case, task, weights)
+    assert np.abs(left_out - refitted).mean() < fraction * np.abs(every - refitted).mean()

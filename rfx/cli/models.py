@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 import click
@@ -60,6 +60,20 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
         "Print probabilities instead of labels, one per class in the order of `rfx info`.",
         default=False,
     ),
+    Option(
+        "interval",
+        float,
+        "Regression: also print the limits that contain this fraction of new targets, from the"
+        " errors of rows left out of the training.",
+        metavar="LEVEL",
+    ),
+    Option(
+        "sets",
+        float,
+        "Classification: print for each label whether it is in the set that contains this fraction"
+        " of new labels, 1 or 0.",
+        metavar="LEVEL",
+    ),
     "output",
     Option(
         "format",
@@ -84,7 +98,21 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
     json="Short for --format json.",
 )
 def predict(
-    model, source, decision, proba, output, format, id, digits, split, strict, force, json, **values
+    model,
+    source,
+    decision,
+    proba,
+    interval,
+    sets,
+    output,
+    format,
+    id,
+    digits,
+    split,
+    strict,
+    force,
+    json,
+    **values,
 ) -> None:
     """Print the model's prediction for each row of a file (default: standard input). Labels are not
     needed and are ignored.
@@ -100,8 +128,9 @@ def predict(
     from rfx.data.libsvm import svmlight
     from rfx.data.tabular import schema
 
+    shows = {"--decision": decision, "--proba": proba, "--interval": interval, "--sets": sets}
     for one, other, together in (
-        ("--decision", "--proba", decision and proba),
+        *((a, b, bool(shows[a] and shows[b])) for a, b in combinations(shows, 2)),
         ("--json", f"--format {format}", json and format not in (None, "json")),
         ("--id", "--split", id is not None and split is not None),
     ):
@@ -127,18 +156,30 @@ def predict(
     with device.use(values["device"]):
         numbers = method.decision_function(X)
     labels = method.labels(numbers)
-    shown = numbers if decision else method.probabilities(numbers) if proba else None
+    kind, names, shown = "", None, None
+    if decision:
+        kind, shown = "decision", numbers
+    elif proba:
+        kind, shown = "probabilities", method.probabilities(numbers)
+    elif sets is not None:
+        kind, shown = "sets", 1.0 * method.sets(numbers, sets)
+    elif interval is not None:
+        kind, names = "intervals", ["lower", "upper"]
+        shown = lazy.numpy.stack(method.interval(numbers, interval), axis=1)
     labels = rows.rounded(labels, digits) if method.task == "regression" else labels
     shown = None if shown is None else rows.rounded(shown, digits)
     if form == "csv":
-        text = rows.predictions(method, labels, shown, "decision" if decision else "", ids)
+        prefix = kind.removesuffix("s") * (kind in ("decision", "sets"))
+        text = rows.predictions(method, labels, shown, prefix, ids, names)
     elif form == "json":
         classes = method.classes
         found = {} if classes is None else {"labels": schema.shown(method, classes)}
         found["predictions"] = schema.shown(method, labels)
         if shown is not None:
-            found["decision" if decision else "probabilities"] = shown.tolist()
+            found[kind] = shown.tolist()
         text = json_text(found) + "\n"
+    elif kind == "intervals":
+        text = svmlight.numbers(lazy.numpy.column_stack([labels, shown]))
     elif shown is not None:
         text = svmlight.numbers(shown)
     else:

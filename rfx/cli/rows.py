@@ -83,10 +83,11 @@ def rounded(values: np.ndarray, digits: int | None) -> np.ndarray:
     return np.reshape(flat, np.shape(values))
 
 
-def predictions(method, labels, shown, prefix, ids) -> str:
+def predictions(method, labels, shown, prefix, ids, names=None) -> str:
     """CSV text: the identifying column, predictions, and probabilities or decision values.
 
-    shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None.
+    shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None. names: of the
+    columns of `shown`, if they are not the labels.
     """
     columns = {"prediction": _cells(schema.shown(method, labels))}
     identifier = None
@@ -95,9 +96,10 @@ def predictions(method, labels, shown, prefix, ids) -> str:
         columns = {identifier: ids[1]} | columns
     if shown is not None:
         values = shown if shown.ndim == 2 else shown[:, None]
-        names = [""] * values.shape[1]
-        if method.classes is not None and len(names) == len(method.classes):
-            names = _cells(schema.shown(method, method.classes))
+        if names is None:
+            names = [""] * values.shape[1]
+            if method.classes is not None and len(names) == len(method.classes):
+                names = _cells(schema.shown(method, method.classes))
         for name, column in zip(names, values.T.tolist()):
             title = "_".join(filter(None, (prefix, name)))
             title = f"probability_{title}" if title in columns else title

@@ -111,7 +111,7 @@ class Solution:
     n_iter: int
     status: str
     trace: list[dict[str, Any]] = field(default_factory=list)
-    left_out: np.ndarray | None = None
+    left_out: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def converged(self) -> bool:

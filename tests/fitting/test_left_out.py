@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from rfx import methods
+from rfx.errors import UsageError
+from rfx.fitting.left_out import ErrorQuantiles
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (60, 3))
@@ -64,3 +66,35 @@ def test_left_out_values_are_those_of_models_without_the_row(case, task, weights
 def test_left_out_values_of_other_losses_are_close(case, task, weights):
     left_out, refitted, every, fraction = values(case, task, weights)
     assert np.abs(left_out - refitted).mean() < fraction * np.abs(every - refitted).mean()
+
+
+def test_intervals_cover_new_targets_as_often_as_stated(tmp_path):
+    rows = RNG.uniform(-1, 1, (3000, 3))
+    y = rows[:, 0] + RNG.normal(size=3000)
+    model = replace(methods.create("rfm", **FIXED | {"lam": 3.0}), left_out=True)
+    model.fit(rows[:1000], y[:1000]).save(tmp_path / "m.npz")
+    restored = methods.load(tmp_path / "m.npz")
+    low, high = restored.interval(restored.decision_function(rows[1000:]), 0.9)
+    assert np.mean((low <= y[1000:]) & (y[1000:] <= high)) == pytest.approx(0.9, abs=0.02)
+    # of normal noise with deviation 1
+    assert np.mean(high - low) == pytest.approx(2 * 1.645, rel=0.08)
+
+
+def test_the_quantile_is_the_value_of_its_rank():
+    errors = ErrorQuantiles.of(np.arange(1.0, 100), "here")
+    assert [errors.at(level) for level in (0.5, 0.9, 0.99)] == [50, 90, 99]
+    with pytest.raises(UsageError, match="99 left-out rows are too few"):
+        errors.at(0.995)
+    many = ErrorQuantiles.of(np.arange(1.0, 5000), "here")
+    assert len(many.values) == 1000 and 4500 <= many.at(0.9) <= 4505
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_probabilities_of_left_out_rows_never_change_a_prediction(task):
+    y = np.minimum(CODES, 1) if task == "binary" else CODES
+    trainer = methods.create("rf", **FIXED | {"n_features": 20})
+    plain, model = (replace(trainer, left_out=one).fit(X, y) for one in (False, True))
+    shares = model.probabilities(model.decision_function(X))
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
+    np.testing.assert_array_equal(model.classes[shares.argmax(axis=1)], model.predict(X))
+    assert shares.sum(axis=1) == pytest.approx(np.ones(60)) and not plain.has_probabilities

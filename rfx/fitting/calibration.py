@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_softmax
+from scipy.special import expit, softmax
 
 from rfx import lazy
 from rfx import steps as told
@@ -92,7 +92,7 @@ class Calibration:
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities from decision values (n,) or (n, classes)."""
         if self.kind == TEMPERATURE:
-            return np.exp(_log_shares(decision, self.curves[0][0]))
+            return np.asarray(softmax(self.curves[0][0] * _of_classes(decision), axis=1))
         columns = decision[:, None] if decision.ndim == 1 else decision
         platt = lambda values, slope, intercept: expit(slope[0] * values + intercept[0])
         curve = platt if self.kind == "platt" else np.interp
@@ -146,27 +146,31 @@ class Calibration:
         return cls(kind, rows, by, curves)
 
 
-def _log_shares(decision: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """Log-probabilities (n, classes) of decision values (n,) or (n, classes) times the slope."""
-    both = np.stack([0 * decision, decision], axis=1) if decision.ndim == 1 else decision
-    return np.asarray(log_softmax(slope * both, axis=1))
+def _of_classes(decision: np.ndarray) -> np.ndarray:
+    """Decision values (n, classes); of two classes, the first has 0."""
+    return np.stack([0 * decision, decision], axis=1) if decision.ndim == 1 else decision
 
 
 def _slope(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The slope (1,) with the largest likelihood of the labels' numbers (n,); for decision values
-    that separate the labels, one with which none is certain.
+    """The slope (1,) with the largest likelihood of the labels' numbers (n,), by bisection.
+
+    As in Platt's targets, each label is uncertain by one more row of every class, so that decision
+    values that separate the labels do not make any certain.
     """
-    rows, scale = np.arange(len(codes)), float(np.abs(decision).mean()) or 1.0
-    # as in Platt's targets, each label is uncertain by one more row of every class
+    values, scale = _of_classes(decision), float(np.abs(decision).mean()) or 1.0
     doubt = 1 / (len(codes) + 2)
-
-    def loss(power: float) -> float:
-        shares = _log_shares(decision, np.array([math.exp(power) / scale]))
-        return -float((1 - doubt) * shares[rows, codes].mean() + doubt * shares.mean())
-
-    limits = {"bounds": (-7, 7), "method": "bounded", "options": {"xatol": 1e-6}}
-    best = lazy.optimize.minimize_scalar(loss, **limits)
-    return np.array([math.exp(best.x) / scale])
+    own = values[np.arange(len(codes)), codes].mean()
+    wanted = (1 - doubt) * own + doubt * values.mean()
+    low, high = -7.0, 7.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        shares = softmax(values * (math.exp(middle) / scale), axis=1)
+        # the derivative of the logarithm of the likelihood falls with the slope
+        if np.sum(shares * values, axis=1).mean() < wanted:
+            low = middle
+        else:
+            high = middle
+    return np.array([math.exp(low) / scale])
 
 
 def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

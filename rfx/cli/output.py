@@ -174,7 +174,7 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     if row.score is not None:
         on = f", {params['scored_on']}" if "scored_on" in params else ""
         yield metric, f"{score_text(metric, row.score)} on {row.n_test} rows{on}"
-    if "leave_one_out" in params:
+    if "leave_one_out_rows" in params:
         text = score_text(metric, params["leave_one_out"])
         rows = f"{params['leave_one_out_rows']:,} rows"
         yield metric if row.score is None else "", f"{text} by leave-one-out on {rows}"

@@ -212,7 +212,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         told.insert(bool(evaluation), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     scores = [asdict(one) for one in told]
-    if "leave_one_out" in point.info:
+    if "leave_one_out_rows" in point.info:
         count = point.info["leave_one_out_rows"]
         own = Score(metric, point.info["leave_one_out"], f"{count:,} rows by leave-one-out", count)
         scores.append(asdict(own))

@@ -208,8 +208,9 @@ class Pipeline:
         scaling. Raises DataError if that kind can't be fitted.
         """
         if self.task == "regression":
-            error = self.labels(rows.decision) - rows.y
-            return replace(self, left_out=rows, errors=ErrorQuantiles.of(np.abs(error), rows.by))
+            error = np.abs(self.labels(rows.decision) - rows.y)
+            errors = ErrorQuantiles.of(error, rows.by) if error.ndim == 1 else None
+            return replace(self, left_out=rows, errors=errors)
         assert self.classes is not None
         made, kind = replace(self, left_out=rows), calibrate
         if kind is None and self.loss.name not in PROBABILISTIC:

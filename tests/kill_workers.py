@@ -22,6 +22,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
+import psutil
 from by_hand import Cluster
 
 from rfx import model
@@ -82,29 +83,21 @@ class Commands:
 
     def workers(self, process) -> list[int]:
         """The pids of worker processes."""
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                parent = int(
-                    (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
-                )
-                if parent == process.pid and b"spawn_main" in (place / "cmdline").read_bytes():
-                    found.append(int(place.name))
-        return found
+        return [
+            one.pid
+            for one in psutil.process_iter(["ppid", "cmdline"])
+            if one.info["ppid"] == process.pid
+            and "spawn_main" in " ".join(one.info["cmdline"] or [])
+        ]
 
     def alive(self) -> list[str]:
         """Processes that were started with this command's temporary folder."""
-        found, ours = [], f"TMPDIR={self.scratch}".encode()
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if ours in (place / "environ").read_bytes().split(b"\0"):
-                    found.append(
-                        (place / "cmdline")
-                        .read_bytes()
-                        .replace(b"\0", b" ")
-                        .decode(errors="replace")[:100]
-                    )
-        return found
+        scratch = str(self.scratch)
+        return [
+            " ".join(process.info["cmdline"] or [])[:100]
+            for process in psutil.process_iter(["environ", "cmdline"])
+            if (process.info["environ"] or {}).get("TMPDIR") == scratch
+        ]
 
     def undisturbed(self, name) -> None:
         """Record the result of an undisturbed command, and its duration."""

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -122,24 +123,23 @@ def test_options_are_chosen_with_weights_as_in_one_process(address, folder):
         assert theirs[name] == expected, name
 
 
-def test_weights_that_do_not_go_with_the_rows_are_refused(address, folder, tmp_path):
-    weights = tmp_path / "w"
-
-    def train(lines):
-        weights.write_text("\n".join(lines))
-        run = a_run(folder / "two", sample_weight=str(weights), scheduler=address)
-        return training.train(methods.create("rf", **run.given()), run)
-
-    with pytest.raises(DataError, match="has 2 weights, but there are 500 training rows"):
-        train(["1", "2"])
-    with pytest.raises(DataError, match="line 3: '-1' is not a weight"):
-        train(["1", "2", "-1"])
-    with pytest.raises(DataError, match="all sample weights are zero"):
-        train(["0"] * len(Y))
-    with pytest.raises(DataError, match="all rows with the label -1 have weight 0"):
-        train(["1" if y > 0 else "0" for y in Y])
-    ones, _ = train(["1"] * len(Y))
-    assert "weight_sum" not in ones.info
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        (["1", "2"], "has 2 weights, but there are 500 training rows"),
+        (["1", "2", "-1"], "line 3: '-1' is not a weight"),
+        (["0"] * len(Y), "all sample weights are zero"),
+        (["1" if y > 0 else "0" for y in Y], "all rows with the label -1 have weight 0"),
+        (["1"] * len(Y), None),
+    ],
+    ids=["two", "negative", "zero", "one label", "ones"],
+)
+def test_weights_that_do_not_go_with_the_rows_are_refused(address, folder, tmp_path, weights, says):
+    (tmp_path / "w").write_text("\n".join(weights))
+    run = a_run(folder / "two", sample_weight=str(tmp_path / "w"), scheduler=address)
+    with pytest.raises(DataError, match=says) if says else nullcontext():
+        ones, _ = training.train(methods.create("rf", **run.given()), run)
+        assert "weight_sum" not in ones.info
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,8 @@ REPRESENTATIVES = {
     "NPegasosRegressor",
     "RBClassifier",
     "RFClassifier",
-    "RFMRegressor",
     "RandomBinning",
     "SparseRFRegressor",
-    "SparseRandomFeatures",
 }
 # With this variable set, every estimator passes all checks with its defaults, which takes an hour.
 # A default may choose options by the rows, so that repeated rows have others.

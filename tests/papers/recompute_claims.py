@@ -1,5 +1,5 @@
-"""Recompute every effect and interval of the papers' claims from docs/rows, with pandas alone: no
-code of rfx takes part. `python tests/papers/recompute_claims.py` prints them, and
+"""Recompute every effect and interval of the papers' claims from docs/rows, with pandas and scipy
+alone: no code of rfx takes part. `python tests/papers/recompute_claims.py` prints them, and
 `test_claims_recomputed.py` compares them with `rfx table claims`.
 """
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 ROWS = Path(__file__).resolve().parents[2] / "docs" / "rows"
 LOW_RANK = ["r-pegasos", "n-pegasos", "r-sdca", "n-sdca"]
@@ -45,25 +46,6 @@ def steps(name):
     """The trace of a plan, with the entries of its column more."""
     table = pd.read_csv(ROWS / f"{name}.trace.csv")
     return table.join(pd.DataFrame([json.loads(text) for text in table.more]))
-
-
-def quantile(p, freedom):
-    """Student's t: the point with probability p below it, by bisection of Simpson's rule."""
-
-    def below(t):
-        at = np.linspace(0, t, 2001)
-        density = (1 + at**2 / freedom) ** (-(freedom + 1) / 2)
-        weights = np.r_[1, np.tile([4, 2], 999), 4, 1]
-        scale = math.gamma((freedom + 1) / 2) / math.gamma(freedom / 2)
-        return 0.5 + scale / math.sqrt(freedom * math.pi) * t / 6000 * (weights * density).sum()
-
-    low, high = 0.0, 1.0
-    while below(high) < p:
-        high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < p else (low, middle)
-    return low
 
 
 def slope(x, y):
@@ -584,7 +566,8 @@ def intervals(papers, kinds):
                 low = high = None
                 if not one:
                     sd = 0.0 if alike else values.std()
-                    half = quantile(1 - 0.05 / len(cases) / 2, n - 1) * sd / math.sqrt(n)
+                    point = stats.t.ppf(1 - 0.05 / len(cases) / 2, n - 1)
+                    half = point * sd / math.sqrt(n)
                     low, high = back(middle - half), back(middle + half)
                 if limit in ("or less", "diverged"):
                     low = None

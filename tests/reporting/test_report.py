@@ -327,22 +327,21 @@ def test_it_stands_alone(read, page):
     )
 
 
-def test_refusals(folder, tmp_path):
-    with pytest.raises(DataError, match="not a folder of results files; make some with rfx run"):
-        report(tmp_path / "none", tmp_path / "out")
-    with pytest.raises(
-        UsageError, match="--paper yen2015: there is no such paper; did you mean yen2014"
-    ):
-        CliRunner().invoke(
-            cli, ["report", "--paper", "yen2015"], standalone_mode=False, catch_exceptions=False
-        )
+@pytest.mark.parametrize(
+    ("source", "output", "more", "says"),
+    [
+        ("none", "out", (), "not a folder of results files; make some with rfx run"),
+        (None, "out", ("--paper", "yen2015"), "no such paper; did you mean yen2014"),
+        (None, "mine", (), "index.html exists and is not a report of rfx"),
+        (None, "file/out", (), "can't be written"),
+    ],
+)
+def test_refusals(folder, tmp_path, source, output, more, says):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("<p>my own page")
-    with pytest.raises(UsageError, match="index.html exists and is not a report of rfx"):
-        report(folder, tmp_path / "mine")
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="can't be written"):
-        report(folder, tmp_path / "file" / "out")
+    with pytest.raises((DataError, UsageError), match=says):
+        report(tmp_path / source if source else folder, tmp_path / output, *more)
 
 
 def test_parts_of_a_cell():

@@ -93,20 +93,24 @@ def test_rows_without_a_good_one_are_troubles_alone(tmp_path, written):
     assert "1 timed out" in plain((tmp_path / "page" / "index.html").read_text())
 
 
-def test_what_is_no_results_file_is_refused(tmp_path, written):
-    with pytest.raises(DataError, match="no such results file"):
-        report(tmp_path / "none.csv", "-o", tmp_path / "page")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("none.csv", "-o", "new"), "no such results file"),
+        (("other.csv", "-o", "new"), "is not an rfx results file"),
+        (("own.csv", "--paper", "wu2016"), "--paper applies to the papers' report"),
+        (("own.csv", "-o", "page"), "exists and"),
+    ],
+)
+def test_what_is_no_results_file_is_refused(words, says, tmp_path, monkeypatch, written):
+    monkeypatch.chdir(tmp_path)
+    written(rows_of("one"))
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="is not an rfx results file"):
-        report(tmp_path / "other.csv", "-o", tmp_path / "page")
-    path = written(rows_of("one"))
-    with pytest.raises(UsageError, match="--paper applies to the papers' report"):
-        report(path, "--paper", "wu2016")
     (tmp_path / "page").mkdir()
     (tmp_path / "page" / "index.html").write_text("mine")
-    with pytest.raises(UsageError, match="exists and"):
-        report(path, "-o", tmp_path / "page")
-    assert not (tmp_path / "none").exists()
+    with pytest.raises((DataError, UsageError), match=says):
+        report(*words)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_grid_of_two_options_is_drawn(tmp_path, written):

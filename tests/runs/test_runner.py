@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
+import psutil
 import pytest
 from waiting import pid_in, wait_for
 
@@ -171,8 +171,8 @@ def _start(tmp_path, stub, datasets, jobs=1, **options):
 
 def _alive(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
         return False
 
 

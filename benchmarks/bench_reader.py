@@ -11,6 +11,7 @@ import argparse
 
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
+from rfx.data import archives
 from rfx.data.libsvm import svmlight
 from rfx.data.registry import fetch
 
@@ -23,7 +24,7 @@ def measure(path, pairs):
         "rfx": lambda: svmlight.read(path),
         "scikit-learn": lambda: load_svmlight_file(str(path)),
     }
-    text = svmlight.Text(path)
+    size = len(archives.read_plain(path, str(path)))
     (X, y), *others = (function() for function in contenders.values())
     for other, labels in others:
         assert (
@@ -32,9 +33,7 @@ def measure(path, pairs):
             and (y == labels).all()
         )
     # free the arrays before the next turn
-    return turns(contenders, lambda name: timed(contenders[name]) | {"result": None}, pairs), len(
-        text.raw
-    )
+    return turns(contenders, lambda name: timed(contenders[name]) | {"result": None}, pairs), size
 
 
 def main():

@@ -79,9 +79,9 @@ def _check_table(file, reading):
     click.echo(
         f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}"
     )
-    for name, column in zip(found.names, map(found.settled, range(len(found.columns)))):
+    for name, column in zip(found.names, found.columns):
         gone = int(
-            np.count_nonzero(column.codes < 0 if isinstance(column, Words) else np.isnan(column))
+            np.count_nonzero(column.missing if isinstance(column, Words) else np.isnan(column))
         )
         if isinstance(column, Words):
             words = sorted(column.values)

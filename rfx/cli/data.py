@@ -309,7 +309,6 @@ def featurize(
     from rfx.data.libsvm import svmlight
     from rfx.data.loading import load
     from rfx.data.tabular import labelwords
-    from rfx.data.tabular.table import Words
     from rfx.data.transforms.scaling import Scaler
     from rfx.features import find
     from rfx.fitting.options import GAMMA, SCALING
@@ -351,7 +350,7 @@ def featurize(
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with device.use(values["device"]), svmlight.open_output(output) as handle:
         for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
-            svmlight.write_rows(handle, Z, y.rows(rows) if isinstance(y, Words) else y[rows])
+            svmlight.write_rows(handle, Z, y[rows])
     for number, label in enumerate(labels or ()):
         click.echo(f"label {number}\t{label}", err=True)
 

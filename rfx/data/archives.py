@@ -82,7 +82,14 @@ def naming(name: str):
         raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
 
 
-class _Members(io.RawIOBase):
+class Readable(io.RawIOBase):
+    """A raw stream that can be read."""
+
+    def readable(self):
+        return True
+
+
+class _Members(Readable):
     """The plain bytes of consecutive bzip2 or xz streams, up to the end of the file.
 
     Python's bz2 and lzma treat invalid data after a complete stream as the end of the file, and so
@@ -91,9 +98,6 @@ class _Members(io.RawIOBase):
 
     def __init__(self, source, new):
         self._source, self._new, self._stream = source, new, new()
-
-    def readable(self):
-        return True
 
     def readinto(self, buffer):
         plain = packed = b""
@@ -114,7 +118,7 @@ class _Members(io.RawIOBase):
         return len(plain)
 
 
-class _Plain(io.RawIOBase):
+class _Plain(Readable):
     """The bytes of a handle, up to a number of them: beyond it, DataError with the message.
 
     closes: the handles closed with this one.
@@ -123,9 +127,6 @@ class _Plain(io.RawIOBase):
     def __init__(self, source, limit=None, message="", closes=()):
         self._source, self._left = source, sys.maxsize - 1 if limit is None else limit
         self._message, self._closes = message, closes
-
-    def readable(self):
-        return True
 
     def readinto(self, buffer):
         count = self._source.readinto(memoryview(buffer)[: self._left + 1])
@@ -140,14 +141,11 @@ class _Plain(io.RawIOBase):
         super().close()
 
 
-class _Joined(io.RawIOBase):
+class _Joined(Readable):
     """Bytes already read from a handle, followed by the rest of it."""
 
     def __init__(self, head: bytes, rest):
         self._head, self._rest = head, rest
-
-    def readable(self):
-        return True
 
     def readinto(self, buffer):
         size = len(buffer)

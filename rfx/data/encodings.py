@@ -22,14 +22,14 @@ _LONGEST_MARK = 4
 _PIECE = 1 << 20
 
 
-def known(encoding: str) -> str:
-    """Python's name of a text encoding; UsageError if it is unknown."""
+def known(encoding: str, option: str = "--encoding") -> str:
+    """Python's name of a text encoding; UsageError with the name of the option if it is unknown."""
     try:
         name = codecs.lookup(encoding).name
         "".encode(name)  # rejects codecs that are not for text, such as base64
     except (LookupError, ValueError, TypeError):
         raise UsageError(
-            f"--encoding is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
+            f"{option} is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
             " utf-8 or utf-16"
         ) from None
     return name
@@ -124,28 +124,24 @@ def check(
         ) from None
 
 
-def is_utf8(handle) -> tuple[bool, bool]:
-    """Whether the content of a binary handle is UTF-8, and whether it is ASCII."""
-    decoder, ascii_only, piece = codecs.getincrementaldecoder("utf-8")(), True, b"\n"
+def is_utf8(handle: io.BufferedReader) -> bool:
+    """Whether the content of a handle is UTF-8, or has a byte order mark."""
+    if marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) is not None:
+        return True
     try:
-        while piece:
-            piece = handle.read(_PIECE)
-            ascii_only = ascii_only and piece.isascii()
-            decoder.decode(piece, not piece)
+        for _ in io.TextIOWrapper(handle, "utf-8"):
+            pass
     except UnicodeDecodeError:
-        return False, False
-    return True, ascii_only
+        return False
+    return True
 
 
-class _Recoded(io.RawIOBase):
+class _Recoded(archives.Readable):
     """The content of a handle in some encoding, converted to UTF-8."""
 
     def __init__(self, handle, name, encoding):
         self._handle, self._name, self._encoding = handle, name, encoding
         self._decoder, self._ready, self._line = codecs.getincrementaldecoder(encoding)(), b"", 1
-
-    def readable(self):
-        return True
 
     def readinto(self, buffer):
         data = b"\n"

@@ -11,6 +11,7 @@ from rfx.data import archives, splits, tables
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.registry import fetch, registry, synthetic
+from rfx.data.survey import stacked
 from rfx.data.tabular import crossfit, learner
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
@@ -101,7 +102,9 @@ def load(
     reading = replace(reading or Reading(), zero_based=zero_based or None)
     if registry.has(base):
         info = registry.get(base)
-        _check_columns(info, reading)
+        if info.own is None:
+            kind = "libsvm" if info.files else "set"
+            tables.check_reading(kind, info.name, replace(reading, encoding=None))
         if info.own is not None:
             loaded = _owned(info, split, (seed, means), strict, reading, task)
             reading = replace(info.own.reading, groups=reading.groups, time=reading.time)
@@ -151,16 +154,6 @@ def is_drawn(name_or_path, split=None, test=None) -> bool:
     if split in info.splits:
         return info.draws(split)
     return split is not None or "test" not in {entry.role for entry in info.files}
-
-
-def _check_columns(info, reading):
-    """Raise an error for a groups or time column if the set has no named columns."""
-    for option in ("groups", "time"):
-        if (name := getattr(reading, option)) is not None and info.own is None:
-            raise UsageError(
-                f"--{option} is {name!r:.80}, which needs a table such as CSV, but {info.name} is"
-                " not a table"
-            )
 
 
 def _drawn(X, y, size, key, role):
@@ -232,11 +225,12 @@ def _registered(info, split, offline, seed):
         whole = ("train", "test") if "test" in roles else ("train",)
         spec, key = registry.SplitSpec(pool=whole), (seed,)
     paths = fetch.fetch(info.name, offline=offline, roles=spec.roles)
-    parts = {role: _labelled(svmlight.read(paths[role]), info) for role in spec.roles}
-    width = max([info.d] + [X.shape[1] for X, _ in parts.values()])
-    parts = {role: (_widened(X, width), y) for role, (X, y) in parts.items()}
+    parts: dict[str, Any] = {
+        role: splits.relabelled(svmlight.read(paths[role], info.d), info.labels)
+        for role in spec.roles
+    }
     if spec.pool:
-        X, y = _stacked(parts, spec.pool)
+        X, y = _joined(parts, spec.pool)
         train, test = (
             splits.cut(len(y), spec.n_train, spec.n_test, *key)
             if share is None
@@ -244,44 +238,18 @@ def _registered(info, split, offline, seed):
         )
         rows = X[train], y[train], X[test], y[test]
     else:
-        train, test = _stacked(parts, spec.train), _stacked(parts, spec.test)
-        (X, y), (X_test, y_test) = train, test
+        (X, y), (X_test, y_test) = (_joined(parts, own) for own in (spec.train, spec.test))
         rows = *_drawn(X, y, spec.n_train, key, 0), *_drawn(X_test, y_test, spec.n_test, key, 1)
-    form = FileFormat("libsvm", False) if scipy.sparse.issparse(rows[0]) else None
-    return Split(
-        info.name,
-        split or "default",
-        info.task,
-        *rows,
-        info,
-        schema=None if form is None else Schema(format=form),
-    )
+    schema = Schema(format=FileFormat("libsvm", False)) if scipy.sparse.issparse(rows[0]) else None
+    return Split(info.name, split or "default", info.task, *rows, info, schema=schema)
 
 
-def _labelled(rows, info):
-    """Rows with the labels of the data set; rows with other labels are dropped."""
-    if not info.labels:
-        return rows
-    X, y = rows
-    kept = np.flatnonzero(np.isin(y, list(info.labels)))
-    return X[kept], np.array([info.labels[label] for label in y[kept].tolist()])
-
-
-def _widened(X, width):
-    return (
-        X
-        if X.shape[1] == width
-        else scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
-    )
-
-
-def _stacked(parts, roles):
+def _joined(parts, roles):
+    """The rows of the files of these roles."""
     if len(roles) == 1:
         return parts[roles[0]]
-    chosen = [parts[role] for role in roles]
-    return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate(
-        [y for _, y in chosen]
-    )
+    inputs, targets = zip(*(parts[role] for role in roles))
+    return stacked(inputs), np.concatenate(targets)
 
 
 def _file(path, split, drawn, reading, task=None):

@@ -22,11 +22,13 @@ from rfx import files, lazy
 from rfx.data import archives, encodings, pieces, tables
 from rfx.data.libsvm.svmlight import Labels
 from rfx.data.pieces import SIZE
+from rfx.data.splits import relabelled
+from rfx.data.survey import stacked
 from rfx.data.tabular import csvtext, foreign, parquetfiles
 from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 
 _HEAD = 1 << 16
 _MARK = b"\xef\xbb\xbf"
@@ -66,25 +68,19 @@ def is_pattern(path) -> bool:
 
 def found(path) -> list[str]:
     """The files that a path or pattern matches, sorted; DataError if there are none."""
+    names = [str(path)]
     if remote(path):
         fs, inner = _filesystem(path)
-        names = (
-            [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))]
-            if any(mark in inner for mark in "*?[")
-            else [str(path)]
-        )
+        if any(mark in inner for mark in "*?["):
+            names = [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))]
     elif Path(path).is_dir():
         names = sorted(
             str(own)
             for own in Path(path).iterdir()
             if own.is_file() and not own.name.startswith((".", "_"))
         )
-    else:
-        names = (
-            sorted(glob.glob(str(path)))
-            if is_pattern(path) and not Path(path).exists()
-            else [str(path)]
-        )
+    elif not Path(path).exists():
+        names = sorted(glob.glob(str(path))) if is_pattern(path) else names
     if not names:
         raise DataError(f"{path} matches no file")
     return names
@@ -92,13 +88,7 @@ def found(path) -> list[str]:
 
 def _filesystem(path):
     try:
-        core = lazy.fsspec
-    except ImportError:
-        raise UsageError(
-            f"{path} is an address that needs fsspec; pip install 'rfx-kernels[distributed]'"
-        ) from None
-    try:
-        return core.url_to_fs(str(path))
+        return lazy.fsspec.url_to_fs(str(path))
     except (ImportError, ValueError, OSError) as error:
         raise DataError(f"{path} can't be opened: {error}") from None
 
@@ -183,11 +173,6 @@ def lines(piece: Piece, chunk: int = SIZE) -> Iterator[pieces.Piece]:
             yield own if own.start else replace(own, raw=own.raw.removeprefix(_MARK))
 
 
-def texts(piece: Piece):
-    """(whole lines, their start) of a range."""
-    return ((own.raw, own.start) for own in lines(piece))
-
-
 def dialect(file: Measured, header: bool | None):
     """The dialect of a CSV text; DataError if its ranges can't be read independently."""
     with opened(file.path) as raw:
@@ -195,7 +180,7 @@ def dialect(file: Measured, header: bool | None):
         head = handle.read(4)
         _check_mark(head, file.path)
         rest = archives.joined(head.removeprefix(_MARK), handle)
-        return csvtext.sample(rest.read, file.path, "\t" if file.kind == "tsv" else None).dialect(
+        return csvtext.sample(rest.read, file.path, "\t" if file.kind == "tsv" else None).decided(
             header
         )
 
@@ -263,7 +248,8 @@ class TableRanges:
     def _records(self, piece):
         names, named = list(self.shape.names), self.shape.header
         as_words = self._words_of(Table(self.shape.name, names, named, []))
-        for raw, begin in texts(piece):
+        for own_piece in lines(piece):
+            raw, begin = own_piece.raw, own_piece.start
             if b'"' in raw:
                 odd = next((line for line in raw.split(b"\n") if line.count(b'"') % 2), None)
                 if odd is not None:
@@ -274,7 +260,6 @@ class TableRanges:
                     )
             line = 1
             if begin == 0:
-                raw = raw.removeprefix(_MARK)
                 own = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
                 if own.names != self.shape.names:
                     raise DataError(
@@ -342,9 +327,7 @@ class Taken:
     def chunks(self):
         at = 0
         for X, y in self.source.chunks():
-            if self.labels:
-                kept = np.flatnonzero(np.isin(y, list(self.labels)))
-                X, y = X[kept], np.array([self.labels[label] for label in y[kept].tolist()])
+            X, y = relabelled((X, y), self.labels)
             after = at + len(y)
             if self.index is not None:
                 low, high = np.searchsorted(self.index, (at, after))
@@ -376,3 +359,45 @@ class Arrays:
 
     def chunks(self):
         yield self.X, self.y
+
+
+# ---------------------------------------------------------------------- rows of a source
+
+
+def picked(source, index: np.ndarray, width: int):
+    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns.
+
+    DataError if the source has fewer rows than when it was surveyed.
+    """
+    parts = [X for X, _ in Taken(source, index, width=width).chunks()]
+    if sum(X.shape[0] for X in parts) != len(index) or any(X.shape[1] > width for X in parts):
+        raise _changed()
+    return stacked(parts)
+
+
+def load(source, count: int, width: int, scaler, dtype, finish):
+    """The `count` rows of a source, scaled; finish(X): the stored form of some rows.
+
+    An array, or CSR if finish returns CSR. DataError if the rows of the source have changed
+    since the survey.
+    """
+    at, dense, sparse = 0, None, []
+    for raw, _ in source.chunks():
+        start, at = at, at + raw.shape[0]
+        if at > count or raw.shape[1] > width:
+            raise _changed()
+        X = finish(scaler.transform(raw, dtype=dtype))
+        if scipy.sparse.issparse(X):
+            sparse.append(X)
+        else:
+            dense = np.empty((count, width), dtype) if dense is None else dense
+            dense[start:at] = X
+    if at != count or (sparse and dense is not None):
+        raise _changed()
+    return stacked(sparse) if sparse else dense
+
+
+def _changed():
+    return DataError(
+        "the files changed while they were read; train again when they no longer change"
+    )

@@ -94,18 +94,6 @@ class FileFormat:
     separator: str | None = None
     encoding: str | None = None
 
-    @classmethod
-    def from_dict(cls, saved: dict) -> "FileFormat":
-        """Read from a model file's header; TypeError or ValueError if it is invalid."""
-        found = cls(**saved)
-        words, flags = (found.separator, found.encoding), (found.zero_based, found.header)
-        good = isinstance(found.kind, str) and all(
-            word is None or isinstance(word, str) for word in words
-        )
-        if not (good and all(flag is None or isinstance(flag, bool) for flag in flags)):
-            raise ValueError("its file format is inconsistent")
-        return found
-
 
 def index_base(asked: Reading, known: FileFormat | None, name: str) -> bool:
     """Whether the indices of the LIBSVM text `name` start at 0: as in the model's file, else as

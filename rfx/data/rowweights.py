@@ -1,6 +1,5 @@
 """Sample weights in a file: one number per line, in the order of the training rows."""
 
-import io
 import math
 
 import numpy as np
@@ -16,38 +15,25 @@ def read(path, count: int) -> np.ndarray:
     Raises DataError with the line number for an invalid weight, and if there are not `count` of
     them.
     """
-    found = []
+    name, weights = files.shown(path), []
     try:
-        with files.open_regular(path, "rb") as handle:
-            lines = io.TextIOWrapper(
-                encodings.opened(handle, files.shown(path)), "utf-8", "replace"
-            )
-            for number, line in enumerate(lines, start=1):
-                found.append(_number(path, number, line))
-                if len(found) > count:
-                    break
+        with files.open_regular(path) as handle:
+            text = encodings.text(handle.read(), name).decode("utf-8", "replace")
     except OSError as error:
+        raise DataError(f"weights {name} can't be read: {error.strerror or error}") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            weights.append(numerals.real(line))
+        except ValueError:
+            weights.append(math.nan)
+        if not 0 <= weights[-1] < math.inf:
+            raise DataError(
+                f"{name}, line {number}: {line.strip()[:40]!r} is not a weight; weights are numbers"
+                " of 0 or more, one per line"
+            )
+    if len(weights) != count:
         raise DataError(
-            f"weights {files.shown(path)} can't be read: {error.strerror or error}"
-        ) from error
-    if len(found) != count:
-        more = f"more than {count:,}" if len(found) > count else f"{len(found):,}"
-        raise DataError(
-            f"{files.shown(path)} has {more} weights, but there are {count:,} training rows; there"
+            f"{name} has {len(weights):,} weights, but there are {count:,} training rows; there"
             " must be one per row"
         )
-    return np.array(found)
-
-
-def _number(path, number, line) -> float:
-    try:
-        value = numerals.real(line)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        place = f"{files.shown(path)}, line {number}"
-        raise DataError(
-            f"{place}: {line.strip()[:40]!r} is not a weight; weights are numbers of 0 or more, one"
-            " per line"
-        )
-    return value
+    return np.array(weights)

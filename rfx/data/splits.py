@@ -54,3 +54,14 @@ def cut(
         )
     order = _order(n, *key)
     return np.sort(order[:n_train]), np.sort(order[n_train : n_train + n_test])
+
+
+def relabelled(rows: tuple, labels: dict[float, float] | None) -> tuple:
+    """Rows (X, y) with the values of the labels y (n,), without rows with other labels; unchanged
+    if there are no labels.
+    """
+    if not labels:
+        return rows
+    X, y = rows
+    kept = np.flatnonzero(np.isin(y, list(labels)))
+    return X[kept], np.array([labels[label] for label in y[kept].tolist()])

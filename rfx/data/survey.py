@@ -74,28 +74,26 @@ class PartSurvey:
     def __add__(self, other: PartSurvey) -> PartSurvey:
         if not self.count or not other.count:
             return self if self.count else other
-        width = max(self.width, other.width)
-        (low, high), (low_there, high_there) = (
-            (_wide(own.low, width), _wide(own.high, width)) for own in (self, other)
+        both, width = (self, other), max(self.width, other.width)
+        lows, highs = (
+            [_wide(one.low, width) for one in both],
+            [_wide(one.high, width) for one in both],
         )
-        mean, squares = None, None
+        mean, squares, labels = None, None, None
         if self.mean is not None:
             moments = [
-                (own.weight, _wide(own.mean, width), _wide(own.squares, width))
-                for own in (self, other)
+                (one.weight, _wide(one.mean, width), _wide(one.squares, width)) for one in both
             ]
             _, mean, squares = joined(*moments[0], *moments[1])
-        labels = None
         if self.labels is not None and other.labels is not None:
             labels = dict(Counter(self.labels) + Counter(other.labels))
             labels = labels if len(labels) <= MOST_LABELS else None
-        low, high = np.minimum(low, low_there), np.maximum(high, high_there)
         return PartSurvey(
             self.count + other.count,
             width,
             self.entries + other.entries,
-            low,
-            high,
+            np.minimum(*lows),
+            np.maximum(*highs),
             mean,
             squares,
             labels,
@@ -226,3 +224,19 @@ def _smallest(kept, keys, new, own, count):
         own = np.concatenate([keys, own])
     chosen = np.argsort(own, kind="stable")[:count]
     return tuple(part[chosen] for part in new), own[chosen]
+
+
+def survey_parts(
+    source, moments: bool, weights: np.ndarray | None = None
+) -> tuple[PartSurvey, np.ndarray]:
+    """(statistics, targets) of the rows of a source (rfx.data.ranges); moments: compute means and
+    squares, with sample weights (n,), None for ones.
+    """
+    none = np.zeros(0)
+    total, targets = PartSurvey(0, 0, 0, none, none, none, none, {}), [none]
+    for X, y in source.chunks():
+        if X.shape[0]:
+            own = None if weights is None else weights[total.count : total.count + X.shape[0]]
+            total = total + PartSurvey.of(X, y, moments, own)
+            targets.append(np.asarray(y, np.float64))
+    return total, np.concatenate(targets)

@@ -79,20 +79,37 @@ class File:
     Raises DataError if it can't be read.
     """
 
-    def __init__(self, path, table: bool = False, encoding: str | None = None):
-        """table: whether to read ambiguous text as a table. encoding: of a text, if given."""
-        if encoding is not None:
-            encodings.known(encoding)
-        self.encoding, self.path = encoding, str(path)
-        self.name = "standard input" if self.path == "-" else files.shown(path)
+    def __init__(
+        self,
+        path,
+        table: bool = False,
+        encoding: str | None = None,
+        remembered: str | None = None,
+    ):
+        """table: whether to read ambiguous text as a table. encoding: of a text, if given;
+        remembered: the model's, for a text without a given encoding that is not UTF-8.
+        """
+        self.path, self._content = str(path), None
         self.format: FileFormat | None = None
-        self._content = None
+        self.encoding = encoding if encoding is None else encodings.known(encoding)
+        self.name = "standard input" if self.path == "-" else files.shown(path)
         if self.path == "-":
             self._content = _whole(files.standard_input(), self.name)
         elif Path(path).is_fifo():
             with files.open_regular(path, pipes=True) as handle:  # a pipe can be read only once
                 self._content = _whole(handle, self.name)
         self.kind = self._recognised(None if self.path == "-" else kind_of_name(path), table)
+        if self.encoding is None and remembered is not None and self.kind not in _ARRAYS:
+            with archives.naming(self.name), self._opened(archives.open_plain) as handle:
+                self.encoding = None if encodings.is_utf8(handle) else remembered
+
+    def _opened(self, opened: Callable):
+        """A handle on the bytes of the file, as a function opens a path."""
+        return opened(self.path) if self._content is None else io.BytesIO(self._content)
+
+    def _head(self, opened: Callable) -> bytes:
+        with archives.naming(self.name), self._opened(opened) as handle:
+            return handle.read(_HEAD)
 
     def _recognised(self, named: str | None, table: bool) -> str:
         """The format of the file: by its name, else by its first bytes."""
@@ -100,7 +117,7 @@ class File:
             return named
         head = self._head(files.open_regular)
         unpacked = foreign.recognised(head) is None and kind_of_content(head) not in _ARRAYS
-        if self._content is None and unpacked and archives.compressed(head[:8]):
+        if unpacked and archives.compressed(head[:8]):
             head = self._head(archives.open_plain)
         head = encodings.head(bytes(head), self.encoding)
         foreign.check(head, self.name)
@@ -111,37 +128,9 @@ class File:
             return "csv" if plain else kind
         return kind
 
-    def _head(self, opened: Callable) -> bytes:
-        """The first bytes of the file, as a function opens it."""
-        if self._content is not None:
-            return bytes(self._content[:_HEAD])
-        with archives.naming(self.name), opened(self.path) as handle:
-            return handle.read(_HEAD)
-
-    def libsvm(self):
-        """The input of svmlight.read."""
+    def text(self):
+        """The file as a text, the input of svmlight.read."""
         return encodings.Text(self.path, self.encoding, self._content, whole=True)
-
-    def _plain(self) -> bytes:
-        """The bytes of a text, unpacked."""
-        if self._content is not None:
-            return self._content
-        return bytes(archives.read_plain(self.path, self.name))
-
-    def expect(self, encoding: str | None) -> None:
-        """Use this encoding, a model's, for a text without a given encoding that is not UTF-8."""
-        if encoding is None or self.encoding is not None:
-            return
-        content = self._plain()
-        if encodings.marked(content[:4]) is not None:
-            return
-        good, plain = encodings.is_utf8(io.BytesIO(content))
-        if not good:
-            self.encoding = encoding
-        elif not plain:
-            log.warning(
-                "%s is read as UTF-8, although the training file was %s", self.name, encoding
-            )
 
     def read(
         self,
@@ -163,20 +152,19 @@ class File:
             words_of = (lambda table: frozenset()) if schema is None else schema.words_in
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
-            if self._content is not None:
-                return _ARRAYS[self.kind](io.BytesIO(self._content), self.name, words_of)
-            with files.open_regular(self.path) as handle:
+            with self._opened(files.open_regular) as handle:
                 return _ARRAYS[self.kind](handle, self.name, words_of)
         known = None if schema is None else schema.format
         check_header(reading, known, self.name)
-        raw = encodings.text(self._plain(), self.name, self.encoding)
+        with self.text() as text:
+            raw = text.read()
         separator = "\t" if self.kind == "tsv" else None
         if schema is None or schema.inputs is None:
             shape = csvtext.dialect(raw, self.name, reading.header, separator)
         else:
             widths, prefer = (schema.size, schema.size - 1), known.separator if known else None
             sample = csvtext.sample(io.BytesIO(raw).read, self.name, separator, widths, prefer)
-            shape = sample.dialect(has_header(sample, reading, schema))
+            shape = sample.decided(has_header(sample, reading, schema))
         for note in shape.notes:
             log.warning(note)
         encoding = encodings.remembered(self.encoding)
@@ -190,7 +178,7 @@ class File:
         return table
 
 
-def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
+def has_header(found: csvtext.Dialect, reading: Reading, schema: Schema) -> bool:
     """Whether a CSV text begins with a header, for a model trained on a table.
 
     Raises DataError if the text and the training file differ so that rows or columns would be
@@ -245,25 +233,16 @@ def _whole(handle, name) -> bytes:
 
 
 def check_reading(kind: str, name: str, reading: Reading) -> None:
-    """Raise UsageError for table options with LIBSVM text, and for an encoding of a file that is
-    not text.
+    """Raise UsageError for table options with LIBSVM text or a sparse matrix, and for an encoding
+    of a file that is not text.
     """
-    if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
+    options = reading.given()
+    if "encoding" in options and kind not in ("csv", "tsv", "libsvm"):
         raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; omit it")
-    if kind != "libsvm":
-        return
-    given = {
-        "--groups": reading.groups,
-        "--time": reading.time,
-        "--target": reading.target,
-        "--header": reading.header,
-        "--ignore": reading.ignore or None,
-    }
-    given |= {"--categorical": reading.categorical or None, "--dates": reading.dates or None}
-    given["--missing"] = reading.missing
-    for option, value in given.items():
-        if value is not None:
-            raise UsageError(f"{option} is for tables such as CSV, but {name} is LIBSVM text")
+    tabular = sorted(options.keys() - {"encoding", "zero_based"})
+    what = {"libsvm": "LIBSVM text", "matrix": "a sparse matrix", "set": "not a table"}.get(kind)
+    if tabular and what is not None:
+        raise UsageError(f"--{tabular[0]} is for tables such as CSV, but {name} is {what}")
 
 
 def training_rows(path, reading: Reading, cut, task: str | None = None, seed: int | None = None):
@@ -284,7 +263,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     if file.kind == "libsvm":
         labels = svmlight.Labels(task=task, settled=False)
         zero_based = bool(reading.zero_based)
-        X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
+        X, y = svmlight.read(file.text(), zero_based=zero_based, labels=labels)
         base, encoding = zero_based if issparse(X) else None, encodings.remembered(reading.encoding)
         schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
         task = labels.task
@@ -293,17 +272,10 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
         content = file.read(reading, words_of=learner.begin)
         if isinstance(content, Table):
             return _table_training_rows(file, content, learner, cut, seed)
-        for option in ("groups", "time"):
-            if (name := getattr(reading, option)) is not None:
-                raise UsageError(
-                    f"--{option} is {name!r:.80}, but {file.name} is a sparse matrix, which has no"
-                    " such column"
-                )
+        check_reading("matrix", file.name, replace(reading, encoding=None))
         X, y = content
-        if y is None:
-            raise DataError(f"{file.name} has no targets y")
         schema = Schema(format=file.format)
-        if isinstance(y, Words) or y.ndim == 1:
+        if isinstance(y, Words) or _checked(y, file.name).ndim == 1:
             table = _targets(y, file.name)
             schema.labels, schema.target_form, task = targets_of(table, task)
             y = schema.targets_of(table, 0)
@@ -313,9 +285,16 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     return first, others, schema, None, task, None
 
 
+def _checked(targets, name: str):
+    """The targets of a file of arrays; DataError if there are none."""
+    if targets is None:
+        raise DataError(f"{name} has no targets y")
+    return targets
+
+
 def _targets(column, name: str) -> Table:
     """The table of a single target column from an array."""
-    return Table(name, ["y"], True, [column], own_target=0, doubtful=csvtext.DOUBTFUL)
+    return Table(name, ["y"], True, [column], own_target=0)
 
 
 def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed):
@@ -387,15 +366,14 @@ def written_rows(
             path, reading, lambda count, apart: (None, None), labelwords.KEPT
         )
     else:
-        if (
-            schema is not None
-            and schema.labels is not None
-            and labelwords.are_numbers(schema.labels)
-        ):
-            schema = replace(schema, labels=labelwords.OpenLabels(schema.labels))
+        if schema is not None and schema.has_numeric_labels:
+            schema = replace(schema, labels=labelwords.OpenLabels(schema.labels or ()))
         X, y = other_rows(path, schema, n_inputs, reading, letters, strict)
-    if schema is not None and schema.labels is not None and labelwords.are_numbers(schema.labels):
-        y, schema = Words(y.astype(np.int32), list(schema.labels)), replace(schema, labels=None)
+    if schema is not None and schema.has_numeric_labels:
+        y, schema = (
+            Words(y.astype(np.int32), list(schema.labels or ())),
+            replace(schema, labels=None),
+        )
     return X, y, schema
 
 
@@ -433,33 +411,27 @@ def other_rows(
             )
         if targets == "ignored":
             return X, None
-        if column is None:
-            raise DataError(f"{file.name} has no targets y")
-        if not isinstance(column, Words) and column.ndim == 2:
+        if not isinstance(column, Words) and _checked(column, file.name).ndim == 2:
             return X, column
         names = None if schema is None else schema.labels
         return X, encode_labels(_targets(column, file.name), 0, names)
-    zero_based = index_base(reading, known, file.name)
-    labels = svmlight.Labels(
-        None if schema is None else schema.labels, optional=targets == "ignored"
-    )
+    names = None if schema is None else schema.labels
     X, y = svmlight.read(
-        file.libsvm(),
+        file.text(),
         n_features=n_inputs,
-        zero_based=zero_based,
+        zero_based=index_base(reading, known, file.name),
         letters=letters,
-        labels=labels,
-        wider="refuse" if strict else "leave out",
+        labels=svmlight.Labels(names, optional=targets == "ignored"),
+        strict=strict,
     )
     return X, None if targets == "ignored" else y
 
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:
     """A file to read by the schema of a model."""
-    file = File(path, schema is not None and schema.inputs is not None, reading.encoding)
-    if schema is not None and schema.format is not None and file.kind in ("csv", "tsv", "libsvm"):
-        file.expect(schema.format.encoding)
-    return file
+    table = schema is not None and schema.inputs is not None
+    form = None if schema is None else schema.format
+    return File(path, table, reading.encoding, None if form is None else form.encoding)
 
 
 def identified_rows(path, schema: Schema | None, identify: str, reading=None, strict=False):

@@ -3,13 +3,11 @@ they are read, with byte positions.
 """
 
 import hashlib
-import io
 import logging
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -25,8 +23,6 @@ from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)
-# The bytes and number of samples compared per file.
-SAMPLE, SAMPLES = 4096, 64
 HEAD = 1 << 16  # bytes for detecting the dialect of a CSV text
 
 
@@ -34,8 +30,8 @@ class TextSource(ChunkedSource):
     """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at
     a time.
 
-    A position includes a digest of all bytes before it, and for a file its size and a digest of
-    samples of its content, so that a changed or truncated input is rejected.
+    A position includes a digest of all bytes before it, and the size of a file, so that a changed
+    or truncated input is rejected.
     """
 
     def __init__(self, path, n_inputs=None, chunk=SIZE, encoding=None):
@@ -77,6 +73,16 @@ class TextSource(ChunkedSource):
                 return X, y
         return None
 
+    def _first_pieces(self) -> Iterator[Piece]:
+        """The pieces of the file, or the beginning of an input that can be read only once."""
+        if self.rewindable:
+            self._open()
+            yield from self._next_pieces()
+            return
+        head = archives.beginning(self._handle, self._size)
+        self._handle.put_back(head)
+        yield Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
+
     @abstractmethod
     def parse(self, piece: Piece) -> tuple:
         """X and y of whole lines."""
@@ -90,12 +96,11 @@ class TextSource(ChunkedSource):
         }
 
     def _file(self) -> list | None:
-        """Size and samples of the stored file, None without a size."""
+        """The size of the stored file, None for an input that can be read only once."""
         if not self.rewindable:
             return None
         with archives.naming(self.name):
-            status = os.stat(self.path)
-            return _samples(self.path, status.st_size, status.st_mtime_ns)
+            return [os.stat(self.path).st_size]
 
     def _go(self, place):
         if place is None:
@@ -109,9 +114,8 @@ class TextSource(ChunkedSource):
         if self._pieces is not None or self._offset > place["offset"]:
             self._open()
         now, then = self._file(), place["file"]
-        if now is not None and then is not None and now != then:
-            size = f": it has {now[0]:,} bytes, but had {then[0]:,}" if now[0] != then[0] else ""
-            raise self._changed(size)
+        if now is not None and then is not None and now[0] != then[0]:
+            raise self._changed(f": it has {now[0]:,} bytes, but had {then[0]:,}")
         while self._offset < place["offset"]:
             data = self._bytes(min(self._size, place["offset"] - self._offset))
             if not data:
@@ -127,17 +131,6 @@ class TextSource(ChunkedSource):
             f"{self.name} has changed since the checkpoint was written{how}; use the same input, or"
             " start again"
         )
-
-
-@lru_cache(maxsize=16)
-def _samples(path: str, size: int, mtime: int) -> list:
-    """The size of a file, and a digest of samples of its content."""
-    digest = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as handle:
-        for number in range(SAMPLES + 1):
-            handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
-            digest.update(handle.read(SAMPLE))
-    return [size, digest.hexdigest()]
 
 
 class LibsvmSource(TextSource):
@@ -177,15 +170,6 @@ class LibsvmSource(TextSource):
         if not self.labels.settled:
             self.labels.learn(spellings, self.name)
         return self.labels.task
-
-    def _first_pieces(self) -> Iterator[Piece]:
-        """The pieces of the file, or the beginning of an input that can be read only once."""
-        if self.rewindable:
-            yield from self._next_pieces()
-            return
-        head = archives.beginning(self._handle, self._size)
-        self._handle.put_back(head)
-        yield Piece(head[: whole_lines(head)] if len(head) == self._size else head)
 
     def parse(self, piece):
         rows = self.labels.parse(piece, self.zero_based, self.name)
@@ -231,44 +215,38 @@ class CsvSource(TextSource):
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
         self.task = task
+        self._size = max(HEAD, chunk)
         head = bytearray()
 
         def read(count):
-            data = self._bytes(count)
-            head.extend(data)
+            head.extend(data := self._bytes(count))
             return data
 
         separator = "\t" if archives.plain_name(self.path).endswith((".tsv", ".tab")) else None
-        found = csvtext.sample(read, self.name, separator)
-        self.shape = found.dialect(
-            reading.header if schema is None else tables.has_header(found, reading, schema)
+        sample = csvtext.sample(read, self.name, separator)
+        self._handle.put_back(bytes(head))
+        self.shape = sample.decided(
+            reading.header if schema is None else tables.has_header(sample, reading, schema)
         )
         for note in self.shape.notes:
             log.warning(note)
-        while (
-            not self.rewindable
-            and len(head) < max(HEAD, chunk)
-            and read(max(HEAD, chunk) - len(head))
-        ):
-            pass
-        begun = bytes(head)
-        self.schema = schema or self._learnt(reading, begun)
+        self.schema = schema or self._learnt(reading)
         self.n_inputs, self._as_words = self.schema.width, self.schema.words_in(self._columns())
+        self._size = chunk
         if self.rewindable:
             self._open()
-        else:
-            self._handle.put_back(begun)
 
     def _columns(self) -> Table:
         return Table(self.name, list(self.shape.names), self.shape.header, [])
 
-    def _learnt(self, reading, head):
+    def _learnt(self, reading):
         learner = Learner(reading, True, self.task)
         as_words = learner.begin(self._columns())
         while True:
             try:
-                for table in csvtext.tables(self._first(head), self.shape, as_words):
-                    learner.update(table)
+                for piece in self._first_pieces():
+                    if (table := self._table(piece, as_words)) is not None:
+                        learner.update(table)
                 break
             except KindChanged as change:
                 as_words = as_words | change.columns
@@ -285,36 +263,23 @@ class CsvSource(TextSource):
         self.task = learner.task
         return schema
 
-    def _first(self, head):
-        """A handle on the rows to learn from: the whole file, or the first rows of an input that
-        can be read only once.
-        """
-        if self.rewindable:
-            self._open()
-            return self._handle
-        return io.BytesIO(head[: self._whole(head)] or head)
-
-    def _above(self, raw) -> int:
-        """The bytes of raw, which follows the part already read, that precede the first record."""
-        return max(0, self.shape.start - self._offset)
-
     def _whole(self, raw):
-        above = self._above(raw)
-        return (
-            above + csvtext.whole_records(raw[above:], self.shape.separator)
-            if len(raw) > above
-            else 0
-        )
+        # what precedes the first record is part of the first piece
+        above = max(0, self.shape.start - self._offset)
+        whole = csvtext.whole_records(raw[above:], self.shape.separator)
+        return above + whole if len(raw) > above else 0
+
+    def _table(self, piece, as_words) -> Table | None:
+        first = piece.start == 0
+        raw = piece.raw[self.shape.start :] if first else piece.raw
+        line = self.shape.line if first else piece.line
+        return csvtext.parse(raw, self.shape, line, as_words, first)
 
     def parse(self, piece):
-        raw, line, first = piece.raw, piece.line, piece.start == 0
-        above = self.shape.start if first else 0
         as_words = self._as_words
         if not self.rewindable and self.task != "regression":
             as_words |= {self.schema.target[1]}
-        table = csvtext.parse(
-            raw[above:], self.shape, self.shape.line if first else line, as_words, first
-        )
+        table = self._table(piece, as_words)
         if table is None:
             assert self.n_inputs is not None  # the schema says
             return np.zeros((0, self.n_inputs)), np.zeros(0)

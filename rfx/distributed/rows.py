@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from rfx import methods
-from rfx.data.ranges import Arrays, Taken
+from rfx.data.ranges import Arrays, Taken, load, picked
 from rfx.data.rows import Rows
-from rfx.data.survey import stacked
-from rfx.data.survey_parts import load, picked, survey
+from rfx.data.survey import stacked, survey_parts
 from rfx.data.tabular.frames import check_columns
 from rfx.distributed.cluster import Workers, dask
 from rfx.distributed.matrix import PartsMatrix, RowVector, computed, fetched, located
@@ -78,7 +77,9 @@ class DistributedRows(Rows):
         part_weights = [None] * len(sources)
         if weights is not None:
             part_weights = workers.at_home(_weights, sources, every, weights)
-        surveys = workers.at_home(survey, sources, every, [moments] * len(sources), part_weights)
+        surveys = workers.at_home(
+            survey_parts, sources, every, [moments] * len(sources), part_weights
+        )
         results = workers.results(workers.entries(surveys, 0))
         kept = [k for k in every if results[k].count]
         if not kept:

@@ -9,8 +9,8 @@ import tarfile
 import zipfile
 
 import pytest
+from shell import run
 
-from rfx.cli import main
 from rfx.data import archives, ranges, stream, tables, textstream
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
@@ -113,23 +113,6 @@ def test_every_reader_refuses_a_damaged_second_part(kind, reader, tmp_path):
         READERS[reader](path)
 
 
-def rfx(capfd, *words):
-    """(exit code, standard error) of a command."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(word) for word in words])
-    return stop.value.code, capfd.readouterr().err
-
-
-@pytest.mark.parametrize("kind", PACK)
-def test_check_and_train_refuse_a_damaged_second_part(kind, tmp_path, capfd):
-    first, second = two(kind)
-    path = tmp_path / f"two.{kind}"
-    path.write_bytes(first + flipped(second, 1))
-    for words in (["check", path], ["train", "--method", "rf", "--lam", "1", "--data", path]):
-        code, said = rfx(capfd, *words)
-        assert code == 1 and "is damaged or truncated" in said
-
-
 @pytest.mark.parametrize("kind", PACK)
 def test_compressed_rows_come_through_a_pipe(kind, tmp_path, capfd):
     """As bash's <(...) passes them: a name under /dev/fd that can be read once."""
@@ -139,7 +122,7 @@ def test_compressed_rows_come_through_a_pipe(kind, tmp_path, capfd):
         os.write(write, content)
         os.close(write)
         try:
-            code, said = rfx(
+            code, _, said = run(
                 capfd, "train", "--method", "rf", "--lam", "1", "--data", f"/dev/fd/{read}"
             )
         finally:
@@ -154,25 +137,6 @@ def test_a_stream_reads_a_pipe_from_its_first_byte(tmp_path):
         os.close(write)
         assert of_stream(f"/dev/fd/{read}") == 50
         os.close(read)
-
-
-@pytest.mark.parametrize("name", ["/dev/zero", "zero.csv", "zero.npz", "zero.parquet", "folder"])
-def test_data_that_is_no_file_is_refused_at_once(name, tmp_path, capfd):
-    (tmp_path / "folder").mkdir()
-    for suffix in ("csv", "npz", "parquet"):
-        (tmp_path / f"zero.{suffix}").symlink_to("/dev/zero")
-    for words in (["train", "--method", "rf", "--lam", "1", "--data"], ["check"]):
-        code, said = rfx(capfd, *words, tmp_path / name)
-        assert code == 1 and ("it is a device, not a file" in said or "Is a directory" in said)
-
-
-def test_weights_that_are_no_file_are_refused_at_once(tmp_path, capfd):
-    (tmp_path / "data").write_bytes(ROWS)
-    os.mkfifo(tmp_path / "pipe")
-    for path in ("/dev/zero", tmp_path / "pipe"):
-        train = ["train", "--method", "rf", "--lam", "1", "--data", tmp_path / "data"]
-        code, said = rfx(capfd, *train, "--sample-weight", path)
-        assert code == 1 and "weights" in said and ", not a file" in said
 
 
 def zipped(content=ROWS) -> bytes:
@@ -221,12 +185,3 @@ def test_a_tar_archive_is_read_to_its_checksum(kind, tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(archives.DAMAGE):
             convert._member(path, "x.data")
-
-
-def test_a_large_compressed_file_of_many_parts_is_read_in_pieces():
-    parts = [b"%d\n" % number * 1000 for number in range(300)]
-    for pack in PACK.values():
-        content = b"".join(pack(part) for part in parts)
-        with archives.open_plain(io.BytesIO(content)) as plain:
-            found = b"".join(iter(lambda: plain.read(999), b""))
-        assert found == b"".join(parts)

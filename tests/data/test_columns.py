@@ -2,16 +2,13 @@
 write them, declared categories.
 """
 
-import json
 import logging
-import re
 import shlex
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse
-from test_input import FAST, run
+from shell import run
 
 from rfx import methods
 from rfx.data import load
@@ -21,9 +18,10 @@ from rfx.data.tabular import written
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Table
 from rfx.data.textstream import CsvSource
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.options import Names
 
+FAST = ("--method", "rf", "--n-features", 60, "--gamma", 1)
 RNG = np.random.default_rng(0)
 A = np.round(RNG.normal(size=60), 2)
 Y = np.where(A > 0, "yes", "no")
@@ -67,7 +65,7 @@ def trained(capfd, path, *more):
 def refused(capfd, path, *more):
     code, out, err = run(capfd, "train", *FAST, "--data", path, *more)
     assert code in (1, 2) and out == "" and "Traceback" not in err
-    return err.splitlines()[-1]
+    return next(line for line in err.splitlines() if line.startswith("rfx: "))
 
 
 def predicted(capfd, path):
@@ -159,15 +157,6 @@ def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
     assert parts[0].finish().titles() == titles
 
 
-def test_a_stream_takes_integers_of_a_wide_range_for_row_numbers(tmp_path):
-    numbers = RNG.choice(1000, 60, replace=False)
-    (tmp_path / "t.csv").write_text(
-        ",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y))
-    )
-    assert load(tmp_path / "t.csv").schema.titles() == ["a"]
-    assert CsvSource(tmp_path / "t.csv", chunk=100).schema.titles() == ["a"]
-
-
 def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, caplog):
     lines = [f"{a:.2f},{a},{y}" for a, y in zip(RNG.normal(size=60), Y)]
     (tmp_path / "t.csv").write_text("\n".join([",a,y", *lines, ""]))
@@ -180,11 +169,6 @@ def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, cap
     assert "column 3 of" in caplog.text and "ignored: no name and no value" in caplog.text
     assert load(tmp_path / "t.csv").schema.target == ("y", 1)
     assert "are column 'y', the last that has a name; --target" in caplog.text
-    (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},{y}\n" for a, y in zip(A, Y)))
-    with pytest.raises(
-        DataError, match="the last, has no name; name the target column with --target"
-    ):
-        load(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize(
@@ -252,78 +236,6 @@ def test_truth_values_are_one_value_in_any_case_and_file(tmp_path, capfd):
     assert (
         "line 2: column 'flag' has 'FALSE', which is not a number"
         in predicted(capfd, tmp_path / "0.csv")[1]
-    )
-
-
-def test_categories_that_are_numbers_are_compared_by_all_their_digits(tmp_path, capfd):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    code = np.array(["A1", "B2", "1234567", "1234568", "0.1234567", "C3"])[np.arange(60) % 6]
-    path = saved(
-        tmp_path / "t.csv", a=A, code=code, y=np.where(np.isin(code, ["A1", "1234567"]), "p", "q")
-    )
-    trained(capfd, path)
-    saved(tmp_path / "new.csv", a=[0.1] * 3, code=[1234567, 1234568, 1234567])
-    want = predicted(capfd, tmp_path / "new.csv")
-    assert want == (["p", "q", "p"], "")
-    for number, codes in enumerate(
-        [
-            [1234567, 1234568, 1234567],
-            [1234567.0, 1234568.0, 1234567.0],
-            ["1234567.0", "1234568", "1234567"],
-        ]
-    ):
-        pandas.DataFrame({"a": [0.1] * 3, "code": codes}).to_parquet(tmp_path / f"{number}.parquet")
-        assert predicted(capfd, tmp_path / f"{number}.parquet") == want
-    pandas.DataFrame({"a": [0.1], "code": [0.1234567]}).to_parquet(tmp_path / "x.parquet")
-    assert predicted(capfd, tmp_path / "x.parquet") == (["q"], "")
-
-
-@pytest.mark.parametrize("missing", ["refuse", "most_frequent"])
-def test_namibia_is_a_country_among_countries(missing, tmp_path, capfd):
-    (tmp_path / "t.csv").write_text(
-        "c,y\n" + "".join(f"{c},{y}\n" for c, y in zip(["DE", "NA", "FR"] * 20, Y))
-    )
-    model, said = trained(capfd, tmp_path / "t.csv", "--missing", missing)
-    assert model.schema.titles() == ["c=DE", "c=FR", "c=NA"]
-    assert (
-        said.count(
-            "NA is read as a word (a two-letter code) in column 'c'; if it means a missing value,"
-            " leave"
-        )
-        == 1
-    )
-    assert CsvSource(tmp_path / "t.csv", chunk=50).schema.titles() == model.schema.titles()
-    (tmp_path / "new.csv").write_text("c\nNA\n")
-    np.testing.assert_array_equal(
-        other_rows(tmp_path / "new.csv", model.schema, 3, targets="ignored")[0], [[0, 0, 1]]
-    )
-
-
-@pytest.mark.parametrize("other", ["Germany", "D", "17", "true"])
-def test_elsewhere_it_means_that_there_is_no_value(other, tmp_path, capfd):
-    (tmp_path / "t.csv").write_text(
-        "c,y\n" + "".join(f"{c},{y}\n" for c, y in zip([other, "NA", "FR"] * 20, Y))
-    )
-    assert "missing cells are filled" in trained(capfd, tmp_path / "t.csv")[1]
-    model, said = trained(
-        capfd,
-        tmp_path / "t.csv",
-        "--missing",
-        "most_frequent",
-        "--categorical",
-        "c",
-        "--holdout",
-        "0.2",
-    )
-    assert (
-        model.schema.titles() == [f"c={word}" for word in sorted([other, "FR"])]
-        and "read as a word" not in said
-    )
-    (tmp_path / "new.csv").write_text("c\nNA\nFR\n")
-    X = other_rows(tmp_path / "new.csv", model.schema, 2, targets="ignored")[0]
-    assert (
-        X.sum() == 2
-        and X[0, model.schema.inputs[0].categories.index(model.schema.inputs[0].fill)] == 1
     )
 
 
@@ -717,7 +629,7 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
     )
     said = refused(capfd, path)
     for name in ("Row ID", "Price, net", "when", "it's"):
-        assert f"column {name!r} has" in said
+        assert f"column {name!r}" in said
     ignore = said.partition("ignore them with ")[2]
     assert shlex.split(ignore) == ["--ignore", 'Row ID,"Price, net",when,it\'s']
     model, _ = trained(capfd, path, *shlex.split(ignore))
@@ -732,12 +644,6 @@ def test_a_name_of_several_lines_is_advised_by_its_number(tmp_path, capfd):
     days = ["2020-01-01", "2020-01-02", "soon"] * 20
     path = saved(tmp_path / "t.csv", **{"a": A, "two\nlines": days, "y": Y})
     assert refused(capfd, path).endswith("ignore it with --ignore 2")
-
-
-def test_columns_without_names_are_advised_by_their_numbers(tmp_path, capfd):
-    lines = [f"{a},{'€$'[i % 2]}5,{int(a > 0)}\n" for i, a in enumerate(A)]
-    (tmp_path / "t.csv").write_text("".join(lines))
-    assert refused(capfd, tmp_path / "t.csv", "--no-header").endswith("ignore it with --ignore 2")
 
 
 def test_the_target_is_never_advised_to_be_left_out(tmp_path, capfd):
@@ -895,42 +801,3 @@ def test_the_command_of_a_search_names_columns_as_one_types_them(tmp_path, capfd
 )
 def test_codes_and_names_are_words(text):
     assert written.kind(text) == "word"
-
-
-def _arrays(path, codes, y):
-    """An array file (by its name) with a column of codes, one of numbers, and targets."""
-    b = np.arange(len(codes)) % 7
-    if path.suffix == ".npy":
-        np.save(path, np.column_stack([np.array(codes), b.astype(str), np.array(y)]))
-    elif path.name.startswith("labels"):
-        np.savez(path, X=np.column_stack([b, np.array(y) == "yes"]), y=np.array(codes))
-    elif path.name.startswith("sparse"):
-        X = scipy.sparse.csr_matrix(np.column_stack([b, np.array(y) == "yes"]).astype(float))
-        parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
-        np.savez(path, **parts, format=np.array("csr"), y=np.array(codes))
-    else:
-        np.savez(path, X=np.column_stack([np.array(codes), b.astype(str)]), y=np.array(y))
-    return path
-
-
-@pytest.mark.parametrize("name", ["t.npy", "t.npz", "labels.npz", "sparse.npz"])
-def test_namibia_is_a_country_in_arrays_of_words_too(name, tmp_path, capfd):
-    path = _arrays(tmp_path / name, ["DE", "NA", "FR"] * 20, list(Y))
-    model, said = trained(capfd, path)
-    if name.startswith(("labels", "sparse")):
-        assert model.schema.labels == ["DE", "FR", "NA"]
-        code, out, _ = run(capfd, "eval", tmp_path / "m.npz", "--data", path, "--json")
-        assert code == 0 and json.loads(out)["params"]["measures"]["labels"] == ["DE", "FR", "NA"]
-    else:
-        assert [column.categories for column in model.schema.inputs[:1]] == [["DE", "FR", "NA"]]
-    if name != "sparse.npz":
-        assert "NA is read as a word (a two-letter code)" in said
-
-
-@pytest.mark.parametrize("name", ["t.npy", "t.npz", "labels.npz", "sparse.npz"])
-@pytest.mark.parametrize("other", ["Germany", "17"])
-def test_elsewhere_in_arrays_it_means_that_there_is_no_value(other, name, tmp_path, capfd):
-    path = _arrays(tmp_path / name, [other, "NA", "FR" if other != "17" else "18"] * 20, list(Y))
-    said = refused(capfd, path, "--missing", "refuse")
-    assert "row 2" in said
-    assert re.search("no value|target is missing", said)

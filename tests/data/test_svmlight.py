@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import zipfile
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rfx.data import encodings
+from rfx.data import encodings, pieces
 from rfx.data.libsvm import parser, svmlight
 from rfx.errors import DataError
 
@@ -61,42 +60,32 @@ def written(X, y, **options):
 def test_reads_what_the_format_allows(tmp_path):
     X, y = svmlight.read(put(tmp_path, GOOD))
     assert y.tolist() == [1, -1, 0.5]
-    expected = np.zeros((3, 10))
-    expected[0, 0], expected[0, 2], expected[1, 1], expected[2, 0], expected[2, 1] = (
-        0.5,
-        -2e-3,
-        1,
-        0.5,
-        3,
-    )
-    np.testing.assert_array_equal(X.toarray(), expected)
-    assert X.format == "csr" and X.dtype == np.float64 and y.dtype == np.float64
+    # the explicit zero is kept
+    entries = list(zip(*X.nonzero(), X.data[X.data != 0]))
+    assert entries == [(0, 0, 0.5), (0, 2, -2e-3), (1, 1, 1), (2, 0, 0.5), (2, 1, 3)]
+    assert (X.nnz, X.shape, X.format, X.dtype) == (6, (3, 10), "csr", np.float64)
     assert X.indices.dtype == X.indptr.dtype == np.int32
-    assert X.nnz == 6  # the explicit zero is kept
     assert X.has_canonical_format
 
 
-def test_last_line_without_a_newline_is_fine_when_complete(tmp_path):
-    X, y = svmlight.read(put(tmp_path, "1 1:2\n2 2:3"))
-    assert X.toarray().tolist() == [[2, 0], [0, 3]] and y.tolist() == [1, 2]
-
-
-def test_rows_without_entries_and_a_label_alone(tmp_path):
-    X, y = svmlight.read(put(tmp_path, "1\n2\n"))
-    assert X.shape == (2, 0) and y.tolist() == [1, 2]
-
-
-def test_zero_based_indices(tmp_path):
-    path = put(tmp_path, "1 0:5 3:6\n")
-    assert svmlight.read(path, zero_based=True)[0].toarray().tolist() == [[5, 0, 0, 6]]
-    with pytest.raises(DataError, match="--zero-based"):
-        svmlight.read(path)
+@pytest.mark.parametrize(
+    ("content", "zero_based", "rows", "labels"),
+    [
+        ("1 1:2\n2 2:3", False, [[2, 0], [0, 3]], [1, 2]),
+        ("1\n2\n", False, [[], []], [1, 2]),
+        ("1 0:5 3:6\n", True, [[5, 0, 0, 6]], [1]),
+    ],
+)
+def test_small_texts(tmp_path, content, zero_based, rows, labels):
+    X, y = svmlight.read(put(tmp_path, content), zero_based=zero_based)
+    assert X.toarray().tolist() == rows
+    assert y.tolist() == labels
 
 
 def test_more_columns_can_be_asked_for_but_not_fewer(tmp_path):
     path = put(tmp_path, "# heading\n1 1:1\n\n1 23:1 24:2\n")
     assert svmlight.read(path, n_features=30)[0].shape == (2, 30)
-    sentence = f"{path} has feature 23 on line 4, but the model was trained on 22 features"
+    sentence = f"{path} has columns beyond the 22 that the model was trained on"
     with pytest.raises(DataError, match=re.escape(sentence)):
         svmlight.read(path, n_features=22)
 
@@ -109,19 +98,6 @@ def test_compressed_files_are_known_by_their_content(tmp_path, suffix, module):
     X, y = svmlight.read(path)
     plain, _ = svmlight.read(put(tmp_path, GOOD))
     assert (X != plain).nnz == 0 and len(y) == 3
-
-
-def test_a_zip_of_one_file(tmp_path):
-    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
-        archive.writestr("folder/data", GOOD)
-    assert svmlight.read(tmp_path / "data.zip")[0].shape == (3, 10)
-
-
-def test_a_damaged_archive_is_refused(tmp_path):
-    for module in (lzma, bz2, gzip):
-        path = put(tmp_path, module.compress(GOOD.encode() * 50)[:-20], "data.z")
-        with pytest.raises(DataError, match="damaged or truncated"):
-            svmlight.read(path)
 
 
 def test_indices_beyond_32_bits(tmp_path):
@@ -395,45 +371,6 @@ def test_a_reader_that_goes_away_is_no_disaster():
     assert process.stderr.read() == b"" and process.wait(timeout=60) == 141
 
 
-LONG = 10_000_000
-LONG_WORDS = {  # head, the repeated part, tail, the message
-    "a number and an x": ("1 1:", "1", "x", NUMBER),
-    "a fraction and an x": ("1 1:.", "1", "x", NUMBER),
-    "an exponent and an x": ("1 1:1e", "1", "x", NUMBER),
-    "too large": ("1 1:", "9", "", NUMBER),
-    "a label": ("", "1", "x 1:1", NUMBER),
-    "labels": ("1", ",1", " 1:1", NUMBER),
-    "an index": ("1 ", "1", ":1", ENTRY),
-    "no text": ("1 1:", "\xff", "", NUMBER),
-}
-
-
-def test_ten_megabytes_of_a_bad_word_are_one_short_sentence():
-    """A pattern that tries every split of a word would take days here; two minutes are enough for
-    the slowest machine.
-    """
-    program = (
-        "import sys\nfrom rfx.data.libsvm import parser\nfor line in"
-        " sys.stdin.buffer.read().split(b'\\n'):\n    print(list(parser.line_problems(line, False,"
-        " cut_off=True)))"
-    )
-    lines = [
-        (head + filling * (LONG // len(filling)) + tail).encode("latin-1")
-        for head, filling, tail, _ in LONG_WORDS.values()
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", program], input=b"\n".join(lines), capture_output=True, timeout=120
-    )
-    found = done.stdout.decode().splitlines()
-    assert len(found) == len(LONG_WORDS)
-    for (_, _, _, message), text in zip(LONG_WORDS.values(), found):
-        assert (
-            re.search(message, text)
-            and re.search(r"\.\.\. \(\S+ characters\)", text)
-            and len(text) < 1000
-        )
-
-
 def test_a_number_of_a_million_digits_is_read(tmp_path):
     X, y = svmlight.read(
         put(tmp_path, f"{'0' * 10**6}1 1:0.{'3' * 10**6} 2:1{'0' * 300}.{'0' * 10**6}e-300\n")
@@ -469,3 +406,114 @@ def test_agrees_with_scikit_learn(tmp_path):
     svmlight.write(path, X, rng.standard_normal(500))
     (ours, y), (theirs, t) = svmlight.read(path), load_svmlight_file(str(path))
     assert ours.shape == theirs.shape and (ours != theirs).nnz == 0 and np.array_equal(y, t)
+
+
+# Scans in pieces
+# --------------------------------------------------------------------------------------------------
+
+
+def scanned(content, piece, zero_based=False):
+    before, pieces.SIZE = pieces.SIZE, piece
+    try:
+        scan = svmlight.Scan(encodings.Text("f", content=content), zero_based, worded=False)
+        return scan, list(scan.problems())
+    finally:
+        pieces.SIZE = before
+
+
+WORDS = st.sampled_from("1,-1,2.5,1:2,2:-1,3:1e3,0:1,x,1:nan,#,5:, ,\t,\r,\0".split(","))
+TEXTS = (
+    st.lists(st.lists(WORDS, max_size=4).map(" ".join), max_size=8).map("\n".join).map(str.encode)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, st.integers(1, 40), st.booleans())
+def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
+    found, problems = scanned(content, piece, zero_based)
+    whole, expected = scanned(content, 1 << 20, zero_based)
+    if b"\0" in content and expected:
+        # the piece of the first problem decides whether the file is binary
+        assert problems
+        return
+    assert problems == expected
+    if problems:
+        return
+    rows = parser.parse(content, zero_based)
+    assert (found.rows, found.columns) == (len(rows.y), rows.width)
+    assert (found.low, found.high) == (rows.y.min(), rows.y.max())
+    assert found.mean == pytest.approx(rows.y.mean())
+    assert sum(found.labels().values()) == len(rows.y)
+    assert (whole.rows, whole.columns, whole.labels()) == (
+        found.rows,
+        found.columns,
+        found.labels(),
+    )
+
+
+@pytest.mark.parametrize("piece", [7, 30, 1000])
+def test_a_line_that_is_too_long_is_refused(monkeypatch, piece):
+    monkeypatch.setattr(pieces, "LONGEST_LINE", 50)
+    content = b"1 1:1\n2 " + b"1:1 " * 500 + b"\nx 1:1\n"
+    with pytest.raises(DataError, match="line 2: it is longer than 50 bytes"):
+        scanned(content, piece)
+
+
+def test_very_many_labels_are_not_counted(monkeypatch):
+    monkeypatch.setattr(svmlight, "MOST_LABELS", 3)
+    found, problems = scanned(b"1\n2\n3\n4\n", 3)
+    assert not problems and found.labels() is None
+    assert (found.rows, found.low, found.high, found.mean) == (4, 1, 4, 2.5)
+
+
+def bomb(line, megabytes):
+    """A gzip file with this many megabytes of one line, compressed to a few hundred bytes each."""
+    return gzip.compress(line * ((1 << 20) // len(line))) * megabytes
+
+
+PEAK = """
+import sys
+from rfx.cli import main
+try:
+    main(["check", sys.argv[1]])
+finally:
+    print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")))
+"""
+
+
+def check(path, content):
+    """The output of `rfx check` for a file, and its peak resident memory in MB."""
+    path.write_bytes(content)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, timeout=120
+    )
+    text, _, peak = done.stdout.strip().rpartition("\n")
+    return text, int(peak) / 1024
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="there is no /proc")
+def test_a_bomb_is_checked_in_bounded_memory(tmp_path):
+    text, least = check(tmp_path / "small", b"1 1:1\n")
+    assert text.endswith("1 row, 1 column, labels 1 (1)")
+    # 11 million rows, whose arrays alone take 300 MB
+    text, peak = check(tmp_path / "rows.gz", bomb(b"1 1:1\n", 64))
+    assert text.endswith("11,184,768 rows, 1 column, labels 1 (11,184,768)") and peak < least + 256
+    _, peak = check(tmp_path / "zeros.gz", gzip.compress(b"1 1:0") + bomb(b"0", 256))
+    assert peak < least + 250
+
+
+def test_reading_a_bomb_whole_stops_at_the_limit(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.xz"
+    path.write_bytes(lzma.compress(b"\n" * (20 << 20)))
+    monkeypatch.setenv("RFX_MAX_BYTES", "10M")
+    with pytest.raises(
+        DataError,
+        match=(
+            "bomb.xz is larger than 10,485,760 bytes when unpacked.*RFX_MAX_BYTES sets another"
+            " limit"
+        ),
+    ):
+        svmlight.read(path)
+    monkeypatch.setenv("RFX_MAX_BYTES", "21M")
+    with pytest.raises(DataError, match="has no rows"):
+        svmlight.read(path)

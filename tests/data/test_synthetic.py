@@ -5,7 +5,7 @@ ones, scikit-learn's bundled sets.
 import numpy as np
 import pytest
 
-from rfx.data import load
+from rfx.data import load, splits
 from rfx.data.registry import registry, synthetic
 from rfx.errors import UsageError
 
@@ -50,13 +50,13 @@ def test_motifs():
         set(np.unique(data.X_train)) == set(map(float, b"ACGT"))
         and abs(np.mean(data.y_train)) < 0.1
     )
-    words = synthetic.planted_words(81, seed=3)
+    words = synthetic._planted_words(splits.generator(3, synthetic._NO_ROLE), 81)
     assert len(words) == 6
     for place, word in words:
         found = (data.X_train[:, place : place + len(word)] == list(word.encode())).all(axis=1)
         assert abs(found[data.y_train > 0].mean() - 0.5) < 0.1
         assert found[data.y_train < 0].mean() < 0.1
-    assert len(synthetic.planted_words(3)) == 1 and load(
+    assert len(synthetic._planted_words(splits.generator(0, synthetic._NO_ROLE), 3)) == 1 and load(
         "motifs:n=20,n_test=5,d=3"
     ).X_train.shape == (20, 3)
 

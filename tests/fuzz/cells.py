@@ -6,6 +6,7 @@ import csv
 import io
 import random
 
+from rfx.data import pieces
 from rfx.data.tabular import csvtext
 from rfx.errors import RfxError
 
@@ -87,8 +88,13 @@ def one(text: str, separator: str, generator) -> bool:
     (width,) = widths
     shape = csvtext.Dialect(separator, False, tuple(map(str, range(width))), "f")
     chunk = 1 << 20 if generator.random() < 0.9 else generator.randint(1, 9)
+    words, whole = frozenset(range(width)), lambda raw: csvtext.whole_records(raw, separator)
     try:
-        parts = list(csvtext.tables(io.BytesIO(raw), shape, frozenset(range(width)), chunk))
+        parts = [
+            table
+            for piece in pieces.pieces(io.BytesIO(raw).read, "f", chunk, whole=whole)
+            if (table := csvtext.parse(piece.raw, shape, piece.line, words, not piece.start))
+        ]
     except RfxError as error:
         assert "ambiguous" in str(error), text
         return False
@@ -100,10 +106,7 @@ def one(text: str, separator: str, generator) -> bool:
         ]
         for place in range(width)
     ]
-    absent = [
-        ["" if cell in csvtext.ABSENT and cell != csvtext.DOUBTFUL else cell for cell in row]
-        for row in theirs
-    ]
+    absent = [["" if cell in csvtext.ABSENT else cell for cell in row] for row in theirs]
     assert [list(row) for row in zip(*columns)] == absent, text
     return True
 

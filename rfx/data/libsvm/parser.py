@@ -540,10 +540,14 @@ def line_problems(line: bytes, zero_based: bool, kind: int = NUMBERS, cut_off: b
     last = -1
     for position, word in enumerate(_TOKEN.finditer(row)):
         text = word[0].decode("utf-8", "surrogateescape")
+        name, _, value = text.partition(":")
+        offset = 0
         if position == 0 and not (kind == ANY and _ENTRY.match(text)):
-            offset, message = 0, _label_problem(text, kind)
-        else:
-            offset, message, last = _entry_problem(text, last, zero_based)
+            message = _label_problem(text, kind)
+        elif (message := _index_problem(text, name, last, zero_based)) is None:
+            last, offset = int(name), len(name) + 1
+            if not _is_finite(value):
+                message = f"the value {_shown(value)} is not a finite number"
         if message and cut_off and word.end() == len(line):
             message += "; the file ends here and may be truncated"
         if message:
@@ -575,22 +579,17 @@ def _label_problem(text, kind):
     return f"the label {_shown(text)} is not a finite number{several}"
 
 
-def _entry_problem(text, last, zero_based):
-    """(offset in the word, problem or None, the last index so far) of one index:value word."""
-    name, colon, value = text.partition(":")
+def _index_problem(text, name, last, zero_based):
+    """The problem of the index, `name`, of an index:value word, or None; last: the index before."""
     if name == "qid":
-        return 0, "query ids (ranking data) are not supported", last
-    if not colon or not _INDEX.fullmatch(name):
-        return 0, f"{_shown(text)} is not index:value, with a whole number as index", last
-    index, offset = int(name), len(name) + 1
-    if index == 0 and not zero_based:
-        message = (
+        return "query ids (ranking data) are not supported"
+    if ":" not in text or not _INDEX.fullmatch(name):
+        return f"{_shown(text)} is not index:value, with a whole number as index"
+    if int(name) == 0 and not zero_based:
+        return (
             "the index is 0 but indices start at 1 (rows with indices from 0 are trained on and"
             " read with --zero-based)"
         )
-        return 0, message, last
-    if index <= last:
-        return 0, f"the index {index} comes after {last}, but indices must ascend", last
-    if not _is_finite(value):
-        return offset, f"the value {_shown(value)} is not a finite number", index
-    return offset, None, index
+    if int(name) <= last:
+        return f"the index {int(name)} comes after {last}, but indices must ascend"
+    return None

@@ -143,7 +143,7 @@ def _is_text(path) -> bool:
 KIND = files.Kind("LIBSVM text", _is_text)
 
 
-def read(path, n_features=None, zero_based=False, letters=None, labels=None, wider="refuse"):
+def read(path, n_features=None, zero_based=False, letters=None, labels=None, strict=True):
     """Read a LIBSVM file, or a file of sequences, recognised by its first row.
 
     Parameters
@@ -158,8 +158,8 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
         The allowed letters of sequences.
     labels : Labels, optional
         The possible word labels, by default only numbers.
-    wider : {"refuse", "leave out"}
-        The treatment of columns from n_features on; leaving them out warns once.
+    strict : bool
+        Whether to refuse columns from n_features on; otherwise they are left out, with one warning.
 
     Returns
     -------
@@ -182,11 +182,9 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
         if sequences.recognised(first.raw):
             raw = b"".join([first.raw, *(piece.raw for piece in stream)])
             return sequences.parse(raw, text.name, n_features, letters)
-        parts, wide = [], None
+        parts = []
         for piece in chain([first], stream):
             rows = labels.parse(piece, zero_based, text.name)
-            if wide is None and n_features is not None and rows.width > n_features:
-                wide = _too_wide(rows, piece, n_features, zero_based, text.name)
             if not (labels.optional or rows.plain) and (labels.names or not labels.settled):
                 rows.words  # noqa: B018 (from the text, which is not kept)
             rows.raw = b""
@@ -203,18 +201,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, wid
             f"{text.name} has index {n_features} but no index 0, so its indices seem to start at 1,"
             " but the model was trained on indices that start at 0; write it with indices from 0"
         )
-    if wide is not None and wider == "refuse":
-        raise wide
-    return narrowed(X, n_features, text.name), y
-
-
-def _too_wide(rows, piece, n_features, zero_based, name) -> DataError:
-    entry = int(np.argmax(rows.indices >= n_features))
-    row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
-    return DataError(
-        f"{name} has feature {int(rows.indices[entry]) + (not zero_based)} on"
-        f" {piece.place(rows.places[row, 0])}, but the model was trained on {n_features} features"
-    )
+    return narrowed(X, n_features, text.name, strict), y
 
 
 def _matrix(parts: list[parser.Rows], width: int) -> scipy.sparse.csr_matrix:

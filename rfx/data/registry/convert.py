@@ -6,8 +6,9 @@ sources.
 """
 
 import io
-import math
 import tarfile
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse
@@ -49,32 +50,16 @@ def _member(path, ending) -> bytes:
 def _matlab(file, names) -> dict:
     """The variables of these names in a MATLAB file, a path or a binary handle."""
     try:
-        # first the sizes, without the numbers, because they may unpack to any size
-        large = [
-            name
-            for name, shape, _ in lazy.scipy_io.whosmat(file)
-            if 8 * math.prod(map(int, shape)) > _LARGEST
-        ]
-        if large:
-            raise ValueError(f"its variable {large[0]} is too large")
         return lazy.scipy_io.loadmat(file, variable_names=names)
     except Exception as error:  # exceptions of the parser for a damaged file
         raise ValueError(f"not a MATLAB file: {error}") from None
 
 
-def _cpu(paths, handle, part):
+def cpu(paths, handle, part):
     """Rahimi & Recht's cpu.mat, whose columns are the rows."""
     saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")), [f"X{part}", f"y{part}"])
     X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
     svmlight.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())
-
-
-def cpu_train(paths, handle):
-    _cpu(paths, handle, "train")
-
-
-def cpu_test(paths, handle):
-    _cpu(paths, handle, "test")
 
 
 def rcv1_ccat(paths, handle):
@@ -116,24 +101,15 @@ def _molecules(path) -> tuple:
     return np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
 
 
-def coulomb(paths, handle):
-    """Molecules as upper triangles of Coulomb matrices, rows and columns ordered by their norms."""
+def molecules(paths, handle, describe):
+    """Molecules as descriptions of their Coulomb matrices."""
     matrices, energies = _molecules(paths[0])
-    svmlight.write_rows(
-        handle, virtual.triangles(virtual.by_row_norm(matrices)).astype(np.float32), energies
-    )
+    svmlight.write_rows(handle, describe(matrices).astype(np.float32), energies)
 
 
-def eigenvalues(paths, handle):
-    """Molecules as the eigenvalues of their Coulomb matrices, in decreasing order."""
-    matrices, energies = _molecules(paths[0])
-    svmlight.write_rows(handle, virtual.eigenvalues(matrices).astype(np.float32), energies)
-
-
-def bags(paths, handle):
-    """Molecules as bags of bonds."""
-    matrices, energies = _molecules(paths[0])
-    svmlight.write_rows(handle, virtual.bags_of_bonds(matrices).astype(np.float32), energies)
+def _triangles(matrices):
+    """The upper triangles, rows and columns ordered by their norms."""
+    return virtual.triangles(virtual.by_row_norm(matrices))
 
 
 def _arrays(path, dimensions) -> dict:
@@ -141,8 +117,6 @@ def _arrays(path, dimensions) -> dict:
     file.
     """
     with np.load(path, allow_pickle=False) as archive:
-        if sum(member.file_size for member in archive.zip.infolist()) > _LARGEST:
-            raise ValueError("its arrays are too large")
         arrays = {name: archive[name] for name in dimensions}
     for name, array in arrays.items():
         if array.ndim != dimensions[name] or array.dtype.kind not in "fiu":
@@ -150,12 +124,12 @@ def _arrays(path, dimensions) -> dict:
     return arrays
 
 
-CONVERTERS = {
-    "cpu_train": cpu_train,
-    "cpu_test": cpu_test,
+CONVERTERS: dict[str, Callable] = {
+    "cpu_train": partial(cpu, part="train"),
+    "cpu_test": partial(cpu, part="test"),
     "rcv1_ccat": rcv1_ccat,
     "buzz": buzz,
-    "coulomb": coulomb,
-    "eigenvalues": eigenvalues,
-    "bags": bags,
+    "coulomb": partial(molecules, describe=_triangles),
+    "eigenvalues": partial(molecules, describe=virtual.eigenvalues),
+    "bags": partial(molecules, describe=virtual.bags_of_bonds),
 }

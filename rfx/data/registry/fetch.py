@@ -10,19 +10,28 @@ import logging
 import os
 import shutil
 import sys
+import time
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from rfx import env, lazy
+from rfx._version import __version__
 from rfx.data import archives
 from rfx.data.registry import checked, registry
 from rfx.errors import DataError, LockedError, NoData
 
 log = logging.getLogger(__name__)
-PATIENCE = 900.0  # seconds to wait for another process that fetches the same file
-_WRAPPED = (".xz", ".bz2", ".gz")
+WAIT = 900.0  # seconds to wait for another process that fetches the same file
+PAUSES = (1.0, 3.0, 9.0)  # seconds before the second, third and fourth attempt of a download
+SILENCE = 60.0  # seconds without an answer of a server
+_WRAPPED = ("", ".xz", ".bz2", ".gz")
 _LARGEST = 64 << 30  # maximum bytes of a file, unless its size or RFX_MAX_BYTES sets a lower limit
 _LARGEST_SOURCE = 1 << 30  # maximum bytes of a conversion source, and of a file with few rows
+_DISCARDED = "the file was discarded. Try again, or use another RFX_MIRROR"
+# the file as it is stored: its checksum is of the compressed content
+_HEADERS = {"User-Agent": f"rfx/{__version__}", "Accept-Encoding": "identity"}
 
 
 def place(entry: registry.DataFile) -> Path:
@@ -50,11 +59,8 @@ def is_obtainable(name: str) -> bool:
     """Whether `fetch` has a source for every file: a published URL, or a mirror folder that
     contains it.
     """
-    folder = _mirror_folder()
     return all(
-        place(entry).exists()
-        or entry.sources
-        or (folder and _in_folder(folder, _candidates([entry.filename])))
+        place(entry).exists() or entry.sources or _in_folder([entry.filename])
         for entry in registry.get(name).files
     )
 
@@ -83,216 +89,205 @@ def largest(info: registry.DatasetInfo, entry: registry.DataFile) -> int:
     return min(declared, archives.max_bytes() or declared)
 
 
+@dataclass
 class _Fetch:
     """One file of a data set, and its sources."""
 
-    def __init__(self, info, entry, offline, progress, trust):
-        self.info, self.entry, self.offline, self.progress, self.trust = (
-            info,
-            entry,
-            offline,
-            progress,
-            trust,
-        )
-        self.target, self.largest = place(entry), largest(info, entry)
+    info: registry.DatasetInfo
+    entry: registry.DataFile
+    offline: bool
+    progress: bool
+    trust: bool
+
+    @cached_property
+    def target(self) -> Path:
+        return place(self.entry)
 
     def path(self) -> Path:
         """The path of the file."""
         try:
             if not self.target.exists():
-                with _locked(self.target):
-                    if not self.target.exists():
-                        with _work_folder(self.target) as work:
-                            self.make(work)
-                        return self.target
+                with _work_folder(self.target) as work:
+                    if not self.target.exists():  # another process may have fetched it
+                        self.make(work)
         except OSError as error:
             where = f"{self.target} can't be written ({error.strerror or error})"
             raise NoData(f"{where}; RFX_DATA sets another folder for data") from None
-        try:
-            checked.in_place(self.info, self.entry, self.target, self.trust)
-        except OSError as error:
-            raise NoData(f"{self.target} can't be read: {error.strerror or error}") from None
+        checked.in_place(self.info, self.entry, self.target, self.trust)
         return self.target
 
-    def make(self, work):
+    def make(self, work: Path) -> None:
         """Put the file into the data folder, using the work folder `work`."""
         entry, plain = self.entry, work / "plain"
-        names = [entry.filename] + [
-            source.filename for source in entry.sources if not entry.convert
-        ]
+        sources = list(entry.sources)
+        names = [entry.filename, *(own.filename for own in sources if not entry.convert)]
         if found := self.mirrored(names, work):
-            path, origin = found
-            self.unpack(path, origin, plain)
-        elif not entry.sources:
+            self.unpack(*found, plain)
+        elif not sources:
             hint = self.info.obtain or "RFX_MIRROR may name a folder or URL that has it"
             raise NoData(f"{self.info.name}: {entry.filename} has no public download; {hint}")
         else:
-            instead = entry.instead and self.mirrored([entry.instead.filename], work)
-            sources = [
-                self.source(source, work)
-                for source in ([entry.instead] if instead else entry.sources)
-            ]
-            origin = " and ".join(origin for _, origin in sources)
+            if entry.instead and self.mirrored([entry.instead.filename], work):
+                sources = [entry.instead]
+            served = [self.source(source, work) for source in sources]
+            found = served[0][0], " and ".join(origin for _, origin in served)
             if entry.convert:
-                _convert(entry, [path for path, _ in sources], plain, origin)
+                _convert(entry, [path for path, _ in served], plain, found[1])
             else:
-                self.unpack(sources[0][0], origin, plain)
+                self.unpack(*found, plain)
         if plain.stat().st_size == 0:
-            raise NoData(f"{origin} is empty and was discarded")
-        found = checked.fresh(self.info, entry, plain, origin, self.trust)
+            raise NoData(f"{found[1]} is empty and was discarded")
+        sha256 = checked.verified(self.info, entry, plain, found[1], _DISCARDED, self.trust)
         os.replace(plain, self.target)
-        checked.keep(entry, self.target, found)
+        checked.keep(entry, self.target, sha256)
 
-    def source(self, source, work):
+    def source(self, source: registry.Source, work: Path) -> tuple[Path, str]:
         """(path, origin) of one source, as served; verified, wherever it comes from."""
-        path = work / f"source-{len(list(work.iterdir()))}"
-        if self.entry.convert and (found := self.mirrored([source.filename], work)):
-            mirrored, origin = found
-            if Path(urlsplit(origin).path).name == source.filename:
-                path = mirrored
-            else:  # a mirror may compress it once more
-                self.unpack(mirrored, origin, path, self.largest_source)
-        elif self.offline:
+        found = self.mirrored([source.filename], work) if self.entry.convert else None
+        if found is None and self.offline:
             raise NoData(
                 f"{self.info.name}: {self.target} does not exist, and offline mode does not"
                 f" download {source.url}; run `rfx fetch {self.info.name}`"
             )
-        else:
-            origin = source.url
-            if not self.download(source.url, path, self.largest_source):
+        path, origin = found or (work / source.filename, str(source.url))
+        if found is None and not self.download(origin, path):
+            raise NoData(f"{self.info.name}: {origin} was not found (404); the file may have moved")
+        for kind, expected in (("md5", source.md5), ("sha256", source.sha256)):
+            if expected and (digest := checked.digest(path, kind)) != expected:
                 raise NoData(
-                    f"{self.info.name}: {source.url} was not found (404); the file may have moved"
-                )
-        for kind in ("md5", "sha256"):
-            expected = getattr(source, kind)
-            if expected and (found := checked.digest(path, kind)) != expected:
-                raise NoData(
-                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected}; the"
-                    " file was discarded. Try again, or use another RFX_MIRROR"
+                    f"{origin}: the file has {kind} {digest}, but datasets.toml says {expected};"
+                    f" {_DISCARDED}"
                 )
         return path, origin
 
-    @property
-    def largest_source(self) -> int:
-        """The maximum size of a source as served; compression rarely increases the size."""
-        most = (
-            max(self.largest, _LARGEST_SOURCE) if self.entry.convert else self.largest + (1 << 20)
-        )
-        return min(most, archives.max_bytes() or most)
-
-    def mirrored(self, names, work):
+    def mirrored(self, names: list[str], work: Path) -> tuple[Path, str] | None:
         """(path, origin) of the first of `names`, plain or compressed, in RFX_MIRROR; None if there
         is none.
         """
-        candidates = _candidates(names)
-        folder = _mirror_folder()
-        if folder:
-            path = _in_folder(folder, candidates)
-            return (path, str(path)) if path else None
-        mirror = os.environ.get("RFX_MIRROR")
-        if not mirror or self.offline:
-            return None
-        for name in candidates:
+        mirror = os.environ.get("RFX_MIRROR", "")
+        if not _is_url(mirror):
+            path = _in_folder(names)
+            return None if path is None else (path, str(path))
+        for name in () if self.offline else _candidates(names):
             url, path = f"{mirror.rstrip('/')}/{name}", work / f"mirrored-{name}"
-            if self.download(url, path, self.largest_source):
+            if self.download(url, path):
                 return path, url
         return None
 
-    def download(self, url, path, limit) -> bool:
-        """Download a file; return False if it does not exist."""
-        from rfx.data.registry import download  # imports http.client and ssl
+    def download(self, url: str, path: Path) -> bool:
+        most = largest(self.info, self.entry) + (1 << 20)  # compression rarely increases the size
+        most = max(most, _LARGEST_SOURCE) if self.entry.convert else most
+        return download(url, path, min(most, archives.max_bytes() or most), self.progress)
 
-        try:
-            download.download(url, path, limit, self.progress)
-        except download.Missing:
-            return False
-        return True
-
-    def unpack(self, path, origin, plain, limit=None):
-        limit = limit or self.largest
+    def unpack(self, path: Path, origin: str, plain: Path) -> None:
+        limit = largest(self.info, self.entry)
         message = (
             f"{origin} unpacks to more than {limit:,} bytes, the maximum for {self.entry.filename};"
             " the file was discarded"
         )
-        try:
+        with _reported(f"{origin} is damaged or truncated (%s) and was discarded; try again"):
             with archives.open_plain(path, limit, message) as source, open(plain, "wb") as sink:
                 shutil.copyfileobj(source, sink, 1 << 20)
-        except DataError as error:
-            raise NoData(str(error)) from None
-        except archives.DAMAGE as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise  # caused by the disk, not by the archive
-            raise NoData(
-                f"{origin} is damaged or truncated ({error}) and was discarded; try again"
-            ) from None
 
 
-@contextlib.contextmanager
-def _locked(target):
-    folder = target.parent / ".locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = lazy.filelock.FileLock(folder / target.name)
-    try:
-        lock.acquire(timeout=0)
-    except lazy.filelock.Timeout:
-        log.warning("another process is fetching %s; waiting for it", target.name)
-        try:
-            lock.acquire(timeout=PATIENCE)
-        except lazy.filelock.Timeout:
-            raise LockedError(
-                f"another process has been fetching {target} for {PATIENCE:.0f} s"
-            ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextlib.contextmanager
-def _work_folder(target):
-    """A folder for incomplete files, next to the data so that the final move is atomic; a killed
-    run's folder is cleared.
+def download(url: str, path, most: int, progress: bool = False) -> bool:
+    """Download a file of at most so many bytes; False if it does not exist. After a transient
+    failure, try again from the beginning. NoData if it is unavailable or too large.
     """
-    folder = target.parent / ".parts" / target.name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    requests = lazy.requests
+    get = lazy.pooch.HTTPDownloader(progress, timeout=SILENCE, headers=_HEADERS)
+    for pause in (*PAUSES, None):
+        try:
+            with open(path, "wb") as file:
+                get(url, _Limited(file, most, url), None)
+            return True
+        except requests.HTTPError as error:
+            status = error.response.status_code if error.response is not None else 0
+            if status in (404, 410):
+                return False
+            reason, passing = f"status {status}", status >= 500 or status == 429
+        except requests.RequestException as error:
+            # the cause stands at the end, such as "[Errno 111] Connection refused"
+            reason, passing = str(error).rpartition(": ")[2].rstrip("'\")")[:200], True
+        failure = f"{url} can't be downloaded ({reason})"
+        if pause is None or not passing:
+            tries = f" after {len(PAUSES) + 1} attempts" if passing else ""
+            raise NoData(f"{failure}{tries}; RFX_MIRROR can name another source")
+        log.warning("%s; trying again in %g s", failure, pause)
+        time.sleep(pause)
+    return False
+
+
+class _Limited:
+    """A file that takes at most `limit` bytes."""
+
+    def __init__(self, file, limit: int, url: str):
+        self.flush = file.flush
+        self._file, self._left = file, limit
+        self._message = f"{url} exceeds the expected maximum of {limit:,} bytes; nothing was saved"
+
+    def write(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            raise NoData(self._message)
+        self._file.write(data)
+
+
+@contextlib.contextmanager
+def _work_folder(target: Path):
+    """A folder for incomplete files, next to the data so that the final move is atomic, while no
+    other process fetches the file; a killed run's folder is cleared.
+    """
+    locks, folder = target.parent / ".locks", target.parent / ".parts" / target.name
+    locks.mkdir(parents=True, exist_ok=True)
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with lazy.filelock.FileLock(locks / target.name, timeout=WAIT):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+    except lazy.filelock.Timeout:
+        raise LockedError(f"another process has been fetching {target} for {WAIT:.0f} s") from None
 
 
-def _candidates(names):
-    return list(dict.fromkeys(name + suffix for name in names for suffix in ("", *_WRAPPED)))
+def _candidates(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(name + suffix for name in names for suffix in _WRAPPED))
 
 
-def _mirror_folder() -> Path | None:
-    """The folder named by RFX_MIRROR; None if unset or a web address."""
+def _is_url(mirror: str) -> bool:
+    return urlsplit(mirror).scheme in ("http", "https")
+
+
+def _in_folder(names: list[str]) -> Path | None:
+    """The first of `names`, plain or compressed, in the folder named by RFX_MIRROR, if any."""
     mirror = os.environ.get("RFX_MIRROR", "")
-    parts = urlsplit(mirror)
-    if not mirror or parts.scheme in ("http", "https"):
+    if not mirror or _is_url(mirror):
         return None
-    folder = (
-        Path(unquote(parts.path)) if parts.scheme == "file" else Path(os.path.expanduser(mirror))
-    )
+    folder = Path(mirror).expanduser()
     if not folder.is_dir():
         raise NoData(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) address")
-    return folder
+    return next((folder / name for name in _candidates(names) if (folder / name).is_file()), None)
 
 
-def _in_folder(folder, candidates):
-    return next((folder / name for name in candidates if (folder / name).is_file()), None)
-
-
-def _convert(entry, paths, plain, origin):
+def _convert(entry, paths: list[Path], plain: Path, origin: str) -> None:
     from rfx.data.registry import convert  # imports numpy and numba
 
+    message = f"{origin} is not what rfx expects (%s), so {entry.filename} can't be created"
+    with _reported(message, KeyError, DataError), open(plain, "wb") as handle:
+        convert.CONVERTERS[entry.convert](paths, handle)
+
+
+@contextlib.contextmanager
+def _reported(message: str, *more: type[Exception]):
+    """Turn the errors of a damaged file into NoData, but not those of the disk."""
+    damage: tuple[type[Exception], ...] = (*archives.DAMAGE, *more)
     try:
-        with open(plain, "wb") as handle:
-            convert.CONVERTERS[entry.convert](paths, handle)
-    except (KeyError, DataError, *archives.DAMAGE) as error:
+        yield
+    except damage as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise NoData(
-            f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be created"
-        ) from None
+        raise NoData(message % error) from None
+    except DataError as error:
+        raise NoData(str(error)) from None

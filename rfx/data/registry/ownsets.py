@@ -16,9 +16,9 @@ import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rfx import env
-from rfx import files as rfx_files
 from rfx.data import encodings
 from rfx.data.reading import MISSING, Reading
 from rfx.errors import UsageError, or_near, quoted
@@ -62,17 +62,17 @@ class OwnSet:
 
 def files() -> list[Path]:
     """The existing registries. UsageError if RFX_DATASETS names none."""
-    if named := os.environ.get("RFX_DATASETS"):
-        place = Path(named)
-        if not place.exists():
-            raise UsageError(
-                f"RFX_DATASETS is {named!r:.200}, which does not exist; it must be a registry file"
-                " or a folder that contains one"
-            )
-        return sorted(place.glob("*.toml")) if place.is_dir() else [place]
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or env.home_dir() / ".config")
-    usual = folder / "rfx" / "datasets.toml"
-    return [usual] if os.path.lexists(usual) else []
+    usual, named = folder / "rfx" / "datasets.toml", os.environ.get("RFX_DATASETS")
+    place = Path(named) if named else usual
+    if named and not place.exists():
+        raise UsageError(
+            f"RFX_DATASETS is {named!r:.200}, which does not exist; it must be a registry file or a"
+            " folder that contains one"
+        )
+    if named and place.is_dir():
+        return sorted(place.glob("*.toml"))
+    return [place] if os.path.lexists(place) else []
 
 
 def read(taken=lambda name: False) -> dict[str, OwnSet]:
@@ -86,19 +86,19 @@ def read(taken=lambda name: False) -> dict[str, OwnSet]:
     sets: dict[str, OwnSet] = {}
     for path in files():
         try:
-            status = rfx_files.check_regular(path)
+            status = path.stat()
             parsed = _parsed(os.path.realpath(path), status.st_mtime_ns, status.st_size)
         except OSError as error:
             raise UsageError(
                 f"the registry {path} can't be read: {error.strerror or error}"
             ) from None
-        for name, own in parsed.items():
+        for name in parsed:
             if taken(name) or name in sets:
                 other = sets[name].registry if name in sets else "rfx itself"
                 raise UsageError(
                     f"{path}: {name} is the name of a data set of {other}; choose another"
                 )
-            sets[name] = own
+        sets |= parsed
     return sets
 
 
@@ -106,59 +106,45 @@ def read(taken=lambda name: False) -> dict[str, OwnSet]:
 def _parsed(path: str, mtime: int, size: int) -> dict[str, OwnSet]:
     try:
         entries = tomllib.loads(Path(path).read_text("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not text in UTF-8; save it in that encoding") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of bytes that are not UTF-8 too
         raise UsageError(f"{path} is not TOML: {error!s:.200}") from None
-    return {name: _entry(path, name, entry) for name, entry in entries.items()}
+    try:
+        return {name: _entry(path, name, entry) for name, entry in entries.items()}
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _entry(path: str, name: str, entry) -> OwnSet:
-    def refuse(message):
-        raise UsageError(f"{path}: {message}")
-
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", name):
-        refuse(
+        raise UsageError(
             f"a data set can't be called {quoted(name)}; a name is made of letters, digits, _, -"
             " and ., 100 at most"
         )
-    if not isinstance(entry, dict):
-        refuse(f"{name} is {quoted(entry)}; it must be a table [{name}] with train = FILE")
+    if not isinstance(entry, dict) or "train" not in entry:
+        raise UsageError(
+            f"{name} is {quoted(entry)}; it must be a table [{name}] with train = FILE"
+        )
     for key, value in entry.items():
         if key not in _FIELDS:
-            refuse(f"{name} has an unknown field {quoted(key)}{or_near(key, _FIELDS)}")
+            raise UsageError(f"{name} has an unknown field {quoted(key)}{or_near(key, _FIELDS)}")
         if not _is_good(value, wanted := _FIELDS[key]):
             shown = f"one of {', '.join(wanted)}" if isinstance(wanted, tuple) else wanted
-            refuse(f"{key} of {name} is {quoted(value)}; it must be {shown}")
+            raise UsageError(f"{key} of {name} is {quoted(value)}; it must be {shown}")
     if "encoding" in entry:
-        try:
-            encodings.known(entry["encoding"])
-        except UsageError as error:
-            refuse(f"encoding of {name}: {error}".replace("--encoding is ", ""))
-    if "train" not in entry:
-        refuse(f"{name} has no field train, which names the file with its training rows")
+        encodings.known(entry["encoding"], f"encoding of {name}")
     # relative to the registry; ~ is a home folder
-    rows = {
-        role: os.path.join(os.path.dirname(path), os.path.expanduser(entry[role]))
+    train, test = (
+        os.path.join(os.path.dirname(path), os.path.expanduser(entry.get(role, "")))
         for role in ("train", "test")
-        if role in entry
+    )
+    options: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in entry.items()
+        if key not in ("train", "test", "task", "title")
     }
-    for role, file in rows.items():
-        try:
-            rfx_files.check_regular(file)
-        except OSError as error:
-            refuse(
-                f"{role} of {name} is {quoted(entry[role])}, but {quoted(file)} can't be read:"
-                f" {error.strerror or error}"
-            )
-    reading = Reading(
-        entry.get("target"), entry.get("header"), entry.get("missing"),
-        encoding=entry.get("encoding"), zero_based=entry.get("zero_based") or None,
-        ignore=tuple(entry.get("ignore", ())), categorical=tuple(entry.get("categorical", ())),
-        dates=tuple(entry.get("dates", ())),
-    )  # fmt: skip
-    title = entry.get("title", f"of {path}")
-    return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading)
+    reading = Reading(**options)
+    title, task = entry.get("title", f"of {path}"), entry.get("task")
+    return OwnSet(name, path, train, test if "test" in entry else None, task, title, reading)
 
 
 def _is_good(value: object, wanted: str | tuple[str, ...]) -> bool:

@@ -121,34 +121,32 @@ class DatasetInfo:
 
 
 def _file(entry: dict) -> DataFile:
-    entry = dict(entry)
-    sources = entry.pop("sources", None)
-    if sources is None:
-        url, md5 = entry.pop("url", None), entry.pop("md5", None)
-        sources = [{"url": url, "md5": md5}] if url else []
+    """The file of a table; its url and md5 are short for a single source."""
+    url, md5 = entry.get("url"), entry.get("md5")
+    sources = entry.get("sources", [{"url": url, "md5": md5}] if url else [])
     named = [
-        {"filename": urlsplit(source["url"]).path.rpartition("/")[2]} | source for source in sources
+        Source(**{"filename": urlsplit(source["url"]).path.rpartition("/")[2]} | source)
+        for source in sources
     ]
-    entry["copies"] = tuple(entry.get("copies", ()))
-    if "instead" in entry:
-        entry["instead"] = Source(url=None, **entry["instead"])
-    return DataFile(**entry, sources=tuple(Source(**source) for source in named))
+    plain = {key: value for key, value in entry.items() if key not in ("url", "md5")}
+    instead = Source(None, **entry["instead"]) if "instead" in entry else None
+    return DataFile(**_frozen(plain) | {"sources": tuple(named), "instead": instead})
 
 
-def _split(entry: dict) -> SplitSpec:
-    fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
-    }
-    return SplitSpec(**fields)
+def _frozen(entry: dict) -> dict[str, Any]:
+    """The entry with tuples instead of lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
 
 
 def _info(name: str, entry: dict) -> DatasetInfo:
-    entry = dict(entry)
-    entry["files"] = tuple(_file(one) for one in entry.get("files", ()))
-    entry["splits"] = {paper: _split(one) for paper, one in entry.get("splits", {}).items()}
-    entry["labels"] = {float(label): float(new) for label, new in entry.get("labels", {}).items()}
-    entry["aliases"] = tuple(entry.get("aliases", ()))
-    return DatasetInfo(name=name, **entry)
+    parts = {
+        "files": tuple(map(_file, entry.get("files", ()))),
+        "splits": {
+            paper: SplitSpec(**_frozen(one)) for paper, one in entry.get("splits", {}).items()
+        },
+        "labels": {float(label): float(new) for label, new in entry.get("labels", {}).items()},
+    }
+    return DatasetInfo(name=name, **_frozen(entry) | parts)
 
 
 @lru_cache
@@ -192,13 +190,11 @@ def get(name: str) -> DatasetInfo:
     if name in (own := _own()):
         return DatasetInfo(name, own[name].task or "", 0, 0, 0, own[name].title, own=own[name])
     near = difflib.get_close_matches(_plain(name)[:100], [*_by_any_name(), *own], n=3)
-    near = list(
-        dict.fromkeys(
-            _by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near
-        )
+    near = [_by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near]
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
+    raise UsageError(
+        f"there is no data set called {quoted(name)}; {hint or '`rfx datasets` lists them'}"
     )
-    hint = f"did you mean {' or '.join(near)}?" if near else "`rfx datasets` lists them"
-    raise UsageError(f"there is no data set called {quoted(name)}; {hint}")
 
 
 def for_paper(paper: str) -> list[DatasetInfo]:

@@ -78,13 +78,6 @@ def _planted_words(shared, d):
     ]
 
 
-def planted_words(d: int, seed: int = 0) -> list[tuple[int, str]]:
-    """(position, word) of every word planted in the sequences of `motifs` with d letters; positions
-    start at 0.
-    """
-    return _planted_words(splits.generator(seed, _NO_ROLE), d)
-
-
 def _covtype_sized(rng, shared, n, d):
     """Ten numbers and two one-hot groups (4 and 40 inputs), with classes from overlapping clusters:
     learnable, but not real.

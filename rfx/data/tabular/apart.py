@@ -177,26 +177,24 @@ def kept_apart(table: Table, reading: Reading) -> Apart | None:
 
 
 def _codes(table: Table, position: int) -> np.ndarray:
-    column = table.settled(position)
+    column = table.columns[position]
     if isinstance(column, Words):
-        _check_there(table, position, column.codes < 0, "--groups")
+        _check_there(table, position, column.missing, "--groups")
         return column.codes
     _check_there(table, position, np.isnan(column), "--groups")
     return np.unique(column, return_inverse=True)[1]
 
 
 def _times(table: Table, position: int) -> np.ndarray:
-    column = table.cells(position)
+    column = table.columns[position]
     if not isinstance(column, Words):
         _check_there(table, position, np.isnan(column), "--time")
         return column
-    _check_there(table, position, column.codes < 0, "--time")
-    numbers = [column.values[code] for code in np.unique(column.codes)]
+    _check_there(table, position, column.missing, "--time")
+    texts = [column.values[code] for code in np.unique(column.codes)]
+    numeric = all(written.kind(text) in ("number", "written") for text in texts)
     try:
-        if all(written.kind(word) in ("number", "written") for word in numbers):
-            form = written.numbers(numbers, table.decimal)
-        else:
-            form = written.dates(numbers)
+        form = written.numbers(texts, table.decimal) if numeric else written.dates(texts)
     except written.Unclear as unclear:
         raise DataError(
             f"{table.title(position)} of {table.name} has {unclear}; --time needs numbers or dates"

@@ -103,15 +103,10 @@ def _note_of_parts(
 ) -> Iterator[str]:
     """`notes` about the categories of a column whose rows are all in one part."""
     lone = targetmeans.in_one_part(codes, len(column.categories or ()), _parts(apart, seed))
-    title = table.title(column.position)
-    one, two = ("group", "groups") if apart.by == "groups" else ("span of time", "spans of time")
-    if lone.all():
+    one = "group" if apart.by == "groups" else "span of time"
+    if lone.any():
         yield (
-            f"{table.name}: no category of {title} occurs in two {two}, so all become the mean of"
-            f" the targets; {typed('ignore', [column.name])} leaves the column out"
-        )
-    elif lone.any():
-        yield (
-            f"{table.name}: {lone.sum():,} of {len(lone):,} categories of {title} occur in only one"
-            f" {one} and become the mean of the targets"
+            f"{table.name}: {lone.sum():,} of {len(lone):,} categories of"
+            f" {table.title(column.position)} occur in only one {one} and become the mean of the"
+            f" targets; {typed('ignore', [column.name])} leaves the column out"
         )

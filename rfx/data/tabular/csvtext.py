@@ -12,27 +12,24 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rfx import lazy
 from rfx.data import encodings
+from rfx.data.pieces import LONGEST_LINE
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, NoRows
 from rfx.numerals import is_number
 
-CHUNK = 8 << 20  # bytes of a stream parsed at a time
-LONGEST_RECORD = 64 << 20
 HEAD = 1 << 16  # bytes for detecting the dialect, if they contain two records
 _LINES = 20  # lines for detecting the separator
 _SEPARATORS = ",;\t|"
 SPACED = " "  # the separator of cells with any number of spaces and tabs between them
 # Cells that mean a missing value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
-# The only one of them that may be a word: the country code of Namibia.
-DOUBTFUL = "NA"
 _END = b"\x1a"  # DOS ends a text with ctrl-Z
 _MARK = "\ufeff"
 _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
@@ -48,7 +45,7 @@ _MOST_PADDED = 1000
 _MANY = 1000  # more distinct decimals than this are no classes, categories or names
 # The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
-csv.field_size_limit(LONGEST_RECORD)
+csv.field_size_limit(LONGEST_LINE)
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,8 @@ class Dialect:
         it.
     notes : tuple of str
         Messages for the user about guesses.
+    cells, rows : list
+        The cells of the first record, and of some others with as many cells.
     """
 
     separator: str
@@ -79,6 +78,43 @@ class Dialect:
     start: int = 0
     line: int = 1
     notes: tuple[str, ...] = ()
+    cells: list[str] = field(default_factory=list, compare=False)
+    rows: list[list[str]] = field(default_factory=list, compare=False)
+
+    def guess(self) -> Guess:
+        """Whether the first record is a header."""
+        return guess(self.cells, self.rows, ABSENT)
+
+    def decided(self, header: bool | None = None) -> "Dialect":
+        """The dialect of a sample; header: whether there is one, if known. DataError if that can't
+        be decided.
+        """
+        notes = self.notes
+        if header is None:
+            guessed = self.guess()
+            if guessed.doubt:
+                raise DataError(
+                    f"{self.name}, line {self.line}: it may be a header or a row"
+                    f" ({', '.join(self.cells):.80}); specify --header or --no-header"
+                )
+            header = guessed.header
+            what, flag = ("the header", "--no-header") if header else ("a row", "--header")
+            if guessed.note:
+                notes += (
+                    f"line {self.line} of {self.name} is read as {what}, because {guessed.note};"
+                    f" use {flag} if this is wrong",
+                )
+        names = tuple(str(number) for number in range(1, len(self.cells) + 1))
+        if header:
+            twice = next((cell for cell in self.cells if cell and self.cells.count(cell) > 1), None)
+            if twice is not None:
+                raise DataError(
+                    f"{self.name}: two columns are called {twice!r:.80}; rename one, or use"
+                    " --no-header if there is no header"
+                )
+            # the index of a data frame has no name
+            names = tuple(cell or f"column {name}" for cell, name in zip(self.cells, names))
+        return replace(self, header=header, names=names, notes=notes, cells=[], rows=[])
 
 
 # ---------------------------------------------------------------------- records
@@ -136,71 +172,19 @@ def whole_records(raw: bytes, separator: str) -> int:
 # ---------------------------------------------------------------------- how a text is written
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The beginning of a text: its separator, the cells of its first record, and those of some
-    following records.
-
-    start, line: see Dialect. rows: records with as many cells as the first.
-    """
-
-    name: str
-    separator: str
-    cells: list[str]
-    rows: list[list[str]]
-    start: int
-    line: int
-    notes: tuple[str, ...] = ()
-
-    def guess(self) -> Guess:
-        """Whether the first record is a header."""
-        return guess(self.cells, self.rows, ABSENT)
-
-    def dialect(self, header: bool | None = None) -> Dialect:
-        """The Dialect; header: whether there is one, if known. DataError if that can't be
-        decided.
-        """
-        notes = self.notes
-        if header is None:
-            guessed = self.guess()
-            if guessed.doubt:
-                raise DataError(
-                    f"{self.name}, line {self.line}: it may be a header or a row"
-                    f" ({', '.join(self.cells):.80}); specify --header or --no-header"
-                )
-            header = guessed.header
-            what, flag = ("the header", "--no-header") if header else ("a row", "--header")
-            if guessed.note:
-                notes += (
-                    f"line {self.line} of {self.name} is read as {what}, because {guessed.note};"
-                    f" use {flag} if this is wrong",
-                )
-        names = tuple(str(number) for number in range(1, len(self.cells) + 1))
-        if header:
-            twice = next((cell for cell in self.cells if cell and self.cells.count(cell) > 1), None)
-            if twice is not None:
-                raise DataError(
-                    f"{self.name}: two columns are called {twice!r:.80}; rename one, or use"
-                    " --no-header if there is no header"
-                )
-            # the index of a data frame has no name
-            names = tuple(cell or f"column {name}" for cell, name in zip(self.cells, names))
-        return Dialect(self.separator, header, names, self.name, self.start, self.line, notes)
-
-
 def sample(
     read: Callable[[int], bytes],
     name: str,
     separator: str | None = None,
     widths=(),
     prefer: str | None = None,
-) -> Sample:
-    """The beginning of a text.
+) -> Dialect:
+    """The dialect of a text, before it is `decided` whether there is a header.
 
     Parameters
     ----------
     read : function of a number of bytes
-        Returns the next bytes of the text, b"" at its end.
+        Returns as many next bytes of the text, fewer only at its end.
     name : str
         The name of the text in messages.
     separator : str, optional
@@ -211,14 +195,12 @@ def sample(
     Raises
     ------
     DataError
-        For a text that is empty, binary, or not UTF-8, and if a title precedes the rows.
+        For a text that is empty, binary, or not UTF-8.
     """
-    raw, size, more = b"", HEAD, True
+    raw, size = b"", HEAD
     while True:
-        while more and len(raw) < size:
-            data = read(size - len(raw))
-            more = bool(data)
-            raw += data
+        raw += read(size - len(raw))
+        more = len(raw) == size
         if b"\0" in raw:
             raise _binary(name)
         text = raw[: whole_records(raw, ",")] if more else raw.removesuffix(_END)
@@ -227,37 +209,32 @@ def sample(
         rows = _first_records(text[start:], mark)
         if len(rows) > 1 or not more:
             break
-        if len(raw) > LONGEST_RECORD:
-            raise _too_long(name, 1)
+        if len(raw) > LONGEST_LINE:
+            raise DataError(
+                f"{name}, line 1: it is longer than {LONGEST_LINE:,} bytes, the maximum for a row;"
+                " is a quote unclosed?"
+            )
         size *= 4
-    if not rows and not comments:
+    if not rows:
         raise NoRows(f"{name} is empty")
-    if rows and separator is None and prefer is not None and len(rows[0][1]) not in widths:
+    if separator is None and prefer is not None and len(rows[0]) not in widths:
         others = _first_records(text[start:], prefer)
-        mark, rows = (prefer, others) if len(others[0][1]) in widths else (mark, rows)
+        mark, rows = (prefer, others) if len(others[0]) in widths else (mark, rows)
     encodings.check(text, name)
-    if comments and (not rows or _is_record(comments[-1][2], mark, len(rows[0][1]))):
-        start, line, _ = comments.pop()
-        rows = _first_records(text[start:], mark)
-    notes: tuple[str, ...] = ()
-    if comments:
-        lines = ", ".join(str(number) for _, number, _ in comments[:_LINES])
-        notes = (f"{name}: what begins with # is ignored (line {lines})",)
-    line += rows[0][0]
-    cells, *below = [own for _, own in rows]
-    if separator is None:
-        _check_title([cells, *below][:_LINES], mark, f"{name}, line {line}")
+    lines = ", ".join(map(str, comments[:_LINES]))
+    notes = (f"{name}: what begins with # is ignored (line {lines})",) if comments else ()
+    cells, *below = rows
     below = [row for row in below if len(row) == len(cells)][: max(2, CELLS // len(cells))]
-    return Sample(name, mark, cells, below, start, line, notes)
+    return Dialect(mark, False, (), name, start, line, notes, cells, below)
 
 
-def _first_records(text: bytes, separator: str) -> list[tuple[int, list[str]]]:
-    """(line from 0, cells) of the first records of a text."""
+def _first_records(text: bytes, separator: str) -> list[list[str]]:
+    """The cells of the first records of a text."""
     found = itertools.islice(records(_unix(text), separator), 1 + ROWS)
+    # concatenated files may have a mark before a record
     return [
-        # concatenated files may have a mark before a record
-        (line, [cell.strip() for cell in [cells[0].removeprefix(_MARK), *cells[1:]]])
-        for line, _, cells in found
+        [cell.strip() for cell in [cells[0].removeprefix(_MARK), *cells[1:]]]
+        for _, _, cells in found
         if cells is not None
     ]
 
@@ -268,7 +245,7 @@ def dialect(
     """The dialect inferred from the first bytes of a text; header and separator if known. Raises
     like `sample`.
     """
-    return sample(io.BytesIO(head).read, name, separator).dialect(header)
+    return sample(io.BytesIO(head).read, name, separator).decided(header)
 
 
 def looks_like(head: bytes) -> bool:
@@ -291,55 +268,23 @@ def _binary(name) -> DataError:
     )
 
 
-def _too_long(name, line) -> DataError:
-    return DataError(
-        f"{name}, line {line}: it is longer than {LONGEST_RECORD:,} bytes, the maximum for a row;"
-        " is a quote unclosed?"
-    )
-
-
-def _above_first(text: bytes) -> tuple[int, int, str | None, list[tuple[int, int, str]]]:
+def _above_first(text: bytes) -> tuple[int, int, str | None, list[int]]:
     """The start of the first record and its line, the separator of a line sep= or None, and the
-    (start, line, text) of comments.
+    lines of comments.
     """
-    at, line, separator = 0, 1, None
-    comments: list[tuple[int, int, str]] = []
-    for found in re.finditer(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text):
-        stripped = found[0].decode("utf-8", "replace").strip(" \r\n")
-        said = None if comments or separator else _SEPARATOR_LINE.fullmatch(stripped)
+    start, separator = 0, None
+    comments: list[int] = []
+    for number, whole in enumerate(text.splitlines(keepends=True), 1):
+        line = whole.decode("utf-8", "replace").strip(" \r\n")
+        said = None if comments or separator else _SEPARATOR_LINE.fullmatch(line)
         if said is not None:
             separator = said[1]
-        elif stripped.startswith("#"):
-            comments.append((at, line, stripped))
-        elif stripped:
-            break
-        at, line = found.end(), line + 1
-    return at, line, separator, comments
-
-
-def _is_record(line: str, separator: str, width: int) -> bool:
-    """Whether a line that begins with # is a header or a row rather than a comment; width: the
-    number of cells of the record below.
-    """
-    return line[1:2] not in (" ", "\t", "#", "!") and len(split(line, separator)) == width > 1
-
-
-def _check_title(rows: list[list[str]], separator: str, place: str) -> None:
-    """Reject a text whose first records have another number of cells than all later ones."""
-    counts = list(map(len, rows))
-    width = counts[-1]
-    above = next(number for number in range(len(counts)) if set(counts[number:]) == {width})
-    if counts[0] == width or width == 1 or above > 10 or len(counts) < above + 2:
-        return
-    advice = "remove it if it is a title"
-    if above == 1 and counts[0] == width - 1:
-        advice = "name the first column if it holds row names"
-        if not any(row[-1] for row in rows[1:]):
-            advice = f"remove the {separator!r} at the end of each row"
-    raise DataError(
-        f"{place}: it has {_counted(counts[0])}, but the rows below have {width}; correct it, or"
-        f" {advice}"
-    )
+        elif line.startswith("#"):
+            comments.append(number)
+        elif line:
+            return start, number, separator, comments
+        start += len(whole)
+    return start, 1, separator, comments
 
 
 def _counted(cells) -> str:
@@ -411,8 +356,6 @@ def parse(
     lines = _lines(raw, shape, line)
     if not len(lines):
         return None
-    if shape.header:
-        _check_repeated(raw, shape, line)
     columns = _columns(raw, shape, as_words, whole)
     if len(columns[0]) != len(lines):
         raise DataError(
@@ -427,7 +370,6 @@ def parse(
         columns,
         lines,
         decimal=_DECIMAL.get(shape.separator),
-        doubtful=DOUBTFUL,
         dotted=_dotted(_read(raw, shape, range(len(columns)))) if commas else {},
         padded=_padded(raw, shape.separator),
     )
@@ -450,27 +392,11 @@ def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
     if odd is not None and odd[1] is None:
         raise DataError(f"{shape.name}, line {odd[0]}: a quote opens there and is never closed")
     if odd is not None:
-        comment = raw.split(b"\n", odd[0] - line + 1)[odd[0] - line].startswith(b"#")
         raise DataError(
             f"{shape.name}, line {odd[0]}: it has {_counted(odd[1])}, but the previous rows have"
-            f" {width}" + "; remove it if it is a comment" * comment
+            f" {width}; remove it, or a title or comment above, if it is no row"
         )
     return np.array([at for at, _ in found], np.int64)
-
-
-def _check_repeated(raw: bytes, shape: Dialect, line: int) -> None:
-    """Raise DataError for a row that repeats the header, as in concatenated files."""
-    names = ["" if name == f"column {k}" else name for k, name in enumerate(shape.names, 1)]
-    text = io.StringIO()
-    csv.writer(text, delimiter=shape.separator, lineterminator="").writerow(names)
-    if text.getvalue().encode() not in raw:
-        return
-    for at, _, cells in records(raw, shape.separator):
-        if cells is not None and [cell.strip(" " + _MARK) for cell in cells] == names:
-            raise DataError(
-                f"{shape.name}, line {line + at}: it repeats the header; remove it, or use"
-                " --no-header if it is a row"
-            )
 
 
 def _read(raw: bytes, shape: Dialect, words, only=None):
@@ -532,12 +458,7 @@ def _cells(texts, as_words: bool, commas: bool):
     values = [str(value).strip() for value in values]
     if not as_words and (numbers := numbers_of(values, commas)) is not None:
         return np.array([*numbers, np.nan])[codes]
-    places: dict[str, int] = {}
-    place = [
-        -1 if value in ABSENT and value != DOUBTFUL else places.setdefault(value, len(places))
-        for value in values
-    ]
-    return Words(np.array([*place, -1], np.int32)[codes], list(places))
+    return Words.of(codes, (None if value in ABSENT else value for value in values))
 
 
 def _dotted(frame) -> dict[int, str]:
@@ -575,23 +496,3 @@ def numbers_of(values, commas) -> list[float] | None:
     ):
         return None
     return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
-
-
-def tables(handle, shape: Dialect, as_words=frozenset(), chunk: int = CHUNK) -> Iterator[Table]:
-    """The tables of all records of a binary handle, in order; raises like `parse`."""
-    skip = shape.start
-    while skip and (data := handle.read(min(skip, chunk))):
-        skip -= len(data)
-    rest, line, first, more = b"", shape.line, True, True
-    while more:
-        data = handle.read(chunk)
-        more, rest = bool(data), rest + data
-        end = whole_records(rest, shape.separator) if more else len(rest)
-        if more and len(rest) - end > LONGEST_RECORD:
-            raise _too_long(shape.name, line)
-        raw, rest = rest[:end], rest[end:]
-        table = parse(raw, shape, line, as_words, first)
-        first = first and not raw.strip()
-        line += _unix(raw).count(b"\n")
-        if table is not None:
-            yield table

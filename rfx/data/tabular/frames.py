@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rfx import lazy
-from rfx.data.tabular.csvtext import ABSENT, DOUBTFUL
+from rfx.data.tabular.csvtext import ABSENT
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words
 from rfx.data.tabular.written import shortest
@@ -65,10 +65,8 @@ def words_of(column) -> Words:
     """A column of a pandas data frame, or of an array, as words: numbers in their shortest digits,
     so that 3, 3.0 and "3" are equal.
     """
-    codes, found = lazy.pandas.factorize(column)
-    numbers: dict[str, int] = {}
-    places = [numbers.setdefault(_text(value), len(numbers)) for value in found]
-    return Words(np.array([*places, -1], np.int32)[codes], list(numbers))
+    codes, values = lazy.pandas.factorize(column)
+    return Words.of(codes, map(_text, values))
 
 
 def _text(value) -> str:
@@ -125,20 +123,13 @@ def encoded(frame: Any, schema: Schema) -> Any:
         behind = schema.size if schema.target is None else schema.target[1]
         lacking = len(names) == schema.size - 1
         own = [inputs.get(place + (lacking and place >= behind)) for place in range(len(names))]
+    unused = np.full(len(frame), np.nan)
     columns = [
-        np.empty(0) if column is None else _cells(frame.iloc[:, place], column)
+        unused if column is None else _cells(frame.iloc[:, place], column)
         for place, column in enumerate(own)
     ]
-    table = Table("X", names, schema.named, columns, doubtful=DOUBTFUL, for_gaps="fill it in")
-    return schema.encode(_counted(table, len(frame)), targets="ignored")[0]
-
-
-def _counted(table: Table, n_rows: int) -> Table:
-    """The table; its number of rows is that of its first column, even if that is not read."""
-    first = table.columns[0]
-    if not len(first):
-        table.columns[0] = np.full(n_rows, np.nan)
-    return table
+    table = Table("X", names, schema.named, columns, for_gaps="fill it in")
+    return schema.encode(table, targets="ignored")[0]
 
 
 def _cells(cells: Any, column: Input) -> np.ndarray | Words:
@@ -149,9 +140,6 @@ def _cells(cells: Any, column: Input) -> np.ndarray | Words:
         column.categories is not None or dates
     ):
         return np.asarray(cells.to_numpy(np.float64, na_value=np.nan))
-    found = words_of(cells)
-    numbers: dict[str, int] = {}
-    absent = set(ABSENT) - {DOUBTFUL, *(column.categories or ())}
-    texts = [text.strip() for text in found.values]
-    places = [-1 if text in absent else numbers.setdefault(text, len(numbers)) for text in texts]
-    return Words(np.array([*places, -1], np.int32)[found.codes], list(numbers))
+    words, absent = words_of(cells), set(ABSENT) - set(column.categories or ())
+    texts = map(str.strip, words.values)
+    return Words.of(words.codes, (None if text in absent else text for text in texts))

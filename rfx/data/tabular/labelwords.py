@@ -6,14 +6,15 @@ Such a text is rewritten with numbers as labels for the strict reader.
 
 import re
 import warnings
+from collections.abc import Iterable
 from decimal import Decimal
 
 import numpy as np
 
 from rfx import numerals
 from rfx.data import tasks
+from rfx.data.tabular import written
 from rfx.data.tabular.table import Words
-from rfx.data.tabular.written import amount, truth
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 
@@ -28,7 +29,6 @@ _HEAD = 1 << 16
 _FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
 _WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:\x00]*+")
 _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
-_ENTRY = re.compile(rb"[0-9]++:")
 
 
 def value(text: str) -> Decimal | None:
@@ -39,37 +39,23 @@ def value(text: str) -> Decimal | None:
         return None
 
 
-def matched(words: list[str], labels: list[str]) -> list[int]:
+def matched(words: Iterable[str], labels: list[str]) -> list[int]:
     """The position of each word among the labels, or -1.
 
     A word is matched by its spelling without a plus sign; else, if it is a number, by the only
     label with the same value: 1.0 is 1, and 10.0% is 10%. Booleans match in any case, and 1 and 0
     match if all labels are booleans.
     """
-    places = {label: place for place, label in enumerate(labels)}
-    same: dict[Decimal | tuple[str, float] | str | None, list[int]] = {}
-    truths = all(truth(label) is not None for label in labels)
-    words = [word if word in places else unsigned(word) for word in words]
-    if any(word not in places for word in words):
-        for place, label in enumerate(labels):
-            same.setdefault(_quantity(label), []).append(place)
-        same.pop(None, None)
-
-    def place_of(word):
-        if word in places:
-            return places[word]
-        quantity = _quantity(word)
-        found = same.get(str(quantity == 1) if truths and quantity in (0, 1) else quantity, ())
-        return found[0] if len(found) == 1 else -1
-
-    return [place_of(word) for word in words]
+    known = set(labels)
+    words = [word if word in known else unsigned(word) for word in words]
+    return written.matched(words, labels, _quantity)
 
 
-def _quantity(word: str) -> Decimal | tuple[str, float] | str | None:
+def _quantity(word: str) -> Decimal | tuple[str, float] | str:
     """The common key of two spellings of one label: the number with its percent or currency sign,
     or the boolean."""
     exact = value(word)
-    return exact if exact is not None else truth(word) or amount(word)
+    return exact if exact is not None else written.truth(word) or written.amount(word) or word
 
 
 def unsigned(word: str) -> str:
@@ -83,8 +69,8 @@ def is_word(word: bytes) -> bool:
 
 def of_numbers(y) -> Words:
     """Numbers (n,) as printed words."""
-    values, codes = np.unique(y, return_inverse=True)
-    return Words(codes.astype(np.int32), [number_text(one) for one in values])
+    distinct, codes = np.unique(y, return_inverse=True)
+    return Words.of(codes, map(number_text, distinct))
 
 
 def are_numbers(words) -> bool:
@@ -127,14 +113,11 @@ class Spellings:
     def add_numbers(self, y) -> "Spellings":
         """For rows whose labels are numbers y (n,), as rfx prints them."""
         values, counts = np.unique(y, return_counts=True)
-        words = map(number_text, values)
-        return self.count(zip(words, counts.tolist(), values.tolist()))
+        return self.count(zip(map(number_text, values), counts.tolist(), values.tolist()))
 
-    def merge(self, other: "Spellings") -> "Spellings":
+    def merge(self, other: "Spellings") -> None:
         self.full = self.full or other.full
-        return self.count(
-            (word, count, other.numbers[word]) for word, count in other.counts.items()
-        )
+        self.count((word, count, other.numbers[word]) for word, count in other.counts.items())
 
     def count(self, labels) -> "Spellings":
         """For (spelling, rows, number or None) of labels."""
@@ -156,9 +139,8 @@ class Spellings:
             return None, task_of_many(task, name)
         if None in self.numbers.values():
             return ascending(self.counts), task
-        if task == "regression" or self._as_printed():
-            return None, task
-        if task == KEPT and not are_numbers(self.counts):
+        spelled = not all(map(printed, self.counts))
+        if task == "regression" or not spelled or (task == KEPT and not are_numbers(self.counts)):
             return None, task
         labels = ascending(self.counts, self.numbers.values())
         if task in (None, KEPT) and len(set(self.numbers.values())) > tasks.FEWEST_NUMBERS:
@@ -168,39 +150,20 @@ class Spellings:
             task = tasks.guess_of(np.array([self.numbers[one] for one in labels]), counts, labels)
             if task == "regression":
                 return None, task
-        return self._settled(labels, task, name)
-
-    def _as_printed(self) -> bool:
-        """Whether all labels are numbers, spelled as rfx prints them."""
-        return all(
-            number is not None and printed(word) and word == number_text(number)
-            for word, number in self.numbers.items()
-        )
-
-    def _settled(self, labels, task, name):
-        """(labels or None, task) of classes, with a warning for labels with the same numeric
-        value.
-        """
         exact: dict = {}
         for label in labels:
             number = value(label)
             exact.setdefault(self.numbers[label] if number is None else number, []).append(label)
         twice = next((same for same in exact.values() if len(same) > 1), None)
-        if twice is None or task == KEPT:
-            return labels, task
-        one = task == "binary" and len(labels) > 2 and len(exact) <= 2
-        what = (
-            "they count as one label"
-            if one
-            else "they remain different labels; spell equal labels alike"
-        )
-        warnings.warn(
-            f"labels of {name} are the same number in several spellings ({', '.join(twice):.100}):"
-            f" {what}",
-            RfxWarning,
-            stacklevel=2,
-        )
-        return None if one else labels, task
+        if twice is not None and task != KEPT:
+            warnings.warn(
+                f"labels of {name} are the same number in several spellings"
+                f" ({', '.join(twice):.100}): they remain different labels; spell equal labels"
+                " alike",
+                RfxWarning,
+                stacklevel=2,
+            )
+        return labels, task
 
 
 def task_of_many(task: str | None, name: str) -> str:
@@ -213,13 +176,6 @@ def task_of_many(task: str | None, name: str) -> str:
     return task or "regression"
 
 
-def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | None, str | None]:
-    """The result of Spellings.decided for a numeric column y (n,) with its spellings."""
-    numbers = np.zeros(len(words.values))
-    numbers[words.codes] = y
-    return Spellings().add(words, numbers.tolist()).decided(task, name)
-
-
 def printed(text: str) -> bool:
     """Whether a label is a number, spelled as rfx prints it, apart from a plus sign; -0 is not, nor
     an integer from 2^53 on.
@@ -230,11 +186,11 @@ def printed(text: str) -> bool:
     return text.removeprefix("+") == number_text(number) and abs(number) < 2.0**53
 
 
-def no_number(place: str, word: str, what: str = "the label") -> DataError:
+def no_number(place: str, word: str) -> DataError:
     """The error for a word among regression targets; place: of its row."""
     return DataError(
-        f"{place}: {what} {word!r:.80} is a word, but --task regression needs numbers; correct it,"
-        " or omit --task"
+        f"{place}: the target {word!r:.80} is a word, but --task regression needs numbers; correct"
+        " it, or omit --task"
     )
 
 
@@ -247,9 +203,3 @@ def recognised(raw) -> bool:
     """Whether the first row's label is a word."""
     first = _FIRST.search(bytes(raw[:_HEAD]))
     return first is not None and is_word(first[1])
-
-
-def lacking(raw) -> bool:
-    """Whether the first row lacks a label."""
-    first = _FIRST.search(bytes(raw[:_HEAD]))
-    return first is not None and _ENTRY.match(first[1]) is not None

@@ -7,6 +7,7 @@ among other columns.
 
 import warnings
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -43,18 +44,21 @@ class Input:
     means: TargetMeans | None = None
 
     @property
+    def kind(self) -> str:
+        """encoded (by target means), category (one-hot), date, or number."""
+        if self.categories is not None:
+            return "category" if self.means is None else "encoded"
+        return "date" if self.form is not None and self.form.kind == "dates" else "number"
+
+    @property
     def one_hot(self) -> bool:
         """Whether it is one-hot encoded."""
-        return self.categories is not None and self.means is None
+        return self.kind == "category"
 
     @property
     def width(self) -> int:
         """Its number of columns of X."""
-        if self.means is not None:
-            return self.means.width
-        if self.categories is not None:
-            return len(self.categories)
-        return 1 if self.form is None else self.form.width
+        return len(self.titles())
 
     def titles(self) -> list[str]:
         """A name for each column of X: the column's own, column=category, column.part of a date, or
@@ -74,24 +78,7 @@ class Input:
         """The number of each word's category, -1 for none: the same text, else the only one with
         the same value.
         """
-        assert self.categories is not None
-        own = {word: place for place, word in enumerate(self.categories)}
-        found = [own.get(word, -1) for word in words]
-        if -1 not in found:
-            return found
-        truths = own.keys() <= {"True", "False"}
-        values: dict = {}
-        for word, place in own.items():
-            values.setdefault(written.same(word), []).append(place)
-
-        def by_value(word):
-            value = written.same(word)
-            if truths and value in (0, 1):
-                value = str(value == 1)
-            places = values.get(value, ())
-            return places[0] if len(places) == 1 else -1
-
-        return [by_value(word) if place < 0 else place for word, place in zip(words, found)]
+        return written.matched(words, self.categories or ())
 
 
 @dataclass
@@ -133,17 +120,16 @@ class Schema:
 
     def words_in(self, table: Table) -> frozenset[int]:
         """The positions of the columns of a table, which may have no rows yet, read as text."""
-        if self.inputs is None:
-            return (
-                frozenset()
-                if table.own_target is None or not self.labels
-                else frozenset({table.own_target})
-            )
-        positions, target = self._found(table, False)
-        words = {p for p, column in zip(positions, self.columns) if column.is_text()}
-        if target is not None and (self.labels or self.target_form):
-            words.add(target)
-        return frozenset(words)
+        positions, target = [], table.own_target
+        if self.inputs is not None:
+            positions, target = self._found(table, False)
+        words = {p for p, column in zip(positions, self.inputs or ()) if column.is_text()}
+        return frozenset(words | {target} if self.labels or self.target_form else words) - {None}
+
+    @property
+    def has_numeric_labels(self) -> bool:
+        """Whether the labels are words that spell numbers."""
+        return self.labels is not None and labelwords.are_numbers(self.labels)
 
     def task(self) -> str | None:
         """The task of the labels; None for numbers."""
@@ -159,32 +145,51 @@ class Schema:
         warning, or raise an error if `strict`. Raises DataError for absent columns, missing cells,
         and words among numbers.
         """
-        found, target = self._found(table, targets == "needed")
-        table.check_read({*found, *([] if target is None else [target])})
-        self._check_others(table, found, target, strict)
-        parts = [
-            self._column(table, position, column, strict)
-            for position, column in zip(found, self.columns)
-        ]
-        X = _assembled(parts, self.inputs, table.n_rows)
-        if target is None or targets != "needed":
-            return X, None
-        return X, self.targets_of(table, target)
+        positions, target = self._found(table, targets == "needed")
+        table.check_read({*positions, *([] if target is None else [target])})
+        self._check_others(table, positions, target, strict)
+        X = self._assembled(
+            [
+                self._column(table, position, column, strict)
+                for position, column in zip(positions, self.columns)
+            ]
+        )
+        return X, None if target is None or targets != "needed" else self.targets_of(table, target)
 
-    def inputs_of(self, table: Table, known: dict[int, np.ndarray]):
-        """X (n, width) of the rows of the training table; known: columns already computed, (n, k)
-        by their position among the inputs."""
-        parts = [
-            known[place] if place in known else self._column(table, column.position, column, False)
-            for place, column in enumerate(self.columns)
-        ]
-        return _assembled(parts, self.inputs, table.n_rows)
+    def inputs_of(self, table: Table, computed: dict[int, np.ndarray]):
+        """X (n, width) of the rows of the training table; computed: columns of X, (n, k) by the
+        position among the inputs."""
+        return self._assembled(
+            [
+                computed[place]
+                if place in computed
+                else self._column(table, column.position, column, False)
+                for place, column in enumerate(self.columns)
+            ]
+        )
+
+    def _assembled(self, parts: list[np.ndarray]):
+        """X (n, width) of the cells of each input: category numbers (n,), or numbers (n, k)."""
+        inputs, n_rows = self.columns, len(parts[0])
+        dense = self.width <= max(_SPARSE_WIDTH, 4 * len(inputs))
+        blocks = []
+        for part, column in zip(parts, inputs):
+            block: Any = part.reshape(n_rows, -1)
+            if column.one_hot:
+                known = np.flatnonzero(part >= 0)
+                ones = np.ones(len(known)), (known, part[known])
+                block = scipy.sparse.csr_matrix(ones, (n_rows, column.width))
+                block = block.toarray() if dense else block
+            blocks.append(block if dense else scipy.sparse.csr_matrix(block, dtype=np.float64))
+        return (
+            np.ascontiguousarray(np.hstack(blocks)) if dense else scipy.sparse.hstack(blocks, "csr")
+        )
 
     def targets_of(self, table: Table, position: int) -> np.ndarray:
         """y (n,) of the target column at a position of a table."""
         if self.target_form is not None:
             columns = list(table.columns)
-            columns[position] = _numbers(table, position, table.cells(position), self.target_form)
+            columns[position] = _numbers(table, position, self.target_form)
             table = replace(table, columns=columns)
         return encode_labels(table, position, self.labels)
 
@@ -207,13 +212,10 @@ class Schema:
                 + ("; to mark a column as missing, add it with empty cells" * filled)
             )
         target = places.get(self.target[0]) if self.target else None
-        if target is None:
-            target = table.own_target
+        target = table.own_target if target is None else target
         if target is None and needed:
-            which = (
-                f"column {self.target[0]!r}, which holds the targets" if self.target else "targets"
-            )
-            raise DataError(f"{table.name} has no {which}")
+            column = f"column {self.target[0]!r}, which holds the" if self.target else ""
+            raise DataError(f"{table.name} has no {column} targets".replace("  ", " "))
         return [places[column.name] for column in self.columns], target
 
     def _found_by_place(self, table, needed):
@@ -236,17 +238,14 @@ class Schema:
         )
 
     def _check_others(self, table, found, target, strict):
-        if not (self.named and table.named):
-            return
-        known = {*found, target} | {
-            position for position, name in enumerate(table.names) if name in self.ignored
-        }
         others = [
             name
             for position, name in enumerate(table.names)
-            if position not in known and not table.numbers_rows(position)
+            if position not in {*found, target}
+            and name not in self.ignored
+            and not table.numbers_rows(position)
         ]
-        if others:
+        if others and self.named and table.named:
             _left_out(f"{table.name} has columns that were absent in training", others, strict)
 
     def _column(self, table, position, column, strict):
@@ -257,12 +256,13 @@ class Schema:
             return column.means.of(self.codes(table, position, column, strict, gaps=True))
         if column.categories is not None:
             return self.codes(table, position, column, strict)
-        values = table.cells(position)
-        check_finite(table, position)
-        numbers = _filled(
-            _numbers(table, position, values, column.form), column.fill, table, position
-        )
-        return column.form.spread(numbers) if column.width > 1 else numbers
+        numbers = _numbers(table, position, column.form)
+        missing = np.isnan(numbers)
+        if missing.any():
+            if column.fill is None:
+                raise _missing(table, position, missing)
+            numbers = np.where(missing, column.fill, numbers)
+        return column.form.spread(numbers) if column.kind == "date" else numbers
 
     def codes(
         self, table: Table, position: int, column: Input, strict: bool = False, gaps: bool = False
@@ -271,27 +271,20 @@ class Schema:
 
         gaps: a missing cell without a replacement category is -1 too; otherwise it raises an error.
         """
-        assert column.categories is not None
-        values = table.cells(position, column.categories)
-        check_finite(table, position)
-        if not isinstance(values, Words):
-            values = words_of_numbers(values)
-        places = column.places(values.values)
-        codes = np.array([*places, 0], np.int64)[values.codes]
-        new = [word for word, place in zip(values.values, places) if place < 0]
-        if new and (codes[values.codes >= 0] < 0).any():
-            row = int(np.argmax((codes < 0) & (values.codes >= 0)))
+        categories, cells = column.categories or [], _words(table, position)
+        codes = np.array([*column.places(cells.values), -1], np.int64)[cells.codes]
+        unseen = (codes < 0) & ~cells.missing
+        if unseen.any():
             what = (
-                f"{table.place(row)}: {table.title(position)} has categories that were absent in"
-                " training"
+                f"{table.place(int(np.argmax(unseen)))}: {table.title(position)} has categories"
+                " that were absent in training"
             )
-            like = {word.casefold(): word for word in column.categories}
+            new = [cells.values[code] for code in np.unique(cells.codes[unseen])]
+            like = {word.casefold(): word for word in categories}
             _left_out(what, new, strict, like, "ignored" if column.one_hot else _AS_MEAN)
-        fill = None if column.fill is None else column.categories.index(str(column.fill))
-        gone = values.codes < 0
-        if gone.any() and fill is None and not gaps:
-            raise _missing(table, position, int(np.argmax(gone)))
-        codes[gone] = -1 if fill is None else fill
+        if cells.missing.any() and column.fill is None and not gaps:
+            raise _missing(table, position, cells.missing)
+        codes[cells.missing] = -1 if column.fill is None else categories.index(str(column.fill))
         return codes
 
     # ------------------------------------------------------------------ the model file
@@ -303,57 +296,40 @@ class Schema:
     def from_dict(cls, saved: dict) -> "Schema":
         """Read from a model file's header; DataError if it is invalid."""
         try:
-            inputs = saved["inputs"]
-            found = cls(
-                (None if inputs is None else [_input(column) for column in inputs]),
-                bool(saved["named"]),
-                int(saved["size"]),
-                None if saved["target"] is None else (saved["target"][0], saved["target"][1]),
-                tuple(saved["ignored"]),
-                saved["labels"],
-                _form(saved["target_form"]),
-                None if saved.get("format") is None else FileFormat.from_dict(saved["format"]),
-            )
-        except (
-            TypeError,
-            KeyError,
-            ValueError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ) as error:
+            inputs, target, form = saved["inputs"], saved["target"], saved.get("format")
+            parts = {
+                "inputs": None if inputs is None else [_input(column) for column in inputs],
+                "target": None if target is None else (target[0], target[1]),
+                "ignored": tuple(saved["ignored"]),
+                "target_form": _form(saved["target_form"]),
+                "format": None if form is None else FileFormat(**form),
+            }
+            return cls(**saved | parts)
+        except (TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
             raise DataError(
                 f"its schema is damaged ({type(error).__name__}: {error!s:.100})"
             ) from None
-        return found
 
     @classmethod
     def of_header(cls, header: dict) -> "Schema | None":
         """Read from a model file; None if it has none. DataError if it does not match the model's
         inputs.
         """
-        found = None if header.get("schema") is None else cls.from_dict(header["schema"])
-        if (
-            found is not None
-            and found.inputs is not None
-            and found.width != header["info"]["n_inputs"]
-        ):
+        if header.get("schema") is None:
+            return None
+        schema = cls.from_dict(header["schema"])
+        if schema.inputs is not None and schema.width != header["info"]["n_inputs"]:
             raise DataError("its schema and its inputs have different numbers of columns")
-        return found
+        return schema
 
 
 def shown(method, labels) -> list:
     """The words of the labels (n,) of a trained method, if they are words; else the labels as
     numbers.
     """
-    known = (
-        method.schema.labels if method.schema is not None and method.task != "regression" else None
-    )
-    return (
-        np.asarray(labels).tolist()
-        if known is None
-        else [label_text(method.schema, label) for label in labels]
-    )
+    if method.schema is None or method.schema.labels is None or method.task == "regression":
+        return np.asarray(labels).tolist()
+    return [label_text(method.schema, label) for label in labels]
 
 
 def label_text(schema: Schema | None, label: float) -> str:
@@ -392,66 +368,42 @@ def _left_out(what, names, strict, like=(), fate="ignored"):
     warnings.warn(f"{what}, which are {fate}: {_listed(names, like)}", RfxWarning, stacklevel=2)
 
 
-def _missing(table, position, row, hint=True):
+def _missing(table, position, missing, hint=True):
+    """The error for the first missing cell, (n,), of a column."""
     advice = f"; {table.for_gaps}" if hint else ""
-    return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
+    place = table.place(int(np.argmax(missing)))
+    return DataError(f"{place}: {table.title(position)} has no value{advice}")
 
 
-def _numbers(table, position, values, form=None):
+def _words(table: Table, position: int) -> Words:
+    """A column as words."""
+    check_finite(table, position)
+    cells = table.columns[position]
+    return cells if isinstance(cells, Words) else words_of_numbers(cells)
+
+
+def _numbers(table, position, form=None):
     """The numbers (n,) of a column, nan for missing cells; DataError, with the row, for a cell that
     is not a number of its form.
     """
-    if not isinstance(values, Words):
-        if form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%"):
-            return values
-        values = words_of_numbers(values)
-    numbers = written.read(values.values, form, table.decimal)
-    bad = np.append(np.isnan(numbers), False)[values.codes]
+    check_finite(table, position)
+    cells = table.columns[position]
+    plain = form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%")
+    if plain and not isinstance(cells, Words):
+        return cells
+    words = _words(table, position)
+    numbers = np.append(written.read(words.values, form, table.decimal), np.nan)[words.codes]
+    bad = np.isnan(numbers) & ~words.missing
     if bad.any():
         row = int(np.argmax(bad))
-        what = "a number"
+        what = "a date" if form is not None and form.kind == "dates" else "a number"
         if form is not None and form.kind != "truth":
-            what = (
-                f"a {'date' if form.kind == 'dates' else 'number'} in the format of the training"
-                " rows"
-            )
-        word = values.values[values.codes[row]]
+            what += " in the format of the training rows"
+        word = f"{words.values[words.codes[row]]!r:.80}"
         raise DataError(
-            f"{table.place(row)}: {table.title(position)} has {word!r:.80}, which is not {what}"
+            f"{table.place(row)}: {table.title(position)} has {word}, which is not {what}"
         )
-    return np.append(numbers, np.nan)[values.codes]
-
-
-def _filled(values, fill, table, position):
-    gone = np.isnan(values)
-    if not gone.any():
-        return values
-    if fill is None:
-        raise _missing(table, position, int(np.argmax(gone)))
-    return np.where(gone, fill, values)
-
-
-def _assembled(parts, inputs, n_rows):
-    width = sum(column.width for column in inputs)
-    if width <= max(_SPARSE_WIDTH, 4 * len(inputs)):
-        X, at = np.zeros((n_rows, width)), 0
-        for part, column in zip(parts, inputs):
-            if not column.one_hot:
-                X[:, at : at + column.width] = part.reshape(n_rows, -1)
-            else:
-                known = np.flatnonzero(part >= 0)
-                X[known, at + part[known]] = 1.0
-            at += column.width
-        return X
-    blocks = []
-    for part, column in zip(parts, inputs):
-        block = part.reshape(n_rows, -1)
-        if column.one_hot:
-            known = np.flatnonzero(part >= 0)
-            entries = np.ones(len(known)), (known, part[known])
-            block = scipy.sparse.csr_matrix(entries, (n_rows, column.width))
-        blocks.append(scipy.sparse.csr_matrix(block, dtype=np.float64))
-    return scipy.sparse.hstack(blocks, "csr")
+    return numbers
 
 
 def encode_labels(table: Table, position: int, labels: list[str] | None):
@@ -460,15 +412,17 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
 
     Raises DataError for a missing cell, for text instead of a number, or if no label is known.
     """
-    values = table.cells(position, labels or ())
     check_finite(table, position)
-    if labels is None:
-        return _numbers_known(table, position, values)
-    if not isinstance(values, Words):
-        values = labelwords.of_numbers(_numbers_known(table, position, values))
-    if (values.codes < 0).any():
-        raise _missing(table, position, int(np.argmax(values.codes < 0)), hint=False)
-    return places(values, labels, table.name)
+    cells = table.columns[position]
+    words = isinstance(cells, Words)
+    missing = cells.missing if words else np.isnan(cells)
+    if missing.any():
+        raise _missing(table, position, missing, hint=False)
+    if words and labels is not None:
+        return places(cells, labels, table.name)
+    truths = words and all(map(written.truth, cells.values))
+    numbers = _numbers(table, position, written.Form("truth") if truths else None)
+    return numbers if labels is None else places(labelwords.of_numbers(numbers), labels, table.name)
 
 
 def places(values: Words, labels: list[str], name: str) -> np.ndarray:
@@ -478,17 +432,14 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
     A word is found by its spelling, else by its value if that is unique. DataError if none is
     found. With OpenLabels, new words are added.
     """
-    found = labelwords.matched(values.values, labels)
-    known = {word: place for word, place in zip(values.values, found) if place >= 0}
-    new = [
-        word
-        for number, word in enumerate(values.values)
-        if word not in known and (values.codes == number).any()
-    ]
-    extra = {word: len(labels) + place for place, word in enumerate(new)}
+    found, used = labelwords.matched(values.values, labels), {*values.codes.tolist()}
+    unknown = [code for code, place in enumerate(found) if place < 0 and code in used]
+    for extra, code in enumerate(unknown):
+        found[code] = len(labels) + extra
+    new = [values.values[code] for code in unknown]
     if isinstance(labels, labelwords.OpenLabels):
         labels.extend(new)
-    elif new and len(new) == len(values.values):
+    elif new and len(new) == len(found):
         raise DataError(
             f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's"
             f" ({', '.join(labels[:_SHOWN]):.200})"
@@ -499,16 +450,4 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
             f" {NEVER_SEEN}"
         )
         warnings.warn(message, RfxWarning, stacklevel=2)
-    return np.array([known.get(word, extra.get(word, -1)) for word in values.values], np.float64)[
-        values.codes
-    ]
-
-
-def _numbers_known(table, position, values):
-    truths = isinstance(values, Words) and all(
-        written.truth(word) is not None for word in values.values
-    )
-    numbers = _numbers(table, position, values, written.Form("truth") if truths else None)
-    if np.isnan(numbers).any():
-        raise _missing(table, position, int(np.argmax(np.isnan(numbers))), hint=False)
-    return numbers
+    return np.array(found, np.float64)[values.codes]

@@ -1,6 +1,7 @@
 """A table whose columns are numbers or words, independent of the file format."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,7 +11,6 @@ from rfx.errors import DataError, UsageError, or_near
 
 A_COLUMN = 1 << 10  # bytes of a column in addition to its cells
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
-_CODE = re.compile(r"[A-Z]{2}")
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 
@@ -21,21 +21,25 @@ class Words:
     codes: np.ndarray
     values: list[str]
 
+    @classmethod
+    def of(cls, codes: np.ndarray, texts: Iterable[str | None]) -> "Words":
+        """The words of the codes (n,) of some texts, which may repeat; None, and the code -1, is a
+        missing cell.
+        """
+        numbers: dict[str, int] = {}
+        places = [-1 if text is None else numbers.setdefault(text, len(numbers)) for text in texts]
+        return cls(np.array([*places, -1], np.int32)[codes], list(numbers))
+
     def __len__(self):
         return len(self.codes)
 
-    def rows(self, index) -> "Words":
+    def __getitem__(self, index) -> "Words":
         return Words(self.codes[index], self.values)
 
-    def without(self, word: str) -> "Words":
-        """The column with the cells of one word treated as missing."""
-        if word not in self.values:
-            return self
-        place = self.values.index(word)
-        codes = np.where(self.codes == place, -1, self.codes - (self.codes > place)).astype(
-            np.int32
-        )
-        return Words(codes, [*self.values[:place], *self.values[place + 1 :]])
+    @property
+    def missing(self) -> np.ndarray:
+        """(n,) whether cells are missing."""
+        return self.codes < 0
 
 
 @dataclass
@@ -47,8 +51,7 @@ class Table:
     of a column that the file declares as the target. index: the names of columns that the file
     declares as row numbers. typed: the names of columns that the file declares as words, even if
     they look like numbers; categorical: of those declared as categories. decimal: the decimal mark
-    implied by the separator of a text, or None. doubtful: a word that means a missing cell in most
-    columns, None if the file distinguishes the two. dotted: the positions of columns of a text with
+    implied by the separator of a text, or None. dotted: the positions of columns of a text with
     decimal commas that have dots in their cells, and the first such cell if all dots may mark
     thousands, else "". padded: the positions of columns of a text with a cell of digits that begins
     with 0, such as 007, and the first such cell. unread: the positions of columns whose cells are
@@ -66,7 +69,6 @@ class Table:
     typed: frozenset[str] = frozenset()
     categorical: frozenset[str] = frozenset()
     decimal: str | None = None
-    doubtful: str | None = None
     dotted: dict[int, str] = field(default_factory=dict)
     padded: dict[int, str] = field(default_factory=dict)
     unread: dict[int, str] = field(default_factory=dict)
@@ -78,25 +80,9 @@ class Table:
 
     def rows(self, index) -> "Table":
         """The table of some rows, selected by an integer array or a slice."""
-        columns = [
-            column.rows(index) if isinstance(column, Words) else column[index]
-            for column in self.columns
-        ]
+        columns = [column[index] for column in self.columns]
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         return replace(self, columns=columns, lines=lines[index])
-
-    def cells(self, position: int, kept=()):
-        """A column; its doubtful word is missing unless it is among the words `kept`."""
-        column = self.columns[position]
-        if self.doubtful is None or self.doubtful in kept or not isinstance(column, Words):
-            return column
-        return column.without(self.doubtful)
-
-    def settled(self, position: int):
-        """A column; its doubtful word is missing unless it occurs among codes in these rows."""
-        column = self.columns[position]
-        kept = isinstance(column, Words) and is_code_among(self.doubtful, column.values)
-        return self.cells(position, (self.doubtful,) if kept else ())
 
     def check_read(self, positions, advice: str = "") -> None:
         """Raise DataError for columns whose cells are neither numbers nor words."""
@@ -143,12 +129,7 @@ class Table:
         """
         if self.named and wanted in self.names:
             return self.names.index(wanted)
-        if (
-            wanted.lstrip("-").isascii()
-            and wanted.lstrip("-").isdigit()
-            and len(wanted) < 10
-            and 0 < int(wanted) <= len(self.names)
-        ):
+        if wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:10]) <= len(self.names):
             return int(wanted) - 1
         known = (
             or_near(wanted, self.names, "its columns are")
@@ -160,24 +141,13 @@ class Table:
         )
 
 
-def is_code_among(word: str | None, words) -> bool:
-    """Whether a word of two capital letters occurs among others of two, such as country codes."""
-    others = set(words) - {word}
-    return len(others) > 1 and all(_CODE.fullmatch(other) for other in others)
-
-
 def words_of_numbers(values: np.ndarray) -> Words:
-    """A column of numbers (n,) as words, each the shortest text that reads back as the number."""
-    found, codes = np.unique(values[~np.isnan(values)], return_inverse=True)
-    places = np.full(len(values), -1, np.int32)
-    places[~np.isnan(values)] = codes
-    return Words(places, [shortest(value) for value in found.tolist()])
-
-
-def words_of_integers(values: np.ndarray) -> Words:
-    """A column of integers (n,) as words, with all digits."""
-    found, codes = np.unique(values, return_inverse=True)
-    return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
+    """A column of numbers (n,) as words: integers with all digits, others as the shortest text that
+    reads back as the number.
+    """
+    distinct, codes = np.unique(values, return_inverse=True)
+    texts = (None if number != number else shortest(number) for number in distinct.tolist())
+    return Words.of(codes.ravel(), texts)
 
 
 def check_finite(table: Table, position: int) -> None:

@@ -48,11 +48,6 @@ class TargetMeans:
         prior = Y.mean(axis=0) if prior is None else prior
         return cls(smoothed(codes, n_categories, Y, prior).tolist(), prior.tolist(), list(titles))
 
-    @property
-    def width(self) -> int:
-        """The number of columns of X."""
-        return len(self.default)
-
     def of(self, codes: np.ndarray) -> np.ndarray:
         """(n, k) for category numbers (n,), -1 for unknown or missing."""
         return np.array([*self.values, self.default], np.float64)[codes]

@@ -4,11 +4,13 @@ conversion of a column to numbers.
 A column is judged as a whole: `1,234` alone is ambiguous, but next to `1,234.50` it is not.
 """
 
+import contextlib
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +47,12 @@ def _pattern(decimal, group):
 
 
 # (decimal mark, thousands mark), simplest first, with the pattern of a number.
-_STYLES = [
-    (decimal, group, _pattern(decimal, group))
+_STYLES = {
+    (decimal, group): _pattern(decimal, group)
     for decimal, group in [
         (".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")
     ]
-]  # fmt: skip
-_PLAIN_STYLE = 1  # the bit of the first one
+}  # fmt: skip
 
 _MONTHS = {
     name: number
@@ -118,11 +119,6 @@ class Form:
     order: str = ""
     origin: str = ""
 
-    @property
-    def width(self) -> int:
-        """The number of columns of X."""
-        return len(DATE_PARTS) if self.kind == "dates" else 1
-
     def titles(self, name: str) -> list[str]:
         """A name for each column of X."""
         return [f"{name}.{part}" for part in DATE_PARTS] if self.kind == "dates" else [name]
@@ -143,59 +139,37 @@ class Form:
         weekday = (whole.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
         return np.column_stack([months // 12 + 1970, months % 12 + 1, weekday, days]).astype(float)
 
-    def _number(self, word):
+    def _number(self, word: str) -> float:
         if is_number(word) and self.decimal == "." and self.sign != "%":
             return float(word)
-        parts = _parts(word)
-        if (
-            parts is None
-            or (parts.sign and parts.sign != self.sign)
-            or (self.sign == "%" and not parts.sign and parts.body.strip("0.,"))
-            or not parts.styles & _bit(self.decimal, self.group)
-        ):
+        sign, body, values = _amount(word) or ("", "", {})
+        lacks_percent = self.sign == "%" and not sign and body.strip("0.,")
+        if sign not in ("", self.sign) or lacks_percent:
             return np.nan
-        return parts.value(self.decimal, self.group)
+        return values.get((self.decimal, self.group), np.nan)
 
-    def _date(self, word):
-        date = _Date.of(word)
-        return np.nan if date is None else date.days(self.order)
-
-
-def _bit(decimal, group):
-    return 1 << next(i for i, style in enumerate(_STYLES) if style[:2] == (decimal, group))
+    def _date(self, word: str) -> float:
+        days = _date(word)
+        return days.get(self.order, days.get("", np.nan))
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """A written number: its sign, digits and marks, its unit, and the styles in which it is
-    valid.
-    """
-
-    negative: bool
-    body: str
-    sign: str
-    styles: int
-
-    def value(self, decimal, group) -> float:
-        text = self.body.replace(group, "") if group else self.body
-        return (-1.0 if self.negative else 1.0) * float(text.replace(decimal, "."))
-
-
-def _parts(word) -> _Parts | None:
-    if len(word) > _LONGEST:
-        return None
-    found = _WRITTEN.fullmatch(word.translate(_PLAIN_CELL))
+def _amount(word: str) -> tuple[str, str, dict[tuple[str, str], float]] | None:
+    """(sign, digits and marks, the value by style) of a written number; None for other texts."""
+    found = _WRITTEN.fullmatch(word.translate(_PLAIN_CELL)) if len(word) <= _LONGEST else None
     if found is None:
         return None
-    around = found["open"] is not None
     signs = [mark for mark in (found["before"], found["after"]) if mark]
-    minus = [mark for mark in (found["minus"], found["after_sign"]) if mark]
+    minus = [mark for mark in (found["open"], found["minus"], found["after_sign"]) if mark]
     # parentheses around an amount mean a negative number
-    if around != (found["close"] is not None) or len(signs) > 1 or len(minus) + around > 1:
+    if bool(found["open"]) != bool(found["close"]) or len(signs) > 1 or len(minus) > 1:
         return None
-    body = found["body"].strip()
-    styles = sum(1 << i for i, style in enumerate(_STYLES) if style[2].fullmatch(body))
-    return _Parts(around or minus == ["-"], body, "".join(signs), styles) if styles else None
+    body, factor = found["body"].strip(), -1.0 if minus and minus[0] in "(-" else 1.0
+    values = {
+        (decimal, group): factor * float(body.replace(group, "").replace(decimal, "."))
+        for (decimal, group), pattern in _STYLES.items()
+        if pattern.fullmatch(body)
+    }
+    return ("".join(signs), body, values) if values else None
 
 
 def truth(text: str) -> str | None:
@@ -210,11 +184,9 @@ def truth_text(word: str) -> str:
 
 def amount(text: str) -> tuple[str, float] | None:
     """The sign, such as `%`, and the value of an unambiguous text with a sign."""
-    parts = _parts(text)
-    if parts is None or not parts.sign:
-        return None
-    read = {parts.value(*style[:2]) for i, style in enumerate(_STYLES) if parts.styles >> i & 1}
-    return (parts.sign, read.pop()) if len(read) == 1 else None
+    sign, _, values = _amount(text) or ("", "", {})
+    numbers = {*values.values()}
+    return (sign, numbers.pop()) if sign and len(numbers) == 1 else None
 
 
 def example(words: Iterable[str], form: Form) -> str:
@@ -224,11 +196,10 @@ def example(words: Iterable[str], form: Form) -> str:
     return f"{word!r:.80} is {shortest(float(form.read([word])[0]))}"
 
 
-def _truth_number(word):
+def _truth_number(word: str) -> float:
     if is_number(word):
         return float(word)
-    found = truth(word)
-    return np.nan if found is None else float(found == "True")
+    return {"True": 1.0, "False": 0.0}.get(truth(word) or "", np.nan)
 
 
 def kind(text: str) -> str:
@@ -239,9 +210,7 @@ def kind(text: str) -> str:
         return "number"
     if len(text) > _LONGEST or not any(character.isdigit() for character in text):
         return "word" if truth(text) is None else "truth"
-    if _Date.of(text) is not None:
-        return "date"
-    return "word" if _parts(text) is None else "written"
+    return "date" if _date(text) else "word" if _amount(text) is None else "written"
 
 
 def shortest(value: float) -> str:
@@ -252,12 +221,27 @@ def shortest(value: float) -> str:
 def same(text: str):
     """The common key of texts with one value: booleans in any case, and numbers; numbers with a
     leading zero, such as 007, are codes with a single spelling."""
-    found = truth(text)
-    if found is not None:
-        return found
     if is_number(text) and not re.match(r"[+-]?0[0-9]", text):
         return Decimal(text)
-    return text.strip()
+    return truth(text) or text.strip()
+
+
+def matched(words: Iterable[str], known: Iterable[str], key: Callable = same) -> list[int]:
+    """The position of each word among `known` ones, or -1: of the same text, else of the only one
+    with the same key. 1 and 0 match if all known words are booleans.
+    """
+    places = {word: place for place, word in enumerate(known)}
+    truths = all(map(truth, places))
+    by_key: dict = {}
+    for word, place in places.items():
+        by_key.setdefault(key(word), []).append(place)
+
+    def place_of(word):
+        value = key(word)
+        alike = by_key.get(str(value == 1) if truths and value in (0, 1) else value, ())
+        return alike[0] if len(alike) == 1 else -1
+
+    return [places[word] if word in places else place_of(word) for word in words]
 
 
 # ---------------------------------------------------------------------- columns
@@ -272,11 +256,12 @@ def read(words: Iterable[str], form: Form | None, decimal: str | None = None) ->
         return form.read(words)
     comma = Form("numbers", ",")
 
-    def number(word):
-        return float(word) if is_number(word) else comma.read([word])[0] if decimal else np.nan
+    def number(word: str) -> float:
+        if is_number(word):
+            return float(word)
+        return comma._number(word) if decimal == "," else np.nan
 
-    decimal = decimal if decimal == "," else None
-    return np.array([number(word) for word in words], np.float64)
+    return np.array(list(map(number, words)), np.float64)
 
 
 def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
@@ -286,79 +271,54 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     numbers, such as 1,234. Raises Unclear.
     """
     words = list(words)
-    found = [parts for word in words if (parts := _parts(word)) is not None]
-    if len(found) < len(words):
+    amounts = [found for word in words if (found := _amount(word)) is not None]
+    if len(amounts) < len(words):
         raise Unclear("numbers in no common format")
-    sign = _common_sign(found)
-    left = _common_styles(found)
-    if not left:
-        raise Unclear(f"numbers whose separators disagree, such as {_disagree(words, found)}")
-    return Form("numbers", *_only_style(words, found, left, decimal), sign)
-
-
-def _common_sign(found: list[_Parts]) -> str:
-    """The sign of the numbers of a column, or empty. Raises Unclear if they are not comparable."""
-    signs = {parts.sign for parts in found if parts.sign}
+    signs = sorted({sign for sign, _, _ in amounts if sign})
     if len(signs) > 1:
-        raise Unclear(f"amounts in {' and '.join(sorted(signs))}, which can't be compared")
-    sign = next(iter(signs), "")
-    bare = next((parts.body for parts in found if not parts.sign and parts.body.strip("0.,")), None)
-    if sign == "%" and bare is not None:
+        raise Unclear(f"amounts in {' and '.join(signs)}, which can't be compared")
+    bare = next((body for sign, body, _ in amounts if not sign and body.strip("0.,")), None)
+    if signs == ["%"] and bare is not None:
         raise Unclear(f"numbers with and without %, such as {bare!r}")
-    return sign
+    styles = [style for style in _STYLES if all(style in values for *_, values in amounts)]
+    if not styles:
+        first = amounts[0][2].keys()
+        other = [word for word, (*_, values) in zip(words, amounts) if not values.keys() & first]
+        pair = " and ".join(f"{word!r:.80}" for word in (words[0], [*other, words[-1]][0]))
+        raise Unclear(f"numbers whose separators disagree, such as {pair}")
+    if _ambiguous(words, amounts, styles):
+        # the file's separator decides
+        styles = [style for style in styles if style[0] == decimal] or styles
+        if unclear := _ambiguous(words, amounts, styles):
+            raise Unclear(unclear)
+    return Form("numbers", *styles[0], "".join(signs))
 
 
-def _common_styles(found: list[_Parts]) -> list[tuple[str, str]]:
-    """The (decimal mark, thousands mark) with which the whole column is numeric."""
-    common = -1
-    for parts in found:
-        common &= parts.styles
-    return [style[:2] for i, style in enumerate(_STYLES) if common >> i & 1]
-
-
-def _only_style(words, found: list[_Parts], left, decimal: str | None) -> tuple[str, str]:
-    """The first of the remaining styles. Raises Unclear if they give different values, even if only
-    among texts with the file's decimal mark.
-    """
-    marked = [
-        i for i, parts in enumerate(found) if not parts.styles & _PLAIN_STYLE or "." in parts.body
-    ]
-    read = {style: tuple(found[i].value(*style) for i in marked) for style in left}
-    if len(set(read.values())) > 1:
-        left = [style for style in left if style[0] == decimal] or left
-        values = {read[style] for style in left}
-        if len(values) > 1:
-            i = next(i for i in range(len(marked)) if len({value[i] for value in values}) > 1)
-            either = " or ".join(sorted({shortest(value[i]) for value in values}, key=len))
-            raise Unclear(f"{words[marked[i]]!r:.80}, which may be {either}")
-    return left[0]
-
-
-def _disagree(words, found):
-    """Two texts that share no style, else the first three."""
-    for word, parts in zip(words, found):
-        if not parts.styles & found[0].styles:
-            return f"{words[0]!r:.80} and {word!r:.80}"
-    return ", ".join(f"{word!r:.80}" for word in words[:3])
+def _ambiguous(words: list[str], amounts: list, styles: list) -> str:
+    """What to say of the first word with different values in these styles; empty if none has."""
+    for word, (*_, values) in zip(words, amounts):
+        texts = sorted({shortest(values[style]) for style in styles}, key=len)
+        if len(texts) > 1:
+            return f"{word!r:.80}, which may be {' or '.join(texts)}"
+    return ""
 
 
 def dates(words: Iterable[str]) -> Form:
     """The Form of a column whose texts are all dates. Raises Unclear if day and month can't be
     distinguished.
     """
-    orders: dict[str, str] = {}
+    orders: dict[str, str] = {}  # the first word in each order
     both = None
     for word in words:
-        date = _Date.of(word)
-        if date is None:
+        days = _date(word)
+        if not days:
             raise Unclear(f"{word!r:.80}, which is not a date")
-        if date.short:
+        if np.isnan([*days.values()]).any():
             raise Unclear(f"{word!r:.80}, which has a two-digit year")
-        if len(date.orders) == 2:
-            both = both or word
-        elif date.orders != {"ymd"}:
-            (order,) = date.orders
-            orders.setdefault(order, word)
+        ordered = set(days) - {""}
+        both = both or (word if len(ordered) > 1 else None)
+        if len(ordered) == 1:
+            orders.setdefault(ordered.pop(), word)
     if len(orders) > 1:
         shown = " and ".join(f"{word!r:.80}" for word in orders.values())
         raise Unclear(f"dates with the day first and with the month first, {shown}")
@@ -367,81 +327,50 @@ def dates(words: Iterable[str]) -> Form:
     return Form("dates", order=next(iter(orders), "ymd"), origin=ORIGIN)
 
 
-@dataclass(frozen=True)
-class _Date:
-    """A written date. orders: the valid orders of day and month; short: whether its year has two
-    digits.
+def _date(text: str) -> dict[str, float]:
+    """The days since the origin by each valid order of day and month, "" for any order; nan if the
+    year has two digits. Empty for texts that are no dates.
     """
-
-    groups: dict
-    orders: frozenset
-    short: bool
-
-    @classmethod
-    def of(cls, text: str) -> "_Date | None":
-        if len(text) > _LONGEST:
-            return None
-        for pattern in _DATES:
-            found = pattern.fullmatch(text)
-            if found is not None:
-                break
-        else:
-            return None
-        groups = found.groupdict()
-        short = groups.get("short") is not None
-        orders = {"ymd"}
-        if groups.get("a") is not None:
-            a, b = int(groups["a"]), int(groups["b"])
-            # dates with points have the day first everywhere
-            orders = {"dmy"} if groups.get("mark") == "." else {"ymd"} if a == b else {"dmy", "mdy"}
-        made = cls(groups, frozenset(orders), short)
-        good = frozenset(order for order in orders if made._day(order) is not None)
-        if not good or made._time() is None:
-            return None
-        return cls(groups, good, short)
-
-    def _day(self, order):
-        groups = self.groups
-        year = int(groups["year"]) if groups.get("year") else 2000 + int(groups["short"])
-        if groups.get("a") is not None:
-            day, month = (
-                (groups["b"], groups["a"]) if order == "mdy" else (groups["a"], groups["b"])
+    matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) <= _LONGEST)
+    match = next(filter(None, matches), None)
+    time = None if match is None else _time(match)
+    if match is None or time is None:
+        return {}
+    groups: dict[str, Any] = dict.fromkeys(
+        ("year", "short", "name", "month", "quarter", "day", "a", "b", "mark")
+    )
+    groups |= match.groupdict()
+    month = groups["month"] or 3 * int(groups["quarter"] or 1) - 2
+    month = _MONTHS[groups["name"].lower()] if groups["name"] else month
+    days: dict[str, tuple] = {"": (month, groups["day"] or 1)}
+    if groups["a"]:
+        a, b = int(groups["a"]), int(groups["b"])
+        days = {"dmy": (b, a), "mdy": (a, b)}
+        if groups["mark"] == ".":  # with points, the day is first everywhere
+            days = {"dmy": (b, a), "": (b, a)}
+        elif a == b:
+            days = {"": (a, b)}
+    found = {}
+    for order, (month, day) in days.items():
+        with contextlib.suppress(ValueError):
+            date = datetime.date(
+                int(groups["year"] or 2000 + int(groups["short"] or 0)), int(month), int(day)
             )
-        else:
-            day = groups.get("day") or 1
-            month = groups.get("month") or 3 * int(groups.get("quarter") or 1) - 2
-            month = _MONTHS[groups["name"].lower()] if groups.get("name") else month
-        try:
-            return datetime.date(year, int(month), int(day)).toordinal() - _EPOCH
-        except ValueError:
-            return None
+            found[order] = np.nan if groups["short"] else date.toordinal() - _EPOCH + time
+    return found
 
-    def _time(self):
-        """The fraction of a day, minus the offset; None if there is no valid time."""
-        groups = self.groups
-        if groups["hour"] is None:
-            return 0.0
-        hour, minute, second = (int(groups[name] or 0) for name in ("hour", "minute", "second"))
-        if groups["half"]:
-            if not 1 <= hour <= 12:
-                return None
-            hour = hour % 12 + 12 * (groups["half"][0] in "pP")
-        if hour > 23 or minute > 59 or second > 60:
-            return None
-        seconds = 3600 * hour + 60 * minute + second + float(f"0.{groups['fraction'] or 0}")
-        zone = groups["zone"]
-        if zone and zone[0] in "+-":
-            digits = zone[1:].replace(":", "")
-            offset = 3600 * int(digits[:2]) + 60 * int(digits[2:] or 0)
-            seconds -= offset if zone[0] == "+" else -offset
-        return seconds / 86400
 
-    def days(self, order: str) -> float:
-        """Days since the origin; nan if the year is short, or the date has another order."""
-        if order not in self.orders:
-            if len(self.orders) > 1 or (
-                self.groups.get("mark") != "." and "ymd" not in self.orders
-            ):
-                return np.nan
-            (order,) = self.orders
-        return np.nan if self.short else self._day(order) + self._time()
+def _time(groups: re.Match[str]) -> float | None:
+    """The fraction of a day, minus the offset; None if there is no valid time."""
+    hour, minute, second = (int(groups[name] or 0) for name in ("hour", "minute", "second"))
+    if groups["half"]:
+        late = groups["half"][0] in "pP"
+        hour = hour % 12 + 12 * late if 1 <= hour <= 12 else 24
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    seconds = 3600 * hour + 60 * minute + second + float(f"0.{groups['fraction'] or 0}")
+    if (zone := groups["zone"] or "")[:1] in ("+", "-"):
+        digits = zone[1:].replace(":", "")
+        offset = 3600 * int(digits[:2]) + 60 * int(digits[2:] or 0)
+        seconds -= offset if zone[0] == "+" else -offset
+    return seconds / 86400

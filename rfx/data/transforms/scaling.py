@@ -92,15 +92,6 @@ def _reciprocal(spread):
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
 
 
-def _check_spread(low, spread):
-    """Raise an error for columns whose smallest value or mean (d,), or range or deviation (d,), is
-    not finite.
-    """
-    bad = np.flatnonzero(~np.isfinite(low + spread))
-    if len(bad):
-        raise cannot_scale(bad[0])
-
-
 def _check_values(X, out):
     """Raise an error if a scaled value `out` (dense, or CSR like X) of the rows X is not finite."""
     if np.isfinite(out.data if scipy.sparse.issparse(out) else out).all():
@@ -198,15 +189,11 @@ class Scaler:
         _checked(kind, KINDS, "scaling")
         if kind == "none":
             return cls(kind, np.zeros(survey.width), np.ones(survey.width))
-        found = (
-            _deviations(survey.weight, survey.mean, survey.squares)
-            if kind == "standard"
-            else (survey.low, survey.high - survey.low)
-        )
-        low, spread = found
-        return cls.from_spread(
-            kind, low, spread, is_text(survey.count, survey.width, survey.entries)
-        )
+        low, spread = survey.low, survey.high - survey.low
+        if kind == "standard":
+            low, spread = _deviations(survey.weight, survey.mean, survey.squares)
+        sparse = is_text(survey.count, survey.width, survey.entries)
+        return cls.from_spread(kind, low, spread, sparse)
 
     @classmethod
     def from_spread(cls, kind, low, spread, sparse=False):
@@ -215,7 +202,9 @@ class Scaler:
 
         sparse: nothing is shifted. Raises DataError if they are not finite.
         """
-        _check_spread(low, spread)
+        bad = np.flatnonzero(~np.isfinite(low + spread))
+        if len(bad):
+            raise cannot_scale(bad[0])
         unit = _reciprocal(spread)
         if sparse:
             if kind != "minmax01" or (low[unit > 0] != 0).any():
@@ -312,12 +301,12 @@ class Scaler:
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
-        form = saved.get("metric", "none")
-        if form != "none" and f"metric_{form}" not in saved:
-            raise DataError(f"there is no array scaler_metric_{form!s:.40}")
+        form = f"metric_{saved.get('metric', 'none')}"
         metric = None
-        if form != "none":
-            metric = Metric(np.asarray(saved[f"metric_{form}"], np.float64))
+        if form != "metric_none":
+            if form not in saved:
+                raise DataError(f"there is no array scaler_{form:.50}")
+            metric = Metric(np.asarray(saved[form], np.float64))
         return cls(kind, shift, scale, learnt, metric)
 
 
@@ -337,11 +326,8 @@ def column_spread(X, kind, weights=None):
     """The arguments of `Scaler.from_spread` for the columns of X; weights: (n,) of its rows, None
     for ones.
     """
-    return _moments(X, weights) if kind == "standard" else _range(X)
-
-
-def _range(X):
-    """Column minima, and maxima minus minima."""
+    if kind == "standard":
+        return _moments(X, weights)
     low, high = extremes(X)
     return low, high - low
 

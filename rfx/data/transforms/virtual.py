@@ -36,15 +36,13 @@ class Deformation:
     smoothness: float = 4.0
 
 
-def deform(
-    images, index, seed: int, how: Deformation = Deformation(), first_as_they_are: bool = True
-) -> np.ndarray:
+def deform(images, index, seed: int, how: Deformation = Deformation()) -> np.ndarray:
     """Example i of an endless stream over images (n, side, side): image i mod n, rotated, scaled,
     sheared, shifted and distorted.
 
     index: (m,) consecutive integers; or one, for the transformation of that number of every image.
     Returns (m, side, side) float32 in the range of the images. The first n examples, and
-    transformation 0, are the images themselves unless first_as_they_are is false.
+    transformation 0, are the images themselves.
     """
     n, side = len(images), images.shape[1]
     if images.ndim != 3 or images.shape[2] != side or side > _TORUS:
@@ -69,7 +67,7 @@ def deform(
     )
     shifts = how.shift * signed[:, 4:6]
     corners = (draws[:, 6:8] * _TORUS).astype(np.int64)
-    untouched = index // n == 0 if first_as_they_are else np.zeros(len(index), bool)
+    untouched = index // n == 0
     out = np.empty((len(index), side, side), np.float32)
     source = np.ascontiguousarray(images)
 

@@ -113,12 +113,10 @@ _used: contextvars.ContextVar[Accelerator | str | None] = contextvars.ContextVar
 def found() -> Accelerator | None:
     """The GPU of PyTorch, else of CuPy; None if there is none."""
     for name in ("torch", "cupy"):
-        try:
+        with contextlib.suppress(ImportError):
             library = getattr(lazy, name)
-        except ImportError:
-            continue
-        if library.cuda.is_available():
-            return _gpu(name, library)
+            if library.cuda.is_available():
+                return _gpu(name, library)
     return None
 
 

@@ -180,6 +180,14 @@ def current() -> Accelerator | None:
     return accelerator if isinstance(accelerator, Accelerator) else None
 
 
+def parts(rows: int) -> int | None:
+    """How many systems of so many rows the accelerator has room for; None for the processor."""
+    accelerator = current()
+    if accelerator is None:
+        return None
+    return max(1, int(accelerator.room_mb() * 2**20 // (TEMPORARY * 8 * rows**2)))
+
+
 def for_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of methods whose first argument is X (n, d): `auto` becomes a device for n
     rows.
@@ -358,11 +366,12 @@ class Values:
     def __matmul__(self, V: np.ndarray) -> np.ndarray:
         return self.accelerator.get(self.array @ self._put(V))
 
-    def __getitem__(self, index: tuple[np.ndarray, np.ndarray]) -> Values:
-        """The values of some rows and columns, as from numpy.ix_."""
-        xp, device = self.accelerator.xp, self.accelerator.device
-        rows, columns = (xp.asarray(part.ravel(), device=device) for part in index)
-        return Values(self.accelerator, xp.take(xp.take(self.array, rows, axis=0), columns, axis=1))
+    def __getitem__(self, index: Any) -> Values:
+        """The values of some rows, or of some rows and columns, as from numpy.ix_."""
+        xp, device, part = self.accelerator.xp, self.accelerator.device, self.array
+        for axis, numbers in enumerate(index if isinstance(index, tuple) else (index,)):
+            part = xp.take(part, xp.asarray(numbers.ravel(), device=device), axis=axis)
+        return Values(self.accelerator, part)
 
     def factored(self, shift: Any, dtype: Any = np.float64, copy: bool = True) -> CholeskyFactor:
         """The factor of this symmetric matrix plus shift, a number or (n,), on the diagonal.

@@ -146,9 +146,11 @@ def check_features(made, used):
 
 TARGETS = np.sin(X[:, 0]) + 0.1 * X[:, 1] ** 2
 FIXED = {"task": "regression", "gamma": 0.5, "lam": 0.1, "scaling": "standard", "metric": "none"}
+# the second rfm chooses its options
 METHODS = {
     "kernel": FIXED | {"kernel": "matern-3/2"},
     "rfm": FIXED | {"kernel": "laplacian-l2", "metric": "full", "metric_steps": 2},
+    "rfm, chosen": {"task": "regression", "kernel": "laplacian-l2", "scaling": "standard"},
     "local": {"task": "regression", "scaling": "standard", "metric": "none", "leaf_rows": 60},
     "rf": FIXED | {"n_features": 50},
     "nystrom": FIXED | {"n_features": 50, "kernel": "laplacian-l2"},
@@ -164,7 +166,9 @@ def test_methods_predict_as_on_the_processor(name, library):
     trained = {}
     for place in ("cpu", accelerator(library)):
         with device.use(place):
-            trained[place] = one = methods.create(name, **METHODS[name]).fit(X, TARGETS, weights)
+            trained[place] = one = methods.create(name.partition(",")[0], **METHODS[name]).fit(
+                X, TARGETS, weights
+            )
             assert one.info.get("device") == getattr(place, "name", None)
             trained[place] = one.info["gap"] / one.info["objective"], one.decision_function(Z)
     (gap, expected), (other_gap, found) = trained.values()
@@ -188,6 +192,14 @@ def test_values_that_do_not_fit_are_computed_in_tiles():
     expected = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS).decision_function(Z)
     assert trained.info["converged"]
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_leaves_are_solved_one_by_one_where_few_fit():
+    with device.use(replace(accelerator("numpy"), free=lambda: 0)):
+        assert device.parts(1000) == 1
+    with device.use(replace(accelerator("numpy"), free=lambda: 1 << 40)):
+        assert device.parts(1000) > 1000
+    assert device.parts(1000) is None
 
 
 def test_a_full_memory_is_one_sentence():
@@ -290,6 +302,8 @@ def test_methods_predict_on_a_gpu_as_on_the_processor(name):
     decisions = []
     for place in ("cpu", "cuda"):
         with device.use(place):
-            decisions.append(methods.create(name, **METHODS[name]).fit(X, TARGETS))
+            decisions.append(
+                methods.create(name.partition(",")[0], **METHODS[name]).fit(X, TARGETS)
+            )
     expected, found = (one.decision_function(Z) for one in decisions)
     np.testing.assert_allclose(found, expected, atol=1e-4 * TARGETS.std())

@@ -144,7 +144,7 @@ class Sample:
         """
         Z = self.problem.X if metric is None else metric.transform(self.problem.X)
         params = bandwidth(kernel, Z, self.seed, width)
-        K = kernels.block(kernel, Z, Z, params)
+        K = kernels.values(kernel, Z, Z, params)
         start = METRIC_LAMS.index(METRIC_LAM if lam is None else lam)
         stride = min(EVERY, max(1, len(K) // CHOOSING))
 

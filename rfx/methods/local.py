@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from rfx import kernels, parallel
+from rfx import device, kernels, parallel
 from rfx import steps as told
 from rfx.data.rows import Rows
 from rfx.data.survey import stacked
@@ -280,7 +280,8 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
                     _save(keeper, method, problem, leaves)
 
     with parallel.one_blas_thread():
-        parallel.for_ranges(fit, len(left))
+        most = max(map(len, blocks))
+        parallel.for_ranges(fit, len(left), parts=device.parts(most))
     return leaves
 
 

@@ -480,8 +480,13 @@ def like_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator of methods of rows X: numbers come out in the library of X, and on its device."""
 
     @functools.wraps(function)
-    def converted(self: Any, X: Any) -> Any:
-        values = function(self, X)
+    def converted(self: Any, X: Any, **named: Any) -> Any:
+        values = function(self, X, **named)
+        if isinstance(values, tuple):
+            return tuple(placed(one, X) for one in values)
+        return placed(values, X)
+
+    def placed(values: np.ndarray, X: Any) -> Any:
         if not _foreign(X) or values.dtype.kind not in "fiub":
             return values
         return _space(X).asarray(values, device=lazy.array_api_compat.device(X))

@@ -231,7 +231,8 @@ class MethodEstimator(Estimator):
 
     def _create(self, task: str):
         with in_python():
-            return methods.create(self.method.name, task=task, **self._given())
+            made = methods.create(self.method.name, task=task, **self._given())
+        return dataclasses.replace(made, left_out=True)
 
     def _encode(self, task: str, X, y, n_classes: int | None = None):
         """Encode rows returned by `checked` as X (n, width), given encoded targets y. Sets
@@ -319,18 +320,26 @@ class MethodEstimator(Estimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Each input's share of the learnt metric, the average squared gradient over scaled inputs.
+        """Each input column's share of the learnt metric, the average squared gradient over scaled
+        inputs; a categorical column has the sum of its encoded ones.
 
         They sum to 1. Raises AttributeError if no metric was learnt.
         """
         check_is_fitted(self)
-        shares = self.method_.importances()
-        if shares is None:
+        metric = self.method_.preprocessing.scaler.metric
+        if metric is None:
             raise AttributeError(
                 f"{type(self).__name__} has no feature_importances_, because it has no learnt"
                 " metric; set metric to diagonal or full"
             )
-        return shares
+        shares = metric.shares()
+        if self.schema_ is None:
+            return shares
+        sums, first = np.zeros(self.n_features_in_), 0
+        for column in self.schema_.columns:
+            sums[column.position] = shares[first : first + column.width].sum()
+            first += column.width
+        return sums
 
     def save(self, path) -> int:
         """Write the model file, which `rfx.load` and the command line read; return its size in
@@ -523,8 +532,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
     @available_if(_has_probabilities)
     @device.like_rows
     def predict_proba(self, X):
-        """Predict class probabilities, if the loss defines them (logistic, softmax) or the model
-        was calibrated.
+        """Predict class probabilities: those of the loss (logistic, softmax), or calibrated by rows
+        left out one by one (auto, kernel, rfm, local, rf, nystrom).
 
         Parameters
         ----------
@@ -609,17 +618,25 @@ class Regressor(RegressorMixin, MethodEstimator):
         return self._train_further(X, y, weights_of(X, sample_weight), **begun)
 
     @device.like_rows
-    def predict(self, X):
+    def predict(self, X, return_interval=None):
         """Predict the targets of rows, in their original units.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
+        return_interval : float, default=None
+            The fraction of new targets, such as 0.9, that the interval contains.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
+        prediction : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        lower, upper : ndarrays of shape (n_samples,)
+            Only with return_interval: limits from the errors of rows left out of the training.
         """
         decision = self._decision(X)
-        return self.method_.labels(decision)
+        prediction = self.method_.labels(decision)
+        if return_interval is None:
+            return prediction
+        with in_python():
+            return prediction, *self.method_.interval(decision, return_interval)

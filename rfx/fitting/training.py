@@ -190,7 +190,8 @@ class Trainer:
             if begun.steps or choice.steps:
                 problem.doing("fitting the chosen model")
             # left out alone, a row of a group would be predicted by the others
-            wanted = self.left_out and problem.apart is None
+            here = isinstance(problem.Y, np.ndarray)  # not on workers
+            wanted = self.left_out and here and problem.apart is None
             if method.get("lam_path"):
                 lams = Path.values(method.lam_path)
                 fits = choice.method.fit_path(problem, lams, cache)

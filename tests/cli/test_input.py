@@ -599,10 +599,6 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
     [
         (("ignore = [", "ignore = "), "is not TOML"),
         (
-            ('test = "test.csv"', 'test = "tset.csv"'),
-            "test of people is 'tset.csv', but",
-        ),
-        (
             ("ignore", "ignroe"),
             "people has an unknown field 'ignroe'; did you mean ignore?",
         ),
@@ -611,7 +607,10 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
             ('"buys"', '"buys"\nmissing = "zero"'),
             "missing of people is 'zero'; it must be one of refuse, mean, median",
         ),
-        (('[bare]\ntrain = "train.csv"', "[bare]"), "bare has no field train"),
+        (
+            ('[bare]\ntrain = "train.csv"', "[bare]"),
+            "bare is {}; it must be a table [bare] with train",
+        ),
         (
             ("[bare]", "[cod_rna]"),
             "cod_rna is the name of a data set of rfx itself; choose another",

@@ -609,7 +609,7 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
         ),
         (
             ('[bare]\ntrain = "train.csv"', "[bare]"),
-            "bare is {}; it must be a table [bare] with train",
+            "bare is {}; it must be a table",
         ),
         (
             ("[bare]", "[cod_rna]"),

@@ -216,6 +216,82 @@ def test_its_classes(rfx):
     assert code == 0 and not err, err
 
 
+def test_a_method_of_another_kind(rfx):
+    words = f"--data {ROWS} --task binary --scaling standard --test {ROWS} --json".split()
+    code, out, err = rfx("train", "--method", "knn", *words, "--model", "m.npz")
+    assert code == 0, err
+    row = json.loads(out)
+    chosen = {step["by"]: step["chosen"] for step in row["params"]["validation"]}
+    assert chosen["knn"][0] in (1, 2, 4, 8, 16, 32)
+    assert row["score"] > 0.9
+    code, out, _ = rfx("eval", "m.npz", "--data", ROWS, "--json")
+    assert json.loads(out)["score"] == row["score"]
+    code, _, err = rfx(
+        program=(
+            "-c",
+            "import numpy as np\nfrom rfx.estimators import KNNClassifier, KNNRegressor\n"
+            "from sklearn.neighbors import KNeighborsRegressor\n"
+            "X = np.random.default_rng(0).uniform(size=(90, 3))\n"
+            "ours = KNNRegressor(neighbours=4, scaling='none').fit(X, X[:, 0])\n"
+            "want = KNeighborsRegressor(4).fit(X, X[:, 0]).predict(X)\n"
+            "np.testing.assert_allclose(ours.predict(X), want)\n"
+            "assert KNNClassifier().fit(X, X[:, 0] > 0.5).score(X, X[:, 0] > 0.5) > 0.8\n",
+        )
+    )
+    assert code == 0, err
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(rfx, installed, tmp_path):
+    folder = tmp_path / "site"
+    shutil.copytree(installed, folder)
+    module = folder / "rfx_example.py"
+    words = f"train --method knn --neighbours 3 --data {ROWS} --task binary --model m.npz".split()
+    whole = module.read_text()
+    for good, bad in (
+        ('Array("f", "rows inputs")', 'Array("f", "rows outputs")'),
+        ('header["count"]', 'header["counts"]'),
+        ('{"count": self.count}', '{"count": self}'),
+    ):
+        assert good in whole
+        module.write_text(whole.replace(good, bad))
+        code, _, err = rfx(*words, folders=(folder,))
+        assert code == 1
+        assert "the model of knn can't be saved, because it could not be loaded again" in err
+        assert not (tmp_path / "m.npz").exists()
+
+
+def test_a_peer_stands_in_a_plan(rfx, tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        f"""
+[defaults]
+holdout = 0.3
+[[run]]
+dataset = "{ROWS}"
+method = "forest"
+options.task = "binary"
+options.trees = 20
+[[run]]
+dataset = "airfoil.csv"
+method = "forest"
+options.trees = 20
+"""
+    )
+    random = np.random.default_rng(0).uniform(size=(200, 2))
+    lines = [f"{a:.3f},{b:.3f},{a * b:.4f}\n" for a, b in random]
+    (tmp_path / "airfoil.csv").write_text("a,b,y\n" + "".join(lines))
+    code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
+    assert code == 0, err
+    with open(tmp_path / "r.csv", newline="") as file:
+        binary, numbers = csv.DictReader(file)
+    assert float(binary["score"]) > 0.85
+    assert float(numbers["score"]) < 0.1
+    code, _, err = rfx("train", "--method", "forest", "--data", ROWS, "--model", "m.npz")
+    assert code == 2
+    assert "models of forest can't be saved" in err
+    words = ("train", "--method", "forest", "--data", ROWS, "--trees", 10, "--cv", 3)
+    assert "forest" in rfx(*words, "--calibrate", "platt")[1]
+
+
 OPTION_OF_A_KERNEL = """
 from rfx.features.fourier import FourierMap
 from rfx.kernels import GammaKernel

@@ -131,14 +131,15 @@ def of_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
     gamma = params.get("kernel_params", {}).get("gamma")
     kernel = f", {row.kernel} kernel" if row.kernel else ""
     kernel += f", gamma {gamma:.4g}" if gamma else ""
-    yield "method", f"{row.method}{kernel}, lambda {row.lam:g}"
+    yield "method", f"{row.method}{kernel}" + (f", lambda {row.lam:g}" if row.lam else "")
     for step in params.get("validation") or ():
         if every or {"metric", "method"} & {*step["options"]}:
             yield "chosen", chosen_words(step)
     of = f" of {row.n_features} features" if row.n_features else ""
     of = of or (" support vectors" if row.kernel else " parameters")
     n_bytes = f", {row.model_bytes / 1024:.0f} KiB" if row.model_bytes else ""
-    yield "model", f"{row.model_size}{of}{n_bytes}"
+    if row.model_size is not None:
+        yield "model", f"{row.model_size}{of}{n_bytes}"
     certificate = gap_text(row.gap, row.objective)
     if "round_gap" in params:
         last = gap_text(params["round_gap"], row.objective).split()[-1]

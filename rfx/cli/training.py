@@ -156,6 +156,10 @@ def train(
 
         elsewhere = training.train
         training.check(made, run)
+    if model is not None and not made.method.saves:
+        raise UsageError(
+            f"models of {method} can't be saved, because the method has no restore; omit --model"
+        )
     if run.sample_weight is not None:
         weights.check_method(made.method)
     check_outputs(run, model, results, trace, force)

@@ -36,6 +36,7 @@ class Source(ABC):
     rewindable = True
     name = "the rows"
     row = 0
+    begin: dict | None = None  # the position of the first row, if rows before it were learnt
 
     @abstractmethod
     def read(self, count: int) -> Part | None:
@@ -60,6 +61,12 @@ class Source(ABC):
     @abstractmethod
     def rewind(self, epoch: int = 0) -> None:
         """Go to the first row, for the given epoch."""
+
+    def further(self, end: dict) -> bool:
+        """Let the rows begin behind those that ended at the position `end`, or all be new if the
+        input is another one; False if there are none, and nothing changes.
+        """
+        return False
 
 
 class ChunkedSource(Source):
@@ -225,7 +232,8 @@ class ArraySource(_Counted):
     def seek(self, place):
         if place["digest"] != self._fingerprint():
             raise DataError(
-                "the rows differ from those of the checkpoint; use the same input, or start again"
+                "the rows differ from those of the checkpoint; use the same input, --stream for"
+                " further rows, or start again"
             )
         self.rewind(place["epoch"])
         self.row = place["row"]

@@ -108,6 +108,17 @@ class Keeper:
         )
 
 
+def known_before(path: Any) -> dict[str, Any]:
+    """The header of an existing checkpoint; empty if there is none, or the file is no checkpoint,
+    which `Keeper.load` reports.
+    """
+    try:
+        header = model.read_header(path)
+    except DataError:
+        return {}
+    return header if header.get("kind") == KIND else {}
+
+
 def digest(header: dict[str, Any], arrays: Arrays) -> str:
     """A hash of the checkpoint's content."""
     content = hashlib.blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16)

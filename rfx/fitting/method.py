@@ -408,7 +408,8 @@ class Method(Declared):
     ) -> Iterator[np.ndarray]:
         """(m, k) decision values of the rows X_out for each lambda, from models of the problem."""
         for lam in lams:
-            yield self.updated(lam=lam).fit(problem, cache).model.decision(X_out)
+            method = self if lam is None else self.updated(lam=lam)
+            yield method.fit(problem, cache).model.decision(X_out)
 
     def errors_along(
         self,
@@ -443,6 +444,11 @@ class Method(Declared):
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         """The required forms of the arrays of a model file with that header, by name."""
         return self.arrays
+
+    @property
+    def saves(self) -> bool:
+        """Whether its models can be saved: whether it defines `restore`, or chooses a method."""
+        return type(self).restore is not Method.restore or self.trainer_class is not None
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         """The model from a file's header and arrays, which have the declared forms."""

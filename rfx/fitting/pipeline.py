@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shlex
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -361,7 +362,20 @@ class Pipeline:
             header["errors"] = self.errors.to_dict()
         if self.classes is not None:
             arrays["classes"] = self.classes
+        if path is not None and header["plugins"]:
+            self._check_loading(header, arrays)
         return model_file.write(path, header, arrays)
+
+    def _check_loading(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Raise DataError if the model of a plug-in could not be loaded again."""
+        try:
+            Pipeline.of_state(self.method, json.loads(json.dumps(header)), arrays)
+        except Exception as error:  # a plug-in may raise anything
+            raise DataError(
+                f"the model of {self.name} can't be saved, because it could not be loaded again"
+                f" ({type(error).__name__}: {error!s:.200}); correct the arrays, header and restore"
+                f" of {type(self.method).__name__} and its model"
+            ) from error
 
     def _plugins(self) -> list[dict[str, Any]]:
         """The plug-ins used: kind, name, package."""

@@ -218,6 +218,8 @@ class Session:
         self.samples, self.seconds, self.next_point, self.epochs = 0, 0.0, 1.0, 1
         self.loss_sum, self.loss_rows = 0.0, 0.0
         self.seconds_choice, self._evaluating = 0.0, 0.0
+        # whether these rows follow those of a finished training, and whether all were read
+        self.continues = self.finished = False
         self._live: Callable[[], np.ndarray] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -344,13 +346,20 @@ class Session:
             header, arrays = saved
             with keeper.restoring():
                 self._restore(header, arrays)
+                source.begin = header.get("begin")
+                further = header.get("finished") and source.further(header["position"]["source"])
+                self.continues = bool(header.get("continues") or further)
                 rows = stream()
                 self.start(source.rewindable)
                 of_solver = {n[7:]: v for n, v in arrays.items() if n.startswith("solver_")}
                 self.solver.restore(of_solver)
-                rows.seek(header["position"])
+                if not further:
+                    rows.seek(header["position"])
         with silent():
             status = self._consume(rows, deadline)
+        if self.continues and self.finished and source.row:
+            self.learned = replace(self.learned, n_rows=self.learned.n_rows + source.row)
+            self.continues = False
         if keeper:
             self._save(keeper, rows)
         if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
@@ -491,6 +500,8 @@ class Session:
                 break
             if deadline is not None and time.monotonic() >= deadline:
                 return "timeout"
+        else:
+            self.finished = True
         return "converged"
 
     def _share(self) -> float | None:
@@ -532,6 +543,10 @@ class Session:
         header, arrays = self.learned.state()
         header |= {
             "position": stream.position(),
+            "begin": stream.source.begin,
+            "finished": self.finished,
+            "continues": self.continues,
+            "schema": None if self.schema is None else self.schema.to_dict(),
             "counts": [
                 self.samples,
                 self.seconds,

@@ -148,7 +148,8 @@ class Run:
     )
     resume: bool = option(
         False,
-        "Resume from --checkpoint if it exists. The same input and options give the same model.",
+        "Continue from --checkpoint if it exists: where an interrupted training stopped; a finished"
+        " one with the rows that the file gained, or with another file.",
     )
     scheduler: str | None = option(
         None,

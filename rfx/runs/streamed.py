@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rfx import data, files, methods
 from rfx.data import archives, encodings, tables
+from rfx.data.libsvm import svmlight
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat
 from rfx.data.stream import Source
@@ -14,6 +15,7 @@ from rfx.data.tabular import foreign
 from rfx.data.tabular.schema import Schema
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
+from rfx.fitting import checkpoints
 from rfx.fitting.streaming import StreamMethod
 from rfx.records.run import Run
 
@@ -76,6 +78,11 @@ def train(trainer, run: Run, progress=None) -> tuple:
     rows, which must fit into memory.
     """
     path, n_inputs = run.dataset, run.n_inputs
+    # of the training that is resumed: other rows are read like its rows
+    before = checkpoints.known_before(run.checkpoint) if run.resume else {}
+    known = Schema.from_dict(before["schema"]) if before.get("schema") else None
+    if known is not None:
+        trainer = trainer.with_options(task=before["params"]["task"])
     if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
@@ -85,14 +92,21 @@ def train(trainer, run: Run, progress=None) -> tuple:
             raise UsageError(
                 f"--n-inputs is {n_inputs}, which is for LIBSVM text; omit it for a CSV file"
             )
-        table = CsvSource(path, reading, task=trainer.method.task)
+        table = CsvSource(path, reading, known, task=trainer.method.task)
         source, schema, task = table, table.schema, table.task
     else:
         tables.check_reading("libsvm", str(path), reading)
         text = LibsvmSource(
-            path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding
+            path,
+            n_inputs or before.get("n_inputs"),
+            bool(reading.zero_based),
+            encoding=reading.encoding,
         )
-        source, task = text, text.learn(trainer.method.task)
+        source, task = text, trainer.method.task
+        if known is None:
+            task = text.learn(task)
+        else:
+            text.labels = svmlight.Labels(known.labels, task=task)
         form = FileFormat(
             "libsvm", text.zero_based, encoding=encodings.remembered(reading.encoding)
         )

@@ -1,17 +1,24 @@
-"""A plug-in for rfx: the kernel `inverse-quadratic`, exact and as random features, and the method
-`landweber`.
+"""A plug-in for rfx: the kernel `inverse-quadratic`, exact and as random features; the methods
+`landweber`, linear in random features, and `knn`, of another kind; and a peer, `forest`.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.spatial import KDTree
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from rfx.features.fourier import FourierMap
+from rfx.fitting.candidates import SearchSpace
 from rfx.fitting.linear import LinearMethod, LinearModel, sampled
-from rfx.fitting.method import Fitted
+from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import LOSS
-from rfx.fitting.problem import Clock
+from rfx.fitting.peers import PeerMethod
+from rfx.fitting.problem import Clock, error
 from rfx.kernels import GammaKernel
+from rfx.model import Array
 from rfx.operators.mapped import feature_matrix
-from rfx.options import option
+from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 
 
@@ -68,3 +75,65 @@ class Landweber(LinearMethod, without=("max_iter",)):
         solution = Solution(W, objective, None, self.steps, "converged")
         details = {"n_features": self.n_features}
         return Fitted(LinearModel.of(feature_map, scale * W), solution, details, clock.seconds)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A model: rows (n, d), their targets (n, k), and the number of nearest rows to average."""
+
+    rows: np.ndarray
+    targets: np.ndarray
+    count: int
+
+    def decision(self, X):
+        nearest = KDTree(self.rows).query(X, np.arange(1, min(self.count, len(self.rows)) + 1))[1]
+        return self.targets[nearest].mean(axis=1)
+
+    def arrays(self):
+        return {"rows": self.rows, "targets": self.targets}
+
+    def header(self):
+        return {"count": self.count}
+
+    def describe(self):
+        return {"model_size": len(self.rows)}
+
+
+class KNN(Method):
+    """The mean target of the nearest rows; `space` lets held-out rows choose their number."""
+
+    name = "knn"
+    summary = "the mean target of the nearest rows"
+    arrays = {"rows": Array("f", "rows inputs"), "targets": Array("f", "rows outputs")}
+    space = SearchSpace(
+        {"neighbours": (1, 2, 4, 8, 16, 32)}, stages=(("neighbours",),), few_rows={"neighbours": 1}
+    )
+    neighbours: int | Chosen = option(
+        "validation",
+        "Rows to average.",
+        of={"validation": "the best of 1, 2, 4, …, 32 on held-out rows"},
+        least=1,
+    )
+
+    def vectors(self, X):
+        return X.shape[1]
+
+    def fit(self, problem, cache):
+        model = Neighbours(np.asarray(problem.X, np.float64), problem.Y, int(self.neighbours))
+        loss = error(problem.task, model.decision(model.rows), problem.Y)
+        return Fitted(model, Solution(np.zeros(0), loss, None, 1, "converged"))
+
+    def restore(self, header, arrays):
+        return Neighbours(arrays["rows"], arrays["targets"], header["count"])
+
+
+class Forest(PeerMethod):
+    """A random forest."""
+
+    name = "forest"
+    summary = "a random forest of scikit-learn"
+    trees: int = option(100, "Trees.", least=1)
+
+    def estimator(self, task):
+        kind = RandomForestRegressor if task == "regression" else RandomForestClassifier
+        return kind(n_estimators=self.trees, random_state=self.seed % 2**32)

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import logit
 
 from rfx import losses
+from rfx import steps as told
+from rfx.errors import UsageError
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import CLASS_WEIGHT, SCALING
 from rfx.fitting.problem import Cache, Problem, error
@@ -52,6 +54,9 @@ class PeerModel:
 
     def describe(self) -> dict[str, Any]:
         return {"n_features": None, "model_size": None}
+
+    def steps(self) -> told.Steps:
+        raise UsageError("models of scikit-learn's estimators can't be exported by rfx")
 
 
 class PeerMethod(Method):

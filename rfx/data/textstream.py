@@ -8,6 +8,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)
+# The bytes and number of samples compared per file.
+SAMPLE, SAMPLES = 4096, 64
 HEAD = 1 << 16  # bytes for detecting the dialect of a CSV text
 
 
@@ -30,8 +33,8 @@ class TextSource(ChunkedSource):
     """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at
     a time.
 
-    A position includes a digest of all bytes before it, and the size of a file, so that a changed
-    or truncated input is rejected.
+    A position includes a digest of all bytes before it, and for a file its size and a digest of
+    samples of its content, so that a changed or truncated input is rejected. A file may grow.
     """
 
     def __init__(self, path, n_inputs=None, chunk=SIZE, encoding=None):
@@ -95,12 +98,16 @@ class TextSource(ChunkedSource):
             "file": self._file(),
         }
 
-    def _file(self) -> list | None:
-        """The size of the stored file, None for an input that can be read only once."""
+    def _file(self, size: int | None = None) -> list | None:
+        """Size and samples of the stored file, or of its first `size` bytes; None for an input that
+        can be read only once.
+        """
         if not self.rewindable:
             return None
         with archives.naming(self.name):
-            return [os.stat(self.path).st_size]
+            status = os.stat(self.path)
+            part = status.st_size if size is None else min(size, status.st_size)
+            return _samples(self.path, part, status.st_mtime_ns)
 
     def further(self, end):
         before, self.begin = self.begin, end["start"] if self.rewindable else None
@@ -129,9 +136,11 @@ class TextSource(ChunkedSource):
             return
         if self._pieces is not None or self._offset > place["offset"]:
             self._open()
-        now, then = self._file(), place["file"]
-        if now is not None and then is not None and now[0] < then[0]:
-            raise self._changed(f": it has {now[0]:,} bytes, but had {then[0]:,}")
+        then = place["file"]
+        now = self._file(None if then is None else then[0])
+        if now is not None and then is not None and now != then:
+            size = f": it has {now[0]:,} bytes, but had {then[0]:,}" if now[0] != then[0] else ""
+            raise self._changed(size)
         while self._offset < place["offset"]:
             data = self._bytes(min(self._size, place["offset"] - self._offset))
             if not data:
@@ -147,6 +156,17 @@ class TextSource(ChunkedSource):
             f"{self.name} has changed since the checkpoint was written{how}; use the same input, or"
             " start again"
         )
+
+
+@lru_cache(maxsize=16)
+def _samples(path: str, size: int, mtime: int) -> list:
+    """A number of bytes at the beginning of a file, and a digest of samples of them."""
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as handle:
+        for number in range(SAMPLES + 1):
+            handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
+            digest.update(handle.read(min(SAMPLE, size)))
+    return [size, digest.hexdigest()]
 
 
 class LibsvmSource(TextSource):

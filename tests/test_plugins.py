@@ -400,5 +400,5 @@ def test_a_name_that_is_taken(rfx, installed, tmp_path):
             "16",
             folders=[taken],
         )[2]
-        == ""
+        == "rfx: nothing is kept; --model FILE keeps the model\n"
     )

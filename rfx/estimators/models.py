@@ -4,10 +4,10 @@ from rfx.estimators.base import Classifier, Regressor, Unweighted
 
 
 class AutoClassifier(Classifier, method="auto"):
-    """The method, scaling, kernel and metric with the lowest held-out error (classification).
+    """The method, scaling, kernel and metric with the lowest leave-one-out error (classification).
 
-    Up to 20,000 rows, the recursive feature machine or a support vector machine with the same
-    inputs; above that, the best of several methods on a sample.
+    Up to 8,000 rows, the recursive feature machine or a support vector machine with the same
+    inputs; above that, local kernel machines.
 
     Examples
     --------
@@ -21,10 +21,9 @@ class AutoClassifier(Classifier, method="auto"):
 
 
 class AutoRegressor(Regressor, method="auto"):
-    """The method, scaling, kernel and metric with the lowest held-out error (regression).
+    """The method, scaling, kernel and metric with the lowest leave-one-out error (regression).
 
-    Up to 20,000 rows, the recursive feature machine; above that, the best of several methods on a
-    sample.
+    Up to 8,000 rows, the recursive feature machine; above that, local kernel machines.
 
     Examples
     --------

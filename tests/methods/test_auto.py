@@ -81,18 +81,13 @@ def test_curves_need_a_method():
 @pytest.mark.parametrize("task", ["regression", "binary"])
 def test_more_rows_have_a_method_whose_cost_grows_with_the_rows_alone(task, monkeypatch):
     monkeypatch.setattr(auto, "EXACT", 300)
-    monkeypatch.setattr(auto, "FITTED", 200)
-    monkeypatch.setattr(auto, "EVALUATED", 100)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = X[:, 0] ** 2 + X[:, 1]
     y = y if task == "regression" else np.where(y > 1, 1.0, -1.0)
     trainer = methods.create("auto", task=task, scaling="standard", metric="none")
     trained = trainer.fit(X[:400], y[:400])
-    assert trained.name in {name for name, _ in auto.LARGE}
-    step = next(step for step in trained.info["validation"] if step["by"] == "auto")
-    assert step["chosen"][0] == trained.name and step["held_out"] == 100
-    assert {row[0] for row in step["tried"]} == {name for name, _ in auto.LARGE}
+    assert trained.name == "local"
     error = np.mean(trained.predict(X[400:]) != y[400:])
     if task == "regression":
         error = np.mean((trained.predict(X[400:]) - y[400:]) ** 2) / np.var(y[400:])

@@ -26,8 +26,15 @@ TUBES = [
     for bias in (False, True)
 ]
 ALL = [*CASES, *TUBES]
-each_tube = pytest.mark.parametrize("loss, bias", TUBES, ids=str)
-each_loss = pytest.mark.parametrize("loss, bias", ALL, ids=str)
+
+
+def _name(value) -> str:
+    """The name of a test's parameter: of a loss without its address, the same in each process."""
+    return getattr(value, "name", str(value))
+
+
+each_tube = pytest.mark.parametrize("loss, bias", TUBES, ids=_name)
+each_loss = pytest.mark.parametrize("loss, bias", ALL, ids=_name)
 GAMMA = {"gamma": 2.0}
 
 
@@ -222,7 +229,7 @@ def test_warm_start_from_the_solution_stops_at_once(loss, bias):
 @pytest.mark.parametrize(
     "loss, bias, value",
     [(*case, value) for case in ALL for value in ((3.0,) if case in TUBES else (-1.0, 1.0))],
-    ids=str,
+    ids=_name,
 )
 def test_targets_that_are_all_equal(loss, bias, value, n_rows):
     X, y = problem(30)[0][:n_rows], np.full(n_rows, value)
@@ -277,7 +284,7 @@ def test_threads_and_seed_agree(loss, bias, monkeypatch):
     "loss, n_positive",
     [(loss, n) for loss in ("hinge", "squared_hinge") for n in (0, 1, 10, 24, 25)]
     + [(get_loss("epsilon_insensitive", tube), 0) for tube in (1e-9, 0.3, 5.0)],
-    ids=str,
+    ids=_name,
 )
 def test_best_bias_minimises_the_loss(loss, n_positive, weighted):
     rng = np.random.default_rng(0)
@@ -343,7 +350,7 @@ def test_bad_data_and_tolerances_are_refused(change, limits, says):
         solve("gaussian", X, y, {"gamma": 1.0}, 1.0, "squared_hinge", **limits)
 
 
-@pytest.mark.parametrize("loss", ["hinge", get_loss("epsilon_insensitive")], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", get_loss("epsilon_insensitive")], ids=_name)
 @pytest.mark.parametrize("name, lam, scale", [
     ("gaussian", 1e-4, 1), ("laplacian", 1e-6, 1), ("perceptron", 1e-6, 1),
     ("linear", 1.0, 1e3), ("laplacian", 1.0, 1e6), ("perceptron", 1.0, 1e6),

@@ -12,9 +12,15 @@ import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows, which each benchmark repeats.
-WITHOUT = {"bench_defaults.py", "bench_peers.py", "bench_streams.py", "bench_tables.py"}
-# It compares two checkouts; a change's own description reports the result.
-UNDOCUMENTED = {"bench_versions.py"}
+WITHOUT = {
+    "bench_defaults.py",
+    "bench_device.py",
+    "bench_peers.py",
+    "bench_streams.py",
+    "bench_tables.py",
+}
+# One compares two checkouts, one needs a GPU.
+UNDOCUMENTED = {"bench_device.py", "bench_versions.py"}
 
 
 def loaded(name="pairs"):

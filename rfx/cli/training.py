@@ -163,14 +163,15 @@ def train(
     if run.sample_weight is not None:
         weights.check_method(made.method)
     check_outputs(run, model, results, trace, force)
-    _say_unkept(quiet or json, model, results, run.checkpoint)
     place, is_path = None if model is None else Path(model), bool(given.get("lam_path"))
     with Progress(f"training {method}", quiet) as progress:
+        kept = quiet or json or model or results or run.checkpoint
+        tell = progress.tell if kept else _saying_unkept(progress.tell)
         if is_path:
-            rows = single.execute_path(run, place, elsewhere, progress.tell)
+            rows = single.execute_path(run, place, elsewhere, tell)
         else:
             more: Any = {"beside": not no_baseline, "unseen": True}
-            rows = [single.execute(run, place, elsewhere, progress.tell, **more)]
+            rows = [single.execute(run, place, elsewhere, tell, **more)]
     for row in rows:
         if trace is not None:
             traces.append(trace, str(row.key), row.steps or [])
@@ -196,10 +197,21 @@ def train(
     finish(rows)
 
 
-def _say_unkept(silent: bool, *outputs) -> None:
-    """Say at the start that nothing is kept if there is no output file."""
-    if not (silent or any(outputs)):
-        click.echo("rfx: nothing is kept; --model FILE keeps the model", err=True)
+def _say_unkept() -> None:
+    click.echo("rfx: nothing is kept; --model FILE keeps the model", err=True)
+
+
+def _saying_unkept(tell):
+    """Like `tell`; the first step, which follows all checks of the input, says that nothing is
+    kept.
+    """
+    once = iter([_say_unkept])
+
+    def telling(entry):
+        next(once, lambda: None)()
+        tell(entry)
+
+    return telling
 
 
 def _repeating(run, row) -> str | None:
@@ -360,9 +372,10 @@ def tune(
     run = run_of(values, dataset=data, method=names[0], options=given)
     held_out.check(run)
     check_outputs(run, model, results, None, force)
-    _say_unkept(quiet or json, model, results)
     run = replace(run, seed=given.pop("seed", 0))
     split = single.load(run)
+    if not (quiet or json or model or results):
+        _say_unkept()
     given["task"] = given.get("task") or split.task or guess_task(split.y_train)
     source = replace(run, seed=0, cv=None, holdout=None, calibrate=None)
     told = not json and not quiet

@@ -24,11 +24,11 @@ timeout, zero_based, train_score (also evaluate on the training rows), curve (th
 rows during training: in its row, or in the trace), fixed_threads (the plan compares threads: they
 are part of the key, and runs with more threads than cores are skipped), trace (store the solver's
 reports step by step), cv and holdout (evaluate on held-out training rows: see rfx.runs.held_out),
-groups and time (a column of a table for held-out splits), and the dict options of the method. The
-reading of a table is defined by target, ignore (a list is several columns, not an axis), missing,
-and id (a column that identifies the rows and is ignored). `repetitions = 5` means seed = [0, 1, 2,
-3, 4]; in a file's plan, deterministic runs get one seed. Files are searched next to the plan's
-file, then in the current folder. `example()` is a runnable plan with all of this.
+groups and time (a column of a table for held-out splits), device, and the dict options of the
+method. The reading of a table is defined by target, ignore (a list is several columns, not an
+axis), missing, and id (a column that identifies the rows and is ignored). `repetitions = 5` means
+seed = [0, 1, 2, 3, 4]; in a file's plan, deterministic runs get one seed. Files are searched next
+to the plan's file, then in the current folder. `example()` is a runnable plan with all of this.
 """
 
 import itertools

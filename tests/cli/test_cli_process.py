@@ -205,7 +205,7 @@ def test_shell_completion(line, expected, monkeypatch, capfd):
 def test_training_on_a_table_says_what_its_columns_became(tmp_path, capfd, caplog):
     rows = "".join(f"{i % 7},w{i % 3},{i % 2}\n" for i in range(60))
     (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}")
-    words = "train --method rf --n-features 5 --gamma 1 --lam 1 --target y --quiet --json --data"
+    words = "train --method rf --n-features 5 --gamma 1 --lam 1 --target y --json --data"
     assert " inputs from " not in printed(capfd, *words.split(), tmp_path / "t.csv")
     line = "t.csv: 4 inputs from 2 columns: 1 number, 1 category (3 values)"
     assert [message.endswith(line) for message in caplog.messages].count(True) == 1

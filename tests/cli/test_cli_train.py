@@ -243,7 +243,7 @@ REFUSALS = [
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt", "--strict"],
         1,
-        "9",
+        "beyond the 3",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--model", "{}/no/m.npz"],
@@ -283,8 +283,16 @@ REFUSALS = [
         1,
         'rfx: "" can\'t be written: a file name is required',
     ),
-    (["eval", "{}/m.npz", "--data", "{}/wide.txt", "--strict"], 1, "trained on 3"),
-    (["predict", "{}/m.npz", "{}/wide.txt", "--strict"], 1, "trained on 3"),
+    (
+        ["eval", "{}/m.npz", "--data", "{}/wide.txt", "--strict"],
+        1,
+        "beyond the 3 that the model was trained on",
+    ),
+    (
+        ["predict", "{}/m.npz", "{}/wide.txt", "--strict"],
+        1,
+        "beyond the 3 that the model was trained on",
+    ),
     (["predict", "{}/train.txt", "{}/test.txt"], 1, "is not a model file of rfx"),
     (["featurize", "{}/train.txt", "--map", "cubic"], 2, "'cubic'"),
     (
@@ -292,7 +300,7 @@ REFUSALS = [
         2,
         "--n-features is 0; it must be 1 or more",
     ),
-    (["featurize", "{}/wide.txt", "--train", "{}/train.txt"], 1, "9"),
+    (["featurize", "{}/wide.txt", "--train", "{}/train.txt"], 1, "beyond the 3"),
     (
         ["featurize", "{}/test.txt", "--model", "{}/m.npz", "--train", "{}/train.txt"],
         2,

@@ -102,7 +102,7 @@ def test_the_key_counts_the_weights(folder):
     "text, says",
     [
         ("1\n" * 89, "has 89 weights, but there are 90 training rows; there must be one per row"),
-        ("1\n" * 91, "has more than 90 weights, but there are 90 training rows"),
+        ("1\n" * 91, "has 91 weights, but there are 90 training rows"),
         ("1\n-2\n", "line 2: '-2' is not a weight; weights are numbers of 0 or more, one per line"),
         ("1\nnan\n", "line 2: 'nan' is not a weight"),
         ("1,2\n", "line 1: '1,2' is not a weight"),

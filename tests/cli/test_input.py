@@ -657,8 +657,8 @@ def test_the_command_that_works_is_said_with_the_problem(tmp_path, capfd):
     lines = [f"{i},{'€$'[i % 2]}5,{'2020-01-31' if i % 3 else 'soon'},{i % 2}" for i in range(30)]
     (tmp_path / "t.csv").write_text("a,cost,at first,y\n" + "\n".join(lines))
     said = refused(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
-    assert "column 'cost' has" in said
-    assert "column 'at first' has" in said
+    assert "column 'cost'" in said
+    assert "column 'at first'" in said
     program, *again = shlex.split(said.partition("this works:\n\n")[2])
     assert program == "rfx"
     printed(capfd, *again)
@@ -677,7 +677,7 @@ def test_tune_reads_tables_and_says_how(files, capfd):
         "--json",
     )
     code, out, err = run(
-        capfd, "tune", "--method", "rf", "--trials", 1, "--budget-seconds", 5, *args
+        capfd, "tune", "--method", "rf", "--trials", 5, "--budget-seconds", 60, *args
     )
     assert code in (0, 3), err
     assert "--target buys --ignore id" in json.loads(out)["command"]

@@ -116,7 +116,7 @@ def test_a_class_of_weight_zero_stays_a_class_of_the_model(tmp_path, capfd):
 # ---------------------------------------------------------- words in messages and in --class-weight
 
 
-@pytest.mark.parametrize("more", [("--cv", 5), ("--calibrate", "platt"), ("--holdout", 0.2)])
+@pytest.mark.parametrize("more", [("--cv", 5), ("--holdout", 0.2)])
 def test_the_class_that_is_too_small_is_named_by_its_word(more, tmp_path, capfd):
     data = put(tmp_path / "t.svm", ["cat", "dog"] * 12 + ["emu"])
     code, _, err = run(capfd, *TRAIN, "--data", data, *more)

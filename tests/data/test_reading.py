@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import numpy as np
@@ -95,7 +96,8 @@ def test_a_model_knows_where_its_indices_start(how, indexed, capfd):
     for words in commands:
         plain, _ = good(capfd, *words)
         flagged, _ = good(capfd, *words, "--zero-based")
-        assert plain == flagged
+        # without seconds
+        assert re.sub(r"\d\.\d\d", "", plain) == re.sub(r"\d\.\d\d", "", flagged)
         assert plain.count("\n") > 1
 
 

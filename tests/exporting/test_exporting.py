@@ -553,16 +553,19 @@ def test_a_table_goes_in_as_it_is(tables, capfd, tmp_path, target, form):
 # ---------------------------------------------------------------------- the command
 
 
-def test_the_command_writes_whole_files_and_replaces_none(tables, tmp_path, capfd):
+def test_the_command_writes_whole_files_and_replaces_only_exports(tables, tmp_path, capfd):
     model, out = tables / "class.npz", tmp_path / "m.json"
+    other = tmp_path / "notes.json"
+    other.write_text("a note")
+    code, _, err = run(capfd, "export", model, "--to", "c", "-o", other)
+    assert code == 2 and "exists and" in err and other.read_text() == "a note"
+    other.unlink()
     code, said, err = run(capfd, "export", model, "--to", "json", "-o", out)
     assert (code, said) == (0, "") and "does not include reading of dates" in err
     assert err.count("\n") == 1
     before = out.read_bytes()
     assert json.loads(before)["labels"] == ["high", "low", "mid"]
-    code, _, err = run(capfd, "export", model, "--to", "c", "-o", out)
-    assert code == 2 and "exists and" in err and out.read_bytes() == before
-    assert run(capfd, "export", model, "--to", "c", "-o", out, "--force")[0] == 0
+    assert run(capfd, "export", model, "--to", "c", "-o", out)[0] == 0
     assert out.read_bytes().startswith(b"/*") and [*tmp_path.iterdir()] == [out]
     code, text, _ = run(capfd, "export", model, "--to", "json")
     assert code == 0 and text.encode() == before

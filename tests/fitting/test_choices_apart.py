@@ -102,13 +102,8 @@ def test_every_choice_keeps_rows_apart(name, options, places, by):
 
 def test_auto_compares_methods_on_rows_apart(by, monkeypatch):
     monkeypatch.setattr(auto, "EXACT", 100)
-    monkeypatch.setattr(
-        auto,
-        "LARGE",
-        (("rf", {"kernel": "gaussian", "n_features": 40}), ("rb", {"kernel": "laplacian"})),
-    )
     fitted("auto", by)
-    assert {"inputs", "own"} <= SEEN.keys()
+    assert "inputs" in SEEN
 
 
 def test_without_it_the_same_watch_finds_groups_on_both_sides(by):

@@ -141,7 +141,7 @@ def test_partial_dependence_is_that_of_scikit_learn(folder, target):
             [name],
             categorical_features=categorical,
             method="brute",
-            response_method="auto" if target == "y" else "decision_function",
+            response_method="auto" if target == "y" else "predict_proba",
             kind="average",
         )
         assert found[name].grid == list(want["grid_values"][0])
@@ -180,7 +180,7 @@ def test_the_response_is_a_probability_where_there_are_some(folder):
     for one in found.dependences:
         np.testing.assert_allclose(one.means.sum(axis=1), 1)
     model, X, y, _ = rows_of(folder, "two")
-    found = explain.explain(model, X, y, Asked(top=1))
+    found = explain.explain(model.replace(calibration=None), X, y, Asked(top=1))
     assert (found.response, found.outputs) == ("decision value", ["yes"])
 
 
@@ -259,7 +259,7 @@ def test_json_has_each_shuffle(folder, capfd):
     assert [one["name"] for one in found["importances"]] == ["job", "noise"]
     for one in found["importances"]:
         assert len(one["rises"]) == 12 and one["low"] <= one["mean"] <= one["high"]
-    assert found["response"] == "mean decision value" and found["outputs"] == ["yes"]
+    assert found["response"] == "mean probability" and found["outputs"] == ["yes"]
     assert found["maybe_training_rows"] is False and found["metric"] == "error rate"
     assert found["partial_dependence"][0]["grid"] == ["baker", "clerk", "smith"]
 

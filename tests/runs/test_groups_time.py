@@ -184,7 +184,7 @@ def test_the_simple_models_need_two_groups(people):
 )
 def test_what_is_refused(capfd, people, more, message):
     code, _, err = run(capfd, "train", "--method", "rf", "--data", people, *more)
-    assert code and message in err and err.count("rfx:") == 1
+    assert code and message in err.splitlines()[-1]
 
 
 def test_a_stream_is_refused(capfd, people):

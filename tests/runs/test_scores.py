@@ -318,7 +318,7 @@ def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
     code, _, err = run(capfd, "train", *args, "--lam", 1e9)
     assert code == 0 and "is no better than" in err and same in err
     _, _, err = run(capfd, "train", *args, "--lam-path", "1e9:0.1:2")
-    assert err.startswith("rfx: at 1 of 2 lambdas ")
+    assert err.splitlines()[-1].startswith("rfx: at 1 of 2 lambdas ")
     _, _, err = run(
         capfd,
         "train",
@@ -331,7 +331,7 @@ def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
         "--task",
         task,
     )
-    assert err == ""
+    assert "is no better than" not in err
 
 
 def test_probabilities_from_the_shell(files, capfd):

@@ -456,7 +456,7 @@ class RFMRegressor(Regressor, method="rfm"):
     """The recursive feature machine (regression).
 
     Kernel ridge regression with a metric of the inputs learnt from the gradients of the machine.
-    Scaling, kernel, metric, bandwidth and lambda are chosen on held-out rows.
+    Scaling, kernel, metric, bandwidth and lambda are chosen by leave-one-out.
 
     References
     ----------

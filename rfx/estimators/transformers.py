@@ -558,7 +558,7 @@ class LearnedMetric(Supervised, Estimator, options=_OF_METRIC):
 
     A kernel machine is fitted, and the average outer product of its gradients becomes the metric of
     the next one (recursive feature machines). Euclidean distances of the mapped rows are those of
-    the metric. If no metric reduces the error on held-out rows, the rows are only scaled.
+    the metric. If no metric reduces the leave-one-out error, the rows are only scaled.
 
     Attributes
     ----------

@@ -478,7 +478,7 @@ class Resolved:
 
 
 def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolved:
-    """Resolve the options scaling, kernel and metric: chosen on held-out rows, or learnt.
+    """Resolve the options scaling, kernel and metric: chosen by leave-one-out, or learnt.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class Method(Declared):
     scaling: str = CHOSEN_SCALING()
     metric: str = METRIC()
     metric_steps: int | None = option(
-        None, "Iterations of --metric; by default chosen on held-out rows.", least=1, most=20
+        None, "Iterations of --metric; by default chosen by leave-one-out.", least=1, most=20
     )
     target_scaling: str | None = option(
         None, "Scaling of a regression target, by default mean.", of=TARGET_KINDS
@@ -456,7 +456,7 @@ class Method(Declared):
 
 
 class TunedMethod(Method):
-    """A method that chooses scaling, kernel, metric and bandwidth on held-out rows.
+    """A method that chooses scaling, kernel, metric and bandwidth by leave-one-out.
 
     A bandwidth has a meaning for one scaling only: if it is given, nothing is chosen.
     """

@@ -208,7 +208,7 @@ class Auto(Method):
 
     name = "auto"
     accelerated = True
-    summary = "the method, scaling, kernel and metric with the lowest error on held-out rows"
+    summary = "the method, scaling, kernel and metric with the lowest leave-one-out error"
     trainer_class = AutoTrainer
     scaling: str = CHOSEN_SCALING(default=AUTO)
     metric: str = METRIC(default=AUTO)

@@ -6,7 +6,6 @@ The arrays are declared by their owners: in the files of methods, feature maps a
 import contextlib
 import io
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -49,32 +48,11 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
     text = json.dumps({"format": FORMAT, **header})
     contents: dict[str, Any] = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     if path is None:
-        counted = _Counted()
-        np.savez(counted, **contents)
-        return counted.end
+        np.savez(file := io.BytesIO(), **contents)
+        return file.tell()
     with _errors(path), files.whole(path) as handle:
         np.savez(handle, **contents)
         return handle.tell() if handle.seekable() else 0
-
-
-class _Counted(io.RawIOBase):
-    """A file that discards its content and only tracks its size."""
-
-    def __init__(self):
-        self.place = self.end = 0
-
-    def write(self, data):
-        count = memoryview(data).nbytes
-        self.place += count
-        self.end = max(self.end, self.place)
-        return count
-
-    def seek(self, offset, whence=os.SEEK_SET):
-        self.place = offset + (0, self.place, self.end)[whence]
-        return self.place
-
-    def tell(self):
-        return self.place
 
 
 def check(path) -> None:
@@ -197,15 +175,12 @@ def check_arrays(
 
 def _fits(shape, axes, sizes) -> bool:
     """Whether that shape matches these axes. Unknown sizes are recorded."""
-    if len(shape) != len(axes):
-        return False
-    for size, axis in zip(shape, axes):
-        name, _, more = axis.partition("+")
-        base = size - int(more or 0)
-        expected = int(name) if name.isdigit() else sizes.setdefault(name, base)
-        if base != expected or base < 0:
-            return False
-    return True
+    parts = [axis.partition("+") for axis in axes]
+    bases = [size - int(more or 0) for size, (_, _, more) in zip(shape, parts)]
+    return len(shape) == len(axes) and all(
+        0 <= base == (int(name) if name.isdigit() else sizes.setdefault(name, base))
+        for base, (name, _, _) in zip(bases, parts)
+    )
 
 
 def check_within(name: str, values, low: int, high: int) -> None:

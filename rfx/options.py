@@ -9,6 +9,7 @@ import decimal
 import difflib
 import math
 import re
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, dataclass_transform
@@ -60,11 +61,8 @@ class Path(Parsed):
         """A text for each value: four significant digits, or as many as needed to distinguish
         them.
         """
-        for digits in range(4, 18):
-            texts = [f"{value:.{digits}g}" for value in values]
-            if len(set(texts)) == len(values):
-                break
-        return texts
+        every = ([f"{value:.{digits}g}" for value in values] for digits in range(4, 18))
+        return next(texts for texts in every if len({*texts}) == len(values))
 
 
 class LabelWeights(Parsed):
@@ -77,24 +75,19 @@ class LabelWeights(Parsed):
     FORM = "balanced|LABEL:WEIGHT,…"
     BALANCED = "balanced"
     EXPECTS = "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20"
-    _PAIR = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*?))\s*:([^,:]*)(,|$)')
 
     @staticmethod
     def values(text: str) -> dict[str, float]:
         """{label: weight}, each 0 or more, empty for `balanced`; ValueError for an invalid text or
         a repeated label.
         """
-        weights: dict[str, float] = {}
-        at, more = 0, text != LabelWeights.BALANCED
-        while more:
-            pair = LabelWeights._PAIR.match(str(text), at)
-            if pair is None:
-                raise ValueError(text)
-            quoted, plain, weight, comma = pair.groups()
-            label = plain if quoted is None else quoted.replace('""', '"')
-            if label in weights or not math.inf > numerals.real(weight) >= 0:
-                raise ValueError(text)
-            weights[label], at, more = numerals.real(weight), pair.end(), bool(comma)
+        if text == LabelWeights.BALANCED:
+            return {}
+        pairs = [cell.rpartition(":") for cell in _cells(text)]
+        weights = {label.strip(): numerals.real(weight) for label, _, weight in pairs}
+        valid = all(label and math.inf > weight >= 0 for label, weight in weights.items())
+        if not (valid and len(weights) == len(pairs) > 0) or str(text).count('"') % 2:
+            raise ValueError(text)
         return weights
 
 
@@ -124,8 +117,12 @@ class Names(Parsed):
     @staticmethod
     def values(text: str) -> tuple[str, ...]:
         """The names, without spaces around them."""
-        rows = list(csv.reader([text], skipinitialspace=True))
-        return tuple(word.strip() for word in (rows[0] if rows else ()) if word.strip())
+        return tuple(word.strip() for word in _cells(text) if word.strip())
+
+
+def _cells(text: str) -> list[str]:
+    """The parts of a text between its commas, which double quotes may contain."""
+    return next(csv.reader([str(text)], skipinitialspace=True), [])
 
 
 @dataclass(frozen=True)
@@ -168,10 +165,7 @@ class Option:
 
     def adding(self, *more: dict[str, str]) -> "Option":
         """The same option with additional choices and their meanings."""
-        choices = self.meanings()
-        for part in more:
-            choices |= part
-        return self.but(choices=choices)
+        return self.but(choices=dict(ChainMap(*reversed(more), self.meanings())))
 
     def meanings(self) -> dict[str, str]:
         """The choices with their meanings."""

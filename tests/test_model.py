@@ -30,7 +30,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    for target in ((np, "savez"), (model.os, "fsync"), (model.os, "replace")):
+    for target in ((np, "savez"), (os, "fsync"), (os, "replace")):
         with monkeypatch.context() as patch:
             patch.setattr(*target, interrupt)
             with pytest.raises(KeyboardInterrupt):

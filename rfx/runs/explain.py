@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import stdtrit
 
+from rfx import lazy
 from rfx.data import splits
 from rfx.data.tabular.schema import Input, label_text
 from rfx.data.tabular.written import ORIGIN
@@ -200,45 +201,36 @@ def explain(
     UsageError
         For columns that do not exist, and rows that are sequences.
     """
-    asked = Asked() if asked is None else asked
+    asked = asked or Asked()
     if model.letters is not None:
         raise UsageError("the model's rows are sequences, which have no columns to explain")
     if X.shape[0] < 2:
         raise DataError("explaining needs at least two rows")
-    n_given = X.shape[0]
-    kept = splits.draw(n_given, min(asked.rows, n_given), asked.seed, _ROLE)
-    X, y = X[kept], np.asarray(y, np.float64)[kept]
-    model.preprocessing.warn_of_unknown(y)
-    base = model.decision_function(X)
-    model.evaluate(base, y)  # raises an error if none of the labels is the model's
-    every = columns_of(model)
-    chosen = _chosen(every, asked.columns) if asked.columns else _most(model, every, X)
-    total = len(chosen) * asked.repeats
-    work = _Work(model, X, y, error(model, base, y))
-    shares = model.importances()
-    found: list[Importance] = []
+    kept = splits.draw(X.shape[0], min(asked.rows, X.shape[0]), asked.seed, _ROLE)
+    rows = _Rows(model, X[kept], np.asarray(y, np.float64)[kept])
+    columns, shares = columns_of(model), model.importances()
+    chosen = _named(columns, asked.columns) if asked.columns else _most(rows, columns, shares)
+    importances: list[tuple[Importance, Column]] = []
     for place in chosen:
-        report(len(found) * asked.repeats, total, every[place].name)
-        rises = work.rises(every[place], asked.repeats, (asked.seed, _ROLE, place))
-        mean, low, high = interval(rises)
+        name, done = columns[place].name, len(importances) * asked.repeats
+        report(done, len(chosen) * asked.repeats, name)
+        rises = rows.rises(columns[place], asked.repeats, (asked.seed, _ROLE, place))
         share = None if shares is None else float(shares[place])
-        found.append(Importance(every[place].name, mean, low, high, rises, share))
-    order = sorted(range(len(found)), key=lambda one: -found[one].mean)
-    response, outputs = response_of(model)
-    dependences = []
-    for number, one in enumerate(order[: asked.top]):
-        report(number, min(asked.top, len(order)), "partial dependence")
-        dependences.append(work.dependence(every[chosen[one]]))
+        importances.append((Importance(name, *interval(rises), rises, share), columns[place]))
+    importances.sort(key=lambda pair: -pair[0].mean)
+    dependences, first = [], importances[: asked.top]
+    for number, (_, column) in enumerate(first):
+        report(number, len(first), "partial dependence")
+        dependences.append(rows.dependence(column))
     return Explanation(
         metric_of(model),
-        work.error,
+        rows.error,
         len(kept),
-        n_given,
-        response,
-        outputs,
-        [found[one] for one in order],
+        X.shape[0],
+        *response_of(model),
+        [one for one, _ in importances],
         dependences,
-        len(every),
+        len(columns),
     )
 
 
@@ -260,10 +252,9 @@ def metric_of(model: Pipeline) -> str:
 
 def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
     """The error of decision values: RMSE in the target's original units, or the error rate."""
-    found = model.labels(decision)
-    if model.task == "regression":
-        return float(np.sqrt(np.mean((found - y) ** 2)))
-    return float(np.mean(found != y))
+    labels = model.labels(decision)
+    regression = model.task == "regression"
+    return float(np.sqrt(np.mean((labels - y) ** 2)) if regression else np.mean(labels != y))
 
 
 def interval(rises: Sequence[float]) -> tuple[float, float, float]:
@@ -301,86 +292,65 @@ def response_of(model: Pipeline) -> tuple[str, list[str]]:
 def _responses(model: Pipeline, decision: np.ndarray) -> np.ndarray:
     """(n, outputs) of the quantity named by `response_of`, from decision values."""
     if model.classes is None:
-        found = model.labels(decision)
+        decision = model.labels(decision)
     elif model.has_probabilities:
-        found = model.probabilities(decision)
-        found = found[:, -1:] if len(model.classes) <= 2 else found
-    else:
-        found = decision
-    return found.reshape(len(found), -1)
+        decision = model.probabilities(decision)
+        decision = decision[:, -1:] if len(model.classes) <= 2 else decision
+    return decision.reshape(len(decision), -1)
 
 
-def _chosen(every: Sequence[Column], asked: Sequence[str]) -> list[int]:
+def _named(columns: Sequence[Column], names: Sequence[str]) -> list[int]:
     """The positions of the requested columns, by name or by number from 1."""
-    places = {column.name: place for place, column in enumerate(every)}
-    numbers = {str(place + 1): place for place in range(len(every))}
-    found = []
-    for name in asked:
-        place = places.get(name, numbers.get(name))
-        if place is None:
+    places = {str(place + 1): place for place in range(len(columns))}
+    places |= {column.name: place for place, column in enumerate(columns)}
+    for name in names:
+        if name not in places:
+            near = or_near(name, [column.name for column in columns], "its columns are")
             raise UsageError(
-                f"--columns has {name!r:.80}, which is not a column of the"
-                f" model{or_near(name, places, 'its columns are'):.400}"
+                f"--columns has {name!r:.80}, which is not a column of the model{near:.400}"
             )
-        found.append(place)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(places[name] for name in names))
 
 
-def _most(model: Pipeline, every: Sequence[Column], X: Any) -> list[int]:
+def _most(rows: "_Rows", columns: Sequence[Column], shares: Any) -> list[int]:
     """The positions of all columns; if there are very many, of those with the largest share of the
     learnt metric, else of those whose scaled values vary most.
     """
-    if len(every) <= MOST_COLUMNS:
-        return list(range(len(every)))
-    weights = model.importances()
-    if weights is None:
-        scaled = model.preprocessing.rows(X)
-        scaled = scaled if scaled.shape[1] == X.shape[1] else X
-        spread = _variances(scaled)
-        weights = np.array([spread[one.start : one.stop].sum() for one in every])
-    return sorted(np.argsort(-weights, kind="stable")[:MOST_COLUMNS].tolist())
+    if len(columns) <= MOST_COLUMNS:
+        return list(range(len(columns)))
+    if shares is None:
+        scaled = rows.model.preprocessing.rows(rows.X)
+        scaled = scaled if scaled.shape[1] == rows.X.shape[1] else rows.X
+        spread = lazy.preprocessing.StandardScaler(with_mean=False).fit(scaled).var_
+        shares = np.array([spread[one.start : one.stop].sum() for one in columns])
+    return sorted(np.argsort(-shares, kind="stable")[:MOST_COLUMNS].tolist())
 
 
-def _variances(X: Any) -> np.ndarray:
-    """(d,) for each column."""
-    if not sp.issparse(X):
-        return np.asarray(X).var(axis=0)
-    mean = np.asarray(X.mean(axis=0)).ravel()
-    return np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-
-
-class _Work:
+class _Rows:
     """The rows, and the model's error and response when one column changes."""
 
-    def __init__(self, model: Pipeline, X: Any, y: np.ndarray, least: float):
-        self.model, self.y, self.error = model, y, least
-        # CSC format makes single columns fast to access
-        self.X = sp.csc_matrix(X) if sp.issparse(X) else X
+    def __init__(self, model: Pipeline, X: Any, y: np.ndarray):
+        self.model, self.X, self.y = model, X, y
+        model.preprocessing.warn_of_unknown(y)
+        decision = model.decision_function(X)
+        model.evaluate(decision, y)  # raises an error if none of the labels is the model's
+        self.error = error(model, decision, y)
 
     def rises(self, column: Column, repeats: int, key: tuple[int, ...]) -> list[float]:
         """The increase of the error at each shuffle of a column."""
         block = self._block(column)
         if (block == block[0]).all():
             return [0.0] * repeats
-        found = []
-        for repeat in range(repeats):
-            rows = self._with(column, block[shuffle(len(block), *key, repeat)])
-            found.append(error(self.model, self.model.decision_function(rows), self.y) - self.error)
-        return found
+        orders = (shuffle(len(block), *key, repeat) for repeat in range(repeats))
+        decisions = (self._decision(column, block[order]) for order in orders)
+        return [error(self.model, decision, self.y) - self.error for decision in decisions]
 
     def dependence(self, column: Column) -> Dependence:
         """The mean response at each value of a grid over a column."""
         block = self._block(column)
         grid, values = _GRIDS[column.kind](column, block)
-        means = [
-            _responses(
-                self.model,
-                self.model.decision_function(
-                    self._with(column, np.broadcast_to(value, block.shape))
-                ),
-            ).mean(axis=0)
-            for value in values
-        ]
+        each = (self._decision(column, np.broadcast_to(value, block.shape)) for value in values)
+        means = [_responses(self.model, decision).mean(axis=0) for decision in each]
         width = len(response_of(self.model)[1])
         return Dependence(column.name, column.kind, grid, np.array(means).reshape(-1, width))
 
@@ -389,14 +359,11 @@ class _Work:
         block = self.X[:, column.start : column.stop]
         return block.toarray() if sp.issparse(block) else np.asarray(block)
 
-    def _with(self, column: Column, block: np.ndarray) -> Any:
-        """The rows with other inputs (n, width) of a column."""
-        if not sp.issparse(self.X):
-            rows = np.array(self.X)
-            rows[:, column.start : column.stop] = block
-            return rows
-        parts = [self.X[:, : column.start], sp.csc_matrix(block), self.X[:, column.stop :]]
-        return sp.csr_matrix(sp.hstack(parts, format="csr"))
+    def _decision(self, column: Column, block: np.ndarray) -> np.ndarray:
+        """The decision values of the rows with other inputs (n, width) of a column."""
+        parts = self.X[:, : column.start], block, self.X[:, column.stop :]
+        joined = sp.hstack(parts, format="csr") if sp.issparse(self.X) else np.hstack(parts)
+        return self.model.decision_function(joined)
 
 
 def _quantiles(values: np.ndarray) -> np.ndarray:
@@ -433,10 +400,8 @@ def _of_categories(column: Column, block: np.ndarray) -> tuple[list[Any], np.nda
     """
     source = column.source
     assert source is not None and source.categories is not None
-    if source.means is None:
-        coded = np.eye(len(source.categories))
-    else:
-        coded = source.means.of(np.arange(len(source.categories)))
+    every = np.arange(len(source.categories))
+    coded = np.eye(len(every)) if source.means is None else source.means.of(every)
     names: dict[bytes, list[str]] = {}
     for word, inputs in zip(source.categories, coded + 0.0):
         names.setdefault(inputs.tobytes(), []).append(word)
@@ -445,11 +410,9 @@ def _of_categories(column: Column, block: np.ndarray) -> tuple[list[Any], np.nda
     rows = {different[place].tobytes(): different[place] for place in order}
     kept = [own for own in rows if own in names][:MOST_LEVELS]
     kept.sort(key=list(names).index)
-    return [_joined(names[own]) for own in kept], np.array([rows[own] for own in kept])
-
-
-def _joined(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{words[0]} and {len(words) - 1} more"
+    merged = [names[own] for own in kept]
+    texts = [f"{one[0]} and {len(one) - 1} more" if len(one) > 1 else one[0] for one in merged]
+    return texts, np.array([rows[own] for own in kept])
 
 
 _GRIDS = {"numbers": _of_numbers, "dates": _of_dates, "categories": _of_categories}

@@ -22,17 +22,18 @@ from rfx import device, kernels, parallel
 from rfx import steps as told
 from rfx.data.rows import Rows
 from rfx.data.survey import stacked
-from rfx.data.transforms.metric import Metric
+from rfx.data.transforms.metric import FORMS, Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, sampled
 from rfx.fitting.candidates import (
     LEAF_BESIDE,
     LEAF_LAMS,
+    LEAF_WIDTHS,
     METRIC_WIDTH,
     SearchSpace,
 )
 from rfx.fitting.checkpoints import Keeper, digest
-from rfx.fitting.inputs import MOST_INPUTS, bandwidth, criterion, dense, next_metric
+from rfx.fitting.inputs import allowed, bandwidth, criterion, dense, next_metric
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import (
     AUTO,
@@ -54,7 +55,7 @@ from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
 
 log = logging.getLogger(__name__)
-KERNELS = ("laplacian-l2",)
+KERNELS = ("laplacian-l2", "laplacian")
 # The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
     "rows": Array("f", "rows inputs"),
@@ -92,11 +93,7 @@ class Local(Method):
     metric: str = METRIC(default=AUTO)
     budget_seconds: float | None = BUDGET_SECONDS()
     kernel: str = chosen_kernel(
-        lambda: [
-            name
-            for name, kernel in kernels.KERNELS.items()
-            if kernel.has_gradient and kernel.metric != "l1"
-        ],
+        lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.has_gradient],
         KERNELS,
     )()
     leaf_rows: int = option(
@@ -371,11 +368,12 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
     if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
         return best
     metric: Metric | None = None
-    kernel, full = method.kernel, X.shape[1] <= MOST_INPUTS
+    kernel, full = method.kernel, "full" in allowed(FORMS, X, method.kernel)
+    width = LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
     T, row_weights = Y - offset, np.ones(len(X)) if weights is None else weights
     for step in range(method.leaf_steps + 1):
         Z = X if metric is None else metric.transform(X)
-        params = bandwidth(kernel, Z, method.seed, METRIC_WIDTH)
+        params = bandwidth(kernel, Z, method.seed, width)
         K = kernels.values(kernel, Z, Z, params)
         if lam is None:
             lam = _best_lam(K, T, row_weights)

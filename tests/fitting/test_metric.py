@@ -40,6 +40,19 @@ def choose(X, Y, task="regression", **more):
     return inputs.choose_inputs(X, Problem(X, Y, Squared, task), **more)
 
 
+def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
+    monkeypatch.setattr(inputs, "ROWS", 200)
+    X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
+    Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
+    given = {"scalings": ("standard",), "forms": ("diagonal",)}
+    alone, compared = choose(X, Y, **given), choose(X, Y, leaf_rows=500, **given)
+    last = max(row[-2] for row in compared.step["tried"])
+    in_leaves = [row for row in compared.step["tried"] if row[-2] == last]
+    assert last == alone.step["chosen"][-1] + 1
+    assert compared.step["chosen"] == min(in_leaves, key=lambda row: row[-1])[:-1]
+    assert len(in_leaves) == 2 * 3
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2"])
 @pytest.mark.parametrize("form", ["diagonal", "full"])
 def test_a_planted_signal_is_found(kernel, form):

@@ -19,7 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from rfx.errors import DataError
 from rfx.operators.blocks import drawn
 from rfx.operators.cached import cache_rows
-from rfx.operators.coded import Codes, coded
+from rfx.operators.coded import coded
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows, scaled_rows
@@ -351,7 +351,7 @@ class PartsMatrix(Matrix):
         """
         if kind is None:
             return self.hold()
-        return self._stored(partial(_codes, kind=kind), _decoded, kind, READ / 2)
+        return self._stored(partial(coded, kind=kind), _decoded, kind, READ / 2)
 
     def _stored(self, function, recipe, dtype, cost, max_mb=np.inf):
         """The results of function(its matrix) for each part, as numbers of that type, if they fit;
@@ -431,9 +431,6 @@ class PartsMatrix(Matrix):
     def gram(self, left, right=None, weights=None, dtype=None):
         return self.total("gram", left, right, weights, dtype)
 
-    def gram_update(self, old, change, new, weights, dtype=None):
-        return self.total("gram_update", old, change, new, weights, dtype)
-
     def squares(self, weights=None):
         return self.total("squares", weights)
 
@@ -479,14 +476,8 @@ def _drawn(n, count, start, stop):
     return drawn(n, count, start, stop) - start
 
 
-def _codes(Z, kind):
-    store = coded(Z, kind).store
-    return store.codes, store.units, Z.dtype
-
-
-def _decoded(data):
-    codes, units, dtype = data
-    return Codes(codes, units, dtype).at(np.arange(len(codes)))
+def _decoded(store):
+    return store.at(np.arange(len(store)))
 
 
 def _loss_pass(Z, W, loss, y):

@@ -369,28 +369,15 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
     """kind.draw of the features start .. stop-1 in `dtype`: in parts for many inputs, because
     float64 needs twice the memory.
     """
-    step = max(1, _DRAWN // max(1, n_inputs)) // 2 * 2 or 2
 
     def draw(first, last):
-        found = kind.draw(name, n_inputs, first, last, seed, params, variant)
+        found = kind.draw(name, n_inputs, start + first, start + last, seed, params, variant)
         return {key: _typed(value, dtype) for key, value in found.items()}
 
-    if stop - start <= step or n_inputs <= _WIDE or not kind.width:
-        return draw(start, stop)
-    cuts = [*range(start, stop, step), stop]
-    first = draw(cuts[0], cuts[1])
-    arrays = {
-        key: np.empty((*part.shape[:-1], stop - start), part.dtype) for key, part in first.items()
-    }
-
-    def fill(low, high):
-        for number in range(low, high):
-            part = draw(cuts[number], cuts[number + 1]) if number else first
-            for key, value in part.items():
-                arrays[key][..., cuts[number] - start : cuts[number + 1] - start] = value
-
-    parallel.for_ranges(fill, len(cuts) - 1)
-    return arrays
+    if n_inputs <= _WIDE or not kind.width:
+        return draw(0, stop - start)
+    parts = parallel.for_ranges(draw, stop - start, parts=-(-(stop - start) * n_inputs // _DRAWN))
+    return {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}
 
 
 def find(name: str) -> tuple[type[FeatureMap] | type[BinMap], str]:

@@ -68,31 +68,20 @@ class HammingMap(SeededMap):
     def compute(self, X, out):
         keys, masks, of, bits = self._plan
         scales, n = self.arrays["scales"], X.shape[0]
-        sparse = sp.issparse(X)
-        X = X.tocsr() if sparse else np.asarray(X)
-        # codes are compared in the map's type, and -0 is 0
-        zeros = np.zeros((1, self.n_inputs))
-        base = np.empty((1, len(keys)), np.uint64)
-        _words(zeros, keys, masks, base)
 
         def part(first, last):
             for start in range(first * _ROWS, min(last * _ROWS, n), _ROWS):
-                stop = min(start + _ROWS, n)
-                words = np.empty((stop - start, len(keys)), np.uint64)
-                if sparse:
-                    ends = X.indptr[start : stop + 1]
-                    values = self._codes(X.data[ends[0] : ends[-1]])
-                    inputs = X.indices[ends[0] : ends[-1]]
-                    _changed_words(values, inputs, ends - ends[0], keys, masks, base[0], words)
-                else:
-                    _words(self._codes(X[start:stop]), keys, masks, words)
-                _signs(words, of, bits, scales, out[start:stop])
+                rows = X[start : start + _ROWS]
+                codes = self._codes(rows.toarray() if sp.issparse(rows) else rows)
+                words = np.empty((len(codes), len(keys)), np.uint64)
+                _words(codes, keys, masks, words)
+                _signs(words, of, bits, scales, out[start : start + len(codes)])
 
-        entries = X.nnz if sparse else X.size
-        work = 20 * entries * len(keys) + 2 * out.size
+        work = 20 * n * self.n_inputs * len(keys) + 2 * out.size
         parallel.for_ranges(part, -(-n // _ROWS), work=work)
 
     def _codes(self, values) -> np.ndarray:
+        """The rows in the map's type, in which codes are compared, with 0 for -0."""
         return np.ascontiguousarray(values, self.dtype).astype(np.float64) + 0.0
 
 
@@ -120,22 +109,6 @@ def _words(codes, keys, masks, words):
             for k in range(d):
                 if masks[b, k]:
                     word ^= masks[b, k] & _hash(bits[i, k], keys[b, k, 0], keys[b, k, 1])
-            words[i, b] = word
-
-
-@njit(cache=True, nogil=True)
-def _changed_words(codes, inputs, ends, keys, masks, base, words):
-    """`_words` of CSR rows: those of a row of zeros, base (blocks,), changed by its entries."""
-    bits, zero = codes.view(np.uint64), np.uint64(0)
-    for i in range(len(words)):
-        for b in range(len(keys)):
-            word = base[b]
-            for e in range(ends[i], ends[i + 1]):
-                k = inputs[e]
-                if masks[b, k]:
-                    first, second = keys[b, k, 0], keys[b, k, 1]
-                    changed = _hash(bits[e], first, second) ^ _hash(zero, first, second)
-                    word ^= masks[b, k] & changed
             words[i, b] = word
 
 

@@ -61,9 +61,8 @@ class NystromMap:
         return len(self.factor) if self._columns is None else len(self._columns)
 
     def select(self, indices) -> "NystromMap":
-        """The map of these features (an index array, a boolean mask or a slice), in that order.
-
-        All features up to the last of them are computed.
+        """The map of these features (an index array, a boolean mask or a slice), in that order,
+        though all are computed.
         """
         part = object.__new__(NystromMap)
         part.__dict__.update(self.__dict__)
@@ -80,33 +79,17 @@ class NystromMap:
                 f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
             )
         out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
-        needed = (
-            len(self.factor) if self._columns is None else int(self._columns.max(initial=-1)) + 1
-        )
-        if not needed:
-            return out
-        if self._columns is None and out.dtype == np.float64 and out.flags.c_contiguous:
-            self._features(X, needed, out)
-            return out
-        step = max(_LEAST_ROWS, _SCRATCH_BYTES // (8 * needed))
-        scratch = np.empty((min(step, X.shape[0]), needed))
+        rank = len(self.factor)
+        step = max(_LEAST_ROWS, _SCRATCH_BYTES // (8 * max(1, rank)))
+        scratch = np.empty((min(step, X.shape[0]), rank))
         for start in range(0, X.shape[0], step):
             part = X[start : start + step]
             Z = scratch[: part.shape[0]]
-            self._features(part, needed, Z)
+            kernels.block(self.name, part, self._rows, self.params, out=Z)
+            # the features in place of the kernel values
+            each_chunk(len(Z), lambda rows: solve_rows(self.factor, Z[rows]))
             out[start : start + step] = Z if self._columns is None else Z[:, self._columns]
         return out
-
-    def _features(self, X, needed, Z):
-        """Z (n, needed) <- the first features of X, in place of the kernel values."""
-        landmarks = self._rows if needed == len(self.factor) else self._rows.take(slice(0, needed))
-        kernels.block(self.name, X, landmarks, self.params, out=Z)
-        factor = (
-            self.factor
-            if needed == len(self.factor)
-            else np.asfortranarray(self.factor[:needed, :needed])
-        )
-        each_chunk(len(Z), lambda rows: solve_rows(factor, Z[rows]))
 
     def on_device(self, accelerator, X):
         """As `FeatureMap.on_device`, for all features."""

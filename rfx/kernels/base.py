@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from rfx import steps as told
 from rfx.errors import UsageError, or_near
+from rfx.kernels import loops
 from rfx.model import Array
 from rfx.options import Option
 from rfx.plugins import Registry
@@ -21,7 +22,7 @@ class Kernel:
     """A kernel k(x, y): a function of a comparison of two scaled rows.
 
     name, formula. metric: the comparison of scaled rows, `squared` (||x - y||_2^2), `l2` (||x -
-    y||_2), `l1` (||x - y||_1), `dot` (x.y) or `product`, by the kernel's own `compare`; "" for a
+    y||_2), `l1` (||x - y||_1), `dot` (x.y) or `product`, by `compare`; "" for a
     kernel without exact values, defined only by its feature map. parameters: those stored in a
     model file; optional: those that some models lack. options: its own options, added to methods
     that use it.
@@ -36,6 +37,7 @@ class Kernel:
     name = ""
     formula = ""
     metric = ""
+    of_inputs: int  # the function of each input of `compare`
     parameters: dict[str, Array] = {}
     optional: frozenset[str] = frozenset()
     options: tuple[Option, ...] = ()
@@ -118,7 +120,7 @@ class Kernel:
         """For metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from number
         `place` on of (d, ...), both scaled.
         """
-        raise TypeError(f"{type(self).__name__} does not define compare")
+        loops.compare_inputs(rows, columns, place, out, self.of_inputs, out.dtype.type(loops.FAR))
 
     def diagonal(self, params: dict, n_inputs: int, squares):
         """k(x, x): a number, or (n,) from the squared lengths of the scaled rows, squares()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numba import types
 from numba.extending import intrinsic
 
 from rfx.compiled import njit
@@ -88,13 +87,13 @@ def _sparse_values(X):
 
 
 @intrinsic
-def _count(typing, word):
-    """The number of bits set in an unsigned 32-bit word."""
+def count_bits(typing, word):
+    """The number of bits set in an unsigned word."""
 
     def made(context, builder, signature, given):
         return builder.ctpop(given[0])
 
-    return types.uint32(types.uint32), made
+    return word(word), made
 
 
 @njit(cache=True, nogil=True)
@@ -108,9 +107,9 @@ def add_differing(left, right, place, unit, out):
             a, b, A, B = left[i, w], left[i, w + 1], right[w, place:end], right[w + 1, place:end]
             for j in range(len(sums)):
                 # numba passes the first argument
-                sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))  # type: ignore[call-arg]
+                sums[j] += unit[0] * np.int32(count_bits(a ^ A[j]) + count_bits(b ^ B[j]))  # type: ignore[call-arg]
         if words % 2:
             a, A = left[i, words - 1], right[words - 1, place:end]
             for j in range(len(sums)):
                 # numba passes the first argument
-                sums[j] += unit[0] * np.int32(_count(a ^ A[j]))  # type: ignore[call-arg]
+                sums[j] += unit[0] * np.int32(count_bits(a ^ A[j]))  # type: ignore[call-arg]

@@ -4,10 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import steps as told
-from rfx.compiled import njit
 from rfx.kernels.base import GammaKernel
-
-_TILE = 512
+from rfx.kernels.loops import DIFFERING
 
 
 class Hamming(GammaKernel):
@@ -20,6 +18,7 @@ class Hamming(GammaKernel):
     name = "hamming"
     formula = "exp(-gamma #{j: x_j != y_j})"
     metric = "product"
+    of_inputs = DIFFERING
     scalings = ("none",)
 
     @property
@@ -31,9 +30,6 @@ class Hamming(GammaKernel):
 
     def scaling(self, params, n_inputs):
         return ()
-
-    def compare(self, rows, columns, place, out):
-        _differing(rows, columns, place, out, _TILE)
 
     def finish(self, tile, params, n_inputs, lengths):
         tile *= tile.dtype.type(-params["gamma"])
@@ -50,24 +46,6 @@ class Hamming(GammaKernel):
         if sp.issparse(X):
             return np.asarray((left != right).sum(axis=1), np.float64).ravel()
         return (left != right).sum(axis=1).astype(np.float64)
-
-
-@njit(cache=True, nogil=True)
-def _differing(rows, columns, place, out, tile):
-    """out (n, m) <- the number of inputs in which rows (n, d) and columns (d, ...) from number
-    `place` on differ.
-    """
-    one = out.dtype.type(1)
-    for begin in range(0, out.shape[1], tile):
-        end = min(begin + tile, out.shape[1])
-        for i in range(out.shape[0]):
-            values = out[i, begin:end]
-            values[:] = 0
-            for k in range(rows.shape[1]):
-                a, A = rows[i, k], columns[k, place + begin : place + end]
-                for j in range(end - begin):
-                    if A[j] != a:
-                        values[j] += one
 
 
 KERNELS = (Hamming(),)

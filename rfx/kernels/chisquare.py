@@ -8,14 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import steps as told
-from rfx.compiled import njit
 from rfx.errors import DataError
 from rfx.kernels.base import Kernel
 from rfx.kernels.distances import Gaussian
+from rfx.kernels.loops import CHI2, SECH
 from rfx.model import Array
 from rfx.options import Option
 
-_TILE = 512
 SKEWEDNESS = Option(
     "skewedness",
     float,
@@ -79,6 +78,7 @@ class AdditiveChi2(ChiSquare):
 
     name = "additive-chi2"
     formula = "sum_j 2 x_j y_j / (x_j + y_j), x_j >= 0"
+    of_inputs = CHI2
 
     def check(self, X, params):
         self._refuse(X, lambda values: values < 0, "of 0 or more")
@@ -86,9 +86,6 @@ class AdditiveChi2(ChiSquare):
     def scale(self, Z, params):
         self.check(Z, params)
         np.sqrt(Z, out=Z)
-
-    def compare(self, rows, columns, place, out):
-        _sums(rows, columns, place, out, _TILE)
 
     def comparison(self, rows):
         return (told.Compare(rows**2, "chi2"),)
@@ -109,6 +106,7 @@ class SkewedChi2(ChiSquare):
 
     name = "skewed-chi2"
     formula = "prod_j 2 sqrt((x_j + c)(y_j + c)) / (x_j + y_j + 2c), x_j > -c"
+    of_inputs = SECH
     parameters = {"skewedness": Array("f")}
     options = (SKEWEDNESS,)
 
@@ -127,9 +125,6 @@ class SkewedChi2(ChiSquare):
         Z += params["skewedness"]
         np.sqrt(Z, out=Z)
 
-    def compare(self, rows, columns, place, out):
-        _products(rows, columns, place, out, _TILE)
-
     def scaling(self, params, n_inputs):
         shift = told.Scale(np.full(n_inputs, -params["skewedness"]), np.ones(n_inputs))
         return shift, told.Function("log_positive"), told.scaled(0.5, n_inputs)
@@ -139,43 +134,6 @@ class SkewedChi2(ChiSquare):
 
     def finishing(self, params, rows):
         return ()
-
-
-@njit(cache=True, nogil=True)
-def _sums(rows, columns, place, out, tile):
-    """out (n, m) <- sum_k 2 a^2 b^2 / (a^2 + b^2) of rows (n, d) and columns (d, ...) from number
-    `place` on, by tiles of columns that stay in cache.
-
-    In the arrays' type, because Python's numbers would make the loops float64.
-    """
-    for begin in range(0, out.shape[1], tile):
-        end = min(begin + tile, out.shape[1])
-        for i in range(out.shape[0]):
-            values = out[i, begin:end]
-            values[:] = 0
-            for k in range(rows.shape[1]):
-                a = rows[i, k] * rows[i, k]
-                if a > 0:
-                    twice, B = a + a, columns[k, place + begin : place + end]
-                    for j in range(end - begin):
-                        b = B[j] * B[j]
-                        values[j] += twice * (b / (a + b))
-
-
-@njit(cache=True, nogil=True)
-def _products(rows, columns, place, out, tile):
-    """out (n, m) <- prod_k 2 a b / (a^2 + b^2), like `_sums`."""
-    for begin in range(0, out.shape[1], tile):
-        end = min(begin + tile, out.shape[1])
-        for i in range(out.shape[0]):
-            values = out[i, begin:end]
-            values[:] = 1
-            for k in range(rows.shape[1]):
-                a = rows[i, k]
-                twice, square, B = a + a, a * a, columns[k, place + begin : place + end]
-                for j in range(end - begin):
-                    b = B[j]
-                    values[j] *= twice * b / (square + b * b)
 
 
 KERNELS = (AdditiveChi2(), SkewedChi2())

@@ -1,10 +1,60 @@
-"""Compiled distances between many pairs of rows, from differences or inner products."""
+"""Compiled comparisons of many pairs of rows: distances, from differences or inner products, and
+functions of each input.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rfx.compiled import njit
+
+# The functions of each input of `compare_inputs`: factors up to SECH, terms from there on.
+HAT, RATIONAL, ERLANG, SECH, CHI2, DIFFERING = range(6)
+# Larger distances, in units of 1/gamma, are treated as this: avoids infinity times zero.
+FAR = 500.0
+_TILE = 512
+
+
+@njit(cache=True, nogil=True)
+def compare_inputs(
+    rows: np.ndarray, columns: np.ndarray, place: int, out: np.ndarray, how: int, far: float
+) -> None:
+    """out (n, m) <- the product or sum over the inputs of a function of a and b, the inputs of rows
+    (n, d) and columns (d, ...) from number `place` on; by tiles of columns that stay in cache.
+
+    far: FAR in the arrays' type, because Python's numbers would make the loops float64.
+    """
+    zero, one = far - far, far / far
+    half = one / (one + one)
+    for begin in range(0, out.shape[1], _TILE):
+        end = min(begin + _TILE, out.shape[1])
+        for i in range(out.shape[0]):
+            values = out[i, begin:end]
+            values[:] = one if how <= SECH else zero
+            for k in range(rows.shape[1]):
+                a, A = rows[i, k], columns[k, place + begin : place + end]
+                twice, square = a + a, a * a
+                if how == HAT:
+                    for j in range(end - begin):
+                        values[j] *= max(zero, one - abs(a - A[j]))
+                elif how == RATIONAL:
+                    for j in range(end - begin):
+                        values[j] /= one + abs(a - A[j])
+                elif how == ERLANG:
+                    for j in range(end - begin):
+                        t = min(far, abs(a - A[j]))
+                        values[j] *= (one + half * t) * np.exp(-t)
+                elif how == SECH:
+                    for j in range(end - begin):
+                        values[j] *= twice * A[j] / (square + A[j] * A[j])
+                elif how == DIFFERING:
+                    for j in range(end - begin):
+                        if A[j] != a:
+                            values[j] += one
+                elif square > 0:
+                    for j in range(end - begin):
+                        b = A[j] * A[j]
+                        values[j] += (square + square) * (b / (square + b))
 
 
 @njit(cache=True, nogil=True)

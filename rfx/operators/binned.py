@@ -9,7 +9,7 @@ grids have a fixed number of parts, so that results do not depend on the number 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,8 +25,6 @@ from rfx.types import Index
 _PARTS = 8
 _TOGETHER = 4
 _ROWS = 8192
-# Maximum fraction of rows with a nonzero value for which these are selected instead of reading all.
-_PICKED = 0.8
 # Row weights that are not few values already are rounded to powers of this, down to this fraction
 # of the largest.
 _RATIO, _SMALLEST = 1.25, 1e-4
@@ -84,21 +82,8 @@ class BinnedMatrix(Matrix):
         """Include the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
         if self._lists is not None:
             return self
-        rows, ends = np.empty(self.ids.shape, np.int32), np.empty(self.shape[1] + 1, np.int64)
-        ends[-1] = self.ids.size
-
-        def part(start: int, stop: int) -> None:
-            _sort(
-                self.ids[start:stop],
-                self.starts[start : stop + 1],
-                start * self.shape[0],
-                rows[start:stop],
-                ends,
-            )
-
-        parallel.for_ranges(part, self.n_grids)
-        other = copy.copy(self)
-        other._lists = rows.ravel(), ends
+        columns, other = self.to_csr().tocsc(), copy.copy(self)
+        other._lists = columns.indices, columns.indptr.astype(np.int64)
         return other
 
     def column_lists(self, width: int) -> Iterator[ColumnList]:
@@ -109,9 +94,7 @@ class BinnedMatrix(Matrix):
     def matvec(self, W: np.ndarray) -> np.ndarray:
         """Grids without nonzero weight are skipped."""
         if W.ndim == 2:
-            return np.stack(
-                [self.matvec(np.ascontiguousarray(column)) for column in W.T], axis=1
-            ).reshape(self.shape[0], W.shape[1])
+            return _by_column(self.matvec, W, self.shape[0])
         w = np.asarray(W, dtype=np.float64)
         out = np.zeros(self.shape[0])
         grids = np.flatnonzero(np.add.reduceat(w != 0, self.starts[:-1]))
@@ -126,25 +109,16 @@ class BinnedMatrix(Matrix):
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
-        """Rows with a zero are skipped if they are many."""
+        """Rows with a zero are skipped."""
         if U.ndim == 2:
-            return np.stack([self.rmatvec(column) for column in U.T], axis=1).reshape(
-                self.shape[1], U.shape[1]
-            )
+            return _by_column(self.rmatvec, U, self.shape[1])
         u = self.scale * np.asarray(U, dtype=np.float64)
         out = np.zeros(self.shape[1])
         rows = np.flatnonzero(u)
-        if len(rows) < _PICKED * len(u):
-            values = u[rows]
+        values = u[rows]
 
-            def part(start: int, stop: int) -> None:
-                _scatter_picked(
-                    self.ids[start:stop], self.starts[start : stop + 1], rows, values, out
-                )
-        else:
-
-            def part(start: int, stop: int) -> None:
-                _scatter(self.ids[start:stop], self.starts[start : stop + 1], u, out)
+        def part(start: int, stop: int) -> None:
+            _scatter(self.ids[start:stop], self.starts[start : stop + 1], rows, values, out)
 
         parallel.for_ranges(part, self.n_grids, work=2 * self.n_grids * len(rows))
         return out
@@ -155,11 +129,10 @@ class BinnedMatrix(Matrix):
 
     def outer(self, U: np.ndarray) -> np.ndarray:
         """Each grid's sums are computed and gathered while they and its numbers are in cache."""
+        if U.ndim == 2:
+            # several grids of a column at a time take less time than several columns of a grid
+            return _by_column(self.outer, U, self.shape[0])
         a = self.scale**2 * np.ascontiguousarray(U, dtype=np.float64)
-        if a.ndim == 2 and a.shape[1] == 1:
-            # several grids at a time, which takes a third of the seconds
-            return self.outer(U[:, 0])[:, None]
-        single = a.ndim == 1
         parts = min(_PARTS, -(-self.n_grids // _TOGETHER))
         groups = -(-self.n_grids // _TOGETHER)
         bounds = [min(self.n_grids, _TOGETHER * (groups * k // parts)) for k in range(parts + 1)]
@@ -167,11 +140,11 @@ class BinnedMatrix(Matrix):
         largest = int(np.diff(self.starts).max())
 
         def part(start: int, stop: int) -> None:
-            held = np.empty((_TOGETHER, largest) if single else (largest, a.shape[1]))
+            held = np.empty((_TOGETHER, largest))
             for k in range(start, stop):
                 grids = slice(bounds[k], bounds[k + 1])
                 sizes = np.diff(self.starts[bounds[k] : bounds[k + 1] + 1])
-                (_around if single else _around_columns)(self.ids[grids], sizes, a, held, sums[k])
+                _around(self.ids[grids], sizes, a, held, sums[k])
 
         parallel.for_ranges(part, parts, work=4 * self.n_grids * a.size)
         return sums.sum(axis=0)
@@ -198,6 +171,14 @@ class BinnedMatrix(Matrix):
             return weights
         level = np.round(np.log(np.maximum(weights / largest, _SMALLEST)) / np.log(_RATIO))
         return np.where(weights > 0, largest * _RATIO**level, 0.0)
+
+
+def _by_column(product: Callable[[np.ndarray], np.ndarray], V: np.ndarray, size: int) -> np.ndarray:
+    """(size, k) the product with each column of V (n, k)."""
+    out = np.empty((size, V.shape[1]))
+    for k, column in enumerate(V.T):
+        out[:, k] = product(np.ascontiguousarray(column))
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -228,38 +209,11 @@ def _gather(
 
 
 @njit(cache=True, nogil=True)
-def _scatter(ids: np.ndarray, starts: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
-    """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to one bin do
-    not wait for another's.
-    """
-    grids = len(ids)
-    whole = grids - grids % 4
-    for r in range(0, whole, 4):
-        a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
-        ga, gb, gc, gd = (
-            out[starts[r] :],
-            out[starts[r + 1] :],
-            out[starts[r + 2] :],
-            out[starts[r + 3] :],
-        )
-        for i in range(len(u)):
-            v = u[i]
-            ga[a[i]] += v
-            gb[b[i]] += v
-            gc[c[i]] += v
-            gd[d[i]] += v
-    for r in range(whole, grids):
-        a, ga = ids[r], out[starts[r] :]
-        for i in range(len(u)):
-            ga[a[i]] += u[i]
-
-
-@njit(cache=True, nogil=True)
-def _scatter_picked(
+def _scatter(
     ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray
 ) -> None:
-    """The same for the rows with a nonzero value: out[starts_r + ids[r, rows_t]] <- out[..] +
-    values_t.
+    """out[starts_r + ids[r, rows_t]] <- out[..] + values_t, four grids at a time so that additions
+    to one bin do not wait for another's.
     """
     grids = len(ids)
     whole = grids - grids % 4
@@ -314,43 +268,3 @@ def _around(
             ga[a[i]] += u[i]
         for i in range(len(u)):
             out[i] += ga[a[i]]
-
-
-@njit(cache=True, nogil=True)
-def _around_columns(
-    ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray
-) -> None:
-    """The same for u (N, k), one grid at a time; held: (most bins, k) scratch."""
-    columns = u.shape[1]
-    for r in range(len(ids)):
-        a = ids[r]
-        held[: sizes[r]] = 0.0
-        for i in range(len(u)):
-            g = held[a[i]]
-            for k in range(columns):
-                g[k] += u[i, k]
-        for i in range(len(u)):
-            g = held[a[i]]
-            for k in range(columns):
-                out[i, k] += g[k]
-
-
-@njit(cache=True, nogil=True)
-def _sort(
-    ids: np.ndarray, starts: np.ndarray, before: int, rows: np.ndarray, ends: np.ndarray
-) -> None:
-    """Counting sort of each grid's rows by bin; ends[j] <- the start of column j among all grids'
-    rows.
-    """
-    for r in range(len(ids)):
-        size = starts[r + 1] - starts[r]
-        place = np.zeros(size + 1, np.int64)
-        for i in range(ids.shape[1]):
-            place[ids[r, i] + 1] += 1
-        for b in range(size):
-            place[b + 1] += place[b]
-            ends[starts[r] + b] = before + r * ids.shape[1] + place[b]
-        for i in range(ids.shape[1]):
-            b = ids[r, i]
-            rows[r, place[b]] = i
-            place[b] += 1

@@ -12,15 +12,11 @@ import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
+from rfx.kernels.binary import count_bits
 from rfx.operators.blocks import GramOrPair
 
 # 64-bit words of a bin that are counted before the next bin: what fits into the first-level cache.
-_LENGTH, _PARTS = 256, 16
-_M1, _M2, _M4, _ONES = (
-    np.uint64(x)
-    for x in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
-)
-_S1, _S2, _S4, _S56 = (np.uint64(x) for x in (1, 2, 4, 56))
+_LENGTH, _PARTS = 256, 64
 
 
 def meetings(
@@ -41,11 +37,14 @@ def meetings(
     if len(left) and np.any(weights):
         bits, runs, values = _bits(ids, starts, weights, columns)
         own, other = bits[: len(left)], bits[len(left) :]
-        parallel.for_ranges(
-            lambda a, b: _triangle(own, runs, values, square, *_evenly(a, b, len(left))),
-            _PARTS,
-            work=bits.shape[1] * len(left) ** 2,
-        )
+        # rows of the lower triangle in parts of equal size, with some entries above the diagonal
+        bounds = np.rint(len(left) * np.sqrt(np.arange(_PARTS + 1) / _PARTS)).astype(int)
+
+        def lower(start: int, stop: int) -> None:
+            for a, b in zip(bounds[start:stop], bounds[start + 1 : stop + 1]):
+                _rectangle(own[a:b], own[:b], runs, values, square[a:b])
+
+        parallel.for_ranges(lower, _PARTS, work=bits.shape[1] * len(left) ** 2)
         _mirror(square)
         if right is not None and rest is not None:
             parallel.for_ranges(
@@ -91,14 +90,6 @@ def _bits(
     return bits, runs, values
 
 
-def _evenly(start: int, stop: int, count: int) -> tuple[int, int]:
-    """Rows of a triangle of `count` rows in the parts start .. stop-1 of _PARTS parts of equal
-    size.
-    """
-    first, last = (int(round(count * np.sqrt(part / _PARTS))) for part in (start, stop))
-    return first, last
-
-
 def _mirror(square: np.ndarray) -> None:
     """The upper triangle <- the lower one, block by block."""
     for start in range(0, len(square), 512):
@@ -129,36 +120,6 @@ def _fill(
             bits[column, places[t] >> 6] |= np.uint64(1) << np.uint64(places[t] & 63)
     for k in range(len(bins)):
         table[bins[k]] = -1
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _ones(x: np.uint64) -> np.uint64:
-    # this form compiles to one instruction if the processor can count bits
-    x = x - ((x >> _S1) & _M1)
-    x = (x & _M2) + ((x >> _S2) & _M2)
-    return (((x + (x >> _S4)) & _M4) * _ONES) >> _S56
-
-
-@njit(cache=True, nogil=True)
-def _triangle(
-    bits: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int
-) -> None:
-    """out[i, j] <- the weight of the common bits of i and j, for j <= i (and some above), start <=
-    i < stop.
-    """
-    for k in range(len(values)):
-        for low in range(runs[k], runs[k + 1], _LENGTH):
-            high = min(low + _LENGTH, runs[k + 1])
-            for first in range(0, stop, 64):
-                for i in range(max(start, first), stop):
-                    _count(
-                        bits[i, low:high],
-                        bits[:, low:high],
-                        first,
-                        min(first + 64, i + 1),
-                        values[k],
-                        out[i],
-                    )
 
 
 @njit(cache=True, nogil=True)
@@ -194,10 +155,10 @@ def _count(
         na, nb, nc, nd = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
         for t in range(len(own)):
             x = own[t]
-            na += _ones(x & a[t])
-            nb += _ones(x & b[t])
-            nc += _ones(x & c[t])
-            nd += _ones(x & d[t])
+            na += count_bits(x & a[t])  # type: ignore[call-arg]  # numba passes the first one
+            nb += count_bits(x & b[t])
+            nc += count_bits(x & c[t])
+            nd += count_bits(x & d[t])
         out[j] += value * na
         out[j + 1] += value * nb
         out[j + 2] += value * nc
@@ -206,6 +167,6 @@ def _count(
     while j < stop:
         total = np.uint64(0)
         for t in range(len(own)):
-            total += _ones(own[t] & others[j, t])
+            total += count_bits(own[t] & others[j, t])  # type: ignore[call-arg]
         out[j] += value * total
         j += 1

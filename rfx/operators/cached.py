@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rfx.operators.blocks import GramOrPair, ranges
-from rfx.operators.coded import Codes, coded
+from rfx.operators.coded import Store, coded
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.types import Index
 
@@ -26,7 +26,7 @@ def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matri
     if not Z.computed:
         return Z
     if kind is not None and Z.size_mb * np.dtype(kind).itemsize / Z.dtype.itemsize <= max_mb:
-        return coded(Z, kind)
+        return coded(Z, kind).at(np.arange(Z.shape[0]))
     return CachedRows(Z, max_mb, kind)
 
 
@@ -48,7 +48,7 @@ class CachedRows(Matrix):
         )
         itemsize = (inner.dtype if kind is None else np.dtype(kind)).itemsize
         self.capacity = int(max_mb * 2**20 / (inner.shape[1] * itemsize))
-        self._store: _Plain | Codes | None = None
+        self._store: Store | None = None
         self._places = np.full(inner.shape[0], -1)
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
@@ -64,7 +64,7 @@ class CachedRows(Matrix):
         for rows, part in self.inner.rows(rest).parts():
             yield rest[rows], part
 
-    def _filled(self, store: _Plain | Codes) -> Iterator[tuple[Index, Matrix]]:
+    def _filled(self, store: Store) -> Iterator[tuple[Index, Matrix]]:
         """`parts`, each cached."""
         numbers = np.arange(self.shape[0])
         for rows, Z in self.inner.row_blocks():
@@ -72,15 +72,10 @@ class CachedRows(Matrix):
             self._places[rows] = numbers[rows]
             yield rows, store.at(numbers[rows])
 
-    def _empty(self, count: int) -> _Plain | Codes:
+    def _empty(self, count: int) -> Store:
         self._store = None
         self._places[:] = -1
-        width = self.shape[1]
-        self._store = (
-            _Plain(count, width, self.dtype)
-            if self.kind is None
-            else Codes.empty(count, width, self.kind, self.dtype)
-        )
+        self._store = Store(count, self.shape[1], self.kind, self.dtype)
         return self._store
 
     def rows(self, index: Index) -> Matrix:
@@ -116,22 +111,6 @@ class CachedRows(Matrix):
 
     def columns(self, index: Index) -> Matrix:
         return self.inner.columns(index)
-
-
-class _Plain:
-    """Space for `count` rows of features, like `Codes` for codes."""
-
-    def __init__(self, count: int, width: int, dtype: DTypeLike) -> None:
-        self.Z = np.empty((count, width), dtype)
-
-    def __len__(self) -> int:
-        return len(self.Z)
-
-    def put(self, places: np.ndarray, Z: np.ndarray) -> None:
-        self.Z[places] = Z
-
-    def at(self, places: np.ndarray) -> Matrix:
-        return DenseMatrix(self.Z, places)
 
 
 class CachedColumns(Matrix):

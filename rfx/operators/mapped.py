@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,15 +14,15 @@ from rfx import device, parallel
 from rfx.data.rows import Rows
 from rfx.losses import Loss
 from rfx.operators.blocks import block_size, default_memory_mb, ranges
-from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix, WalkedMatrix
+from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.types import Index, Inputs
 
 _DENSE_BYTES = 64 * 2**20
 # The first number of MiB that was too large, of which a message tells.
 _told: list[float] = []
-# Features computed by a thread at a time if possible, so that they are read from its own cache, and
-# its minimum number of rows.
+# Features computed at a time for one vector, so that they are read from the cache, and the minimum
+# number of their rows.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
 
 
@@ -40,12 +40,11 @@ class Features(Protocol):
     def select(self, indices: Index) -> Features: ...
 
 
-class MapMatrix(WalkedMatrix):
+class MapMatrix(Matrix):
     """scale * feature_map(X) for a map with n_features, dtype, transform(X, out) and
     select(columns).
 
     X: (N, d) array or CSR. block: rows computed at a time, by default as many as need 32 MiB.
-    Products with one vector use fewer rows, each thread its own, so that they fit into its cache.
     """
 
     cost = COMPUTED
@@ -84,76 +83,31 @@ class MapMatrix(WalkedMatrix):
         return out
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
-        if W.ndim > 1:
-            return super().matvec(W)
-        if np.count_nonzero(W) < len(W):
+        if W.ndim == 1 and np.count_nonzero(W) < len(W):
             used = np.flatnonzero(W)
             return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
-        out = np.empty(self.shape[0])
-
-        def part(first: int, last: int) -> None:
-            for part_rows, block in self.cached_blocks(first, last):
-                out[first:last][part_rows] = DenseMatrix(block).matvec(W)
-
-        with parallel.one_blas_thread():
-            parallel.for_ranges(part, len(out), 64, work=out.size * len(W))
-        return out
+        return Matrix.matvec(self._for(W), W)
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
-        if U.ndim > 1:
-            return super().rmatvec(U)
-        if np.count_nonzero(U) < len(U):
+        if U.ndim == 1 and np.count_nonzero(U) < len(U):
             used = np.flatnonzero(U)
             return self.rows(used).rmatvec(U[used])
-        return self._walked(lambda Z, rows: Z.rmatvec(U[rows]))
+        return Matrix.rmatvec(self._for(U), U)
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        if P.ndim > 1:
-            return super().normal(P, weights)
-        return self._walked(lambda Z, rows: Z.normal(P, None if weights is None else weights[rows]))
+        return Matrix.normal(self._for(P), P, weights)
 
-    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        F = np.empty(self.shape[0])
+    def loss_pass(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return Matrix.loss_pass(self._for(W), W, loss, y)
 
-        def product(Z: Matrix, rows: slice) -> np.ndarray:
-            F[rows], gradient = Z._scores_and_gradient(w, loss, y[rows])
-            return gradient
-
-        return F, self._walked(product)
-
-    def _walked(self, product: Callable[[Matrix, Any], np.ndarray]) -> np.ndarray:
-        """(D,) the sum of product(features of some rows, these rows)."""
-
-        def add(rows: slice, sums: np.ndarray, buffer: np.ndarray) -> None:
-            sums += product(
-                DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start])), rows
-            )
-
-        size = self._cached_rows
-        with parallel.one_blas_thread():
-            return self._summed(add, size, room=lambda: np.empty((size, self.shape[1]), self.dtype))
-
-    @property
-    def _cached_rows(self) -> int:
-        return max(
-            1,
-            min(
-                self.block,
-                self.shape[0],
-                max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize)),
-            ),
+    def _for(self, V: np.ndarray) -> Matrix:
+        """This matrix for a product with V: for one vector with blocks that stay in cache."""
+        rows = max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))
+        return (
+            self if V.ndim > 1 else MapMatrix(self.map, self.X, self.scale, min(rows, self.block))
         )
-
-    def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
-        size = self._cached_rows
-        buffer = np.empty((size, self.shape[1]), self.dtype)
-        for part in ranges(last - first, size):
-            yield (
-                part,
-                self._features(
-                    slice(first + part.start, first + part.stop), buffer[: part.stop - part.start]
-                ),
-            )
 
 
 def computed(feature_map: Features, X: Inputs, scale: float = 1.0) -> Matrix:

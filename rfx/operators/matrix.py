@@ -35,10 +35,9 @@ READ, COMPUTED = 3e-10, 1.5e-9
 ColumnList: TypeAlias = tuple[slice, Any, np.ndarray | None, np.ndarray | None]
 T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
-_PARTS, _WALKED_PARTS = 4, 16
-# Maximum fraction of nonzero weights for which these are selected instead of reading all entries of
-# a row.
-_PICKED = 1 / 32
+_PARTS = 4
+# Rows that stay in cache from one product to the next.
+_CACHED = 32
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -101,12 +100,6 @@ class Matrix(ABC):
         """
         for rows, part in self.parts():
             yield rows, np.ascontiguousarray(part.to_array())
-
-    def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
-        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's cache if
-        entries are computed.
-        """
-        return self.rows(slice(first, last)).row_blocks()
 
     def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a
@@ -261,44 +254,6 @@ class Matrix(ABC):
                 cross += found[1]
         return square if right is None else (square, cross)
 
-    def gram_update(
-        self,
-        old: np.ndarray,
-        change: np.ndarray,
-        new: np.ndarray,
-        weights: np.ndarray,
-        dtype: DTypeLike | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass if
-        entries are computed.
-
-        old, new: integer arrays of columns, disjoint. change, weights: (N,).
-        """
-        if not self.computed:
-            return self.gram(old, None, change, dtype), *self.gram(new, old, weights, dtype)
-        used = np.flatnonzero((change != 0) | (weights != 0))
-        change, weights = change[used], weights[used]
-        own, old_at, new_at = (
-            self.columns(np.concatenate([old, new])).rows(used),
-            np.arange(len(old)),
-            len(old) + np.arange(len(new)),
-        )
-        totals = [
-            np.zeros((len(old), len(old))),
-            np.zeros((len(new), len(new))),
-            np.zeros((len(new), len(old))),
-        ]
-        for rows, part in own.parts():
-            for total, found in zip(
-                totals,
-                (
-                    part.gram(old_at, None, change[rows], dtype),
-                    *part.gram(new_at, old_at, weights[rows], dtype),
-                ),
-            ):
-                total += found
-        return totals[0], totals[1], totals[2]
-
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         """Row weights (N,) >= 0 close to those given for which `gram` is fast, if an approximate
         metric is enough.
@@ -321,19 +276,20 @@ class Matrix(ABC):
 
 
 class DenseMatrix(Matrix):
-    """An (N, D) float32 or float64 array, in C or F order without a copy; or some rows of a C-order
-    one, also without a copy.
+    """An (N, D) array of float32, float64, int8 or int16, in C or F order without a copy; or some
+    rows of a C-order one, also without a copy.
     """
 
     def __init__(self, Z: np.ndarray, index: np.ndarray | None = None) -> None:
         """index: the rows, an integer array, None for all."""
-        if Z.dtype.char not in "fd":
+        if Z.dtype.char not in "fdbh":
             Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
             Z = np.ascontiguousarray(Z)
         self.Z, self.index, self.dtype = Z, index, Z.dtype
         self.shape = (Z.shape[0] if index is None else len(index), Z.shape[1])
         self._by_rows = Z.flags.c_contiguous
+        self.cost = READ / 2 if Z.dtype.kind == "i" else READ
 
     @property
     def _own(self) -> Index:
@@ -364,7 +320,9 @@ class DenseMatrix(Matrix):
             return DenseMatrix(self.Z.T[index].T)
         if self.index is None and not isinstance(index, slice):
             return DenseMatrix(self.Z.take(index, axis=1))
-        return DenseMatrix(np.ascontiguousarray(self.Z[self._own][:, index]))
+        if isinstance(index, slice):
+            return DenseMatrix(np.ascontiguousarray(self.Z[self._own, index]))
+        return DenseMatrix(np.ascontiguousarray(self.Z[self._numbers[:, None], index]))
 
     def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         for columns in ranges(self.shape[1], width or block_size(self.shape[0], self.dtype)):
@@ -423,19 +381,11 @@ class DenseMatrix(Matrix):
         if W.ndim > 1:
             self._for_wide(lambda k, rows, Z: np.matmul(Z, W, out=out[rows]), W.shape[1])
             return out
-        if self._by_rows and np.count_nonzero(W) > _PICKED * len(W):
+        if self._by_rows:
             _dots(self.Z, self._numbers, W, out)
-            return out
-        used = np.flatnonzero(W)
-        rows, values = self._numbers, W[used]
-        if not self._by_rows:
-            _combine(self.Z.T, used, values, out)
-        elif len(used):
-            parallel.for_ranges(
-                lambda a, b: _dot_picked(self.Z, rows[a:b], used, values, out[a:b]),
-                len(out),
-                smallest=512,
-            )
+        else:
+            used = np.flatnonzero(W)
+            _combine(self.Z.T, used, W[used], out)
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -495,68 +445,6 @@ class DenseMatrix(Matrix):
         return weighted_gram(self.Z, self._numbers[used], weights[used], left, right, dtype)
 
 
-class WalkedMatrix(Matrix):
-    """A matrix of which some rows at a time are computed or unpacked, in cache, for all uses in a
-    pass.
-
-    A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one pass over its
-    rows.
-    """
-
-    def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
-            yield rows, DenseMatrix(self.rows(rows).to_array())
-
-    @abstractmethod
-    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-
-    def loss_pass(
-        self, W: np.ndarray, loss: Loss, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if W.ndim > 1:
-            return super().loss_pass(W, loss, y)
-        F, G = self._scores_and_gradient(W, loss, y)
-        return F, loss.value(F, y).sum(axis=0), G
-
-    def _scores_and_gradient(
-        self, W: np.ndarray, loss: Loss, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return (
-            super()._scores_and_gradient(W, loss, y)
-            if W.ndim > 1
-            else self._walk(np.ascontiguousarray(W, dtype=np.float64), loss, y)
-        )
-
-    def _summed(
-        self,
-        add: Callable[[slice, np.ndarray, Any], Any],
-        together: int,
-        dtype: DTypeLike = np.float64,
-        room: Callable[[], Any] = lambda: None,
-    ) -> np.ndarray:
-        """(D,) the total of add(slice of rows, sums, room), of that type, over at most `together`
-        rows each, for any number of threads.
-
-        room: creates the array into which a thread unpacks rows.
-        """
-        sums, bounds = (
-            np.zeros((_WALKED_PARTS, self.shape[1])),
-            [self.shape[0] * k // _WALKED_PARTS for k in range(_WALKED_PARTS + 1)],
-        )
-
-        def part(first: int, last: int) -> None:
-            own, free = np.empty(self.shape[1], dtype), room()
-            for k in range(first, last):
-                for start in range(bounds[k], bounds[k + 1], together):
-                    parallel.check_time()
-                    own[:] = 0
-                    add(slice(start, min(start + together, bounds[k + 1])), own, free)
-                    sums[k] += own
-
-        parallel.for_ranges(part, _WALKED_PARTS, work=self.shape[0] * self.shape[1])
-        return sums.sum(axis=0)
-
-
 def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out <- Z[rows] w for Z in C order."""
     parallel.for_ranges(
@@ -598,18 +486,6 @@ def dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) ->
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_picked(
-    Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, out: np.ndarray
-) -> None:
-    """out_i <- sum_k Z[rows_i, columns_k] values_k."""
-    for i in range(len(rows)):
-        z, total = Z[rows[i]], 0.0
-        for k in range(len(columns)):
-            total += z[columns[k]] * values[k]
-        out[i] = total
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def add_rows(
     Z: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray, start: int, stop: int
 ) -> None:
@@ -637,28 +513,13 @@ def add_rows(
 def _add_normal(
     Z: np.ndarray, rows: np.ndarray, p: np.ndarray, weights: np.ndarray, g: np.ndarray
 ) -> None:
-    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read from
+    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], some rows at a time, which are read from
     memory once.
     """
-    count, n_columns = len(rows), Z.shape[1]
-    for i in range(0, count - 3, 4):
-        za, zb, zc, zd = Z[rows[i]], Z[rows[i + 1]], Z[rows[i + 2]], Z[rows[i + 3]]
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        for j in range(n_columns):
-            a += za[j] * p[j]
-            b += zb[j] * p[j]
-            c += zc[j] * p[j]
-            d += zd[j] * p[j]
-        a *= weights[i]
-        b *= weights[i + 1]
-        c *= weights[i + 2]
-        d *= weights[i + 3]
-        for j in range(n_columns):
-            g[j] += a * za[j] + b * zb[j] + c * zc[j] + d * zd[j]
-    for i in range(count - count % 4, count):
-        z, a = Z[rows[i]], 0.0
-        for j in range(n_columns):
-            a += z[j] * p[j]
-        a *= weights[i]
-        for j in range(n_columns):
-            g[j] += a * z[j]
+    f = np.empty(_CACHED)
+    for start in range(0, len(rows), _CACHED):
+        some = rows[start : start + _CACHED]
+        dot_rows(Z, some, p, f)
+        for i in range(len(some)):
+            f[i] *= weights[start + i]
+        add_rows(Z, some, f, g, 0, len(g))

@@ -18,22 +18,22 @@ from rfx.types import Index
 
 class ScaledRows(Matrix):
     """S Z for a matrix Z (N, D) and S = diag(factors), factors (N,) above 0. Nothing is copied:
-    products are scaled.
+    products are scaled. dtype: of the entries, by default that of Z, which may be integers.
     """
 
-    def __init__(self, inner: Matrix, factors: np.ndarray) -> None:
+    def __init__(self, inner: Matrix, factors: np.ndarray, dtype: np.dtype | None = None) -> None:
         self.inner, self.factors = inner, np.asarray(factors, np.float64)
-        self.shape, self.dtype, self.cost = inner.shape, inner.dtype, inner.cost
+        self.shape, self.dtype, self.cost = inner.shape, dtype or inner.dtype, inner.cost
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for rows, part in self.inner.parts():
-            yield rows, ScaledRows(part, self.factors[rows])
+            yield rows, ScaledRows(part, self.factors[rows], self.dtype)
 
     def rows(self, index: Index) -> Matrix:
-        return ScaledRows(self.inner.rows(index), self.factors[index])
+        return ScaledRows(self.inner.rows(index), self.factors[index], self.dtype)
 
     def columns(self, index: Index) -> Matrix:
-        return ScaledRows(self.inner.columns(index), self.factors)
+        return ScaledRows(self.inner.columns(index), self.factors, self.dtype)
 
     def unscaled(self, weights: np.ndarray) -> tuple[Matrix, np.ndarray]:
         """(Z, weights (N,) with which Z'diag(weights) Z is (S Z)'diag(`weights`) S Z)."""
@@ -41,7 +41,7 @@ class ScaledRows(Matrix):
 
     def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for rows, Z in self.inner.row_blocks():
-            yield rows, Z * self.factors[rows, None].astype(Z.dtype)
+            yield rows, Z * self.factors[rows, None].astype(self.dtype)
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         return np.multiply(self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out)
@@ -65,7 +65,7 @@ class ScaledRows(Matrix):
         weights: np.ndarray | None = None,
         dtype: DTypeLike | None = None,
     ) -> GramOrPair:
-        return self.inner.gram(left, right, self._squared(weights), dtype)
+        return self.inner.gram(left, right, self._squared(weights), dtype or self.dtype)
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         return self.inner.gram_weights(self._squared(weights)) / self.factors**2

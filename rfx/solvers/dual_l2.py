@@ -45,7 +45,7 @@ _STEPS = 1000
 _WHOLE = 1e-12
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DualSolution(Solution):
     """A Solution and its `dual` (N,) or (N, k): coef is Z'dual. It is also a starting point for
     another matrix of the same rows.
@@ -104,7 +104,7 @@ def solve_dual_ridge(
         if n_iter == first or stopped:
             break
     certificate, status = Certificate("gap", gap), budget.status(solved, n_iter)
-    return DualSolution(Z.rmatvec(A), objective, certificate, n_iter, status, record.trace, A)
+    return DualSolution(Z.rmatvec(A), objective, certificate, n_iter, status, record.trace, dual=A)
 
 
 def solve_dual_l2(

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from rfx import env, parallel
 from rfx.operators import cholesky, products
 from rfx.operators.corners import corner, keep_corner
-from rfx.operators.products import GramSum, weighted_gram
+from rfx.operators.products import weighted_gram
 from rfx.operators.triangular import solve_rows
 
 RNG = np.random.default_rng(0)
@@ -141,7 +141,6 @@ def test_a_corner_is_what_numpy_gives(size, share):
 
 @pytest.fixture
 def in_tiles(monkeypatch):
-    monkeypatch.setattr(products, "_ONE_TILE", 0)
     monkeypatch.setattr(products, "_TILE", 7)
 
 
@@ -195,16 +194,3 @@ def test_nothing_to_add(in_tiles):
     )
     assert weighted_gram(Z, rows, weights, order[:0]).shape == (0, 0)
     assert weighted_gram(Z, rows, weights, order[:0], order)[1].shape == (0, 40)
-
-
-def test_a_large_sum_takes_its_own_size_once(monkeypatch):
-    """Above this many entries threads have no sums of their own."""
-    monkeypatch.setattr(env, "threads", lambda: 8)
-    columns = np.arange(2100)
-    large, few = (
-        GramSum(columns, None, 10**6, np.float32, 1.0),
-        GramSum(columns[:100], None, 10**6, np.float32, 1.0),
-    )
-    assert (len(large.parts), len(few.parts)) == (1, 8)
-    totals, room, _ = large._room()
-    assert totals[0].shape == (2100, 2100) and room.nbytes <= 8 * 4 * 512**2

@@ -14,7 +14,7 @@ from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, hold_part
-from rfx.operators.coded import Codes, code_type
+from rfx.operators.coded import Store, code_type, coded
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.signs import SignColumns
@@ -106,7 +106,7 @@ def signs():
 
 
 def codes(kind):
-    store = Codes.empty(800, 90, kind, np.float32)
+    store = Store(800, 90, kind, np.float32)
     store.put(np.arange(750, 50, -1), features())
     Z = store.at(np.arange(750, 50, -1))
     return Z, Z.to_array()
@@ -284,7 +284,15 @@ def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypa
 
 @pytest.mark.parametrize(
     "name",
-    ["dense", "dense by columns", "computed", "some columns held", "binned", "signs by columns"],
+    [
+        "dense",
+        "dense by columns",
+        "computed",
+        "some columns held",
+        "binned",
+        "signs by columns",
+        "codes of 8 bits",
+    ],
 )
 def test_threads_change_no_bit(name):
     Z, _ = KINDS[name]()
@@ -339,30 +347,18 @@ def test_as_many_rows_as_fit_are_held():
     assert sum(made) == 600 + 50 + 650 - count
 
 
-@pytest.mark.parametrize("kind", ["dense", "computed", "partly in memory"])
-def test_an_update_of_a_gram_matrix_is_one_pass(kind):
-    Z, plain = KINDS[kind]()
-    plain, rng = plain.astype(np.float64), np.random.default_rng(3)
-    old, new = np.array([3, 70, 5, 60]), np.array([4, 89])
-    change, weights = (
-        np.where(rng.random(700) < 0.1, rng.normal(size=700), 0.0),
-        np.maximum(0.0, rng.normal(size=700)),
-    )
-    o, n = plain[:, old], plain[:, new]
-    expected = (
-        o.T @ (change[:, None] * o),
-        n.T @ (weights[:, None] * n),
-        n.T @ (weights[:, None] * o),
-    )
-    for found, right in zip(Z.gram_update(old, change, new, weights), expected, strict=True):
-        near(found, right)
+@pytest.mark.parametrize("columns", [1, 65, 200])
+def test_the_largest_entry_has_the_largest_code(columns):
+    Z = np.random.default_rng(0).uniform(-0.5, 0.5, (columns, columns)).astype(np.float32)
+    np.fill_diagonal(Z, 1.0)
+    assert np.all(np.diag(coded(DenseMatrix(Z), np.int8).values) == 127)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int16])
 def test_a_code_is_off_by_half_a_unit_at_most(kind):
     plain = features()
     plain[7], limit = 0, np.iinfo(kind).max
-    store = Codes.empty(700, 90, kind, np.float32)
+    store = Store(700, 90, kind, np.float32)
     store.put(np.arange(700), plain)
     units = np.abs(plain).max(axis=1) / limit
     error = np.abs(store.at(np.arange(700)).to_array() - plain)
@@ -386,7 +382,7 @@ def test_the_type_of_codes_follows_the_error_that_is_allowed():
     assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
     plain = features()
     for kind, error in ((np.int8, 1e-4), (np.int16, 1e-8)):
-        store = Codes.empty(700, 90, kind, np.float32)
+        store = Store(700, 90, kind, np.float32)
         store.put(np.arange(700), plain)
         changed = np.square(store.at(np.arange(700)).to_array() - plain, dtype=np.float64).sum(
             axis=1
@@ -397,7 +393,7 @@ def test_the_type_of_codes_follows_the_error_that_is_allowed():
 @pytest.mark.usefixtures("shared_out")
 @pytest.mark.parametrize("block", [None, 3, 100])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_walks_over_computed_features_are_the_same_by_any_number_of_threads(
+def test_products_with_computed_features_are_the_same_by_any_number_of_threads(
     block, kind, monkeypatch
 ):
     rng = np.random.default_rng(1)

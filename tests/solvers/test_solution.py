@@ -17,11 +17,11 @@ from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import Late, check_time, for_ranges, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, stack
-from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
+from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.kernel.svm import KernelSolution, solve_kernel_svm
 from rfx.solvers.l1.algorithm1 import solve_rounds
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.newton import solve_l1
@@ -51,6 +51,12 @@ def test_outputs_are_summed_in_the_objective_and_in_the_certificate():
         {"iteration": 0, "gap": 1.0, "output": 0},
         {"iteration": 0, "gap": 2.0, "output": 1},
     ]
+
+
+@pytest.mark.parametrize("kind", [DualSolution, KernelSolution])
+def test_a_solution_takes_its_own_fields_by_name(kind):
+    with pytest.raises(TypeError):
+        kind(np.zeros(2), 0.0, None, 0, "converged", [], 1.0)
 
 
 def test_a_method_without_certificate_has_no_gap():

@@ -54,7 +54,7 @@ _TELLING = 100
 _LOSSES = ("hinge", "squared_hinge", "absolute", "epsilon_insensitive")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class KernelSolution(Solution):
     """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef: beta
     (n,).

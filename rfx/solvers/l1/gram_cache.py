@@ -139,9 +139,7 @@ class GramCache:
         self.columns = np.concatenate([self.columns, new])
 
     def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
-        """The Gram matrix at other weights, with the columns `new` appended: one pass over the
-        features for both.
-        """
+        """The Gram matrix at other weights, with the columns `new` appended."""
         assert self.weights is not None  # of the existing columns
         change = weights - self.weights
         changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
@@ -163,15 +161,11 @@ class GramCache:
             self._begin(columns, square)
             return
         change, after = np.where(changed, change, 0.0), np.where(changed, weights, self.weights)
-        if count and len(new):
-            delta, *parts = Z.gram_update(self.columns, change, new, after, self.dtype)
-            self.matrix[:size, :size] += delta
-            self._take(new, *parts)
-        elif count:
+        if count:
             self.matrix[:size, :size] += Z.gram(self.columns, None, change, self.dtype)
-        elif len(new):
-            self._append(Z, new)
         self.weights = after
+        if len(new):
+            self._append(Z, new)
         self._churn += count
 
     def _compress(self, chosen: np.ndarray) -> None:

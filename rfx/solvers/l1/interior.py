@@ -5,7 +5,8 @@ quadratic model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
@@ -18,6 +19,8 @@ from rfx.parallel import check_time
 # Coordinates whose barrier exceeds their curvature by this factor are excluded from the Cholesky
 # factor.
 DEAD = 1e5
+# Nonnegative values and their slacks, whose products go to zero; or changes of both.
+Pairs: TypeAlias = list[tuple[np.ndarray, np.ndarray]]
 
 
 def interior_point(
@@ -39,43 +42,22 @@ def interior_point(
 
     Returns (x, gradient at x, number of Cholesky factors).
     """
-    k = len(x)
     constant = q - H @ x
-    shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3 * lam / max(np.diag(H).max(), 1e-300))
-    a, b = np.maximum(x, 0.0) + shift, np.maximum(-x, 0.0) + shift
-    slack = np.clip(q, -0.9 * lam, 0.9 * lam)
-    za, zb = lam + slack, lam - slack
     curvature = np.diag(H)
+    shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3 * lam / max(curvature.max(), 1e-300))
+    pairs = _split(x, q, lam, shift)
     smallest = 1e-12 * lam * max(np.abs(x).max(initial=0.0), 1e-300)
     for turn in range(max_iter + 1):
         check_time()
+        (a, za), (b, zb) = pairs
         g = H @ (a - b) + constant
-        residual_a, residual_b = lam + g - za, lam - g - zb
-        mu = (a @ za + b @ zb) / (2 * k)
         if turn:
-            candidate = a - b
-            candidate[np.maximum(a / za, b / zb) * curvature < 1.0] = 0.0
+            candidate = _sparse(pairs, curvature)
             gradient = H @ candidate + constant
-            if accept(candidate, gradient) or mu <= smallest:
+            if accept(candidate, gradient) or _mean(pairs) <= smallest:
                 break
-        theta_a, theta_b = a / za, b / zb
-        theta = theta_a + theta_b
-        solve = _factor(H, theta, curvature)
-
-        def direction(ca: np.ndarray, cb: np.ndarray) -> tuple[np.ndarray, ...]:
-            e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
-            dx = solve(e)
-            dg = (e - dx) / theta
-            dza, dzb = dg + residual_a, residual_b - dg
-            return ca / za - theta_a * dza, cb / zb - theta_b * dzb, dza, dzb
-
-        da, db, dza, dzb = direction(-a * za, -b * zb)
-        t = _longest(((a, da), (b, db), (za, dza), (zb, dzb)))
-        predicted = ((a + t * da) @ (za + t * dza) + (b + t * db) @ (zb + t * dzb)) / (2 * k)
-        centre = mu * (predicted / mu) ** 3
-        da, db, dza, dzb = direction(centre - a * za - da * dza, centre - b * zb - db * dzb)
-        t = min(1.0, 0.995 * _longest(((a, da), (b, db), (za, dza), (zb, dzb))))
-        a, b, za, zb = a + t * da, b + t * db, za + t * dza, zb + t * dzb
+        solve = _factor(H, a / za + b / zb, curvature)
+        pairs, _ = _advance(pairs, lambda *targets: _changes(pairs, targets, g, lam, solve)[1])
     return candidate, gradient, turn
 
 
@@ -105,7 +87,7 @@ def hinge_interior_point(
     def gradient(alpha: np.ndarray) -> np.ndarray:
         return -Z.rmatvec(y * alpha)
 
-    columns, k = np.arange(len(x)), len(x)
+    columns = np.arange(len(x))
     best, value, bound = x, np.inf, -np.inf
     margin = y * Z.matvec(x)
     alpha = 2.0 * np.maximum(heights - margin, 0.0)
@@ -114,67 +96,27 @@ def hinge_interior_point(
     alpha += max(1e-3 * alpha.max(), 1e-8 * lam)
     slack = np.maximum(alpha / 2 - heights + margin, 0.1)
     g = gradient(alpha)
-    za, zb = lam + np.clip(g, -0.9 * lam, 0.9 * lam), lam - np.clip(g, -0.9 * lam, 0.9 * lam)
-    shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3)
-    a, b = np.maximum(x, 0.0) + shift, np.maximum(-x, 0.0) + shift
-    margin = y * Z.matvec(a - b)
+    pairs = [*_split(x, g, lam, max(0.1 * np.abs(x).max(initial=0.0), 1e-3)), (alpha, slack)]
+    margin = y * Z.matvec(pairs[0][0] - pairs[1][0])
     for _ in range(max_iter):
-        residual_a, residual_b, residual_s = (
-            lam + g - za,
-            lam - g - zb,
-            alpha / 2 - heights + margin - slack,
-        )
-        mu = (a @ za + b @ zb + alpha @ slack) / (2 * k + len(y))
-        H = Z.gram(columns, None, alpha / (slack + alpha / 2))
-        theta_a, theta_b = a / za, b / zb
-        theta = theta_a + theta_b
+        (a, za), (b, zb), (alpha, slack) = pairs
+        residual = alpha / 2 - heights + margin - slack
+        theta, weights = a / za + b / zb, alpha / (slack + alpha / 2)
+        H = Z.gram(columns, None, weights)
         solve = _factor(H, theta, np.diag(H))
 
-        def direction(ca: np.ndarray, cb: np.ndarray, cs: np.ndarray) -> tuple[np.ndarray, ...]:
-            e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
-            moved = (cs - alpha * residual_s) / (slack + alpha / 2)
-            dx = solve(e - theta * gradient(moved))
-            along = y * Z.matvec(dx)
-            dalpha = moved - alpha / (slack + alpha / 2) * along
-            dg = (e - dx) / theta
-            dza, dzb = dg + residual_a, residual_b - dg
-            return (
-                ca / za - theta_a * dza,
-                cb / zb - theta_b * dzb,
-                dza,
-                dzb,
-                dalpha,
-                residual_s + dalpha / 2 + along,
+        def direction(ca: np.ndarray, cb: np.ndarray, cs: np.ndarray) -> Pairs:
+            moved = (cs - alpha * residual) / (slack + alpha / 2)
+            dx, changes = _changes(
+                pairs, (ca, cb), g, lam, lambda e: solve(e - theta * gradient(moved))
             )
+            along = y * Z.matvec(dx)
+            dalpha = moved - weights * along
+            return [*changes, (dalpha, residual + dalpha / 2 + along)]
 
-        da, db, dza, dzb, dalpha, ds = direction(-a * za, -b * zb, -alpha * slack)
-        t = _longest(((a, da), (b, db), (za, dza), (zb, dzb), (alpha, dalpha), (slack, ds)))
-        predicted = (
-            (a + t * da) @ (za + t * dza)
-            + (b + t * db) @ (zb + t * dzb)
-            + (alpha + t * dalpha) @ (slack + t * ds)
-        )
-        centre = mu * (predicted / (2 * k + len(y)) / mu) ** 3
-        da, db, dza, dzb, dalpha, ds = direction(
-            centre - a * za - da * dza,
-            centre - b * zb - db * dzb,
-            centre - alpha * slack - dalpha * ds,
-        )
-        t = min(
-            1.0,
-            0.995
-            * _longest(((a, da), (b, db), (za, dza), (zb, dzb), (alpha, dalpha), (slack, ds))),
-        )
-        a, b, za, zb, alpha, slack = (
-            a + t * da,
-            b + t * db,
-            za + t * dza,
-            zb + t * dzb,
-            alpha + t * dalpha,
-            slack + t * ds,
-        )
-        candidate = a - b
-        candidate[np.maximum(a / za, b / zb) * np.diag(H) < 1.0] = 0.0
+        pairs, t = _advance(pairs, direction)
+        (a, _), (b, _), (alpha, _) = pairs
+        candidate = _sparse(pairs, np.diag(H))
         margin, g = y * Z.matvec(a - b), gradient(alpha)
         primal = lam * np.abs(candidate).sum() + np.sum(
             np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2
@@ -188,6 +130,61 @@ def hinge_interior_point(
         if value - bound <= tol * value or t < 1e-10:
             break
     return best, dual_point
+
+
+def _split(x: np.ndarray, g: np.ndarray, lam: float, shift: float) -> Pairs:
+    """(a, lam + g) and (b, lam - g) with x = a - b for the gradient g, all moved inside."""
+    slack = np.clip(g, -0.9 * lam, 0.9 * lam)
+    return [(np.maximum(x, 0.0) + shift, lam + slack), (np.maximum(-x, 0.0) + shift, lam - slack)]
+
+
+def _sparse(pairs: Pairs, curvature: np.ndarray) -> np.ndarray:
+    """a - b, with exact zeros where the barrier exceeds the curvature."""
+    (a, za), (b, zb) = pairs[:2]
+    return np.where(np.maximum(a / za, b / zb) * curvature < 1.0, 0.0, a - b)
+
+
+def _changes(
+    pairs: Pairs,
+    targets: Sequence[np.ndarray],
+    g: np.ndarray,
+    lam: float,
+    solve: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, Pairs]:
+    """(dx, the changes of the pairs of `_split`) for which the products of the pairs change by the
+    targets; solve: e -> dx.
+    """
+    (a, za), (b, zb) = pairs[:2]
+    ca, cb = targets
+    theta_a, theta_b = a / za, b / zb
+    residual_a, residual_b = lam + g - za, lam - g - zb
+    e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
+    dx = solve(e)
+    dg = (e - dx) / (theta_a + theta_b)
+    dza, dzb = dg + residual_a, residual_b - dg
+    return dx, [(ca / za - theta_a * dza, dza), (cb / zb - theta_b * dzb, dzb)]
+
+
+def _mean(pairs: Pairs) -> float:
+    """The mean product of pairs."""
+    return float(sum(p @ q for p, q in pairs) / sum(len(p) for p, _ in pairs))
+
+
+def _advance(pairs: Pairs, direction: Callable[..., Pairs]) -> tuple[Pairs, float]:
+    """(the pairs after Mehrotra's predictor and corrector, the length of the step).
+
+    direction(*targets): the changes of all pairs for a target of each.
+    """
+    mu, changes = _mean(pairs), direction(*(-p * q for p, q in pairs))
+    t = _longest(pairs, changes)
+    centre = mu * (_mean(_moved(pairs, changes, t)) / mu) ** 3
+    changes = direction(*(centre - p * q - dp * dq for (p, q), (dp, dq) in zip(pairs, changes)))
+    t = min(1.0, 0.995 * _longest(pairs, changes))
+    return _moved(pairs, changes, t), t
+
+
+def _moved(pairs: Pairs, changes: Pairs, t: float) -> Pairs:
+    return [(p + t * dp, q + t * dq) for (p, q), (dp, dq) in zip(pairs, changes)]
 
 
 def _factor(
@@ -225,11 +222,10 @@ def _factor(
     return solved
 
 
-def _longest(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> float:
+def _longest(pairs: Pairs, changes: Pairs) -> float:
     """Largest step t <= 1 that keeps every value >= 0."""
-    longest = 1.0
-    for value, change in pairs:
-        shrinking = change < 0
-        if shrinking.any():
-            longest = min(longest, float(np.min(-value[shrinking] / change[shrinking])))
-    return longest
+    values, moves = (
+        np.concatenate([part for pair in of for part in pair]) for of in (pairs, changes)
+    )
+    shrinking = moves < 0
+    return float(np.min(-values[shrinking] / moves[shrinking], initial=1.0))

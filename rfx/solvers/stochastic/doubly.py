@@ -20,7 +20,6 @@ import numpy as np
 
 from rfx.counters import uniforms
 from rfx.errors import UsageError
-from rfx.features.base import FeatureMap
 from rfx.features.growing import GrowingMap
 from rfx.losses import Loss, times
 from rfx.operators.mapped import MapMatrix
@@ -51,7 +50,6 @@ class Expansion:
         self.coefficients = Coefficients(n_outputs, averaging)
         self.held: HeldFeatures | None = None
         self._kept: list[KeptValues] = []
-        self._buffer = np.empty(0, growing.dtype)
 
     @property
     def n_features(self) -> int:
@@ -104,10 +102,10 @@ class Expansion:
     def features(
         self, X: Inputs, start: int, stop: int, index: np.ndarray | None = None
     ) -> np.ndarray:
-        """(n, stop - start) features of one piece, in memory reused by the next call."""
+        """(n, stop - start) features of one piece."""
         if self.held is not None and index is not None:
             return self.held.features(X, index, start, stop)
-        return self._transform(self.map.sampled(start, stop), X)
+        return self.map.sampled(start, stop).transform(X)
 
     def sum(
         self, X: Inputs, coef: np.ndarray, start: int, stop: int, index: np.ndarray | None = None
@@ -127,7 +125,7 @@ class Expansion:
             for first in range(0, len(out), ROWS):
                 part = slice(first, first + ROWS)
                 if features is not None:
-                    Z = self._transform(features, X[part])
+                    Z = features.transform(X[part])
                 else:
                     Z = self.features(X[part], low, high, cast("np.ndarray", index)[part])
                 out[part] += matmul(Z, weights)
@@ -138,15 +136,6 @@ class Expansion:
             high = min(stop, (start // self.map.piece + 1) * self.map.piece)
             yield start, high
             start = high
-
-    def _transform(self, features: FeatureMap, X: Inputs) -> np.ndarray:
-        """Features of the rows X, in memory reused by the next call."""
-        size = X.shape[0] * features.n_features
-        if len(self._buffer) < size:
-            self._buffer = np.empty(size, self.map.dtype)
-        return features.transform(
-            X, out=self._buffer[:size].reshape(X.shape[0], features.n_features)
-        )
 
 
 class KeptValues:
@@ -191,13 +180,10 @@ class HeldFeatures:
         self._values = [np.empty((n_rows, width), growing.dtype) for width in widths]
         # for every row, the number of a piece's features that are available, from its first on
         self._made = np.zeros((len(widths), n_rows), np.int32)
-        self._buffer = np.empty(0, growing.dtype)
 
     def features(self, X: Inputs, index: np.ndarray, start: int, stop: int) -> np.ndarray:
         """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`:
         features of one piece.
-
-        They are in memory reused by the next call.
         """
         number = start // self.map.piece
         first, values, made = number * self.map.piece, self._values[number], self._made[number]
@@ -208,14 +194,7 @@ class HeldFeatures:
             features = self.map.sampled(first + low, stop)
             values[rows, low : stop - first] = features.transform(X[missing])
             made[rows] = stop - first
-        size = len(index) * values.shape[1]
-        if len(self._buffer) < size:
-            self._buffer = np.empty(size, values.dtype)
-        # numbers outside the set raised an error above; in another mode numpy would copy twice
-        whole = np.take(
-            values, index, axis=0, out=self._buffer[:size].reshape(len(index), -1), mode="clip"
-        )
-        return whole[:, start - first : stop - first]
+        return values[index, start - first : stop - first]
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from rfx.types import Inputs
 # Rows whose products are summed in float32; features on a side of a tile of their covariance,
 # summed by one thread.
 SUMMED, TILE = 1024, 512
-# Support vectors whose kernel values are computed together, and rows for which they are computed.
-PIECE, KERNEL_ROWS = 2048, 4096
+# Support vectors whose kernel values are computed together.
+PIECE = 2048
 
 
 # The addition of the authors' program to the covariance of a block, besides nu, to make it
@@ -537,16 +537,7 @@ class Support:
             support = self._prepared[number]
             if len(used) < len(piece):
                 support, weights = support.take(used), weights[used]
-            weights = weights.astype(self.dtype)
-            for start in range(0, len(out), KERNEL_ROWS):
-                K = kernels.block(
-                    self.kernel,
-                    X[start : start + KERNEL_ROWS],
-                    support,
-                    self.params,
-                    dtype=self.dtype,
-                )
-                out[start : start + KERNEL_ROWS] += matmul(K, weights)
+            out += kernels.decision(self.kernel, self.params, support, weights, X, dtype=self.dtype)
         return out
 
 

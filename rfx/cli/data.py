@@ -367,7 +367,7 @@ def _by_model(model, source, train, reading):
             " only one of them"
         )
     trained = methods.load(model)
-    n_inputs = trained.info["n_inputs"]
+    n_inputs = trained.outcome.n_inputs
     rows = labelled_rows(source, n_inputs, reading, trained.schema, trained.letters)
     if not hasattr(trained.model, "map"):
         raise UsageError(

@@ -152,7 +152,7 @@ def predict(
             X, *ids = rows.identified_rows(method, source, id, reading, strict)
     except NoRows as none:
         click.echo(f"rfx: {none}; there is nothing to predict", err=True)
-        X, ids = lazy.numpy.zeros((0, method.info["n_inputs"])), None if id is None else [id, []]
+        X, ids = lazy.numpy.zeros((0, method.outcome.n_inputs)), None if id is None else [id, []]
     with device.use(values["device"]):
         numbers = method.decision_function(X)
     labels = method.labels(numbers)
@@ -469,7 +469,7 @@ def info(model, json) -> None:
         "task": method.task,
         "labels": None if classes is None else schema.shown(method, classes),
         "columns": table_schema.titles() if has_columns else None,
-        "n_inputs": method.info["n_inputs"],
+        "n_inputs": method.outcome.n_inputs,
         "model_bytes": os.path.getsize(model),
         "probabilities": method.probability_source,
         "metric_shares": None if metric is None else metric.shares().tolist(),

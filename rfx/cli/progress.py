@@ -60,7 +60,7 @@ class Progress:
         self._clear()
 
     def tell(self, entry: dict) -> None:
-        """Report one step of training; rfx.fitting.callbacks describes its contents."""
+        """Report one step of training; rfx.fitting.problem describes its contents."""
         self._words, self._share = words(entry), share(entry)
         self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 

@@ -36,7 +36,7 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
     reading (Reading): how to read the file. targets: required, or else ignored, and y is then None.
     Unseen columns are omitted with one warning, or raise a DataError if `strict`.
     """
-    n_inputs, seed = method.info["n_inputs"], method.info.get("seed", 0)
+    n_inputs, seed = method.outcome.n_inputs, method.info.get("seed", 0)
     if registry.has(source) and (own := registry.get(source).own) and split is None:
         source, reading = own.paths[-1], own.reading
     if is_named(source):

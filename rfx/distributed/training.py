@@ -164,7 +164,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             if rows is not whole:
                 rows.latest = None  # the workers need not store both
             more["train_score"] = _score(trained, whole)
-    return trained.with_info(**more), split
+    return trained.of_run(**more), split
 
 
 @dataclass

@@ -34,7 +34,6 @@ from rfx.estimators.parameters import CATEGORICAL, RANDOM_STATE, Parameter, deri
 from rfx.fitting import weights
 from rfx.fitting.method import Method
 from rfx.fitting.options import BUDGET_SECONDS
-from rfx.fitting.pipeline import PROBABILISTIC
 from rfx.options import LabelWeights, Option, options_of
 from rfx.records.run import Run
 
@@ -256,8 +255,9 @@ class MethodEstimator(Estimator):
                 trained = self.session_.fit(X, y, sample_weight)
             else:
                 trained = trainer.fit(X, y, sample_weight)
-        if not trained.info["converged"]:
-            timed_out = trained.info["ended"] == "timeout"
+            trained = trainer.with_probabilities(trained, X, y, sample_weight)
+        if not trained.outcome.converged:
+            timed_out = trained.outcome.ended == "timeout"
             advice = "a longer timeout" if timed_out else "a larger max_iter or tol"
             warnings.warn(
                 f"the solver of {type(self).__name__} did not converge; try {advice}",
@@ -305,7 +305,7 @@ class MethodEstimator(Estimator):
     def _keep(self, trained):
         self.method_ = trained
         # a closed form counts as one iteration
-        self.n_iter_ = max(1, trained.info["n_iter"])
+        self.n_iter_ = max(1, trained.outcome.n_iter)
 
     def _decision(self, X):
         check_is_fitted(self)
@@ -525,15 +525,14 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self.classes_[(decision > 0) * (len(self.classes_) > 1) * 1]
 
     def _has_probabilities(self):
-        if hasattr(self, "method_"):
-            return self.method_.has_probabilities
-        return self.loss in PROBABILISTIC
+        return not hasattr(self, "method_") or self.method_.has_probabilities
 
     @available_if(_has_probabilities)
     @device.like_rows
     def predict_proba(self, X):
         """Predict class probabilities: those of the loss (logistic, softmax), or calibrated by rows
-        left out one by one (auto, kernel, rfm, local, rf, nystrom).
+        left out one by one (auto, kernel, rfm, local, rf, nystrom), or by a fifth of the rows,
+        predicted by a second model of the others.
 
         Parameters
         ----------

@@ -89,7 +89,7 @@ def restore(estimator_of, path):
     kind = estimator_of(trained.name, task)
     estimator = kind(**_parameters(kind, trained))
     estimator._keep(trained)
-    estimator.n_features_in_ = trained.info["n_inputs"]
+    estimator.n_features_in_ = trained.outcome.n_inputs
     if entry is None and trained.schema is not None and trained.schema.inputs is not None:
         estimator.table_ = trained.schema
     try:
@@ -103,7 +103,7 @@ def restore(estimator_of, path):
 
 def _parameters(kind, trained) -> dict:
     """The estimator's parameters among the method's options, if they differ from the defaults."""
-    asked = trained.method.values | trained.info.get("asked", {})
+    asked = trained.method.values | (trained.outcome.asked or {})
     # with a numeric bandwidth, other options have other defaults
     defaults = trained.method.defaults({"kernel": asked.get("kernel")})
     defaults |= trained.method.defaults({"gamma": asked.get("gamma")})

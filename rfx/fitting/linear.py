@@ -14,11 +14,10 @@ from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, form_of, leverage, sample
 from rfx.fitting import weights
-from rfx.fitting.callbacks import StepCallback, evaluating
 from rfx.fitting.candidates import KERNELS, SearchSpace
-from rfx.fitting.method import Method, TunedMethod, budget, each_output, scalars
+from rfx.fitting.method import Method, Refusal, TunedMethod, budget, each_output, scalars
 from rfx.fitting.options import DTYPE, MOST, N_FEATURES, chosen_kernel
-from rfx.fitting.problem import Cache, Problem, Same
+from rfx.fitting.problem import Cache, Problem, StepCallback, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.left_out import linear
@@ -146,17 +145,20 @@ class LinearMethod(TunedMethod):
     arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
     space = SearchSpace(kernels=KERNELS)
 
-    def check(self, given: dict[str, Any]) -> None:
-        super().check(given)
-        pool = self.get("pool")
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
         for kernel in self.kernels_of():
             MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
-        if "choose" in self.options and pool and not self.choose:
-            raise UsageError(f"--pool is {pool}, which has no effect without --choose")
-        if self.get("choose") and self.n_drawn() < self.n_features:
-            raise UsageError(
-                f"--pool is {pool}, which is smaller than --n-features {self.n_features}"
-            )
+        pool = self.get("pool")
+        return [
+            (
+                "choose" in self.options and pool and not self.choose,
+                f"--pool is {pool}, which has no effect without --choose",
+            ),
+            (
+                self.get("choose") and self.n_drawn() < self.n_features,
+                f"--pool is {pool}, which is smaller than --n-features {self.n_features}",
+            ),
+        ]
 
     def n_drawn(self) -> int:
         """Number of features to draw: the pool, if there is one."""
@@ -351,32 +353,3 @@ def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.nda
     if coef.shape[1] == 1:
         return np.asarray(Z.matvec(coef[:, 0])[:, None])
     return Z.matvec(coef)
-
-
-class ValidationRows:
-    """Decision values of the same rows by successive maps of the same features.
-
-    From the second model on, the features are cached, because lambdas are evaluated one by one.
-    """
-
-    def __init__(self, X: Any, memory_mb: float | None) -> None:
-        self.X, self.memory_mb = X, memory_mb
-        self._map: Any = None
-        self._features: Any = None
-
-    @classmethod
-    def of(cls, X: Any, method: Method, cache: Cache) -> ValidationRows:
-        """The features of the rows X, cached."""
-        return cache.get("validation rows", Same(X), lambda: cls(X, method.max_memory))
-
-    def decision(self, model: Any) -> Any:
-        """(m, k) values of a linear model."""
-        if self._map is not model.map:
-            self._map, self._features = model.map, None
-            return model.decision(self.X)
-        quick = model.map.quick_decision(self.X, model.coef)
-        if quick is None:
-            if self._features is None:
-                self._features = feature_matrix(model.map, self.X, max_mb=self.memory_mb)
-            quick = self._features.matvec(model.coef)
-        return model.shifted(quick)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache as kept
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from rfx.solvers.base import Budget, Solution, for_output, stack
 
 # Relative duality gap of models that are only evaluated, unless --tol is given.
 TOL = 1e-2
+# Whether a combination of options is refused, and the message.
+Refusal: TypeAlias = tuple[Any, str]
 
 
 class Model(Protocol):
@@ -280,8 +282,13 @@ class Method(Declared):
             conflicts["metric_steps"] = "which has no effect without --metric diagonal or full"
         if "epsilon" in given and self.get("loss") != tube:
             conflicts["epsilon"] = f"which has no effect without --loss {tube}"
-        for name, why in conflicts.items():
-            raise UsageError(f"{_flag(name)} is {self.get(name)}, {why}")
+        reasons = [f"{_flag(name)} is {self.get(name)}, {why}" for name, why in conflicts.items()]
+        for message in [*reasons, *(why for refused, why in self.refusals(given) if refused)]:
+            raise UsageError(message)
+
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+        """Further combinations of options that are refused."""
+        return []
 
     def loss_for(self, task: str) -> losses.Loss:
         """The loss of the options, by default that of the task; UsageError if it does not match the

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,69 @@ ARRAYS = scaling.ARRAYS | {"classes": model_file.Array("f", "classes")}
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What a training did, how well it solved its problem, and the evidence of its choices.
+
+    Parameters
+    ----------
+    n_train, n_inputs : int
+        Rows and raw inputs.
+    lam : float
+    objective : float
+    gap : float or None
+        The certificate: a bound on the distance of the objective from its minimum.
+    n_iter : int
+    converged : bool
+    ended : str
+        See `rfx.solvers.base.STATUSES`.
+    seconds_features, seconds_fit, seconds_validation : float
+        Of computing features, of the rest of the fit, and of the choices.
+    validation : list of dict or None
+        The trials of each choice (`rfx.fitting.search.Evidence.step`); None if nothing was chosen.
+    explicit, asked : dict or None
+        The options with which the model can be trained again, and those that were words instead.
+    leave_one_out, leave_one_out_rows : float and int, or None
+        The score on rows left out one by one, and their number.
+    details : dict
+        Sizes and further measurements of the method, by column of a results row or name.
+    """
+
+    n_train: int
+    n_inputs: int
+    lam: float
+    objective: float
+    gap: float | None
+    n_iter: int
+    converged: bool
+    ended: str
+    seconds_features: float
+    seconds_fit: float
+    seconds_validation: float | None = None
+    validation: list[dict[str, Any]] | None = None
+    explicit: dict[str, Any] | None = None
+    asked: dict[str, Any] | None = None
+    leave_one_out: float | None = None
+    leave_one_out_rows: int | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: dict[str, Any]) -> Outcome:
+        """From the columns of a results row, or the header of a model file."""
+        typed = {one.name for one in fields(cls)}
+        own = {name: value for name, value in columns.items() if name in typed}
+        return cls(**own, details={k: v for k, v in columns.items() if k not in typed})
+
+    def columns(self) -> dict[str, Any]:
+        """All values by column of a results row or name, without those that were not determined."""
+        values = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.default is MISSING or getattr(self, one.name) is not None
+        }
+        return values | values.pop("details")
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """Preprocessing and model of one training. It is immutable.
 
@@ -41,8 +103,7 @@ class Pipeline:
     model : Model or None
         None for a pipeline that only labels and scores decision values.
     loss : Loss
-    info : dict
-        Training information, in the columns of a results row.
+    outcome : Outcome
     trace : list of dict
         The solver's reports, step by step.
     calibration : Calibration or None
@@ -54,18 +115,24 @@ class Pipeline:
     errors : ErrorQuantiles or None
         Of left-out rows: absolute errors in units of the target, or 1 less the probability of the
         label.
+    run : dict
+        Facts about the run that trained it, such as the data and its scores; empty in Python.
+    chosen : Method or None
+        The method with every choice made; None for a model from a file.
     """
 
     method: Method
     preprocessing: Preprocessing
     model: Any
     loss: losses.Loss
-    info: dict[str, Any]
+    outcome: Outcome
     trace: list[dict[str, Any]] = field(default_factory=list)
     calibration: Calibration | None = None
     path: tuple[Pipeline, ...] = ()
     left_out: LeftOut | None = None
     errors: ErrorQuantiles | None = None
+    run: dict[str, Any] = field(default_factory=dict)
+    chosen: Method | None = None
 
     # ------------------------------------------------------------------ properties
 
@@ -111,7 +178,7 @@ class Pipeline:
         """The columns of a table, or the inputs' numbers from 1 on."""
         inputs = None if self.schema is None else self.schema.inputs
         if inputs is None:
-            return [str(number) for number in range(1, self.info["n_inputs"] + 1)]
+            return [str(number) for number in range(1, self.outcome.n_inputs + 1)]
         return [column.name for column in inputs]
 
     def importances(self) -> np.ndarray | None:
@@ -132,10 +199,17 @@ class Pipeline:
         starts = np.cumsum([0, *(column.width for column in inputs)])
         return np.array([shares[a:b].sum() for a, b in itertools.pairwise(starts)])
 
-    def with_info(self, **more: Any) -> Pipeline:
-        """The same pipeline, and those of its path, with additional entries of ``info``."""
-        path = tuple(replace(point, info=point.info | more) for point in self.path)
-        return replace(self, info=self.info | more, path=path)
+    @property
+    def info(self) -> dict[str, Any]:
+        """Outcome and run in the columns of a results row, and further names."""
+        named = {name: self.method.get(name) for name in ("kernel", "solver")}
+        named |= {"method": self.name, "task": self.task, "loss": self.loss.name}
+        return named | self.outcome.columns() | self.run
+
+    def of_run(self, **facts: Any) -> Pipeline:
+        """The same pipeline, and those of its path, with more facts about their run."""
+        path = tuple(point.of_run(**facts) for point in self.path)
+        return replace(self, run=self.run | facts, path=path)
 
     # ------------------------------------------------------------------ prediction
 
@@ -266,19 +340,9 @@ class Pipeline:
             raise UsageError("--proba is for classification, but the model is a regression")
         if self.has_probabilities:
             return
-        again, dataset, schema = "", self.info.get("dataset"), self.schema
-        if dataset:
-            split = self.info["split"]
-            words = ["rfx", "train", "--data", dataset]
-            words += [] if split in ("all", "default") else ["--split", split]
-            if schema is not None and schema.target is not None:
-                name, place = schema.target
-                words += ["--target", name if schema.named else str(place + 1)]
-                words += ["--ignore", ",".join(schema.ignored)] if schema.ignored else []
-            again = f": {shlex.join([*words, '--calibrate', 'platt', '--model', 'FILE'])}"
         raise UsageError(
-            f"the model has no probabilities, because its loss is {self.loss.name}; to get them,"
-            f" train it again with --calibrate platt{again}"
+            "the model has no probabilities, because it learnt from a stream, or is of an earlier"
+            " version; train it again with --loss logistic, or without --stream"
         )
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
@@ -419,7 +483,7 @@ class Pipeline:
             preprocessing,
             method.restore(header, arrays),
             losses.get_loss(header["loss"], method.get("epsilon")),
-            header["info"],
+            Outcome.of(header["info"]),
             calibration=None if curve is None else Calibration.from_dict(curve, outputs),
             errors=None if errors is None else ErrorQuantiles.from_dict(errors),
         )

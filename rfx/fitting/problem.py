@@ -1,5 +1,6 @@
 """The problem that a method solves: scaled rows, encoded targets, loss, weights, and listeners; the
-error on held-out rows; values shared by the trials of one training.
+error on held-out rows; values shared by the trials of one training; callbacks of solvers, which
+evaluate held-out rows at each step and report progress.
 """
 
 from __future__ import annotations
@@ -184,14 +185,54 @@ class Cache:
         self._entries = {kind: self._entries[kind] for kind in kinds if kind in self._entries}
 
 
-class Same:
-    """A key for an object itself: equal only to the same object."""
+# Held-out rows -> a function that maps weights, (D,) or (D, k), to decision values (m,) or (m, k).
+Decide = Callable[[Any], Callable[[Any], Any]]
 
-    def __init__(self, value: object) -> None:
-        self.value = value
+# Called by a solver with its report of a step, and a function that returns its current weights.
+StepCallback = Callable[[dict[str, Any], Callable[[], Any]], None]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
 
-    def __hash__(self) -> int:
-        return id(self.value)
+def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> StepCallback | None:
+    """The callback of a solver that reports weights; None without a listener.
+
+    If the problem has a curve, the entry of each step gets ``error``, outside of the solver's
+    clock. Outputs solved one by one have zero decision values before their turn.
+
+    Parameters
+    ----------
+    problem : Problem
+    decide : callable
+        See `Decide`.
+    offset : float or array (k,)
+        Added to the decision values.
+    """
+    progress, n_outputs = telling(problem), problem.n_outputs
+    if problem.curve is None:
+        return progress
+    curve = problem.curve
+    decision = decide(curve.X)
+    values = np.zeros((curve.X.shape[0], n_outputs))
+    offset = np.broadcast_to(offset, n_outputs)
+
+    def tell(entry: dict[str, Any], coef: Callable[[], Any]) -> None:
+        found = np.asarray(decision(coef()))
+        if found.ndim == 1:
+            output = entry.get("output", 0)
+            values[:, output] = found + offset[output]
+        else:
+            values[...] = found + offset
+        entry["error"] = curve.error(values[:, 0] if n_outputs == 1 else values)
+        if progress is not None:
+            progress(entry, coef)
+
+    return tell
+
+
+def telling(problem: Problem, machines: int | None = None) -> StepCallback | None:
+    """The callback that forwards steps to the problem's listener, with ``outputs``, their number,
+    or that of the machines fitted instead.
+    """
+    progress = problem.progress
+    if progress is None:
+        return None
+    return lambda entry, _: progress(entry | {"outputs": machines or problem.n_outputs})

@@ -1,32 +1,41 @@
-"""Methods that learn in batches: their options, what a solver is started from, and their models.
+"""Learning in batches: the methods that do, their models, and a training in progress.
 
 A method starts a solver, which makes a step for each batch of rows. `StreamMethod.fit` is the loop
-over rows in memory; `rfx.fitting.session` adds files and endless streams, budgets, curves and
-checkpoints. The objective is a mean: nu/2 ||f||^2 + E L(f(x), y) with nu = lam / n (Dai et al.
-2014, equation 1). With sample weights it is the weighted mean, so that weight 2 counts a row twice.
+over rows in memory that are scaled already, as in a choice of options; `Session` learns from raw
+rows of arrays, files, standard input and endless streams, within budgets. It can be stopped, saved
+and resumed at any batch. The objective is a mean: nu/2 ||f||^2 + E L(f(x), y) with nu = lam / n
+(Dai et al. 2014, equation 1). With sample weights it is the weighted mean, so that weight 2 counts
+a row twice.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from rfx import losses
+from rfx import losses, parallel
 from rfx import steps as told
-from rfx.data.stream import ArraySource, Source, Stream
-from rfx.data.survey import SAMPLE, Inputs
+from rfx.data import guess_task
+from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream, shuffled
+from rfx.data.survey import SAMPLE, Inputs, Survey
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
+from rfx.data.transforms import virtual
 from rfx.data.transforms.pca import PCA
-from rfx.errors import RfxError, UsageError
+from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.errors import DataError, RfxError, UsageError
 from rfx.features import MAPS
-from rfx.fitting import selection, targets, virtual_examples, weights
+from rfx.fitting import inputs, selection, weights
 from rfx.fitting.candidates import LAMS, SearchSpace
-from rfx.fitting.method import Fitted, Method, has_gamma
+from rfx.fitting.checkpoints import Keeper
+from rfx.fitting.method import Fitted, Method, Refusal, has_gamma, scalars
 from rfx.fitting.options import (
     AUTO,
     CHOSEN_GAMMA,
@@ -38,19 +47,31 @@ from rfx.fitting.options import (
     LOSS,
     MOST,
 )
-from rfx.fitting.pipeline import n_targets
-from rfx.fitting.preprocessing import Preprocessing, input_dtype
-from rfx.fitting.problem import Cache, Problem, error
+from rfx.fitting.pipeline import Outcome, Pipeline, n_targets, silent
+from rfx.fitting.preprocessing import (
+    Preprocessing,
+    check_inputs,
+    check_known,
+    check_size,
+    checked_targets,
+    encoded,
+    input_dtype,
+    learn_targets,
+    targets_per_row,
+)
+from rfx.fitting.problem import Cache, Problem, Progress, error
 from rfx.kernels import KERNELS
 from rfx.model import Array
-from rfx.options import Chosen, option
+from rfx.options import Chosen, Declared, option
 from rfx.solvers.base import Solution
 from rfx.solvers.stochastic.gradient import DAMPING, Descent, Steps
 
 # Prepared rows, encoded targets (n, outputs), and the rows' numbers.
 Batch = tuple[Any, np.ndarray, np.ndarray]
 Arrays = dict[str, np.ndarray]
-# Rows per prediction call.
+# Maps example numbers, or the number of one transformation of all rows, to the transformed rows.
+Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
+# Rows per prediction call, and virtual examples generated at a time.
 ROWS = 8192
 # Number of first rows for learning preprocessing, if the input can be read only once.
 HEAD = 10_000
@@ -386,25 +407,27 @@ class StreamMethod(Method):
         "pca_components": Array("f", "inputs components"),
     }
 
-    def check(self, given: dict[str, Any]) -> None:
-        super().check(given)
-        for name in ("virtual_copies", "views"):
-            if self.virtual == "none" and self.get(name) is not None:
-                flag = f"--{name.replace('_', '-')} is {self.get(name)}"
-                raise UsageError(f"{flag}, which has no effect without --virtual; add it")
-        if self.scaling == AUTO:
-            raise UsageError(
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+        return [
+            *(
+                (
+                    self.virtual == "none" and self.get(name) is not None,
+                    f"--{name.replace('_', '-')} is {self.get(name)}, which has no effect without"
+                    " --virtual; add it",
+                )
+                for name in ("virtual_copies", "views")
+            ),
+            (
+                self.scaling == AUTO,
                 f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
-                " specify a scaling"
-            )
-        if self.metric != "none" and (self.unit or self.pca):
-            raise UsageError(
+                " specify a scaling",
+            ),
+            (
+                self.metric != "none" and (self.unit or self.pca),
                 f"--metric is {self.metric}, which is learnt for scaled rows, but --unit and"
-                " --pca change them; use only one of them"
-            )
-
-    def check_source(self, source: Source) -> None:
-        """Raise UsageError for a source that the method can't learn from."""
+                " --pca change them; use only one of them",
+            ),
+        ]
 
     def check_stream(self, source: Source) -> None:
         """Raise UsageError for options that need the rows in memory."""
@@ -597,12 +620,12 @@ class StreamMethod(Method):
         raise UsageError(f"models of {self.name} can't be exported: there are no steps for them")
 
     def views_of(self, X: Any) -> Iterable[Any]:
-        return virtual_examples.views(self, X)
+        return views(self, X)
 
     def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
         if preprocessing.task != "regression":
             return super().score(preprocessing, decision, y)
-        y = targets.checked(decision, y, targets.count(decision))
+        y = checked_targets(decision, y, targets_per_row(decision))
         mae = float(np.mean(np.abs(preprocessing.labels(decision) - y)))
         return super().score(preprocessing, decision, y) | {"mae": mae}
 
@@ -675,14 +698,17 @@ class DescentMethod(GradientMethod):
     step1: float = option(1e-4, "See --step.", least=0)
     space = replace(StreamMethod.space, values={"nu": NUS, "theta": THETAS})
 
-    def check(self, given: dict[str, Any]) -> None:
-        super().check(given)
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
         words = isinstance(self.nu, str)
-        if words and self.step == "theorem":
-            raise UsageError(
-                f"--step is theorem, which needs --nu, but --nu is {self.nu}; set it to a number"
-            )
-        _ = (self.updated(nu=FEW_NU) if words else self).descent
+        if not words or self.step != "theorem":
+            _ = (self.updated(nu=FEW_NU) if words else self).descent
+        return [
+            *super().refusals(given),
+            (
+                words and self.step == "theorem",
+                f"--step is theorem, which needs --nu, but --nu is {self.nu}; set it to a number",
+            ),
+        ]
 
     @property
     def descent(self) -> Descent:
@@ -734,3 +760,660 @@ def inputs_of(header: dict[str, Any], arrays: Arrays, scaler: Any) -> Inputs:
 def dense(X: Any) -> np.ndarray:
     """Rows X (n, d), array or CSR, as an array."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+# Returns an iterator of (X, y) over all rows each time it is called.
+Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
+# Maximum rows of the sample on which options are chosen; other words for the bandwidth than loo are
+# resolved on SAMPLE of them.
+CHOICE_ROWS = 6144
+# A curve has a point each time the samples grew by this factor.
+GROWTH = 1.3
+# Seconds between reports of progress.
+TELL = 0.2
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Values learnt from a survey of the rows before the first step.
+
+    Parameters
+    ----------
+    preprocessing : Preprocessing
+    inputs : Inputs
+        Scaling, unit length and principal components.
+    loss : Loss
+    kernel_params : dict
+    n_rows, n_inputs, n_targets : int
+        Number of rows, raw inputs, and targets per row.
+    sample : array, (m, n_prepared)
+        Some of the prepared rows, in random order.
+    steps : list of dict
+        How options were chosen.
+    weight_sum : float or None
+        The sum of the sample weights.
+    chosen : dict
+        The options given as words, and their chosen values.
+    """
+
+    preprocessing: Preprocessing
+    inputs: Inputs
+    loss: Any
+    kernel_params: dict[str, Any]
+    n_rows: int
+    n_inputs: int
+    n_targets: int
+    sample: np.ndarray
+    steps: list[dict[str, Any]]
+    weight_sum: float | None = None
+    chosen: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_outputs(self) -> int:
+        return n_outputs(self.preprocessing.classes, self.n_targets)
+
+    @property
+    def n_counted(self) -> float:
+        """The effective number of rows under the sample weights."""
+        return self.n_rows if self.weight_sum is None else self.weight_sum
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Encode raw targets as (n, outputs)."""
+        p = self.preprocessing
+        check_known(y, p.classes, p.schema)
+        return encoded(y, p.classes, p.target_scaler, self.loss.name == "softmax")
+
+    def setup(self, weights: np.ndarray | None, rewindable: bool) -> Setup:
+        """What the solver is started from; see `Setup`."""
+        return Setup(
+            self.preprocessing.task,
+            self.loss,
+            self.kernel_params,
+            self.sample.shape[1],
+            self.n_outputs,
+            self.n_rows,
+            self.sample,
+            weights,
+            rewindable,
+        )
+
+    def header(self) -> dict[str, Any]:
+        """For model files and checkpoints."""
+        p = self.inputs.pca
+        header = {
+            "unit": self.inputs.unit,
+            "centred": None if p is None else p.centred,
+            "kernel_params": {k: np.asarray(v).tolist() for k, v in self.kernel_params.items()},
+            "n_rows": self.n_rows,
+            "n_inputs": self.n_inputs,
+            "n_prepared": self.sample.shape[1],
+            "n_targets": self.n_targets,
+            "chosen": self.chosen,
+        }
+        return header if self.weight_sum is None else header | {"weight_sum": self.weight_sum}
+
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Header and arrays for a checkpoint."""
+        p, scaler = self.preprocessing, self.inputs.scaler.to_dict()
+        header = self.header() | {
+            "task": p.task,
+            "loss": self.loss.name,
+            "scaling": scaler.pop("kind"),
+            "metric": scaler.pop("metric"),
+            "target_scaler": None if p.target_scaler is None else p.target_scaler.to_dict(),
+            "validation": self.steps,
+        }
+        arrays = pca_arrays(self.inputs) | {"sample": self.sample}
+        arrays |= {f"scaler_{name}": values for name, values in scaler.items()}
+        return header, arrays if p.classes is None else arrays | {"classes": p.classes}
+
+    @classmethod
+    def of_state(
+        cls, header: dict[str, Any], arrays: Arrays, method: StreamMethod, schema: Schema | None
+    ) -> Learned:
+        """The values in a checkpoint."""
+        named = {"kind": header["scaling"], "metric": header.get("metric", "none")}
+        own = {name[7:]: values for name, values in arrays.items() if name.startswith("scaler_")}
+        inputs = inputs_of(header, arrays, Scaler.from_dict(named | own))
+        target = header["target_scaler"]
+        if target is not None:
+            target = TargetScaler.from_dict(target, header["n_targets"])
+        dtype, classes = input_dtype(method), arrays.get("classes")
+        return cls(
+            Preprocessing(header["task"], inputs.scaler, dtype, classes, target, schema),
+            inputs,
+            losses.get_loss(header["loss"], method.get("epsilon")),
+            header["kernel_params"],
+            header["n_rows"],
+            header["n_inputs"],
+            header["n_targets"],
+            arrays["sample"],
+            header["validation"],
+            header.get("weight_sum"),
+            header["chosen"],
+        )
+
+
+class Session:
+    """One training in progress: the only mutable object here.
+
+    `fit` and `fit_stream` process rows to their end; `further` makes steps over more rows. All
+    return a pipeline.
+
+    Parameters
+    ----------
+    asked : StreamMethod
+        With the options as requested.
+    schema, classes
+        See `rfx.fitting.training.Trainer`.
+    keeper : Keeper or None
+        Where to write checkpoints, and whether to resume from one.
+    held_out : (X, y) or None
+        Raw rows to evaluate during training, outside of its clock. ``trace`` then has ``error``:
+        the error rate or the mean absolute error.
+    squared : bool
+        The error of a regression is the mean squared error instead.
+    progress : callable or None
+    """
+
+    def __init__(
+        self,
+        asked: StreamMethod,
+        schema: Schema | None = None,
+        classes: np.ndarray | None = None,
+        keeper: Keeper | None = None,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.asked = self.method = asked
+        self.schema, self.classes, self.keeper = schema, classes, keeper
+        self.held_out = held_out and (held_out[0], checked_targets(*held_out))
+        self.squared, self.progress = squared, progress
+        self.apart: Apart | None = None
+        self.weights = BatchWeights()
+        self.weight_sum: float | None = None
+        self.learned: Any = None
+        self.solver: Any = None
+        self.curve: list[dict[str, Any]] = []
+        self.samples, self.seconds, self.next_point, self.epochs = 0, 0.0, 1.0, 1
+        self.loss_sum, self.loss_rows = 0.0, 0.0
+        self.seconds_choice, self._evaluating = 0.0, 0.0
+        # whether these rows follow those of a finished training, and whether all were read
+        self.continues = self.finished = False
+        self._live: Callable[[], np.ndarray] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # listeners are not pickled
+        return self.__dict__ | {"_live": None, "progress": None, "held_out": None, "apart": None}
+
+    # ------------------------------------------------------------------ training
+
+    @parallel.one_blas_thread()
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, apart: Apart | None = None
+    ) -> Pipeline:
+        """Learn from rows in memory, with a random order in each epoch.
+
+        Parameters
+        ----------
+        X : array or CSR matrix, (n, d)
+        y : array, (n,) or (n, k)
+            Several targets per row require regression.
+        sample_weight : array, (n,), or None
+        apart : Apart or None
+            Groups or times for held-out splits.
+        """
+        start, s = time.perf_counter(), self.method
+        every, classes = checked_targets(X, y), self.classes
+        weighted = sample_weight is not None or s.get("class_weight") is not None
+        if s.virtual != "none" and (weighted or apart is not None):
+            raise UsageError(
+                f"--virtual is {s.virtual}, whose generated rows have no weights, groups or times;"
+                " omit one of them"
+            )
+        self.apart, own, y = apart, None, every
+        if weighted:
+            task = s.task or ("regression" if y.ndim == 2 else guess_task(y))
+            X, y, own, self.apart = weights.counted(
+                s, task, self.schema, X, y, sample_weight, apart
+            )
+            if classes is None and len(y) < len(every) and task != "regression":
+                # a class whose rows all have weight zero remains a class
+                classes = np.unique(every)
+        self.weights, self.weight_sum = BatchWeights(own), None if own is None else float(own.sum())
+        source: Source
+        if s.endless:
+            if s.budget_samples is None and s.budget_seconds is None:
+                raise UsageError(
+                    "--virtual is endless; set --budget-samples, --budget-seconds or"
+                    " --virtual-copies"
+                )
+            source = virtual_source(s.virtual, X, y, s.seed)
+        else:
+            if s.virtual_copies is not None:
+                X, y = virtual_copies(s.virtual, X, y, s.seed, s.virtual_copies)
+            source = ArraySource(X, y, s.seed, s.replace, own)
+        return self._run(source, lambda: iter([(X, y)]), 0, start, classes)
+
+    @parallel.one_blas_thread()
+    def fit_stream(self, source: Source) -> Pipeline:
+        """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
+        start, s = time.perf_counter(), self.method
+        s.check_stream(source)
+        self.weights = BatchWeights(None, s.get("class_weight"), self.schema)
+        head = s.head or (None if source.rewindable else HEAD)
+
+        def chunks() -> Iterator[tuple[Any, np.ndarray]]:
+            if head is not None:
+                yield source.peek(head)
+                return
+            source.rewind()
+            while (part := source.read(65536)) is not None:
+                yield part[:2]
+            source.rewind()
+
+        return self._run(source, chunks, s.buffer, start)
+
+    @parallel.one_blas_thread()
+    def further(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Pipeline:
+        """Make steps over the rows X (n, d), y (n,) or (n, k), in order, in batches.
+
+        The first call also learns scaling, gamma and, unless `classes` is given, the labels. The
+        loss of each row is multiplied by its weight divided by the mean weight so far.
+        """
+        self.method.check_further()
+        y = checked_targets(X, y, None if self.learned is None else self.learned.n_targets)
+        given = weights.of_rows(y, sample_weight)
+        labelled = BatchWeights(None, self.method.get("class_weight"), self.schema)
+        self.weights.by_label = labelled.by_label
+        if self.learned is None:
+            self.learn(lambda: iter([(X, y)]), classes, sample_weight=given)
+            self.start(True)
+        for X_part, y_part, index in Stream(ArraySource(X, y), self.method.batch):
+            own = self.weights.further(y_part, weights.part(given, index))
+            self.advance(X_part, y_part, None, own)
+        return self._pipeline(self.seconds)
+
+    def _run(
+        self,
+        source: Source,
+        chunks: Chunks,
+        buffer: int,
+        start: float,
+        classes: np.ndarray | None = None,
+    ) -> Pipeline:
+        """Learn from the source.
+
+        chunks() returns (X, y) for the survey of the rows; classes are labels known beforehand.
+        """
+        s, keeper = self.method, self.keeper
+        deadline = None if s.timeout is None else time.monotonic() + s.timeout
+        endless = s.budget_samples is not None or s.endless
+        counted = source.rewindable and not s.head
+
+        def stream() -> Stream:
+            self.epochs = s.passes(self.learned.n_rows if counted else None)
+            epochs = None if endless and source.rewindable else self.epochs
+            return Stream(source, s.batch, buffer, s.seed, epochs)
+
+        saved = keeper.load(self.asked) if keeper else None
+        if keeper is None or saved is None:
+            self.learn(chunks, classes, source.name, counted)
+            rows = stream()
+            self.start(source.rewindable)
+        else:
+            header, arrays = saved
+            with keeper.restoring():
+                self._restore(header, arrays)
+                source.begin = header.get("begin")
+                further = header.get("finished") and source.further(header["position"]["source"])
+                self.continues = bool(header.get("continues") or further)
+                rows = stream()
+                self.start(source.rewindable)
+                of_solver = {n[7:]: v for n, v in arrays.items() if n.startswith("solver_")}
+                self.solver.restore(of_solver)
+                if not further:
+                    rows.seek(header["position"])
+        with silent():
+            status = self._consume(rows, deadline)
+        if self.continues and self.finished and source.row:
+            self.learned = replace(self.learned, n_rows=self.learned.n_rows + source.row)
+            self.continues = False
+        if keeper:
+            self._save(keeper, rows)
+        if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
+            self._point(self._live)
+        seconds = time.perf_counter() - start - self._evaluating - self.seconds_choice
+        more = self.method.finished(
+            self.solver, partial(self._batches, source), self.learned.n_counted
+        )
+        return self._pipeline(seconds, status, more)
+
+    def _batches(self, source: Source) -> Iterator[Batch]:
+        """All prepared rows of a source, with encoded targets and numbers."""
+        source.rewind()
+        for X, y, index in Stream(source, 4096):
+            yield self._prepared(X), self.learned.encode(y), index
+
+    def _prepared(self, X: Any) -> Any:
+        return self.learned.inputs.transform(X, input_dtype(self.method))
+
+    # ------------------------------------------------------------------ steps of a training
+
+    def learn(
+        self,
+        chunks: Chunks,
+        classes: Any = None,
+        name: str | None = None,
+        counted: bool = False,
+        sample_weight: np.ndarray | None = None,
+    ) -> None:
+        """Survey the rows and initialise the training.
+
+        name: of the rows, for messages; counted: whether they are all rows; sample_weight: (n,) if
+        the session does not know it yet.
+        """
+        s = self.method
+        n_kept = max(SAMPLE, s.n_landmarks())
+        survey = Survey(
+            chunks,
+            scaling=s.scaling,
+            unit=s.unit,
+            pca=s.pca,
+            centred=s.pca_centred,
+            dtype=input_dtype(s),
+            seed=s.seed,
+            sample=max(CHOICE_ROWS, n_kept),
+            name=name,
+        )
+        check_inputs(survey.n_inputs)
+        task, labels, target_scaler = learn_targets(s, survey, classes)
+        if target_scaler is not None:
+            check_size(target_scaler.in_units(target_scaler.transform(survey.y)))
+        self.weights.check(task, labels, s.get("class_weight"))
+        loss = s.loss_for(task)
+        # first the metric, which changes distances, then the options that depend on them
+        check_known(survey.y, labels, self.schema)
+        Y = encoded(survey.y, labels, target_scaler, loss.name == "softmax")
+        own = self.weights.of_some(survey.y, survey.index, sample_weight)
+        apart = None if self.apart is None else self.apart.rows(survey.index)
+        steps: list[dict[str, Any]] = []
+        problem = Problem(survey.X, Y, loss, task, own, apart=apart)
+        if s.metric != "none":
+            first = problem.rows(np.arange(len(Y))[:n_kept])
+            found = inputs.with_metric(survey.inputs.scaler, s, first)
+            steps, survey.inputs.scaler = found.steps, found.scaler
+            if found.scaler.metric is not None:
+                survey.X = found.scaler.metric.transform(survey.X)
+        some = np.arange(len(Y)) if own is None else np.flatnonzero(own)
+        problem = replace(problem, X=survey.X).rows(some[:CHOICE_ROWS])
+        start = time.perf_counter()
+        with silent():
+            choice = s.chosen(
+                replace(problem, progress=self.progress), survey.n_rows if counted else None
+            )
+        self.seconds_choice = time.perf_counter() - start
+        dtype, scaler = input_dtype(s), survey.inputs.scaler
+        self._know(
+            Learned(
+                Preprocessing(task, scaler, dtype, labels, target_scaler, self.schema),
+                survey.inputs,
+                loss,
+                choice.method.kernel_params(survey.X[:SAMPLE]),
+                survey.n_rows,
+                survey.n_inputs,
+                survey.n_targets,
+                dense(survey.X[:n_kept]),
+                steps + choice.steps,
+                self.weight_sum,
+                {name: float(value) for name, value in choice.chosen.items()},
+            )
+        )
+
+    def _know(self, learned: Learned) -> None:
+        self.learned, self.method = learned, self.asked.with_choice(learned.chosen)
+
+    def start(self, rewindable: bool) -> None:
+        """Create the solver, and follow its values for the held-out rows."""
+        s, self._evaluating = self.method, 0.0
+        self.solver = s.start(self.learned.setup(self.weights.relative(), rewindable))
+        if self.held_out is not None:
+            rows = views(s, self.held_out[0])
+            followed = [s.follow(self.solver, self._prepared(view)) for view in rows]
+            self._live = partial(_mean, followed)
+
+    def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
+        """One step over a batch of raw rows."""
+        loss = self.solver.step(self._prepared(X), self.learned.encode(y), index, own)
+        self.samples += len(y)
+        # the mean loss of the last tenth of the rows
+        enough = self.loss_rows < 0.1 * self.samples
+        keep = 1.0 if enough else 1.0 - len(y) / self.loss_rows
+        self.loss_sum = keep * self.loss_sum + loss * len(y)
+        self.loss_rows = keep * self.loss_rows + len(y)
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean loss of the latest rows, each before its own step."""
+        return self.loss_sum / max(self.loss_rows, 1e-300)
+
+    def _consume(self, stream: Stream, deadline: float | None) -> str:
+        """Make steps over the stream until its end, or that of a budget; returns the status."""
+        s, keeper = self.method, self.keeper
+        started, before = time.perf_counter(), self.seconds
+        last_told = started
+        for X, y, index in stream:
+            self.advance(X, y, index, self.weights.of(y, index))
+            self.seconds = before + time.perf_counter() - started - self._evaluating
+            if self._live and self.samples >= self.next_point:
+                self._point(self._live)
+            if self.progress is not None and time.perf_counter() - last_told > TELL:
+                last_told = time.perf_counter()
+                entry = {"samples": self.samples, "seconds": self.seconds, "loss": self.mean_loss}
+                self.progress(entry | {"share": self._share()})
+            if keeper and keeper.due(self.solver.t):
+                self._save(keeper, stream)
+            if s.budget_samples is not None and self.samples >= s.budget_samples:
+                break
+            if s.budget_seconds is not None and self.seconds >= s.budget_seconds:
+                break
+            if deadline is not None and time.monotonic() >= deadline:
+                return "timeout"
+        else:
+            self.finished = True
+        return "converged"
+
+    def _share(self) -> float | None:
+        """The fraction of the training that is done, if its end is known."""
+        s = self.method
+        ends = [self.samples / s.budget_samples] if s.budget_samples else []
+        ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
+        if not s.budget_samples and not s.endless:
+            ends.append(self.samples / (self.learned.n_rows * self.epochs))
+        return min(1.0, max(ends)) if ends else None
+
+    def _point(self, live: Callable[[], np.ndarray]) -> None:
+        """Add a point to the curve: the error rate, or the mean absolute (or squared) error in the
+        targets' original units.
+        """
+        start, p = time.perf_counter(), self.learned.preprocessing
+        values, (_, y) = live(), self.held_out or (None, None)
+        labels = p.labels(values[:, 0] if values.shape[1] == 1 else values)
+        if p.task == "regression":
+            errors = (labels - y) ** 2 if self.squared else np.abs(labels - y)
+        else:
+            errors = labels != y
+        self.next_point = max(self.samples + 1, self.samples * GROWTH)
+        self.curve.append(
+            {
+                "samples": self.samples,
+                "seconds": round(self.seconds, 4),
+                "steps": self.solver.t,
+                "loss": self.mean_loss,
+                "error": float(np.mean(errors)),
+            }
+        )
+        self._evaluating += time.perf_counter() - start
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def _save(self, keeper: Keeper, stream: Stream) -> None:
+        """Write a checkpoint."""
+        header, arrays = self.learned.state()
+        header |= {
+            "position": stream.position(),
+            "begin": stream.source.begin,
+            "finished": self.finished,
+            "continues": self.continues,
+            "schema": None if self.schema is None else self.schema.to_dict(),
+            "counts": [
+                self.samples,
+                self.seconds,
+                self.loss_sum,
+                self.loss_rows,
+                self.next_point,
+            ],
+            "weights": [self.weights.rows, self.weights.sum],
+            "curve": self.curve,
+        }
+        arrays |= {f"solver_{name}": values for name, values in self.solver.state().items()}
+        keeper.write(self.asked, header, arrays)
+
+    def _restore(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Restore what a checkpoint has learnt and counted."""
+        self._know(Learned.of_state(header, arrays, self.asked, self.schema))
+        counts, self.curve = header["counts"], header["curve"]
+        self.samples, self.seconds, self.loss_sum, self.loss_rows, self.next_point = counts
+        self.weights.rows, self.weights.sum = header["weights"]
+
+    # ------------------------------------------------------------------ results
+
+    def _pipeline(
+        self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None
+    ) -> Pipeline:
+        """The pipeline of the training so far."""
+        s, known, solver = self.method, self.learned, self.solver
+        arrays = s.parameters(solver).values()
+        if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in arrays)):
+            raise DataError(
+                f"training {s.name} diverged: its numbers are not finite (mean loss"
+                f" {self.mean_loss:g}); try smaller steps or another --gamma"
+            )
+        setup = known.setup(None, False)
+        model = s.model(solver, setup, known.inputs, known.header())
+        info = {
+            "n_train": known.n_rows,
+            "n_inputs": known.n_inputs,
+            "lam": s.nu * known.n_counted,
+            "objective": self.mean_loss,
+            "gap": None,
+            "n_iter": solver.t,
+            "converged": status == "converged",
+            "ended": status,
+            "seconds_features": 0.0,
+            "seconds_fit": seconds,
+            "samples": self.samples,
+            "seconds_steps": self.seconds,
+            "kernel_params": scalars(known.kernel_params),
+        }
+        info |= model.description
+        optional = {
+            "training_bytes": s.training_bytes(solver),
+            "weight_sum": known.weight_sum,
+            "validation": known.steps or None,
+            "seconds_validation": (self.seconds_choice or None) if known.steps else None,
+            "curve": self.curve or None,
+        }
+        info |= {name: value for name, value in optional.items() if value is not None}
+        outcome = Outcome.of(info | (more or {}))
+        trained = Pipeline(self.asked, known.preprocessing, model, known.loss, outcome, self.curve)
+        return replace(trained, chosen=s)
+
+
+def _mean(followed: list[Callable[[], np.ndarray]]) -> np.ndarray:
+    first, *others = [values() for values in followed]
+    return sum(others, first) / len(followed)
+
+
+# ---------------------------------------------------------------------- virtual examples
+
+
+def virtual_copies(
+    kind: str, X: Any, y: np.ndarray, seed: int, copies: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d)
+    float32 and their targets.
+    """
+    make, count = virtual_source(kind, X, y, seed).make, copies * len(y)
+    rows, targets = np.empty((count, X.shape[1]), np.float32), np.empty((count, *y.shape[1:]))
+    for start in range(0, count, ROWS):
+        stop = min(count, start + ROWS)
+        rows[start:stop], targets[start:stop] = make(start, stop)
+    return rows, targets
+
+
+def virtual_source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
+    """Example i is determined by (seed, i) and row i mod n of the rows X (n, d), array or CSR, in a
+    random order; its target is that row's."""
+    order = shuffled(len(y), seed, 0)
+    change = _change(kind, X[order], seed)
+
+    def make(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        index = np.arange(start, stop)
+        return change(index), y[order[index % len(y)]]
+
+    return GeneratedSource(make, X.shape[1])
+
+
+def views(method: Declared, X: Any) -> Iterator[Any]:
+    """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, … in
+    turn.
+    """
+    if method.views is None:
+        yield X
+        return
+    change = _change(method.virtual, X, method.seed)
+    for number in range(method.views):
+        yield change(number)
+
+
+def _change(kind: str, X: Any, seed: int) -> Change:
+    """index -> the virtual examples of the rows X with these numbers; for one number, that
+    transformation of all of them.
+    """
+    n_inputs = X.shape[1]
+    if kind.startswith("molecules"):
+        matrices = virtual.from_triangles(dense(X).astype(np.float64))
+        noise = 1.0 if kind == "molecules-sorted" else None
+        return lambda index: virtual.triangles(virtual.permute(matrices, index, seed, noise))
+    if kind == "digits":
+        side = math.ceil(math.sqrt(n_inputs))
+        # the last pixels may be missing
+        images = np.zeros((X.shape[0], side * side), np.float32)
+        images[:, :n_inputs] = dense(X).astype(np.float32)
+        images = images.reshape(-1, side, side)
+
+        def deformed(index: np.ndarray | int) -> np.ndarray:
+            examples = virtual.deform(images, index, seed)
+            return examples.reshape(len(examples), -1)[:, :n_inputs]
+
+        return deformed
+    planes = next((n for n in (1, 3) if n_inputs == n * math.isqrt(n_inputs // n) ** 2), None)
+    if planes is None:
+        raise UsageError(
+            f"--virtual is images, but rows of {n_inputs} numbers are not square images of one"
+            " plane or three"
+        )
+    side = math.isqrt(n_inputs // planes)
+    border = max(1, side // 8)
+    framed = np.pad(
+        dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
+        ((0, 0), (border, border), (border, border), (0, 0)),
+    )
+
+    def cropped(index: np.ndarray | int) -> np.ndarray:
+        examples = virtual.crops_and_flips(framed, index, seed, side)
+        return examples.transpose(0, 3, 1, 2).reshape(len(examples), -1)
+
+    return cropped

@@ -28,8 +28,13 @@ LONG_NAMES = {
     "recursive-feature-machine": "rfm",
 }
 # Methods in the file of another one.
-FILES = {"rfm": "kernel", "sparse-rb": "rb", "sparse-rf": "rf"}
-FILES |= dict.fromkeys(("k-sdca", "n-pegasos", "n-sdca", "norma", "r-pegasos", "r-sdca"), "dai")
+_FAMILIES = {
+    "dai": "doubly-sgd k-sdca n-pegasos n-sdca norma r-pegasos r-sdca",
+    "kernel": "block nystrom rfm",
+    "rb": "sparse-rb",
+    "rf": "boosting lkrf sparse-rf",
+}
+FILES = {name: file for file, names in _FAMILIES.items() for name in names.split()}
 METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods", LONG_NAMES, FILES)
 
 

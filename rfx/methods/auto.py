@@ -125,20 +125,22 @@ class AutoTrainer(Trainer):
         seconds = time.perf_counter() - compared
         if chosen.name == trainer.name:
             fitted = trainer.finish(begun, start + seconds, progress=progress)
-            steps = fitted.info.get("validation", []) + steps
+            steps = (fitted.outcome.validation or []) + steps
         else:
             trainer = replace(methods.create(chosen.name, **common | chosen.options), **own)
             method, seconds = trainer.method, time.perf_counter() - start
             problem.doing("fitting the chosen model")
             fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
-            steps = begun.steps + steps + fitted.info.get("validation", [])
-        lam = AUTO if chosen.options.get("lam") == AUTO else fitted.info["lam"]
+            steps = begun.steps + steps + (fitted.outcome.validation or [])
+        lam = AUTO if chosen.options.get("lam") == AUTO else fitted.outcome.lam
         explicit = {name: method.get(name) for name in _EXPLICIT} | {"lam": lam}
-        return fitted.with_info(
+        outcome = replace(
+            fitted.outcome,
             explicit={name: value for name, value in explicit.items() if value is not None},
             validation=steps,
-            seconds_validation=seconds + fitted.info.get("seconds_validation", 0.0),
+            seconds_validation=seconds + (fitted.outcome.seconds_validation or 0.0),
         )
+        return replace(fitted, outcome=outcome)
 
 
 def _candidates(n: int, begun: Begun) -> list[_Candidate]:

@@ -48,7 +48,7 @@ from rfx.fitting.options import (
 from rfx.fitting.problem import Cache, Clock, Problem, error
 from rfx.fitting.weights import part
 from rfx.losses import get_loss
-from rfx.methods.block import PARTITION, partition_arrays, restored_partition
+from rfx.methods.kernel import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
 from rfx.operators.left_out import left_out, products
 from rfx.options import Chosen, option

@@ -26,7 +26,6 @@ from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.features.widths import WIDTHS
 from rfx.fitting import candidates, weights
-from rfx.fitting.callbacks import evaluating
 from rfx.fitting.candidates import SearchSpace
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.method import Fitted, TunedMethod, budget, each_output
@@ -45,7 +44,7 @@ from rfx.fitting.options import (
     TOL,
     l1_choice,
 )
-from rfx.fitting.problem import Cache, Clock, Problem, error
+from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Chosen, Option, option

@@ -1,5 +1,6 @@
 """Random features as a Monte-Carlo approximation of the kernel: `rf` with L2 regularisation, and
-Sparse Random Features, `sparse-rf`, Algorithm 1 of Yen et al. (2014), with L1 regularisation.
+Sparse Random Features, `sparse-rf`, Algorithm 1 of Yen et al. (2014), with L1 regularisation;
+`lkrf`, features selected from a pool; `boosting`, features found greedily.
 
 Equation 5: lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D]. There is no bias;
 --offset mean subtracts the targets' mean.
@@ -12,24 +13,29 @@ descent of Wu et al. (2016) over all features at once, without rounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from functools import cache as kept
+from typing import Any, Self, cast
 
 import numpy as np
 
+from rfx import kernels, losses
 from rfx.errors import UsageError
-from rfx.features import FeatureMap
+from rfx.features import MAPS, FeatureMap, alignment, chosen
+from rfx.features.divergence import DIVERGENCES, maximise
+from rfx.features.joint import best_distribution
 from rfx.fitting import candidates, weights
-from rfx.fitting.candidates import KERNELS, SearchSpace
+from rfx.fitting.candidates import KERNELS, L1_LAMS, SearchSpace
+from rfx.fitting.held_out import evenly
 from rfx.fitting.linear import (
     CHOOSE,
     OFFSET,
     POOL,
     LinearMethod,
     LinearModel,
-    ValidationRows,
     coefficients_along,
+    drawn,
     left_out,
     sampled,
     solve,
@@ -37,30 +43,41 @@ from rfx.fitting.linear import (
     step_callback,
     target_offset,
 )
-from rfx.fitting.method import Fitted, budget, each_output
+from rfx.fitting.method import Fitted, Method, Refusal, budget, each_output
 from rfx.fitting.options import (
     AUTO,
     CG,
     CHOSEN_LAM,
+    CHOSEN_SCALING,
     CLASS_WEIGHT,
+    DTYPE,
+    KERNEL,
+    LAM,
     LAM_L1,
     LAM_PATH,
     LIBLINEAR,
+    MAX_ITER,
+    MAX_MEMORY,
+    METRIC,
     MOST,
+    N_FEATURES,
     ON_SAMPLE,
     PRCD,
     SOLVER,
     TOL,
     l1_choice,
 )
-from rfx.fitting.problem import Cache, Clock, Problem, error
+from rfx.fitting.preprocessing import stays_sparse
+from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
 from rfx.kernels import get_kernel
 from rfx.operators.coded import WORTH_MB
 from rfx.operators.mapped import computed, feature_matrix, told_memory_mb
 from rfx.options import Chosen, Path, option
-from rfx.solvers.base import Solution, stack
+from rfx.solvers.base import Solution, for_output, stack
+from rfx.solvers.boosting import TOL as STEP_TOL
+from rfx.solvers.boosting import Learner, Perceptrons, Stumps, solve_boosting
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
-from rfx.solvers.l1.newton import path_l1
+from rfx.solvers.l1.newton import path_l1, solve_l1
 from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
 
@@ -78,24 +95,11 @@ SHARED = (
 )
 
 
-class _Drawn(LinearMethod):
-    """A method with one weight for each random feature, whose lambdas are evaluated one by one."""
-
-    evaluates_steps = distributed = True
-
-    def decisions_along(
-        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
-    ) -> Iterator[np.ndarray]:
-        rows = ValidationRows.of(X_out, self, cache)
-        for lam in lams:
-            yield rows.decision(self.updated(lam=lam).fit(problem, cache).model)
-
-
-class RF(_Drawn):
+class RF(LinearMethod):
     """Random features with L2 regularisation."""
 
     name = "rf"
-    accelerated = True
+    accelerated = evaluates_steps = distributed = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
     space = SearchSpace(
         {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.LAMS}, kernels=KERNELS
@@ -141,11 +145,13 @@ class RF(_Drawn):
             # the features, or the solver's starting point, depend on lambda
             yield from super().decisions_along(problem, lams, X_out, cache)
             return
-        rows, offset = ValidationRows.of(X_out, self, cache), target_offset(problem, self)
+        offset = target_offset(problem, self)
         feature_map, Z = self.updated(lam=lams[0])._features(problem, cache)
-        root, saved = math.sqrt(feature_map.n_features), offset if self.offset else None
+        root = math.sqrt(feature_map.n_features)
+        features = kept(lambda: feature_matrix(feature_map, X_out, max_mb=self.max_memory))
         for coef in coefficients_along(Z, problem.less(offset), self, lams):
-            yield rows.decision(LinearModel(feature_map, coef / root, saved))
+            quick = feature_map.quick_decision(X_out, coef / root)
+            yield (features().matvec(coef / root) if quick is None else quick) + offset
 
     def tuning_lams(self, problem: Problem) -> list[float]:
         if self.lam_path:
@@ -168,10 +174,11 @@ class RF(_Drawn):
         return Fitted(model, solution, {"n_features": self.n_features}, clock.seconds)
 
 
-class SparseRF(_Drawn):
+class SparseRF(LinearMethod):
     """Random features with L1 regularisation, drawn in rounds."""
 
     name = "sparse-rf"
+    evaluates_steps = distributed = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     space = SearchSpace(
         {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.L1_LAMS}, kernels=KERNELS, l1=True
@@ -197,13 +204,15 @@ class SparseRF(_Drawn):
     )
     class_weight: str | None = CLASS_WEIGHT()
 
-    def check(self, given: dict[str, Any]) -> None:
-        super().check(given)
-        if (self.gamma, self.lam) == ("validation", "match-rf"):
-            raise UsageError(
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+        return [
+            *super().refusals(given),
+            (
+                (self.gamma, self.lam) == ("validation", "match-rf"),
                 "--lam is match-rf, which chooses lambda to match rf's error; --gamma validation"
-                " can't be combined with it, use --gamma tuned"
-            )
+                " can't be combined with it, use --gamma tuned",
+            ),
+        ]
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock = Clock()
@@ -274,3 +283,410 @@ def _solved(
     last = solution.trace[-1]["iteration"]
     gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
     return solution, {"round_gap": gap} if last > 1 else {}
+
+
+POOL_SIZE = 20_000
+USES = {
+    "support": ("support if it has at most D features, like the authors' program, else draws"),
+    "draw": "draws with replacement",
+    "weights": "the whole support, each feature times the square root of its probability",
+}
+
+
+class LKRF(LinearMethod):
+    """Random features selected from a pool by their alignment with the targets.
+
+    Sinha and Duchi (2016): lam/2 ||w||^2 + sum L(w.z(x), y) over features z selected from a pool;
+    no bias. The pool's features are scored by their alignment with the targets. The distribution q
+    over them with the largest mean score subject to D_f(q || uniform) <= rho is computed, and
+    applied in one of the ways of USES. With --sparse the penalty is lam ||w||_1, and features are
+    not divided by the square root of their number. The model stores only the selected features.
+    """
+
+    name = "lkrf"
+    accelerated = True
+    summary = (
+        "random features chosen from a pool by their alignment with the targets: learns the kernel"
+    )
+    distributed = True
+    space = SearchSpace(
+        {
+            "gamma": candidates.POOL_GAMMAS,
+            "rho": candidates.RHO_SHARES,
+            "lam": candidates.POOL_LAMS,
+            "n_features": candidates.COUNTS,
+        },
+        # bandwidth and bound together, because they interact, then the others one by one
+        stages=(("gamma", "rho"), ("lam",), ("n_features",)),
+        share=0.5,
+        most=5000,
+        fewest=0,
+        kernels=candidates.KERNELS,
+    )
+    pool: int | None = option(
+        None,
+        f"Number N_w of features to choose from; by default {POOL_SIZE}, and for coordinates and"
+        " words all of them.",
+        least=1,
+        most=MOST,
+    )
+    n_features: int | Chosen | None = N_FEATURES(
+        help=("Number D of random features to draw; by default as many as the support has."),
+        choices={"validation": "64, 256, 1024 or 4096"},
+        default=None,
+    )
+    divergence: str = option(
+        "chi2", "Divergence from the uniform distribution over the pool.", of=DIVERGENCES
+    )
+    rho: float | Chosen | None = option(
+        None,
+        "Bound on the divergence: 0 leaves the pool unchanged; by default 0.005 N_w, as in the"
+        " authors' program (chi2).",
+        of={"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2)"},
+        least=0,
+    )
+    rho_share: float | None = option(None, "The same bound as a multiple of N_w.", least=0)
+    use: str = option("support", "How the distribution is used.", of=USES)
+    centred: bool = option(False, "Compute scores with centred labels, as regression always does.")
+    offset: str = OFFSET()
+    sparse: bool = option(False, "L1 regularisation of the chosen features.")
+    joint: int | None = option(
+        None,
+        "Alternate this many times between learning the distribution and the weights, for"
+        " comparison, instead of using scores (chi2).",
+        least=1,
+        most=MOST,
+    )
+    joint_rows: int = option(2000, "Training rows that --joint uses.", least=2, most=MOST)
+    lam: float | Chosen = LAM(
+        choices={"validation": "0.01, 0.1, 1, 10 or 100"} | ON_SAMPLE, default=AUTO
+    )
+    solver: str = SOLVER.adding(CG, LIBLINEAR)()
+    tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
+    class_weight: str | None = CLASS_WEIGHT()
+
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+        words = self.rho_share is None and self.rho in (None, "validation")
+        return [
+            *super().refusals(given),
+            (
+                "rho" in given and "rho_share" in given,
+                f"--rho is {self.rho} and --rho-share is {self.rho_share}; use only one of them",
+            ),
+            (
+                self.divergence != "chi2" and words,
+                f"--divergence is {self.divergence}, which needs a number as --rho",
+            ),
+            (
+                self.use == "weights" and "n_features" in given,
+                f"--n-features is {self.n_features}, which has no effect with --use weights",
+            ),
+            (
+                self.joint and (self.divergence != "chi2" or self.sparse or self.centred),
+                "--joint requires --divergence chi2, without --sparse and --centred",
+            ),
+            (
+                "joint_rows" in given and not self.joint,
+                f"--joint-rows is {self.joint_rows}, which has no effect without --joint",
+            ),
+            (
+                self.sparse and self.solver != "rfx",
+                f"--solver is {self.solver}, which does not support --sparse; use --solver rfx",
+            ),
+        ]
+
+    def n_drawn(self) -> int:
+        return self.pool or POOL_SIZE
+
+    def offsets(self) -> bool:
+        return True
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        clock, count = Clock(), self.n_features
+        details: dict[str, Any] = {}
+        pool = clock.timed("features", self._pool, problem, cache)
+        rho = self._rho(pool.n_features)
+        if self.joint:
+            q, objectives = clock.timed("seconds_joint", self._alternated, pool, rho, problem)
+            details["joint_objectives"] = objectives
+            aligned: list[Any] = [None, None]
+        else:
+            scores = clock.timed("seconds_scores", self._scores, pool, problem)
+            q = clock.timed("seconds_maximise", maximise, scores, rho, self.divergence)
+            aligned = [float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores)]
+        support = int(np.count_nonzero(q))
+        features = clock.timed("features", self._selected, pool, q, count)
+        solution, model = clock.timed("seconds_solve", self._solved, features, problem)
+        # of the support once; more were requested than there are
+        used = min(count or support, support) if self.use == "support" else count or support
+        steps = {name: value for name, value in clock.seconds.items() if name != "features"}
+        details |= {
+            "n_features": used,
+            "n_features_asked": count,
+            "pool": pool.n_features,
+            "rho": rho,
+            "support": support,
+            "alignment_before": aligned[0],
+            "alignment_after": aligned[1],
+        }
+        seconds = {"features": sum(clock.seconds.values()) - steps["seconds_solve"]}
+        return Fitted(model, solution, details | steps, seconds)
+
+    # ------------------------------------------------------------------ choice of options
+
+    def with_choice(self, chosen: dict[str, Any]) -> Self:
+        # the candidates of rho are multiples of the pool's size
+        if "rho" in chosen:
+            chosen = chosen | {"rho": None, "rho_share": chosen["rho"]}
+        return self.updated(**chosen)
+
+    def errors_along(
+        self,
+        problem: Problem,
+        out: Problem,
+        lams: list[float],
+        stop: Callable[[list[float]], bool],
+        cache: Cache,
+    ) -> list[float]:
+        def scored() -> tuple[FeatureMap, np.ndarray]:
+            pool = self._pool(problem, cache)
+            return pool, self._scores(pool, problem)
+
+        # the pool and its scores are reused as long as gamma is the same
+        pool, scores = cache.get("scored pool", self.gamma, scored)
+        q = maximise(scores, self._rho(len(scores)), self.divergence)
+        features, errors = self._selected(pool, q, self.n_features), []
+        for lam in lams:
+            _, model = self.updated(lam=lam)._solved(features, problem)
+            errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
+            # its lambdas are unordered, so all are tried
+            stop(errors)
+        return errors
+
+    # ------------------------------------------------------------------ parts of a training
+
+    def _pool(self, problem: Problem, cache: Cache) -> FeatureMap:
+        """The map of all features to choose from."""
+        params = self.kernel_params(problem.X)
+        total = MAPS[self.kernel].total(problem.n_inputs, params)
+        size = min(self.pool or total or POOL_SIZE, total or MOST)
+        return drawn(problem.X, self, size, params, cache)
+
+    def _scores(self, pool: FeatureMap, problem: Problem) -> np.ndarray:
+        """The alignment of each feature of the pool with the targets."""
+        centred = self.centred or problem.task == "regression"
+        Y, row_weights = problem.Y, problem.weights
+        if row_weights is None:
+            return alignment.scores(pool, problem.X, Y, centred)
+        # sums over rows that count as often as their weights
+        Y = Y - weights.mean(Y, row_weights) if centred else Y
+        return alignment.scores(pool, problem.X, Y * row_weights[:, None])
+
+    def _rho(self, size: int) -> float:
+        """The bound on the divergence for a pool of that size."""
+        share = candidates.RHO_SHARES[0] if self.rho_share is None else self.rho_share
+        return share * size if self.rho is None else self.rho
+
+    def _alternated(
+        self, pool: FeatureMap, rho: float, problem: Problem
+    ) -> tuple[np.ndarray, list[float]]:
+        """The distribution learnt together with the weights, and the objectives, on some of the
+        rows.
+
+        It minimises lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y), alternating from the uniform
+        distribution; each step is exact.
+        """
+        if problem.weights is not None:
+            raise UsageError("--joint does not support sample weights; omit one of them")
+        rows = evenly(problem.n_rows, self.joint_rows)
+        method = self.updated(lam=self.lam * len(rows) / problem.n_rows)
+        some = problem.rows(rows)
+        q, objectives = np.full(pool.n_features, 1 / pool.n_features), []
+        for _ in range(self.joint or 0):
+            places, roots = chosen.weighted(q)
+            solution, _ = method._solved(pool.weighted(places, roots), some)
+            objectives.append(solution.objective)
+            sizes = np.zeros(pool.n_features)
+            sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
+            if not sizes.any():
+                break
+            q = best_distribution(sizes, rho)
+        return q, objectives
+
+    def _selected(self, pool: FeatureMap, q: np.ndarray, count: int | None) -> FeatureMap:
+        """The features selected by the distribution q over the pool.
+
+        count of them are requested, None for all with nonzero probability.
+        """
+        support = int(np.count_nonzero(q))
+        if self.use == "weights":
+            return pool.weighted(*chosen.weighted(q))
+        if self.use == "support" and (count is None or count >= support):
+            places, factors = chosen.support_once(q)
+        else:
+            places, factors = chosen.drawn(q, count or support, self.seed)
+        return pool.select(places) if self.sparse else pool.weighted(places, factors)
+
+    def _solved(self, features: FeatureMap, problem: Problem) -> tuple[Solution, LinearModel]:
+        """The fit on these features."""
+        offset = target_offset(problem, self)
+        Z = feature_matrix(features, problem.X, 1.0, self.max_memory)
+        problem = problem.less(offset).quiet()
+        if self.sparse:
+            Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+            limits = budget(problem, self)
+            solution = each_output(Y, lambda y, _: solve_l1(Z, y, self.lam, loss, limits))
+        else:
+            solution = solve(Z, problem, self)
+        return solution, LinearModel.of(features, solution.coef, offset)
+
+
+# The gap for steps of several features.
+SEVERAL_TOL = 1e-3
+WEAK = {
+    "perceptron": "each found approximately, by a convex surrogate",
+    "stump": "each found exactly",
+}
+
+
+class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
+    """Features found greedily, one per step, with L1 regularisation: Figure 1 of Yen et al. (2014).
+
+    lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), found greedily (eq.
+    24), with all weights fitted again in each step; no bias. The features are those from which the
+    kernel's random features are drawn, in the same scale, so that the objective is that of sparse-
+    rf. Several classes are learnt one against the rest, each with its own features.
+    """
+
+    name = "boosting"
+    summary = (
+        "features found greedily, one per step, with L1 regularisation; every step fits all weights"
+        " again"
+    )
+    evaluates_steps = True
+    # a model of all rows costs far more than one used to choose lambda
+    space = SearchSpace({"lam": L1_LAMS}, most=4000, l1=True)
+    scaling: str = CHOSEN_SCALING()
+    metric: str = METRIC()
+    kernel: str = KERNEL(
+        help="The kernel whose features are found.", choices=WEAK, default="perceptron"
+    )
+    n_features: int = N_FEATURES(
+        help="Maximum number D of features, per class if there are several."
+    )
+    per_step: int = option(20, "Number of features found per step.", least=1, most=MOST)
+    surrogate: str = option(
+        "logistic",
+        "The loss of the linear classifier that approximates the best perceptron, fitted to"
+        " weighted pseudo-labels.",
+        of=("logistic", "squared", "squared_hinge"),
+    )
+    threshold: str = option(
+        "exact",
+        "The threshold of a perceptron.",
+        of={
+            "surrogate": "that of the classifier",
+            "exact": "the best one for the classifier's direction",
+        },
+    )
+    lam: float | Chosen = LAM_L1(
+        choices=l1_choice(L1_LAMS),
+        default="validation",
+    )
+    tol: float | None = TOL(
+        help=(
+            "Relative duality gap of the weights at every step, over the features found so far;"
+            f" by default {SEVERAL_TOL:g}, with one feature per step {STEP_TOL:g}."
+        )
+    )
+    max_iter: int | None = MAX_ITER(help="Maximum iterations of rfx's solver per step.")
+    dtype: str = DTYPE()
+    max_memory: float | None = MAX_MEMORY()
+    class_weight: str | None = CLASS_WEIGHT()
+
+    def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+        return [
+            (
+                name in given and self.kernel == "stump",
+                f"--{name} is {self.get(name)}, which is for kernel perceptron; stumps are found"
+                " exactly",
+            )
+            for name in ("surrogate", "threshold")
+        ]
+
+    def vectors(self, X: Any) -> int:
+        # sparse rows are made dense
+        sparse = stays_sparse(X, self.scaling)
+        return self.n_features + (X.shape[0] if sparse else 0)
+
+    def fit(self, problem: Problem, cache: Cache) -> Fitted:
+        clock, kernel = Clock(), kernels.get_kernel(self.kernel)
+        X = _dense(problem.X, self.dtype)
+        params = kernels.parameters(self.kernel, X, **self.kernel_options)
+        # +-scale are the kernel's features; +-1 with a smaller lambda are the same problem
+        scale = float(np.sqrt(kernel.diagonal(params, X.shape[1], None))) or 1.0
+        learners = [clock.timed("features", _learner_of, X, params, self) for _ in problem.Y.T]
+        listen, solutions = _listeners(problem, learners), []
+        Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
+        more: dict[str, Any] = {"n_features": self.n_features}
+        if problem.weights is not None and loss.name == "squared":
+            more["factors"] = np.sqrt(problem.weights)
+        tol = STEP_TOL if self.per_step == 1 else SEVERAL_TOL
+        lam, limits = self.lam / scale, budget(problem, self, tol=tol)
+        for k, learner in enumerate(learners):
+            tell = for_output(listen(k), k)
+            solutions.append(solve_boosting(learner, Y[:, k], lam, loss, limits, tell, **more))
+        return _joined(learners, solutions, scale, self, clock)
+
+
+def _dense(X: Any, dtype: Any) -> np.ndarray:
+    return np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=dtype)
+
+
+def _learner_of(X: np.ndarray, params: dict, method: Method) -> Learner:
+    if method.kernel == "stump":
+        return Stumps(X, params, method.per_step)
+    surrogate = cast(losses.SmoothLoss, losses.get_loss(method.surrogate))
+    exact = method.threshold == "exact"
+    return Perceptrons(X, params, surrogate, exact, method.per_step, method.seed)
+
+
+def _listeners(problem: Problem, learners: list[Learner]):
+    """k -> the callback for the weights of output k, whose features grow with the steps."""
+
+    def decide(X):
+        rows = _dense(X, learners[0].X.dtype)
+        return lambda weighted: weighted[0].transform(rows) @ weighted[1]
+
+    tell = evaluating(problem, decide)
+    if tell is None:
+        return lambda k: None
+    return lambda k: lambda entry, coef: tell(entry, lambda: (learners[k].found, coef()))
+
+
+def _joined(
+    learners: list[Learner],
+    solutions: list[Solution],
+    scale: float,
+    method: Method,
+    clock: Clock,
+) -> Fitted:
+    """The model of all outputs with the features of nonzero weight, and their combined solution."""
+    found = [learner.found.arrays for learner in learners]
+    arrays = {name: np.concatenate([part[name] for part in found], axis=-1) for name in found[0]}
+    if "scales" in arrays:
+        arrays["scales"] = arrays["scales"] * arrays["scales"].dtype.type(scale)
+    coef, start = np.zeros((sum(len(s.coef) for s in solutions), len(solutions))), 0
+    for k, solution in enumerate(solutions):
+        coef[start : start + len(solution.coef), k] = solution.coef / scale
+        start += len(solution.coef)
+    details: dict[str, Any] = {"n_features": method.n_features, "n_found": len(coef)}
+    if method.kernel == "stump":
+        # the gap covers all stumps, while --tol refers to those found
+        details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
+    first = learners[0].found
+    feature_map = type(first)(first.name, first.n_inputs, first.params, arrays)
+    model = LinearModel.of(feature_map, coef)
+    return Fitted(model, stack(solutions, coef), details, clock.seconds)

@@ -101,16 +101,18 @@ def trained(
     without = partial(_without, split)
     if 0 < len(parts) <= FEW_FOLDS:
         models = _models(run, split, task, parts[:1], without, progress)
-        info = models[0][0].info
-        start += info.get("seconds_validation", 0.0)
+        first, outcome = models[0][0], models[0][0].outcome
+        start += outcome.seconds_validation or 0.0
         # a checkpoint belongs to the trainer
-        if "explicit" in info and not run.checkpoint:
-            options = explicit(run, info["explicit"]) | {"task": task}
+        if outcome.explicit is not None and not run.checkpoint:
+            options = explicit(run, outcome.explicit) | {"task": task}
             same = {"schema": split.schema, "left_out": trainer.left_out}
-            trainer = replace(methods.create(info["method"], seed=run.seed, **options), **same)
-            evidence = {name: info[name] for name in _EVIDENCE if name in info}
+            trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
+            values = {name: getattr(outcome, name) for name in _EVIDENCE}
+            evidence = {name: value for name, value in values.items() if value is not None}
     fitting = time.perf_counter()
-    final = fit(trainer, split, **listening).with_info(**evidence)
+    final = fit(trainer, split, **listening)
+    final = replace(final, outcome=replace(final.outcome, **evidence))
     start += time.perf_counter() - fitting
     models += _models(run, split, task, parts[len(models) :], without, progress)
     return final, _joined(run, y, final, parts, models, start) if parts else None
@@ -229,4 +231,4 @@ def judged(run: Run, point: Pipeline, held: Evaluated | None, place: int) -> Pip
     point = point.judged(rows, calibrate)
     if calibrate is None or point.calibration is None:
         return point
-    return point.with_info(calibration=point.calibration.words())
+    return point.of_run(calibration=point.calibration.words())

@@ -175,7 +175,7 @@ def run(
         The file for the traces of the runs that request one; by default next to the results.
     progress : callable, optional
         Called with (done, total, runs) when runs begin, progress and end; runs: (description, last
-        step of its solver, see rfx.fitting.callbacks, or None) for each running run.
+        step of its solver, see rfx.fitting.problem, or None) for each running run.
     pool : callable, optional
         Receives a `process.Way` and `report`, and returns the context manager of the pool that
         executes the runs, such as that of `rfx.distributed.pool`; by default this machine's.

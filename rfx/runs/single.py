@@ -96,7 +96,7 @@ def train(
             trained, split.held_out = held_out.trained(run, split, trainer, listening, progress)
         else:
             trained = held_out.fit(trainer, split, **listening)
-        trained = trained.with_info(seconds_read=seconds)
+        trained = trained.of_run(seconds_read=seconds)
     made = {
         "dataset": split.name,
         "split": split.split,
@@ -111,7 +111,7 @@ def train(
     if run.sample_weight is not None:
         made["sample_weight"] = Path(run.sample_weight).name
     made |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
-    return trained.with_info(**made), split
+    return trained.of_run(**made), split
 
 
 def load(run: Run):
@@ -170,11 +170,14 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     one they are points of. chosen: see `execute`.
     """
     unjudged = run.calibrate and any(point.left_out is None for point in points)
+    if any(paths) and split.y_train is not None and method.task != "regression":
+        # the models in files have probabilities
+        unjudged = unjudged or not all(point.has_probabilities for point in points)
     if split.held_out is None and (held_out.wanted(run) or unjudged):
         split.held_out = held_out.evaluated(run, split, method, progress)
     held = split.held_out
     if held is not None:
-        points = [point.with_info(seconds_held_out=held.seconds) for point in points]
+        points = [point.of_run(seconds_held_out=held.seconds) for point in points]
     points = [held_out.judged(run, point, held, place) for place, point in enumerate(points)]
     return [
         _result_of(run, split, method, held, chosen, *one)
@@ -212,11 +215,11 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         told.insert(bool(evaluation), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     scores = [asdict(one) for one in told]
-    if "leave_one_out_rows" in point.info:
-        count = point.info["leave_one_out_rows"]
-        own = Score(metric, point.info["leave_one_out"], f"{count:,} rows by leave-one-out", count)
+    if (count := point.outcome.leave_one_out_rows) is not None:
+        score = point.outcome.leave_one_out
+        own = Score(metric, score, f"{count:,} rows by leave-one-out", count)
         scores.append(asdict(own))
-    point = point.with_info(scores=scores)
+    point = point.of_run(scores=scores)
     found = result(point, point.save(path), evaluation)
     more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
     if not keys.seed_decides(run):
@@ -260,7 +263,7 @@ def _chosen(point, metric: str) -> Score | None:
         ),
         "RMSE": lambda error: error,
     }
-    for step in reversed(point.info.get("validation") or []):
+    for step in reversed(point.outcome.validation or []):
         if step["by"] in (point.method.name, "auto") and "lam" in step["options"]:
             error = next(value for *own, value in step["tried"] if own == list(step["chosen"]))
             score = scores[step["error"]](error)
@@ -329,8 +332,8 @@ def execute_path(
     options = {name: value for name, value in run.options.items() if name != "lam_path"}
     along = run.options["lam_path"]
     points = [
-        point.with_info(
-            key=keys.key(replace(run, options=options | {"lam": point.info["lam"], "along": along}))
+        point.of_run(
+            key=keys.key(replace(run, options=options | {"lam": point.outcome.lam, "along": along}))
         )
         for point in points
     ]

@@ -211,6 +211,18 @@ def graded(tmp_path, capfd):
     return model, data
 
 
+def test_every_classification_in_a_file_has_probabilities(tmp_path, capfd):
+    data, model = tmp_path / "t.csv", tmp_path / "m.npz"
+    data.write_text(TABLE)
+    own = ["--data", data, "--test", data, "--target", "grade", "--ignore", "patient"]
+    own += ["--method", "rb", "--n-grids", 8, "--gamma", 1, "--lam", 1]
+    for more in ([], ["--loss", "squared_hinge"]):
+        assert run(capfd, "train", *own, *more, "--model", model, "--force")[0] == 0
+        code, out, _ = run(capfd, "predict", model, data, "--proba")
+        shares = np.array([line.split() for line in out.splitlines()], float)
+        assert code == 0 and np.allclose(shares.sum(axis=1), 1)
+
+
 def test_predictions_as_a_table(graded, capfd):
     model, data = graded
     more = ["--format", "csv", "--proba", "--id", "patient"]

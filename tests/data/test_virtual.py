@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from rfx.data.transforms import virtual
 from rfx.data.transforms.virtual import Deformation
 from rfx.errors import UsageError
-from rfx.fitting import virtual_examples as examples
+from rfx.fitting import streaming as examples
 
 RNG = np.random.default_rng(0)
 IMAGES = np.zeros((7, 28, 28), np.uint8)
@@ -135,7 +135,7 @@ def test_a_stream_of_images_that_are_shifted_and_mirrored(planes):
     border of zeros moves in.
     """
     rows = RNG.integers(1, 200, (5, planes * 64))
-    made = examples.source("images", csr_matrix(rows.astype(float)), np.arange(5.0), seed=4)
+    made = examples.virtual_source("images", csr_matrix(rows.astype(float)), np.arange(5.0), seed=4)
     X, y, _ = made.read(300)
     assert X.shape == (300, planes * 64)
     shifts = set()
@@ -158,4 +158,4 @@ def test_a_stream_of_images_that_are_shifted_and_mirrored(planes):
     made.read(100)
     np.testing.assert_array_equal(made.read(200)[0], X[100:])
     with pytest.raises(UsageError, match="rows of 65 numbers are not square images"):
-        examples.source("images", np.zeros((2, 65)), np.zeros(2), 0)
+        examples.virtual_source("images", np.zeros((2, 65)), np.zeros(2), 0)

@@ -304,7 +304,7 @@ def test_probabilities():
     shares = model.predict_proba(X)
     assert shares.shape == (300, 3) and np.allclose(shares.sum(axis=1), 1)
     assert np.mean(model.classes_[shares.argmax(axis=1)] == WORDS) > 0.9
-    assert not hasattr(estimators.RFClassifier(), "predict_proba")
+    assert hasattr(estimators.RFClassifier(), "predict_proba")
 
 
 # ------------------------------------------------------------------ in scikit-learn's hands

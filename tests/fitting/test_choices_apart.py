@@ -17,7 +17,7 @@ from rfx.fitting.held_out import HeldOut
 from rfx.fitting.method import Method
 from rfx.fitting.streaming import StreamMethod
 from rfx.methods import auto
-from rfx.methods.lkrf import LKRF
+from rfx.methods.rf import LKRF
 
 RNG = np.random.default_rng(8)
 GROUP = RNG.permutation(np.arange(240) // 6).astype(float)

@@ -7,6 +7,7 @@ import pytest
 
 from rfx import methods
 from rfx.errors import UsageError
+from rfx.fitting.held_out import HeldOut
 from rfx.fitting.left_out import ErrorQuantiles
 
 RNG = np.random.default_rng(5)
@@ -55,7 +56,7 @@ def values(case, task, weights):
 @pytest.mark.parametrize("case", CASES)
 def test_left_out_values_are_those_of_models_without_the_row(case, task, weights, monkeypatch):
     # landmarks that no row changes
-    monkeypatch.setattr("rfx.methods.nystrom.choose_landmarks", lambda *_: X[40:])
+    monkeypatch.setattr("rfx.methods.kernel.choose_landmarks", lambda *_: X[40:])
     left_out, refitted, _, tolerance = values(case, task, weights)
     np.testing.assert_allclose(left_out, refitted, atol=tolerance)
 
@@ -98,3 +99,22 @@ def test_probabilities_of_left_out_rows_never_change_a_prediction(task):
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     np.testing.assert_array_equal(model.classes[shares.argmax(axis=1)], model.predict(X))
     assert shares.sum(axis=1) == pytest.approx(np.ones(60)) and not plain.has_probabilities
+
+
+@pytest.mark.parametrize("name", ["rb", "sparse-rf", "block", "r-pegasos"])
+def test_a_fifth_of_the_rows_gives_probabilities_where_none_is_left_out_alone(name):
+    y = np.minimum(CODES, 1)
+    trainer = methods.create(name, task="binary", gamma=0.3, kernel="laplacian")
+    plain = trainer.fit(X, y)
+    model = trainer.with_probabilities(plain, X, y)
+    assert not plain.has_probabilities and model.left_out.by.startswith("held out, 0.2 of")
+    assert len(model.left_out.y) == 12
+    shares = model.probabilities(model.decision_function(X))
+    np.testing.assert_array_equal(model.classes[shares.argmax(axis=1)], plain.predict(X))
+    # the other rows, with lambda for so few, give the held-out decision values
+    kept = np.setdiff1d(np.arange(60), HeldOut(60, 0).part(0.2, "here")[1])
+    again = plain.chosen
+    again = again.updated(lam=0.8 * again.lam) if "lam" in again.options else again
+    expected = replace(trainer, method=again, classes=plain.classes).fit(X[kept], y[kept])
+    out = np.setdiff1d(np.arange(60), kept)
+    np.testing.assert_array_equal(model.left_out.decision, expected.decision_function(X[out]))

@@ -13,7 +13,7 @@ from rfx.data.libsvm import svmlight
 from rfx.data.stream import ArraySource
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
-from rfx.fitting import session
+from rfx.fitting import streaming
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (900, 3))
@@ -233,7 +233,7 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     """f is the mean over changes that are the same for all rows, and does not depend on the other
     rows; the curve shows its error.
     """
-    from rfx.fitting import virtual_examples as examples
+    from rfx.fitting import streaming as examples
 
     matrices = np.random.default_rng(8).integers(1, 200, (120, 8, 8)).astype(np.float64)
     rows, targets = (matrices + matrices.swapaxes(1, 2))[:, *np.triu_indices(8)], matrices[:, 3, 4]
@@ -270,11 +270,11 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
 )
 def test_virtual_copies_are_a_set_of_rows(name, more):
     """The first virtual examples of each row, instead of an endless stream."""
-    from rfx.fitting import virtual_examples as examples
+    from rfx.fitting import streaming as examples
 
     images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
     labels = np.where(images[:, 5] > 128, 1.0, -1.0)
-    rows, own = examples.fixed("digits", images, labels, 3, 2)
+    rows, own = examples.virtual_copies("digits", images, labels, 3, 2)
     assert (
         rows.shape == (180, 16)
         and own.sum() == 2 * labels.sum()
@@ -406,7 +406,7 @@ def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, 
 
 @pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
 def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, monkeypatch):
-    monkeypatch.setattr(session, "SAMPLE", 100)
+    monkeypatch.setattr(streaming, "SAMPLE", 100)
     few, many = (
         made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"])
         for count in (20, 150)

@@ -66,7 +66,7 @@ def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
     path.write_bytes(content)
     try:
         method = methods.load(path)
-        n_inputs = method.info["n_inputs"]
+        n_inputs = method.outcome.n_inputs
         rows = np.random.default_rng(0).uniform(-1, 2, (5, n_inputs if n_inputs < 10_000 else 4))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)

@@ -11,39 +11,49 @@ _HEADINGS = ["option", "values", "runs", "source"]
 
 def missing(loaded: plan.Plan) -> list[tuple[Run, str]]:
     """The runs of a plan with their options that have no source."""
-    pairs = [(run, option) for run in loaded.runs for option in run.options]
-    return [(run, option) for run, option in pairs if loaded.source(run, option) is None]
+    return [
+        (run, option)
+        for run, option in [(run, option) for run in loaded.runs for option in run.options]
+        if loaded.source(run, option) is None
+    ]
 
 
 def sources(rows) -> Table:
     """Every option that the papers' plans set, with its values, the labels of its runs, and its
     source.
     """
-    starts = tuple(f"{name}-" for name in papers.names())
-    known = {name: path for name, path in papers.plans().items() if name.startswith(starts)}
+    known = {
+        name: path
+        for name, path in papers.plans().items()
+        if name.startswith(tuple(f"{name}-" for name in papers.names()))
+    }
     lines = {name: _lines(plan.load(name, known=known)) for name in known}
-    sections = [
-        Section(name, _HEADINGS, [[*map(words, line)] for line in own], 4)
-        for name, own in lines.items()
-    ]
-    cells = [
-        {"table": "sources", "plan": name} | dict(zip(_HEADINGS, line))
-        for name, own in lines.items()
-        for line in own
-    ]
-    notes = [f"A source begins with one of: {', '.join(plan.SOURCES)}."]
-    title = "Where the settings of the papers' plans come from"
-    return Table("sources", title, sections, notes, cells)
+    return Table(
+        name="sources",
+        title="Where the settings of the papers' plans come from",
+        sections=[
+            Section(name, _HEADINGS, [[*map(words, line)] for line in own], 4)
+            for name, own in lines.items()
+        ],
+        notes=[f"A source begins with one of: {', '.join(plan.SOURCES)}."],
+        cells=[
+            {"table": "sources", "plan": name} | dict(zip(_HEADINGS, line))
+            for name, own in lines.items()
+            for line in own
+        ],
+    )
 
 
 def _lines(loaded: plan.Plan) -> list[list[str]]:
     """A line for each option and source, ordered by option."""
-    records = [
-        (option, loaded.source(run, option) or "", _text(value), str(run.label or run.dataset))
-        for run in loaded.runs
-        for option, value in run.options.items()
-    ]
-    table = lazy.pandas.DataFrame(records, columns=["option", "source", "values", "runs"])
+    table = lazy.pandas.DataFrame(
+        [
+            (option, loaded.source(run, option) or "", _text(value), str(run.label or run.dataset))
+            for run in loaded.runs
+            for option, value in run.options.items()
+        ],
+        columns=["option", "source", "values", "runs"],
+    )
     n_labels = len({run.label or run.dataset for run in loaded.runs})
     lines = []
     for (option, source), own in table.groupby(["option", "source"]):

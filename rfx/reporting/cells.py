@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rfx.errors import plain
-from rfx.reporting.seeds import UNJUDGED, Mean
+from rfx.reporting.seeds import UNJUDGED, Mean, mean
 
 # What is written with a mean. "": nothing. "deviation": the standard deviation, with the decimals
 # of the mean or to its first digit. "decimals": the standard deviation, always with the decimals of
@@ -93,6 +93,16 @@ def number(value: float | None, write: Callable[[float], str], **more) -> Cell:
     return Cell(None if value is None else Mean(value, None, 1, value, value), write, **more)
 
 
+def mean_cell(
+    quantity: Callable[[Any], float | None],
+    write: Callable[[float], str],
+    around: Around = "",
+    **more: Any,
+) -> Callable[[Iterable[Any]], Cell]:
+    """A function of rows that makes the cell of a quantity: its mean over them."""
+    return lambda rows: Cell(mean(map(quantity, rows)), write, around, **more)
+
+
 @dataclass
 class Section:
     """A grid of cells under one title. `columns` are the headings of all columns; the first
@@ -120,6 +130,18 @@ def grid(
     """A section with a line for each record, whose cells the columns make of it."""
     lines = [[cell(record) for cell in columns.values()] for record in records]
     return Section(title, list(columns), lines, n_labels, **more)
+
+
+def crossed(cells: Mapping[tuple, Cell], columns: Mapping[str, Any]) -> dict[str, Callable]:
+    """The columns of a grid whose cells are stored by line and column: of each heading, the last
+    entries of its keys.
+    """
+    return {
+        heading: lambda line, column=column: cells[
+            (*line, column) if isinstance(line, tuple) else (line, column)
+        ]
+        for heading, column in columns.items()
+    }
 
 
 @dataclass

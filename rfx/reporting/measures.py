@@ -45,6 +45,16 @@ Measure: TypeAlias = Callable[["DataFrame"], Effects]
 _DATASET = ("dataset",)
 
 
+def good(rows: Iterable[Row]) -> list[Row]:
+    """The rows of successful runs."""
+    return [row for row in rows if row["status"] == "ok"]
+
+
+def labelled(rows: Iterable[Row], *labels: str) -> list[Row]:
+    """The rows with one of these labels, including failed ones."""
+    return [row for row in rows if row["params"].get("label") in labels]
+
+
 def wrong(row: Row) -> float | None:
     """The share of wrong labels."""
     return None if row["score"] is None else 1 - row["score"]

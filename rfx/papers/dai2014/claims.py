@@ -76,8 +76,11 @@ def _over_bound(table: "DataFrame", zero: bool) -> Effects:
 @measure
 def _growth(table: "DataFrame", cost: str) -> Effects:
     """The exponent of the number of rows in a cost, of each seed."""
-    lines = curves.costs(table["row"]).groupby(level=[0, 1], sort=False)
-    return by_case(lines.apply(lambda line: curves.exponent(line, cost)))
+    return by_case(
+        curves.costs(table["row"])
+        .groupby(level=[0, 1], sort=False)
+        .apply(lambda line: curves.exponent(line, cost))
+    )
 
 
 CLAIMS = [

@@ -21,7 +21,7 @@ from rfx import lazy
 from rfx.records.result import complete, having
 from rfx.reporting import seeds
 from rfx.reporting.builders import needed
-from rfx.reporting.measures import Row, frame, points
+from rfx.reporting.measures import Row, frame, good, labelled, points
 from rfx.reporting.printed import Printed, printed
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ def before(row: Row) -> float | None:
 
 def curve(row: Row, axis: str) -> dict[float, float]:
     """Seconds or samples -> the error there in the units of `error`."""
-    scale = 1 if row["task"] == "regression" else 100
     return {
-        point[axis]: scale * point["error"]
+        point[axis]: (1 if row["task"] == "regression" else 100) * point["error"]
         for point in row["params"].get("curve") or ()
         if "error" in point and point.get(axis, 0) > 0
     }
@@ -126,10 +125,10 @@ def criterion_of(row: Row) -> str:
 
 def runs(rows: Iterable[Row], name: str) -> list[Row]:
     """The rows of successful runs of a figure, in the order of METHODS."""
-    own = [row for row in rows if row["status"] == "ok" and label(row).partition("-")[0] == name]
-    order = list(METHODS)
-    place = lambda row: order.index(row["method"]) if row["method"] in order else len(order)
-    return sorted((row for row in complete(own, "score") if seconds(row) is not None), key=place)
+    own = complete((row for row in good(rows) if label(row).partition("-")[0] == name), "score")
+    order = {method: place for place, method in enumerate(METHODS)}
+    timed = [row for row in own if seconds(row) is not None]
+    return sorted(timed, key=lambda row: order.get(row["method"], len(order)))
 
 
 def of(rows: Iterable[Row], name: str) -> list[Row]:
@@ -143,10 +142,10 @@ def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     """
     groups = seeds.grouped(((criterion_of(row), row["method"]), row) for row in own)
     newest = {place: seeds.variants(rows)[-1] for place, rows in groups.items()}
-    keys = [key for key in CRITERIA if any((key, method) in newest for method in METHODS)]
     return {
         key: {method: newest[key, method] for method in METHODS if (key, method) in newest}
-        for key in keys
+        for key in CRITERIA
+        if any((key, method) in newest for method in METHODS)
     }
 
 
@@ -165,8 +164,9 @@ def quoted(name: str, method: str) -> Printed | None:
 
 def unit(name: str) -> str:
     """The unit of a figure's errors."""
-    units = {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}
-    return units.get(name, "error, %")
+    return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(
+        name, "error, %"
+    )
 
 
 # theta nu of the runs that approach the exact solution
@@ -218,15 +218,13 @@ class Ripple:
 
 def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
     """nu -> the synthetic runs of doubly-sgd with these steps of STEPS."""
-    found: dict[float, dict] = {}
-    for row in runs(rows, "synthetic"):
-        value = nu(row)
-        if row["method"] == "doubly-sgd" and label(row) == f"synthetic-{kind}" and value:
-            found.setdefault(value, {})[row["seed"]] = curve(row, "steps")
-    tables = {value: lazy.pandas.DataFrame(own).sort_index() for value, own in found.items()}
-    return {
-        value: Ripple(value, kind, table) for value, table in tables.items() if len(table.dropna())
-    }
+    curves = seeds.grouped(
+        (nu(row) or 0.0, (row["seed"], curve(row, "steps")))
+        for row in runs(labelled(rows, f"synthetic-{kind}"), "synthetic")
+        if row["method"] == "doubly-sgd" and nu(row)
+    )
+    tables = {of: lazy.pandas.DataFrame(dict(own)).sort_index() for of, own in curves.items()}
+    return {of: Ripple(of, kind, table) for of, table in tables.items() if len(table.dropna())}
 
 
 # quantity of the plan complexity -> its words, and its value of a row
@@ -248,8 +246,9 @@ def costs(rows: Iterable[Row]) -> "DataFrame":
     """
     timed = having(rows, "n_train", "seconds_predict", "model_bytes", "n_test")
     own = runs(sorted(timed, key=lambda row: row["n_train"]), "complexity")
-    quantities = {name: of for name, (_, of) in COSTS.items()}
-    return points(frame(own), {}, ("method",), n="n_train", **quantities)
+    return points(
+        frame(own), {}, ("method",), n="n_train", **{name: of for name, (_, of) in COSTS.items()}
+    )
 
 
 def exponent(line: "DataFrame", cost: str) -> float | None:

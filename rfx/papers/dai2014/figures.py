@@ -24,14 +24,30 @@ def figure1(name, rows) -> Chart:
     panels = []
     for key in keys:
         # show the exact kernels of the Coulomb matrices with the methods trained on these
-        beside = _EXACT if key in ("", "rows") else ()
-        chosen = [row for other in first for row in first[other] if other in (key, *beside)]
-        panels.append(_panel(name, key, chosen))
-    notes = [
-        "Seconds are of the steps, without Nystrom's preprocessing. Of several seeds the first.",
-        style.machines([row for rows_of in first.values() for row in rows_of]),
-    ]
-    return Chart(f"Dai et al. 2014, Figure 1: {name}", notes, [panels], 3.2)
+        panels.append(
+            _panel(
+                name,
+                key,
+                [
+                    row
+                    for other in first
+                    for row in first[other]
+                    if other in (key, *(_EXACT if key in ("", "rows") else ()))
+                ],
+            )
+        )
+    return Chart(
+        title=f"Dai et al. 2014, Figure 1: {name}",
+        notes=[
+            (
+                "Seconds are of the steps, without Nystrom's preprocessing. Of several seeds the"
+                " first."
+            ),
+            style.machines([row for rows_of in first.values() for row in rows_of]),
+        ],
+        panels=[panels],
+        height=3.2,
+    )
 
 
 def _panel(name, key, chosen) -> Panel:
@@ -65,9 +81,13 @@ def _panel(name, key, chosen) -> Panel:
         bottom, top = min(low, *errors) * 0.95, max(high, *(error * 1.05 for error in errors))
         axes.set(xscale="log", xlim=(left, right), ylim=(bottom, top))
 
-    x_axis = "training rows" if axis == "samples" else "training, seconds"
-    y_axis = dai.unit(name).replace("error", "test error")
-    return Panel(dai.criterion_words(key), x_axis, y_axis, [*drawn, *quoted], dress=dress)
+    return Panel(
+        dai.criterion_words(key),
+        "training rows" if axis == "samples" else "training, seconds",
+        dai.unit(name).replace("error", "test error"),
+        [*drawn, *quoted],
+        dress=dress,
+    )
 
 
 def synthetic(rows) -> Chart:
@@ -80,8 +100,12 @@ def synthetic(rows) -> Chart:
         drawn = _distances(dai.ripple(rows, kind))
         if drawn or kind == "theorem":
             panels.append(Panel(f"steps {words}", "steps t", y_axis, drawn, dress=style.log_both))
-    title = "Dai et al. 2014: the ripple, distance to the exact solution of the same nu"
-    return Chart(title, [], [panels], 3.4)
+    return Chart(
+        "Dai et al. 2014: the ripple, distance to the exact solution of the same nu",
+        [],
+        [panels],
+        3.4,
+    )
 
 
 def _distances(by_nu) -> list[Curve]:
@@ -94,24 +118,34 @@ def _distances(by_nu) -> list[Curve]:
         marks, gid = {"marker": "oshv"[number % 4], "markersize": 3}, f"nu-{nu:g}"
         drawn.append(Curve(mean.index, mean, look | marks, words, f"synthetic-{ripple.kind}-{gid}"))
         ends = [mean.index[-1] / 16, mean.index[-1]]
-        line = [mean.iloc[-1] * ends[1] / end for end in ends]
-        drawn.append(Curve(ends, line, look | {"linestyle": ":"}, "" if number else "slope -1"))
+        drawn.append(
+            Curve(
+                ends,
+                [mean.iloc[-1] * ends[1] / end for end in ends],
+                look | {"linestyle": ":"},
+                "" if number else "slope -1",
+            )
+        )
     return drawn
 
 
 def complexity(rows) -> Chart:
     """Preprocessing, training, prediction and storage against the number of rows."""
-    found = dai.of(rows, "complexity")
     costs, panels = dai.costs(rows), []
     for cost, (words, _) in dai.COSTS.items():
         drawn = []
         for method, line in costs[costs[cost] > 0].groupby(level=0, sort=False):
             look, label = style.look(method), style.plain(dai.METHODS.get(method, method))
             drawn.append(Curve(line["n"], line[cost], look, label, f"complexity-{cost}-{method}"))
-        head = words.partition(",")[0]
-        panels.append(Panel(head, "rows n = features", words, drawn, dress=style.log_both))
-    title = "Dai et al. 2014: computation and storage"
-    return Chart(title, [style.machines(found)], [panels], 2.8)
+        panels.append(
+            Panel(words.partition(",")[0], "rows n = features", words, drawn, dress=style.log_both)
+        )
+    return Chart(
+        "Dai et al. 2014: computation and storage",
+        [style.machines(dai.of(rows, "complexity"))],
+        [panels],
+        2.8,
+    )
 
 
 FIGURES = {

@@ -15,6 +15,7 @@ from rfx.reporting.cells import (
     Section,
     Table,
     count,
+    crossed,
     decimals,
     general,
     grid,
@@ -65,14 +66,20 @@ def _compared(name: str, runs: Sequence[Row], paper: Printed | None) -> Cell:
     run allows no verdict.
     """
     ours, unit = mean(map(dai.error, runs)), dai.unit(name)
-    judged = verdict(ours, paper, "low", "percent" if unit == "error, %" else "relative")
-    return Cell(ours, decimals(2), "decimals", paper=paper, verdict=judged, marked=False)
+    return Cell(
+        ours,
+        decimals(2),
+        "decimals",
+        paper=paper,
+        verdict=verdict(ours, paper, "low", "percent" if unit == "error, %" else "relative"),
+        marked=False,
+    )
 
 
 def _unrun(name: str) -> list[Cell]:
     """The cells of Figure 1 if there are no runs: the numbers that the paper quotes."""
-    cells = [_compared(name, [], dai.quoted(name, method)) for method in dai.METHODS]
-    return [cell for cell in cells if cell.paper is not None]
+    quoted = filter(None, (dai.quoted(name, method) for method in dai.METHODS))
+    return [_compared(name, [], paper) for paper in quoted]
 
 
 def figure1(name: str, rows: Sequence[Row]) -> Table:
@@ -81,24 +88,12 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
     """
     found = dai.of(rows, name)
     by = dai.by_criterion(found)
-    first = next(iter(by))
     # quoted numbers of a method without runs are shown once
     records = [
         _of_runs(name, key, method, methods.get(method, []))
-        for key, methods in by.items()
+        for number, (key, methods) in enumerate(by.items())
         for method in dai.METHODS
-        if method in methods or (key == first and dai.quoted(name, method) is not None)
-    ]
-    headings = [dai.unit(name) if heading == "error" else heading for heading in _UNITS]
-    sections = [
-        Section(
-            dai.criterion_words(key),
-            headings,
-            [line for line, tidy in records if tidy["criterion"] == (key or None)],
-            dataset=name,
-            methods=_TITLES,
-        )
-        for key in by
+        if method in methods or (not number and dai.quoted(name, method) is not None)
     ]
     notes = [_NOTES[name]]
     notes += [note for key, methods in by.items() for note in _not_one_objective(key, methods)]
@@ -113,11 +108,23 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
         )
     if (fixed := dai.quoted(name, "fixed-network")) is not None:
         notes.append(f"The paper's network with fixed lower layers has {fixed.text}.")
-    notes += failures(rows) + machines(found)
-    cells = [tidy for _, tidy in records]
-    compared = [line[2] for line, tidy in records if tidy["paper"] is not None]
-    title = f"Dai et al. 2014, Figure 1: {name}"
-    return Table(f"dai2014-fig1-{name}", title, sections, notes, cells, compared)
+    return Table(
+        name=f"dai2014-fig1-{name}",
+        title=f"Dai et al. 2014, Figure 1: {name}",
+        sections=[
+            Section(
+                dai.criterion_words(key),
+                [dai.unit(name) if heading == "error" else heading for heading in _UNITS],
+                [line for line, tidy in records if tidy["criterion"] == (key or None)],
+                dataset=name,
+                methods=_TITLES,
+            )
+            for key in by
+        ],
+        notes=notes + failures(rows) + machines(found),
+        cells=[tidy for _, tidy in records],
+        compared=[line[2] for line, tidy in records if tidy["paper"] is not None],
+    )
 
 
 def _not_one_objective(key: str, methods: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -139,7 +146,8 @@ def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[lis
         "seconds_nystrom": mean(map(dai.before, runs)),
         "samples": mean(row["params"].get("samples") for row in runs),
     }
-    line = [
+    numbers = {of: value and value.value for of, value in means.items()}
+    return [
         words(dai.METHODS[method]),
         Cell(means["nu"], general, "extremes"),
         error,
@@ -147,9 +155,7 @@ def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[lis
         Cell(means["samples"], count),
         Cell(means["seconds_nystrom"], short),
         Cell() if paper is None else words(paper.text),
-    ]
-    numbers = {of: value and value.value for of, value in means.items()}
-    return line, {
+    ], {
         "table": f"dai2014-fig1-{name}",
         "method": method,
         "criterion": key or None,
@@ -213,26 +219,30 @@ def synthetic(rows: Sequence[Row]) -> Table:
         for of in own.items()
         for rmse in [of_pass["RMSE"](of)]
     ]
-    notes = [
-        (
-            "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is"
-            " over the test rows and seeds."
-        ),
-        (
-            "A slope is that of the mean over the seeds, ± the standard deviation of the seeds'"
-            " own, over the last 15/16 of the steps, and after"
-            " the burn-in where t is shifted."
-        ),
-        (
-            "theta nu is 1.5, in one pass 1. Theorem 4 has theta/t; for small nu f is then far off"
-            " for the first 1/nu steps and more."
-        ),
-        *(note for key, own in passes.items() for note in _not_one_objective(key, own)),
-        *failures(rows),
-        *machines(found),
-    ]
-    title = "Dai et al. 2014: the ripple"
-    return Table("dai2014-synthetic", title, sections, notes, cells)
+    return Table(
+        name="dai2014-synthetic",
+        title="Dai et al. 2014: the ripple",
+        sections=sections,
+        notes=[
+            (
+                "f* is the exact kernel ridge solution of the training rows at the same nu; the"
+                " mean is over the test rows and seeds."
+            ),
+            (
+                "A slope is that of the mean over the seeds, ± the standard deviation of the seeds'"
+                " own, over the last 15/16 of the steps, and after"
+                " the burn-in where t is shifted."
+            ),
+            (
+                "theta nu is 1.5, in one pass 1. Theorem 4 has theta/t; for small nu f is then far"
+                " off for the first 1/nu steps and more."
+            ),
+            *(note for key, own in passes.items() for note in _not_one_objective(key, own)),
+            *failures(rows),
+            *machines(found),
+        ],
+        cells=cells,
+    )
 
 
 def _slope(ripple: dai.Ripple) -> Mean | None:
@@ -258,40 +268,48 @@ def complexity(rows: Sequence[Row]) -> Table:
         for method, line in lines
         for cost in dai.COSTS
     }
-    cell_of = lambda cost: lambda method: powers[method, cost]
-    columns: dict[str, Callable[[Any], Cell]] = {
-        "method": lambda of: words(str(dai.METHODS.get(of, of)))
-    } | {heading.partition(",")[0]: cell_of(cost) for cost, (heading, _) in dai.COSTS.items()}
-    notes = [
-        (
-            "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and"
-            " rank all in proportion to 1/epsilon."
-        ),
-        (
-            "The paper's further factor d, of all but the storage of methods with features, is not"
-            " measured: d is fixed."
-        ),
-        (
-            "Small sizes are ruled by costs that do not grow, so that measured powers are below the"
-            " limit."
-        ),
-        *machines(found),
-    ]
-    cells = [
-        {
-            "table": "dai2014-complexity",
-            "method": method,
-            "quantity": cost,
-            "ours": cell.value,
-            "paper": cell.paper,
-            "verdict": None,
-        }
-        for (method, cost), cell in powers.items()
-    ]
-    compared = [cell for cell in powers.values() if cell.paper is not None]
-    sections = [grid("", columns, lines.groups)]
-    title = "Dai et al. 2014: computation and storage"
-    return Table("dai2014-complexity", title, sections, notes, cells, compared)
+    return Table(
+        name="dai2014-complexity",
+        title="Dai et al. 2014: computation and storage",
+        sections=[
+            grid(
+                "",
+                {"method": lambda of: words(str(dai.METHODS.get(of, of)))}
+                | crossed(
+                    powers,
+                    {words.partition(",")[0]: cost for cost, (words, _) in dai.COSTS.items()},
+                ),
+                lines.groups,
+            )
+        ],
+        notes=[
+            (
+                "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and"
+                " rank all in proportion to 1/epsilon."
+            ),
+            (
+                "The paper's further factor d, of all but the storage of methods with features, is"
+                " not measured: d is fixed."
+            ),
+            (
+                "Small sizes are ruled by costs that do not grow, so that measured powers are"
+                " below the limit."
+            ),
+            *machines(found),
+        ],
+        cells=[
+            {
+                "table": "dai2014-complexity",
+                "method": method,
+                "quantity": cost,
+                "ours": cell.value,
+                "paper": cell.paper,
+                "verdict": None,
+            }
+            for (method, cost), cell in powers.items()
+        ],
+        compared=[cell for cell in powers.values() if cell.paper is not None],
+    )
 
 
 def choice(rows: Sequence[Row]) -> Table:
@@ -300,38 +318,33 @@ def choice(rows: Sequence[Row]) -> Table:
     """
     found = dai.of(rows, "choice")
     made = []
-    for name in dict.fromkeys(map(dai.criterion_of, found)):
-        own = [row for row in found if dai.criterion_of(row) == name]
-        by_method = {
-            method: [row for row in own if row["method"] == method] for method in dai.METHODS
-        }
+    for name, own in seeds.grouped((dai.criterion_of(row), row) for row in found).items():
         if not name.endswith("-nu"):
             made.append(_chosen(name, own))
             continue
         made.append(_one_nu(name, own))
         # only methods with several settings for one nu
-        made += [
-            _chosen(f"{name}, {dai.METHODS[method]}", part)
-            for method, part in by_method.items()
-            if len(part) > len(set(map(dai.nu, part)))
-        ]
-    notes = [
-        (
-            "!: the least error on training rows that were held out. Seconds are of the steps on"
-            " all training rows."
-        ),
-        "± is the standard deviation over seeds, of which each holds out rows of its own.",
-        (
-            "One nu for all methods is the one with the least mean of their errors, each by the"
-            " best of the steps tried."
-        ),
-        *failures(rows),
-        *machines(found),
-    ]
-    sections = [section for section, _ in made]
-    cells = [{"table": "dai2014-choice"} | cell for _, lines in made for cell in lines]
+        for method, part in seeds.grouped((row["method"], row) for row in own).items():
+            if len(part) > len(set(map(dai.nu, part))):
+                made.append(_chosen(f"{name}, {dai.METHODS[method]}", part))
     return Table(
-        "dai2014-choice", "Dai et al. 2014: settings by validation", sections, notes, cells
+        name="dai2014-choice",
+        title="Dai et al. 2014: settings by validation",
+        sections=[section for section, _ in made],
+        notes=[
+            (
+                "!: the least error on training rows that were held out. Seconds are of the steps"
+                " on all training rows."
+            ),
+            "± is the standard deviation over seeds, of which each holds out rows of its own.",
+            (
+                "One nu for all methods is the one with the least mean of their errors, each by the"
+                " best of the steps tried."
+            ),
+            *failures(rows),
+            *machines(found),
+        ],
+        cells=[{"table": "dai2014-choice"} | cell for _, lines in made for cell in lines],
     )
 
 
@@ -339,12 +352,13 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    token = lambda row: seeds.token(seeds.inputs(row))
-    tried = seeds.grouped(
-        ((row["method"], dai.nu(row) or 0.0, token(row)), held_out(row)) for row in rows
-    )
-    means = seeds.grouped((of[:2], mean_of(values)) for of, values in tried.items())
-    errors = {place: min(own, key=lambda one: one.value) for place, own in means.items()}
+    errors: dict[tuple[str, float], Mean] = {}
+    for group in seeds.grouped((seeds.token(seeds.inputs(row)), row) for row in rows).values():
+        place, error = (
+            (group[0]["method"], dai.nu(group[0]) or 0.0),
+            mean_of([*map(held_out, group)]),
+        )
+        errors[place] = min(errors.get(place, error), error, key=lambda one: one.value)
     methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
     nus = sorted({nu for _, nu in errors})
     for nu in nus:
@@ -352,7 +366,7 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
             errors["mean", nu] = mean_of([errors[method, nu].value for method in methods])
     least = {
         method: min(error.value for (of, _), error in errors.items() if of == method)
-        for method in dict.fromkeys(method for method, _ in errors)
+        for method, _ in errors
     }
     write = decimals(4 if rows[0]["task"] == "regression" else 2)
 
@@ -361,18 +375,19 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
         note = " !" if error is not None and error.value == least[method] else ""
         return Cell(error, write, "" if method == "mean" else "decimals", note=note)
 
-    lines = [
-        [words(general(nu)), *(cell(method, nu) for method in (*methods, "mean"))] for nu in nus
-    ]
-    cells = [
+    section = Section(
+        name,
+        ["nu", *(dai.METHODS[method] for method in methods), "mean"],
+        [[words(general(nu)), *(cell(method, nu) for method in (*methods, "mean"))] for nu in nus],
+        dataset=rows[0]["dataset"],
+    )
+    return section, [
         {"setting": name, "nu": nu, "method": method, "held_out_error": error.value}
         | {"sd": error.sd, "n": error.n, "chosen": error.value == least[method]}
         for method in (*methods, "mean")
         for nu in nus
         if (error := errors.get((method, nu)))
     ]
-    headings = ["nu", *(dai.METHODS[method] for method in methods), "mean"]
-    return Section(name, headings, lines, dataset=rows[0]["dataset"]), cells
 
 
 def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any]]]:
@@ -397,13 +412,12 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
         ]
         for tried, error in errors.items()
     ]
-    cells = [
+    headings = [*map(columns.heading, varying), unit, "seconds"]
+    return Section(name, headings, lines, len(varying), dataset=rows[0]["dataset"]), [
         {"setting": name, **dict(tried), "held_out_error": error.value}
         | {"sd": error.sd, "n": error.n, "chosen": chosen[tried]}
         for tried, error in errors.items()
     ]
-    headings = [*map(columns.heading, varying), unit, "seconds"]
-    return Section(name, headings, lines, len(varying), dataset=rows[0]["dataset"]), cells
 
 
 def _of_squares(row: Row) -> bool:
@@ -413,11 +427,11 @@ def _of_squares(row: Row) -> bool:
 
 def held_out(row: Row) -> float:
     """The error of the run's settings on held-out training rows, in the units of dai.error."""
-    params = row["params"]
     if _of_squares(row):
-        return params["held_out_score"]
-    regression = row["task"] == "regression"
-    return params["held_out_mae"] if regression else 100 * (1 - params["held_out_score"])
+        return row["params"]["held_out_score"]
+    if row["task"] == "regression":
+        return row["params"]["held_out_mae"]
+    return 100 * (1 - row["params"]["held_out_score"])
 
 
 TABLES = {

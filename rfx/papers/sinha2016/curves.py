@@ -8,7 +8,7 @@ from typing import Any
 
 from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.measures import Row
+from rfx.reporting.measures import Row, good
 
 # D, or "support" for the whole support -> the rows, one per seed
 Points = Mapping[Any, list[Row]]
@@ -62,9 +62,8 @@ def held_out(row: Row) -> float | None:
     It is the error of the last step, after which nothing changes.
     """
     steps = [step for step in row["params"].get("validation") or () if step["by"] == row["method"]]
-    if not steps:
-        return None
-    return 100 * min([one[-1] for one in steps[-1]["tried"]] or [steps[-1]["lowest"]])
+    errors = [one[-1] for step in steps[-1:] for one in step["tried"] or [[step["lowest"]]]]
+    return 100 * min(errors) if errors else None
 
 
 QUANTITIES: dict[str, Callable[[Row], float | None]] = {
@@ -89,27 +88,27 @@ def settings(name: str) -> dict[str, str]:
     return {setting: label(name, setting) for setting in SETTINGS}
 
 
-def of(rows: Iterable[Row], name: str) -> list[Row]:
-    """The rows with that label, including failed ones."""
-    return [row for row in rows if row["params"].get("label") == name]
-
-
 def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict:
     """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
-    groups: dict[Any, dict[Any, list[Row]]] = {}
-    for row in complete(rows, "score", "n_features", "seconds_fit"):
-        if row["status"] == "ok" and row["method"] in METHODS and place(row) is not None:
-            groups.setdefault(case(row), {}).setdefault(place(row), []).append(row)
-    order = lambda one: (one == "support", one if one != "support" else 0)
-    return {case: {at: own[at] for at in sorted(own, key=order)} for case, own in groups.items()}
+    known = complete(rows, "score", "n_features", "seconds_fit")
+    own = [row for row in good(known) if row["method"] in METHODS and place(row) is not None]
+    # the whole support after the numbers
+    order = lambda at: (at == "support", 0 if at == "support" else at)
+    return {
+        of: dict(sorted(seeds.grouped(pairs).items(), key=lambda item: order(item[0])))
+        for of, pairs in seeds.grouped((case(row), (place(row), row)) for row in own).items()
+    }
 
 
 def by_size(rows: Iterable[Row]) -> dict[tuple[str, str], Points]:
     """(data set, method) -> requested D -> rows. D is "support" if no number was requested, for the
     whole support.
     """
-    place = lambda row: asked(row) if row["method"] == "lkrf" else row["n_features"]
-    return _grouped(rows, lambda row: (row["dataset"], row["method"]), place)
+    return _grouped(
+        rows,
+        lambda row: (row["dataset"], row["method"]),
+        lambda row: asked(row) if row["method"] == "lkrf" else row["n_features"],
+    )
 
 
 def asked(row: Row) -> int | str:
@@ -122,18 +121,18 @@ def asked(row: Row) -> int | str:
 
 def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
     """Method -> d -> rows of sphere data sets."""
-
-    def dimension(row: Row) -> int | None:
-        found = re.match(r"sphere.*\bd=(\d+)", row["dataset"])
-        return int(found[1]) if found else None
-
-    return _grouped(rows, lambda row: row["method"], dimension)
+    dimension = lambda row: re.match(r"sphere.*\bd=(\d+)", row["dataset"])
+    own = [row for row in rows if dimension(row)]
+    return _grouped(own, lambda row: row["method"], lambda row: int(dimension(row)[1]))
 
 
 def reach(points: Points, wanted: float) -> tuple[Any, list[Row]] | None:
     """The fastest (D, rows) whose mean test error is at most `wanted` percent."""
-    good = [item for item in points.items() if mean(test, item[1]) <= wanted + 1e-9]
-    return min(good, key=lambda item: mean(seconds_train, item[1]), default=None)
+    return min(
+        [item for item in points.items() if mean(test, item[1]) <= wanted + 1e-9],
+        key=lambda item: mean(seconds_train, item[1]),
+        default=None,
+    )
 
 
 def best(points: Points) -> tuple[Any, list[Row]] | None:
@@ -147,12 +146,9 @@ def validated(points: Points) -> list[Row]:
     """The rows of each seed's D, the one with the least error on held-out training rows; among
     equal ones, the smallest. Empty if no row has such an error.
     """
-    found: dict[Any, tuple[float, int, Row]] = {}
-    for row in (row for rows in points.values() for row in rows):
-        error, other = held_out(row), found.get(row["seed"])
-        if error is not None and (other is None or (error, size(row)) < other[:2]):
-            found[row["seed"]] = error, size(row), row
-    return [row for *_, row in found.values()]
+    known = [row for rows in points.values() for row in rows if held_out(row) is not None]
+    by_seed = seeds.grouped((row["seed"], row) for row in known)
+    return [min(own, key=lambda row: (held_out(row), size(row))) for own in by_seed.values()]
 
 
 def targets(dataset: str, both: Iterable[Points]) -> list[float]:

@@ -15,6 +15,7 @@ from rfx.records.result import seconds_train
 from rfx.reporting import seeds, style
 from rfx.reporting.builders import Builder, needed
 from rfx.reporting.charts import Chart, Curve, Panel, mean_curve
+from rfx.reporting.measures import good, labelled
 from rfx.reporting.printed import printed
 
 _PICTURED = 600
@@ -25,7 +26,7 @@ def figure1(rows) -> Chart:
     """In the plane, the data and the selected frequencies, which form an annulus; training and test
     error of both kernels over the dimension.
     """
-    own = [row for row in curves.of(rows, "fig1") if row["status"] == "ok"]
+    own = good(labelled(rows, "fig1"))
     found = needed(curves.by_dimension(own), "sinha2016-fig1")
     plane = found.get("lkrf", {}).get(2)
     panels = [_picture(plane[0]) if plane else Panel(hidden=True)]
@@ -37,9 +38,12 @@ def figure1(rows) -> Chart:
         ]
         dress = lambda axes: axes.set_ylim(bottom=0)
         panels.append(Panel(f"{part} error, %", "dimension d", "error, %", drawn, dress=dress))
-    title = "Sinha and Duchi 2016: learning a kernel, logistic regression"
-    sphere = "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows."
-    return Chart(title, [_SEEDS, sphere, style.machines(own)], [panels], 2.6)
+    return Chart(
+        "Sinha and Duchi 2016: learning a kernel, logistic regression",
+        [_SEEDS, "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows.", style.machines(own)],
+        [panels],
+        2.6,
+    )
 
 
 def _picture(row) -> Panel:
@@ -64,9 +68,8 @@ def _picture(row) -> Panel:
         drawn.append(Curve(x, y, look, f"x, y = {label:+d}", f"fig1-class{label:+d}"))
     look = {"marker": "+", "linestyle": "None", "markersize": 4, "color": "black"}
     drawn.append(Curve(frequencies[0], frequencies[1], look, "w chosen", "fig1-chosen"))
-    title = f"d = 2: {frequencies.shape[1]} of {len(q):,} w"
     return Panel(
-        title,
+        f"d = 2: {frequencies.shape[1]} of {len(q):,} w",
         "x$_1$ and w$_1$",
         "x$_2$ and w$_2$",
         drawn,
@@ -78,17 +81,20 @@ def _sizes(name, titles, title, rows, setting=None) -> Chart:
     """For each data set of `titles` with rows: test error over D, and over seconds with the printed
     numbers.
     """
-    label = curves.label(name, setting) if setting else name
-    own = [row for row in curves.of(rows, label) if row["status"] == "ok"]
+    own = good(labelled(rows, curves.label(name, setting) if setting else name))
     found = needed(curves.by_size(own), f"sinha2016-{name}")
-    panels = [
-        _panels(dataset, heading, found, name)
-        for dataset, heading in titles.items()
-        if any(key[0] == dataset for key in found)
-    ]
     said = [f"Setting {setting}: {curves.SETTINGS[setting]}"] if setting else []
     end = f"; setting: {setting}" if setting else ""
-    return Chart(title + end, [*said, _SEEDS, style.machines(own)], panels, 2.3)
+    return Chart(
+        title=title + end,
+        notes=[*said, _SEEDS, style.machines(own)],
+        panels=[
+            _panels(dataset, heading, found, name)
+            for dataset, heading in titles.items()
+            if any(key[0] == dataset for key in found)
+        ],
+        height=2.3,
+    )
 
 
 def _panels(dataset, heading, found, name) -> list[Panel | None]:
@@ -118,8 +124,12 @@ def _panels(dataset, heading, found, name) -> list[Panel | None]:
 
 def _curve(points, quantity, method, words, gid) -> Curve:
     """Means of a quantity with a band of one standard deviation. points: place -> rows."""
-    means = {place: seeds.mean(map(quantity, rows)) for place, rows in points.items()}
-    return mean_curve(means, style.look(method), words, gid)
+    return mean_curve(
+        {place: seeds.mean(map(quantity, rows)) for place, rows in points.items()},
+        style.look(method),
+        words,
+        gid,
+    )
 
 
 FIGURES = {

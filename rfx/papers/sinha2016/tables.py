@@ -3,7 +3,7 @@ figures, and the comparison of features selected by their scores with features l
 the weights.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rfx.papers.sinha2016 import curves
@@ -19,11 +19,12 @@ from rfx.reporting.cells import (
     decimals,
     general,
     grid,
+    mean_cell,
     number,
     short,
     words,
 )
-from rfx.reporting.measures import Row
+from rfx.reporting.measures import Row, good, labelled
 from rfx.reporting.printed import Printed, printed
 from rfx.reporting.seeds import LEGEND, verdict
 from rfx.reporting.tables import failures, machines
@@ -38,26 +39,16 @@ _HOW = {
 }
 
 
-def _cell(
-    quantity: Callable[[Row], float | None],
-    write: Callable[[float], str] = decimals(2),
-    around: Any = "decimals",
-    **more: Any,
-) -> Callable[[Iterable[Row]], Cell]:
-    """A function of rows that makes the cell of a quantity: its mean over the seeds."""
-    return lambda rows: Cell(seeds.mean(map(quantity, rows)), write, around, **more)
-
-
-_ERROR = _cell(curves.test)
-_SECONDS = _cell(seconds_train, short, "")
-_SIZE = _cell(curves.size, decimals(0), "")
+_ERROR = mean_cell(curves.test, decimals(2), "decimals")
+_SECONDS = mean_cell(seconds_train, short)
+_SIZE = mean_cell(curves.size, decimals(0))
 
 
 def table1(rows: Sequence[Row], setting: str) -> Table:
     """Error and time of our features and of random features over D, the cost of given errors, and
     the best over D next to the printed values.
     """
-    own = curves.of(rows, curves.label("table1", setting))
+    own = labelled(rows, curves.label("table1", setting))
     book, found = printed(__package__, "table1"), curves.by_size(own)
     sections, cells, compared = [], [], []
     for dataset, stands_for in curves.DATA.items():
@@ -98,21 +89,30 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
                 ),
             ]
             cells += _cells("table1", both, **names, book=book)
-    notes = [
-        f"Setting {setting}: {curves.SETTINGS[setting]}",
-        _SEEDS,
-        LEGEND,
-        _TIMES,
-        (
-            "support: all features with a positive probability, once; below it D features drawn"
-            " from the distribution."
-        ),
-        "The seconds of validation are not among them, and are in the rows as seconds_validation.",
-        *failures(own),
-        *machines(own),
-    ]
     title = "Sinha and Duchi 2016, Table 1: learning kernels with random features"
-    return Table("sinha2016-table1", title, sections, notes, cells, compared)
+    return Table(
+        name="sinha2016-table1",
+        title=title,
+        sections=sections,
+        notes=[
+            f"Setting {setting}: {curves.SETTINGS[setting]}",
+            _SEEDS,
+            LEGEND,
+            _TIMES,
+            (
+                "support: all features with a positive probability, once; below it D features drawn"
+                " from the distribution."
+            ),
+            (
+                "The seconds of validation are not among them, and are in the rows as"
+                " seconds_validation."
+            ),
+            *failures(own),
+            *machines(own),
+        ],
+        cells=cells,
+        compared=compared,
+    )
 
 
 def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section:
@@ -120,15 +120,19 @@ def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section
     support = both["lkrf"].get("support", [])
     places = sorted({place for points in both.values() for place in points if place != "support"})
     of = lambda method, make: lambda place: make(both[method].get(place, ()))
-    columns = {
-        "D": lambda place: _place(place, support),
-        "ours, error": of("lkrf", _ERROR),
-        "s": of("lkrf", _SECONDS),
-        "random, error": of("rf", _ERROR),
-        "s ": of("rf", _SECONDS),
-        "ours, features": of("lkrf", _SIZE),
-    }
-    section = grid(title, columns, [*places, *["support"] * bool(support)], **more)
+    section = grid(
+        title,
+        {
+            "D": lambda place: _place(place, support),
+            "ours, error": of("lkrf", _ERROR),
+            "s": of("lkrf", _SECONDS),
+            "random, error": of("rf", _ERROR),
+            "s ": of("rf", _SECONDS),
+            "ours, features": of("lkrf", _SIZE),
+        },
+        [*places, *["support"] * bool(support)],
+        **more,
+    )
     section.columns = [heading.strip() for heading in section.columns]
     return section
 
@@ -140,9 +144,13 @@ def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
         reached = [curves.reach(points, wanted) for points in both.values()]
         seconds = [mean(seconds_train, one[1]) for one in reached if one]
         costs = [(_place(*one), _SECONDS(one[1])) if one else (Cell(), Cell()) for one in reached]
-        share = seconds[1] / seconds[0] if len(seconds) == 2 else None
-        cells = [cell for pair in costs for cell in pair]
-        lines.append([number(wanted, general, note=" %"), *cells, number(share, short)])
+        lines.append(
+            [
+                number(wanted, general, note=" %"),
+                *[cell for pair in costs for cell in pair],
+                number(seconds[1] / seconds[0] if len(seconds) == 2 else None, short),
+            ]
+        )
     return Section(
         f"{dataset}: seconds to reach a test error",
         ["error", "ours, D", "s", "random, D", "s", "random / ours"],
@@ -154,8 +162,9 @@ def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
 
 def _place(place: Any, rows: Sequence[Row]) -> Cell:
     """The requested D, or the number of features in the whole support."""
-    whole = place == "support"
-    return words(f"support, {mean(curves.size, rows):.0f}") if whole else number(place, count)
+    if place == "support":
+        return words(f"support, {mean(curves.size, rows):.0f}")
+    return number(place, count)
 
 
 def _best(
@@ -166,17 +175,18 @@ def _best(
     """
     if setting == "tuned":
         rows = curves.validated(points)
-        size = _cell(curves.size, decimals(0))(rows)
+        size = mean_cell(curves.size, decimals(0), "decimals")(rows)
     else:
         place, rows = curves.best(points) or (0, [])
         size = _place(place, rows)
     error, price = _ERROR(rows), paper("error")
-    judged = verdict(error.ours, price, "low", "percent")
     return (
         method,
         size,
         rows,
-        error._replace(paper=price, pair=True, verdict=judged),
+        error._replace(
+            paper=price, pair=True, verdict=verdict(error.ours, price, "low", "percent")
+        ),
         _SECONDS(rows)._replace(paper=paper("seconds"), pair=True),
     )
 
@@ -212,104 +222,128 @@ def _cells(
 
 def figure1(rows: Sequence[Row]) -> Table:
     """Training and test error of the Gaussian and of the optimised kernel over the dimension."""
-    own = curves.of(rows, "fig1")
+    own = labelled(rows, "fig1")
     found = curves.by_dimension(own)
-    train = _cell(curves.train)
+    train = mean_cell(curves.train, decimals(2), "decimals")
     of = lambda method, make: lambda d: make(found.get(method, {}).get(d, ()))
-    columns = {
-        "d": lambda d: words(str(d)),
-        "GK, train": of("rf", train),
-        "GK, test": of("rf", _ERROR),
-        "OK, train": of("lkrf", train),
-        "OK, test": of("lkrf", _ERROR),
-        "support": of("lkrf", _SIZE),
-    }
-    title = (
-        "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d), logistic"
-        " regression, error in percent"
-    )
-    notes = [
-        (
-            "GK: 350 random features of the Gaussian kernel. OK: the support of the optimised"
-            " distribution."
+    return Table(
+        name="sinha2016-fig1",
+        title=(
+            "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d),"
+            " logistic regression, error in percent"
         ),
-        _SEEDS,
-        *failures(own),
-        *machines(own),
-    ]
-    sections = [grid("", columns, sorted(set().union(*found.values())))]
-    cells = _cells("fig1", found, "sphere", place="d")
-    return Table("sinha2016-fig1", title, sections, notes, cells)
+        sections=[
+            grid(
+                "",
+                {
+                    "d": lambda d: words(str(d)),
+                    "GK, train": of("rf", train),
+                    "GK, test": of("rf", _ERROR),
+                    "OK, train": of("lkrf", train),
+                    "OK, test": of("lkrf", _ERROR),
+                    "support": of("lkrf", _SIZE),
+                },
+                sorted(set().union(*found.values())),
+            )
+        ],
+        notes=[
+            (
+                "GK: 350 random features of the Gaussian kernel. OK: the support of the optimised"
+                " distribution."
+            ),
+            _SEEDS,
+            *failures(own),
+            *machines(own),
+        ],
+        cells=_cells("fig1", found, "sphere", place="d"),
+    )
 
 
 def figure2(rows: Sequence[Row]) -> Table:
     """Error and time of selected and of random coordinates and words over D."""
-    own = curves.of(rows, "fig2")
+    own = labelled(rows, "fig2")
     found = curves.by_size(own)
     both = {
         dataset: {method: found.get((dataset, method), {}) for method in curves.METHODS}
         for dataset, _ in found
     }
-    title = (
+    return Table(
+        "sinha2016-fig2",
         "Sinha and Duchi 2016, feature selection: ridge on chosen and on random coordinates, error"
-        " in percent"
+        " in percent",
+        [_grid(dataset, points) for dataset, points in both.items()],
+        [_SEEDS, _TIMES, *failures(own), *machines(own)],
+        [cell for name, points in both.items() for cell in _cells("fig2", points, name)],
     )
-    sections = [_grid(dataset, points) for dataset, points in both.items()]
-    cells = [cell for name, points in both.items() for cell in _cells("fig2", points, name)]
-    notes = [_SEEDS, _TIMES, *failures(own), *machines(own)]
-    return Table("sinha2016-fig2", title, sections, notes, cells)
 
 
 def joint(rows: Sequence[Row]) -> Table:
     """Error, number of features and seconds of selection by scores and of joint optimisation, one
     section per data set.
     """
-    own = curves.of(rows, "joint")
-    good = [row for row in own if row["status"] == "ok"]
-    known = complete(good, "score", "n_features", "seconds_fit", "params.rho_share")
-    ways = seeds.grouped(((row["dataset"], _way(row["params"])), row) for row in known)
+    own = labelled(rows, "joint")
+    ways = seeds.grouped(
+        ((row["dataset"], _way(row["params"])), row)
+        for row in complete(
+            good(own),
+            "score",
+            "n_features",
+            "seconds_fit",
+            "params.rho_share",
+        )
+    )
     by_data = seeds.grouped((dataset, (way, of)) for (dataset, way), of in ways.items())
     of = lambda make: lambda way: make(way[1])
-    columns = {
-        "features": lambda way: words(
-            f"joint, {way[0][0]} turns on {count(way[0][2])} rows" if way[0][0] else "by scores"
-        ),
-        "rho / N_w": lambda way: number(way[0][1], general),
-        "D": of(_cell(curves.size, count, "")),
-        "error": of(_ERROR),
-        "choice, s": of(_cell(choice_seconds, short, "")),
-        "training, s": of(_SECONDS),
-    }
     ordered = {dataset: sorted(own, key=lambda way: way[0][:2]) for dataset, own in by_data.items()}
-    cells = [
-        {
-            "table": "sinha2016-joint",
-            "dataset": dataset,
-            "method": "joint" if turns else "scores",
-            "rho_share": share,
-            "seeds": len(rows_of),
-            "field": "error",
-            "ours": mean(curves.test, rows_of),
-            "paper": None,
-        }
-        for dataset, ways in ordered.items()
-        for (turns, share, _), rows_of in ways
-    ]
-    notes = [
-        (
-            "by scores: of all training rows. joint: by alternating minimisation over the pool and"
-            " the weights, on that many rows; the final weights are of all rows."
-        ),
-        (
-            "Errors in percent; means over the seeds, ± the standard deviation. The paper's numbers"
-            " could not be read and are not shown."
-        ),
-        *failures(own),
-        *machines(own),
-    ]
-    sections = [grid(dataset, columns, ways) for dataset, ways in ordered.items()]
-    title = "Sinha and Duchi 2016: features by scores and by joint optimisation"
-    return Table("sinha2016-joint", title, sections, notes, cells)
+    return Table(
+        name="sinha2016-joint",
+        title="Sinha and Duchi 2016: features by scores and by joint optimisation",
+        sections=[
+            grid(
+                dataset,
+                {
+                    "features": lambda way: words(
+                        f"joint, {way[0][0]} turns on {count(way[0][2])} rows"
+                        if way[0][0]
+                        else "by scores"
+                    ),
+                    "rho / N_w": lambda way: number(way[0][1], general),
+                    "D": of(mean_cell(curves.size, count)),
+                    "error": of(_ERROR),
+                    "choice, s": of(mean_cell(choice_seconds, short)),
+                    "training, s": of(_SECONDS),
+                },
+                ways,
+            )
+            for dataset, ways in ordered.items()
+        ],
+        notes=[
+            (
+                "by scores: of all training rows. joint: by alternating minimisation over the pool"
+                " and the weights, on that many rows; the final weights are of all rows."
+            ),
+            (
+                "Errors in percent; means over the seeds, ± the standard deviation. The paper's"
+                " numbers could not be read and are not shown."
+            ),
+            *failures(own),
+            *machines(own),
+        ],
+        cells=[
+            {
+                "table": "sinha2016-joint",
+                "dataset": dataset,
+                "method": "joint" if turns else "scores",
+                "rho_share": share,
+                "seeds": len(rows_of),
+                "field": "error",
+                "ours": mean(curves.test, rows_of),
+                "paper": None,
+            }
+            for dataset, ways in ordered.items()
+            for (turns, share, _), rows_of in ways
+        ],
+    )
 
 
 def _way(params: Mapping[str, Any]) -> tuple[int, float, int]:

@@ -15,7 +15,7 @@ from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.builders import needed
 from rfx.reporting.cells import Cell, span
-from rfx.reporting.measures import Row, width
+from rfx.reporting.measures import Row, good, labelled, width
 from rfx.reporting.printed import curves
 from rfx.reporting.seeds import Mean, verdict
 from rfx.reporting.suboptimality import Excess, Reference, exact_machines, slope_of
@@ -136,6 +136,10 @@ class Curve:
             place: self.ours[place][name] for place in sorted(self.ours) if name in self.ours[place]
         }
 
+    def ends(self, name: str) -> list[float]:
+        """The least and the largest value of a quantity of ours at every place."""
+        return [end for mean in self.means(name).values() for end in (mean.low, mean.high)]
+
     def series(self, whose: str, name: str) -> dict[float, float]:
         """Place -> known value of a quantity of "ours" or "authors"."""
         if whose == "ours":
@@ -183,10 +187,10 @@ def settings(figure: str) -> dict[str, str]:
     return {name: f"{figure}-{name}" for name in SETTINGS}
 
 
-def of_figure(rows: Iterable[Row], figure: str, setting: str | None = None) -> list[Any]:
+def of_figure(rows: Iterable[Row], figure: str, setting: str | None = None) -> list[Row]:
     """The rows of one figure, including failed ones: those of one setting, or all."""
-    labels = {f"{figure}-{name}" for name in ([setting] if setting else SETTINGS)} | {figure}
-    return [row for row in rows if row["params"].get("label") in labels]
+    settings = [setting] if setting else SETTINGS
+    return labelled(rows, figure, *(f"{figure}-{name}" for name in settings))
 
 
 def rank(row: Row) -> int | None:
@@ -280,12 +284,15 @@ def target(curve: Curve) -> float | None:
 def reach(curve: Curve, whose: str, wanted: float) -> float | None:
     """The place of the fastest point of a curve that is at least as good as `wanted`."""
     seconds = curve.series(whose, "seconds")
-    good = [
-        place
-        for place, value in curve.series(whose, "test").items()
-        if place in seconds and better(curve.dataset, value, wanted)
-    ]
-    return min(good, key=lambda place: (seconds[place], place), default=None)
+    return min(
+        [
+            place
+            for place, value in curve.series(whose, "test").items()
+            if place in seconds and better(curve.dataset, value, wanted)
+        ],
+        key=lambda place: (seconds[place], place),
+        default=None,
+    )
 
 
 @dataclass(frozen=True)
@@ -312,37 +319,35 @@ class Timed:
 
 def timed(rows: Iterable[Row]) -> list[Timed]:
     """The runs of Figure 6, by data set, method and threads."""
-    groups: dict[tuple[Any, ...], dict[int, Row]] = {}
-    order = {name: place for place, name in enumerate((*DATA, "sparse-rb", "sparse-rf"))}
-    needs = ("threads", "n_iter", "n_features", "seconds_fit")
-    for row in complete(of_figure(rows, "fig6"), *needs):
-        if row["status"] == "ok":
-            names = row["dataset"], row["method"]
-            case = [order.get(name, -1) for name in names]
-            groups.setdefault((*case, *names, row["threads"]), {})[row["seed"]] = row
+    groups: dict[tuple[str, str, int], dict[int, Row]] = {}
+    order = [*DATA, "sparse-rb", "sparse-rf"]
+    known = complete(of_figure(rows, "fig6"), "threads", "n_iter", "n_features", "seconds_fit")
+    for row in good(known):
+        case = row["dataset"], row["method"], row["threads"]
+        groups.setdefault(case, {})[row["seed"]] = row
+    place = lambda case: ([order.index(name) if name in order else -1 for name in case[:2]], case)
     found = []
-    for (*case, threads), by_seed in sorted(groups.items()):
-        alone, own = groups.get((*case, 1), {}), list(by_seed.values())
+    for case in sorted(groups, key=place):
+        alone, by_seed = groups.get((*case[:2], 1), {}), groups[case]
+        own = list(by_seed.values())
         ratios = [
             passes(alone[seed]) / passes(row) for seed, row in by_seed.items() if seed in alone
         ]
-        speedup = Mean(median(ratios), None, len(own), min(ratios), max(ratios)) if ratios else None
         kappas = [row["params"]["kappa"] for row in own if row["params"].get("kappa")]
         kappa, grids = median(kappas) if kappas else None, own[0]["params"].get("n_grids")
-        size = own[0]["n_features"]
         found.append(
             Timed(
-                own[0]["dataset"],
-                own[0]["method"],
-                threads,
-                median(map(passes, own)),
-                speedup,
-                median(row["n_iter"] for row in own),
-                kappa,
-                len(own),
-                all(row["converged"] for row in own),
-                grids or size,
-                grids * kappa if grids and kappa else size,
+                *case,
+                seconds=median(map(passes, own)),
+                speedup=Mean(median(ratios), None, len(own), min(ratios), max(ratios))
+                if ratios
+                else None,
+                steps=median(row["n_iter"] for row in own),
+                kappa=kappa,
+                runs=len(own),
+                converged=all(row["converged"] for row in own),
+                grids=grids or own[0]["n_features"],
+                bins=grids * kappa if grids and kappa else own[0]["n_features"],
             )
         )
     return found
@@ -415,9 +420,14 @@ def cases(rows: Iterable[Row]) -> list[Case]:
                     seeds.mean_of([row["params"][name] for row in own]).value
                     for name in ("kappa_bound", "kappa")
                 )
-                reference = Reference.of(exact, kappa=kappa, blocks=blocks)
                 found.append(
-                    Case(exact["dataset"], width(exact) or 0.0, penalty, reference, excess)
+                    Case(
+                        exact["dataset"],
+                        width(exact) or 0.0,
+                        penalty,
+                        Reference.of(exact, kappa=kappa, blocks=blocks),
+                        excess,
+                    )
                 )
     order = list(DATA)
     place = lambda name: order.index(name) if name in order else len(order)

@@ -22,6 +22,7 @@ from rfx.reporting.charts import (
     positive_curve,
     upright,
 )
+from rfx.reporting.measures import good, labelled
 
 # Figure 2 as printed: rows, grids, bins. sigma is not printed; 6.8 results in about the same number
 # of bins for rows drawn uniformly from the unit square.
@@ -35,7 +36,7 @@ _SWEPT = (
     (("bins",), "bins D (training rows)", True),
 )
 _KAPPA = (("kappa",), "kappa = D / R", False)
-_ALIKE = {"color": "0.6", "linewidth": 0.9, "linestyle": ":"}
+_DOTTED = {"color": "0.6", "linewidth": 0.9, "linestyle": ":"}
 _METHODS = {"sparse-rb": "random binning (sparse-rb)", "sparse-rf": "random Fourier (sparse-rf)"}
 
 
@@ -52,7 +53,7 @@ def sweep(name, title, x_axis, columns, rows, setting) -> Chart:
     panels = [
         [
             Panel(
-                "" if place else _title(curve, name),
+                "" if place else wu2016.heading(curve.dataset) + _gammas(curve) * (name != "fig3"),
                 x_axis if curve is found[-1] else "",
                 label or wu2016.metric(curve.dataset),
                 list(_swept(curve, name, quantities, exact.get(curve.dataset))),
@@ -65,10 +66,20 @@ def sweep(name, title, x_axis, columns, rows, setting) -> Chart:
     return _chart(name, title, panels, rows, setting)
 
 
-def _title(curve, name) -> str:
-    ends = [end for mean in curve.means("gamma").values() for end in (mean.low, mean.high)]
-    gammas = wu2016.span(ends, "{:.3g}".format)
-    return wu2016.heading(curve.dataset) + ("" if name == "fig3" else f"; 1/sigma = {gammas}")
+def _gammas(curve) -> str:
+    return f"; 1/sigma = {wu2016.span(curve.ends('gamma'), '{:.3g}'.format)}"
+
+
+def _dress(axes, name, quantities, log) -> None:
+    """The axes of a sweep. A panel of bins at one R also has an axis for kappa."""
+    _scale(axes, name != "fig3", log)
+    if name == "fig3" and "bins" in quantities:
+        both = (lambda bins: bins / 128, lambda kappa: kappa * 128)
+        right = axes.secondary_yaxis("right", functions=both)
+        right.set_ylabel("kappa = D / R")
+        style.plain_ticks(right.yaxis)
+    if "kappa" in quantities:
+        axes.set_ylim(bottom=0)
 
 
 def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
@@ -85,20 +96,7 @@ def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
         yield Curve([best], [tests[best]], look, "best test, ours")
     if "test" in quantities and exact:
         gid = style.identifier(name, curve.dataset, "exact", "authors")
-        look = {"color": "black", "linewidth": 0.9, "linestyle": ":"}
-        yield level(exact, "test, authors' exact kernel", gid, **look)
-
-
-def _dress(axes, name, quantities, log) -> None:
-    """The axes of a sweep. A panel of bins at one R also has an axis for kappa."""
-    _scale(axes, name != "fig3", log)
-    if name == "fig3" and "bins" in quantities:
-        both = (lambda bins: bins / 128, lambda kappa: kappa * 128)
-        right = axes.secondary_yaxis("right", functions=both)
-        right.set_ylabel("kappa = D / R")
-        style.plain_ticks(right.yaxis)
-    if "kappa" in quantities:
-        axes.set_ylim(bottom=0)
+        yield level(exact, "test, authors' exact kernel", gid, **(_DOTTED | {"color": "black"}))
 
 
 def _scale(axes, by_size, log) -> None:
@@ -117,59 +115,54 @@ def figure5(rows, setting) -> Chart:
     """
     found = wu2016.compared(rows, "fig5", setting)
     present = dict.fromkeys(curve.dataset for curve in found if curve.ours)
-    panels = [
-        _compared(dataset, [curve for curve in found if curve.dataset == dataset])
-        for dataset in needed(present, "wu2016-fig5")
-    ]
-    title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
-    loading = (
-        "Seconds of ours are of a new process, which first loads its compiled code (some tenths of"
-        " a second)."
+    return _chart(
+        "fig5",
+        "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel",
+        [
+            _compared(dataset, [curve for curve in found if curve.dataset == dataset])
+            for dataset in needed(present, "wu2016-fig5")
+        ],
+        rows,
+        setting,
+        [
+            f"Memory: {wu2016.MEMORY}",
+            "Seconds of ours are of a new process, which first loads its compiled code (some"
+            " tenths of a second).",
+        ],
     )
-    return _chart("fig5", title, panels, rows, setting, [f"Memory: {wu2016.MEMORY}", loading])
 
 
 def _compared(dataset, curves) -> list[Panel | None]:
     """The panels of one data set of figure 5."""
-    metric, head = wu2016.metric(dataset), wu2016.heading(dataset)
+    metric, gid = wu2016.metric(dataset), partial(style.identifier, "fig5", dataset)
     wanted = next((wu2016.target(curve) for curve in curves if curve.method == "rb"), None)
     line: list[Panel | None] = []
     for quantity, label in (("test", f"test {metric}"), ("seconds", "training, seconds")):
-        drawn: list[Curve] = []
-        for curve in curves:
-            gid = style.identifier("fig5", dataset, curve.method, quantity)
-            drawn += (
-                _level(curve, quantity, gid)
-                if curve.method == "kernel"
-                else _both(
-                    curve, quantity, gid, curve.method, wu2016.METHODS[curve.method], _SIZES[-1]
-                )
-            )
+        drawn = [
+            one
+            for curve in curves
+            for one in _over_size(curve, quantity, gid(curve.method, quantity))
+        ]
         dress = partial(_scale, by_size=True, log=quantity == "seconds")
-        line.append(Panel("" if line else head, "R", label, drawn, dress=dress))
+        line.append(Panel("" if line else wu2016.heading(dataset), "R", label, drawn, dress=dress))
+
+    def dress_by_test(axes) -> None:
+        style.log_values(axes)
+        if dataset in wu2016.REGRESSION:
+            axes.invert_xaxis()
+
     for quantity, label in (("seconds", "training, seconds"), ("memory", "memory, MiB")):
         drawn = [
             one
             for curve in curves
-            for one in _cost(
-                curve,
-                quantity,
-                style.identifier("fig5", dataset, curve.method, quantity, "by-test"),
-            )
+            for one in _cost(curve, quantity, gid(curve.method, quantity, "by-test"))
         ]
         if wanted is not None:
-            gid = style.identifier("fig5", dataset, "target")
             look = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
-            drawn.append(upright(wanted, "the authors' rb at R = 128", gid, **look))
-        dress = partial(_by_test, dataset=dataset)
-        line.append(Panel("", f"test {metric}, better to the right", label, drawn, dress=dress))
+            drawn.append(upright(wanted, "the authors' rb at R = 128", gid("target"), **look))
+        x_axis = f"test {metric}, better to the right"
+        line.append(Panel("", x_axis, label, drawn, dress=dress_by_test))
     return line
-
-
-def _by_test(axes, dataset) -> None:
-    style.log_values(axes)
-    if dataset in wu2016.REGRESSION:
-        axes.invert_xaxis()
 
 
 def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterator[Curve]:
@@ -188,16 +181,21 @@ def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterator[Curve]:
     unsolved = [place for place in ours if curve.converged(place) is False]
     if unsolved and quantity in ("test", "train"):
         cross = {"linestyle": "", "marker": "x", "markersize": 4.5, "color": "0.25", "zorder": 3}
-        values = [ours[place].value for place in unsolved]
-        yield Curve(unsolved, values, cross, "ours, not converged")
+        yield Curve(
+            unsolved, [ours[place].value for place in unsolved], cross, "ours, not converged"
+        )
 
 
-def _level(curve, quantity, gid) -> Iterator[Curve]:
-    """The exact kernel has no R: a horizontal line."""
+def _over_size(curve, quantity, gid) -> Iterator[Curve]:
+    """A quantity over R. The exact kernel has no R: a horizontal line."""
+    if curve.method != "kernel":
+        words = wu2016.METHODS[curve.method]
+        yield from _both(curve, quantity, gid, curve.method, words, _SIZES[-1])
+        return
     for whose, dashes, alpha in (("authors", "--", 0.65), ("ours", "-", 1.0)):
         look = {"color": "black", "linestyle": dashes, "linewidth": 1.0, "alpha": alpha}
+        words = style.label(wu2016.METHODS["kernel"], whose)
         for value in list(curve.series(whose, quantity).values())[:1]:
-            words = style.label(wu2016.METHODS["kernel"], whose)
             yield level(value, words, f"{gid}-{whose}", **look)
 
 
@@ -223,17 +221,19 @@ def _chart(
     name: str, title: str, panels: Sequence, rows, setting=None, remarks=(), height=2.1
 ) -> Chart:
     """The chart with the notes common to all figures."""
-    used = [row for row in wu2016.of_figure(rows, name, setting) if row["status"] == "ok"]
+    used = good(wu2016.of_figure(rows, name, setting))
     runs = len({row["seed"] for row in used})
     notes = [f"lambda: {wu2016.lambdas(used, by_method=setting is None)}."]
     if setting is not None:
         title = f"{title}; setting: {setting}"
-        notes.insert(0, f"Setting {setting}: {wu2016.SETTINGS[setting]}")
+        letter = "; their letter lacks its Z" * any(row["dataset"] == "letter" for row in used)
         means = f"Ours: means over up to {runs} seeds, bands: their standard deviation."
-        letter = any(row["dataset"] == "letter" for row in used)
-        end = "; their letter lacks its Z." if letter else "."
-        authors = f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{end}"
-        notes += [means, authors] if runs > 1 else [authors]
+        notes = [
+            f"Setting {setting}: {wu2016.SETTINGS[setting]}",
+            *notes,
+            *[means] * (runs > 1),
+            f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{letter}.",
+        ]
     machines = style.machines(used, threads=setting is not None)
     return Chart(title, [*notes, *remarks, machines], panels, height)
 
@@ -244,9 +244,15 @@ def _chart(
 def _measured(points, look, label, gid) -> Curve:
     """The median speed-ups over the seeds, with their range as bars."""
     known = {one.threads: one.speedup for one in points if one.speedup}
-    around = {threads: (mean.low, mean.high) for threads, mean in known.items()}
-    values = [mean.value for mean in known.values()]
-    return Curve([*known], values, look, label, gid, around, "bars")
+    return Curve(
+        [*known],
+        [mean.value for mean in known.values()],
+        look,
+        label,
+        gid,
+        {threads: (mean.low, mean.high) for threads, mean in known.items()},
+        "bars",
+    )
 
 
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
@@ -262,37 +268,44 @@ def figure6(rows) -> Chart:
     """
     found = _by_case(rows)
     panels = [_sped(dataset, found) for dataset in dict.fromkeys(dataset for dataset, _ in found)]
-    title = "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only"
-    remark = (
-        "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same"
-        " relative duality gap."
+    return _chart(
+        "fig6",
+        "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only",
+        in_lines(panels, min(4, len(panels))),
+        rows,
+        None,
+        [
+            "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same"
+            " relative duality gap."
+        ],
+        2.6,
     )
-    lines = in_lines(panels, min(4, len(panels)))
-    return _chart("fig6", title, lines, rows, None, [remark], 2.6)
 
 
 def _sped(dataset, found) -> Panel:
     """The speed-ups on one data set."""
     methods = {method: own for (name, method), own in found.items() if name == dataset}
     threads = sorted({one.threads for own in methods.values() for one in own})
-    curves = [Curve(threads, threads, _ALIKE, "as many times as threads")]
-    curves += [
-        _measured(
-            own,
-            style.look(method),
-            _METHODS[method],
-            style.identifier("fig6", dataset, method, "ours"),
-        )
-        for method, own in methods.items()
-    ]
+    kappas = [f"kappa {own[0].kappa:,.0f}" for own in methods.values() if own[0].kappa]
+    gid = partial(style.identifier, "fig6", dataset)
 
     def dress(axes):
         axes.set_xticks(threads, [f"{place:g}" for place in threads])
         axes.set_ylim(bottom=0)
 
-    kappas = [f"kappa {own[0].kappa:,.0f}" for own in methods.values() if own[0].kappa]
-    title = "; ".join([dataset + (" (subset)" if wu2016.DATA[dataset] else ""), *kappas])
-    return Panel(title, "threads", "speed-up", curves, dress=dress)
+    return Panel(
+        "; ".join([dataset + " (subset)" * bool(wu2016.DATA[dataset]), *kappas]),
+        "threads",
+        "speed-up",
+        [
+            Curve(threads, threads, _DOTTED, "as many times as threads"),
+            *(
+                _measured(own, style.look(method), _METHODS[method], gid(method, "ours"))
+                for method, own in methods.items()
+            ),
+        ],
+        dress=dress,
+    )
 
 
 def speedup(rows) -> Chart:
@@ -302,21 +315,23 @@ def speedup(rows) -> Chart:
     found = _by_case(rows, "rows with one thread and with several")
     most = max(8, *(one.threads for own in found.values() for one in own))
     threads = list(range(1, 2 * most + 1))
-    curves = [Curve(threads, threads, _ALIKE, "as many times as threads")]
+    curves = [Curve(threads, threads, _DOTTED, "as many times as threads")]
     for number, ((dataset, method), own) in enumerate(found.items()):
         grids, bins, look = own[0].grids, own[0].bins, style.numbered(number)
-        words, gid = (
-            f"{dataset}, {method}, kappa {bins / grids:,.0f}",
-            style.identifier("speedup", dataset, method),
-        )
+        words = f"{dataset}, {method}, kappa {bins / grids:,.0f}"
+        gid = style.identifier("speedup", dataset, method)
         ratios = [wu2016.predicted(count, grids, bins) for count in threads]
         dashed = look | {"marker": "", "linestyle": "--"}
-        curves.append(Curve(threads, ratios, dashed, f"{words}: equation 29", f"{gid}-predicted"))
-        curves.append(_measured(own, look, f"{words}: measured", f"{gid}-ours"))
-    used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
-    title = "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up"
-    panel = Panel("", "threads", "speed-up", curves, dress=partial(style.log_both, base=2))
-    return Chart(title, [*wu2016.SPEEDUP_NOTES, style.machines(used)], [[panel]], 4.2)
+        curves += [
+            Curve(threads, ratios, dashed, f"{words}: equation 29", f"{gid}-predicted"),
+            _measured(own, look, f"{words}: measured", f"{gid}-ours"),
+        ]
+    return Chart(
+        "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up",
+        [*wu2016.SPEEDUP_NOTES, style.machines(good(wu2016.of_figure(rows, "fig6")))],
+        [[Panel("", "threads", "speed-up", curves, dress=partial(style.log_both, base=2))]],
+        4.2,
+    )
 
 
 # ----------------------------------------------------------------------------- Figure 2, Theorem 1
@@ -330,15 +345,18 @@ def figure2(rows) -> Chart:
     grids = sample_grids("laplacian", 2, _GRIDS, 0, gamma=_GAMMA)
     ids, bins = grids.number(X)
     total = bins.starts[-1]
-    notes = [
-        f"{_ROWS} rows from the unit square, R = {_GRIDS} grids, 1/sigma = {_GAMMA:g}, kappa = D/R"
-        f" = {total / _GRIDS:.1f}. Printed: N = {_ROWS}, R = {_GRIDS}, D = {_BINS},"
-        f" {_ROWS * _GRIDS:,} non-zeros; its rows and sigma are not; this sigma is ours, for about"
-        " as many bins."
-    ]
-    title = "Wu et al. 2016, Figure 2: the sparse feature matrix of random binning"
-    panels = [_place(X, grids, ids, bins), _matrix(ids, bins)]
-    return Chart(title, notes, [panels], 3.4, legend=False)
+    return Chart(
+        title="Wu et al. 2016, Figure 2: the sparse feature matrix of random binning",
+        notes=[
+            f"{_ROWS} rows from the unit square, R = {_GRIDS} grids, 1/sigma = {_GAMMA:g}, kappa ="
+            f" D/R = {total / _GRIDS:.1f}. Printed: N = {_ROWS}, R = {_GRIDS}, D = {_BINS},"
+            f" {_ROWS * _GRIDS:,} non-zeros; its rows and sigma are not; this sigma is ours, for"
+            " about as many bins."
+        ],
+        panels=[[_place(X, grids, ids, bins), _matrix(ids, bins)]],
+        height=3.4,
+        legend=False,
+    )
 
 
 def _place(X, grids, ids, bins) -> Panel:
@@ -353,13 +371,15 @@ def _place(X, grids, ids, bins) -> Panel:
     # neighbouring numbers have very different colours
     look = {"c": (ids[shown].astype(np.int64) * 7) % 20, "cmap": "tab20", "s": 9, "zorder": 3}
     spots = Curve(X[:, 0], X[:, 1], look, gid="fig2-rows", kind="spots")
-
-    def dress(axes):
-        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        axes.grid(visible=False)
-
+    dress = partial(_bare, xlim=(0, 1), ylim=(0, 1), aspect="equal")
     title = f"one grid: {counts[shown]} bins with rows"
     return Panel(title, "x$_1$", "x$_2$", [*edges, spots], dress=dress)
+
+
+def _bare(axes, **limits) -> None:
+    """Axes with these limits, without a grid."""
+    axes.set(**limits)
+    axes.grid(visible=False)
 
 
 def _matrix(ids, bins) -> Panel:
@@ -367,17 +387,16 @@ def _matrix(ids, bins) -> Panel:
     total = bins.starts[-1]
     look = {"linestyle": "", "marker": ".", "markersize": 1.2, "color": "#0072B2"}
     columns = (ids + bins.starts[:-1, None]).ravel()
-    entries = Curve(columns, np.tile(np.arange(_ROWS), _GRIDS), look, gid="fig2-z")
     borders = [
         upright(start - 0.5, color="0.8", linewidth=0.5, zorder=0) for start in bins.starts[1:-1]
     ]
-
-    def dress(axes):
-        axes.set(xlim=(-0.5, total - 0.5), ylim=(_ROWS - 0.5, -0.5))
-        axes.grid(visible=False)
-
-    title = f"Z: {_ROWS} x {total}, {ids.size:,} non-zeros"
-    return Panel(title, "bins, grid after grid", "rows", [entries, *borders], dress=dress)
+    return Panel(
+        f"Z: {_ROWS} x {total}, {ids.size:,} non-zeros",
+        "bins, grid after grid",
+        "rows",
+        [Curve(columns, np.tile(np.arange(_ROWS), _GRIDS), look, gid="fig2-z"), *borders],
+        dress=partial(_bare, xlim=(-0.5, total - 0.5), ylim=(_ROWS - 0.5, -0.5)),
+    )
 
 
 def theorem1(rows) -> Chart:
@@ -385,24 +404,25 @@ def theorem1(rows) -> Chart:
     of beta ||w*||^2.
     """
     found = wu2016.cases(rows)
-    panels = [
-        [
-            _excess(
-                name,
-                penalty,
-                [one for one in found if (one.dataset, one.penalty) == (name, penalty)],
-            )
-            for penalty in ("L1", "L2")
-        ]
-        for name in dict.fromkeys(case.dataset for case in found)
-    ]
-    used = [
-        row
-        for row in rows
-        if row["params"].get("label") == wu2016.THEOREM1 and row["status"] == "ok"
-    ]
-    title = "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R"
-    return Chart(title, [*wu2016.THEOREM_NOTES, style.machines(used)], panels, 3.0)
+    return Chart(
+        title="Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
+        notes=[
+            *wu2016.THEOREM_NOTES,
+            style.machines(good(labelled(rows, wu2016.THEOREM1))),
+        ],
+        panels=[
+            [
+                _excess(
+                    name,
+                    penalty,
+                    [one for one in found if (one.dataset, one.penalty) == (name, penalty)],
+                )
+                for penalty in ("L1", "L2")
+            ]
+            for name in dict.fromkeys(case.dataset for case in found)
+        ],
+        height=3.0,
+    )
 
 
 def _excess(name, penalty, cases) -> Panel:
@@ -410,12 +430,17 @@ def _excess(name, penalty, cases) -> Panel:
     curves, slopes = [], []
     for number, case in enumerate(cases):
         kappa, scale = case.reference.kappa, case.reference.scale
-        means = {size * kappa: mean for size, mean in case.above.items()}
         look, gid = (
             style.numbered(number),
             style.identifier("theorem1", name, penalty, f"{case.gamma:g}"),
         )
-        curve = positive_curve(means, look, f"1/sigma = {case.gamma:g}", gid, scale)
+        curve = positive_curve(
+            {size * kappa: mean for size, mean in case.above.items()},
+            look,
+            f"1/sigma = {case.gamma:g}",
+            gid,
+            scale,
+        )
         if curve.x:
             curves.append(curve)
             slopes.append((case.slope, curve.points[-1], look["color"]))
@@ -426,8 +451,14 @@ def _excess(name, penalty, cases) -> Panel:
     )
     if penalty == "L1" and ends:
         look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
-        bound = [2 / end for end in ends]
-        curves.append(Curve(ends, bound, look, "2 / (kappa R), the bound's last term for c = 0"))
+        curves.append(
+            Curve(
+                ends,
+                [2 / end for end in ends],
+                look,
+                "2 / (kappa R), the bound's last term for c = 0",
+            )
+        )
 
     def dress(axes):
         shift = {"xytext": (4, -2), "textcoords": "offset points", "fontsize": 7}
@@ -436,13 +467,19 @@ def _excess(name, penalty, cases) -> Panel:
                 axes.annotate(f"{slope:.2f}", end, color=colour, **shift)
         style.log_both(axes)
 
-    y_axis = f"above the limit / beta ||w*||$^2$, {penalty}"
-    return Panel(f"{name}, {penalty}", "kappa R", y_axis, curves, dress=dress)
+    return Panel(
+        f"{name}, {penalty}",
+        "kappa R",
+        f"above the limit / beta ||w*||$^2$, {penalty}",
+        curves,
+        dress=dress,
+    )
 
 
 def _swept_builder(name: str, title: str, x_axis: str, columns) -> Builder:
-    make = partial(sweep, name, title, x_axis, columns)
-    return Builder(f"wu2016-{name}", make, wu2016.settings(name))
+    return Builder(
+        f"wu2016-{name}", partial(sweep, name, title, x_axis, columns), wu2016.settings(name)
+    )
 
 
 FIGURES = {

@@ -14,6 +14,7 @@ from rfx.reporting.cells import (
     Section,
     Table,
     count,
+    crossed,
     decimals,
     general,
     grid,
@@ -21,7 +22,7 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.measures import Row
+from rfx.reporting.measures import Row, good, labelled
 from rfx.reporting.printed import Printed, printed
 from rfx.reporting.seeds import LEGEND
 from rfx.reporting.tables import failures, machines
@@ -74,39 +75,47 @@ def table1(rows: Sequence[Row]) -> Table:
         for name in names
         for field in _PROPERTIES
     }
-    cell = lambda field: lambda name: cells[name, field]
-    columns = {
-        "data set": lambda name: words(wu2016.heading(name)),
-        **{heading: cell(field) for field, heading in _PROPERTIES.items()},
-        "rows in its files": lambda name: words(_files(name)),
-    }
-    known = [row for row in rows if row["dataset"] in wu2016.DATA]
-    notes = [
-        _PAIRS,
-        *(note for name in names for note in _mismatches(name, cells, counted)),
-        "A regression set has one class, as in the paper.",
-        (
-            "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
-            " report 38 fewer, 78,785."
-        ),
-        *failures(wu2016.of_figure(known, "table1")),
-        *machines(row for row in counted.values() if row["dataset"] in wu2016.DATA),
-    ]
-    tidy = [
-        {
-            "table": "wu2016-table1",
-            "dataset": name,
-            "stands_for": wu2016.DATA[name] or None,
-            "field": field,
-            "ours": cell.value,
-            "paper": cell.paper,
-            "verdict": cell.verdict,
-        }
-        for (name, field), cell in cells.items()
-    ]
-    compared = [cell for cell in cells.values() if cell.paper is not None]
-    title = "Wu et al. 2016, Table 1: properties of the data sets"
-    return Table("wu2016-table1", title, [grid("", columns, names)], notes, tidy, compared)
+    return Table(
+        name="wu2016-table1",
+        title="Wu et al. 2016, Table 1: properties of the data sets",
+        sections=[
+            grid(
+                "",
+                {
+                    "data set": lambda name: words(wu2016.heading(name)),
+                    **crossed(cells, {heading: field for field, heading in _PROPERTIES.items()}),
+                    "rows in its files": lambda name: words(_files(name)),
+                },
+                names,
+            )
+        ],
+        notes=[
+            _PAIRS,
+            *(note for name in names for note in _mismatches(name, cells, counted)),
+            "A regression set has one class, as in the paper.",
+            (
+                "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
+                " report 38 fewer, 78,785."
+            ),
+            *failures(
+                wu2016.of_figure([row for row in rows if row["dataset"] in wu2016.DATA], "table1")
+            ),
+            *machines(row for row in counted.values() if row["dataset"] in wu2016.DATA),
+        ],
+        cells=[
+            {
+                "table": "wu2016-table1",
+                "dataset": name,
+                "stands_for": wu2016.DATA[name] or None,
+                "field": field,
+                "ours": cell.value,
+                "paper": cell.paper,
+                "verdict": cell.verdict,
+            }
+            for (name, field), cell in cells.items()
+        ],
+        compared=[cell for cell in cells.values() if cell.paper is not None],
+    )
 
 
 def _mismatches(name: str, cells: Mapping, counted: Mapping) -> list[str]:
@@ -190,8 +199,7 @@ def _shown(curves: Sequence[wu2016.Curve]) -> list[wu2016.Curve]:
 
 def _gammas(curve: wu2016.Curve) -> str:
     """Ours / the authors' if they differ."""
-    ours = [end for mean in curve.means("gamma").values() for end in (mean.low, mean.high)]
-    both = (ours, curve.series("authors", "gamma").values())
+    both = (curve.ends("gamma"), curve.series("authors", "gamma").values())
     return " / ".join(
         dict.fromkeys(wu2016.span(gammas, "{:.3g}".format) or DASH for gammas in both)
     )
@@ -261,28 +269,38 @@ def figure5(rows: Sequence[Row], setting: str) -> Table:
             section, lines = _reached(dataset, curves, wanted)
             sections.append(section)
             tidy += lines
-    title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
-    notes = [
-        (
-            "To reach a test performance: the quickest run that does; the authors' other methods go"
-            " up to R = 65,536."
-        ),
-        f"Memory: {wu2016.MEMORY}",
-    ]
-    return _table("fig5", title, setting, rows, sections, tidy, compared, notes)
+    return _table(
+        "fig5",
+        "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel",
+        setting,
+        rows,
+        sections,
+        tidy,
+        compared,
+        [
+            (
+                "To reach a test performance: the quickest run that does; the authors' other"
+                " methods go up to R = 65,536."
+            ),
+            f"Memory: {wu2016.MEMORY}",
+        ],
+    )
 
 
 def _all_methods(dataset: str, cells: Mapping[tuple, Cell]) -> Section:
     """The section of one data set of figure 5."""
-    cell_of = lambda method: lambda of: cells[*of, method]
-    columns = {
-        "R": lambda of: words("" if of[1] != "test" else "all" if of[0] == 0 else count(of[0])),
-        "": lambda of: words(_COMPARED[of[1]][0]),
-        **{title: cell_of(method) for title, method in _TITLES.items()},
-    }
-    heading = f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})"
-    lines = dict.fromkeys(of[:2] for of in cells)
-    return grid(heading, columns, lines, 2, dataset=dataset, methods=_TITLES)
+    return grid(
+        f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})",
+        {
+            "R": lambda of: words("" if of[1] != "test" else "all" if of[0] == 0 else count(of[0])),
+            "": lambda of: words(_COMPARED[of[1]][0]),
+            **crossed(cells, _TITLES),
+        },
+        dict.fromkeys(of[:2] for of in cells),
+        2,
+        dataset=dataset,
+        methods=_TITLES,
+    )
 
 
 def _reached(
@@ -307,15 +325,17 @@ def _reached(
         for name, (_, write) in writes.items()
         for method, curve in curves.items()
     }
-    cell_of = lambda method: lambda name: cells[name, method]
-    columns = {"": lambda name: words(writes[name][0])} | {
-        title: cell_of(method) for title, method in _TITLES.items()
-    }
     title = (
         f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R"
         " = 128"
     )
-    return grid(title, columns, writes, dataset=dataset, methods=_TITLES), [
+    return grid(
+        title,
+        {"": lambda name: words(writes[name][0])} | crossed(cells, _TITLES),
+        writes,
+        dataset=dataset,
+        methods=_TITLES,
+    ), [
         {"dataset": dataset, "method": method, "n_features": None}
         | {"field": f"{name} to reach {wanted:g}", "ours": cell.value, "paper": cell.paper}
         for (name, method), cell in cells.items()
@@ -334,75 +354,89 @@ def _table(
 ) -> Table:
     """A table of our numbers next to the authors' plot data, with the notes common to all."""
     own = wu2016.of_figure(rows, figure, setting)
-    used = [row for row in own if row["status"] == "ok"]
+    used = good(own)
     runs = len({row["seed"] for row in used})
     seeds = (
         f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run."
     )
     lams = wu2016.lambdas(used, by_method=figure == "fig5")
-    all_notes = [
-        _CURVES,
-        f"Setting {setting}: {wu2016.SETTINGS[setting]}",
-        *notes,
-        *([seeds, LEGEND] if runs > 1 else []),
-        *([f"lambda: {lams}"] if used else []),
-        *(f"Differs from the paper: {text}" for text in wu2016.AUTHORS),
-        *failures(own),
-        *machines(own),
-    ]
     name = f"wu2016-{figure}"
-    cells = [{"table": name, "setting": setting} | line for line in tidy]
-    printed_cells = [cell for cell in compared if cell.paper is not None]
-    return Table(name, f"{title}; setting: {setting}", sections, all_notes, cells, printed_cells)
+    return Table(
+        name=name,
+        title=f"{title}; setting: {setting}",
+        sections=sections,
+        notes=[
+            _CURVES,
+            f"Setting {setting}: {wu2016.SETTINGS[setting]}",
+            *notes,
+            *([seeds, LEGEND] if runs > 1 else []),
+            *([f"lambda: {lams}"] if used else []),
+            *(f"Differs from the paper: {text}" for text in wu2016.AUTHORS),
+            *failures(own),
+            *machines(own),
+        ],
+        cells=[{"table": name, "setting": setting} | line for line in tidy],
+        compared=[cell for cell in compared if cell.paper is not None],
+    )
 
 
 def figure6(rows: Sequence[Row]) -> Table:
     """Seconds and speed-up of parallel coordinate descent over threads."""
     points = wu2016.timed(rows)
-    columns = _TIMED | {
-        "training, s": lambda one: number(one.seconds, short, converged=one.converged),
-        "speed-up": lambda one: Cell(one.speedup, decimals(2), "range"),
-        "passes": lambda one: number(one.steps, count),
-        "kappa": lambda one: number(one.kappa, short),
-        "runs": lambda one: number(one.runs, count),
-    }
-    cells = [
-        {
-            "table": "wu2016-fig6",
-            "dataset": one.dataset,
-            "method": one.method,
-            "threads": one.threads,
-            "field": name,
-            "ours": ours,
-            "converged": one.converged,
-        }
-        for one in points
-        for name, ours in {
-            "seconds": one.seconds,
-            "speedup": one.speedup and one.speedup.value,
-            "low": one.speedup and one.speedup.low,
-            "high": one.speedup and one.speedup.high,
-            "steps": one.steps,
-            "kappa": one.kappa,
-            "runs": one.runs,
-        }.items()
-    ]
     own = wu2016.of_figure(rows, "fig6")
-    notes = [
-        (
-            "Medians over the seeds; speed-up: a seed's time with one thread over its time with"
-            " several, its range in brackets."
+    return Table(
+        name="wu2016-fig6",
+        title=(
+            "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1)"
+            " over threads"
         ),
-        "Times are of the passes over the columns, to the same relative duality gap.",
-        "The authors' speed-ups are in no file that we have.",
-        *failures(own),
-        *machines(own),
-    ]
-    title = (
-        "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over"
-        " threads"
+        sections=[
+            grid(
+                "",
+                _TIMED
+                | {
+                    "training, s": lambda one: number(one.seconds, short, converged=one.converged),
+                    "speed-up": lambda one: Cell(one.speedup, decimals(2), "range"),
+                    "passes": lambda one: number(one.steps, count),
+                    "kappa": lambda one: number(one.kappa, short),
+                    "runs": lambda one: number(one.runs, count),
+                },
+                points,
+                3,
+            )
+        ],
+        notes=[
+            (
+                "Medians over the seeds; speed-up: a seed's time with one thread over its time with"
+                " several, its range in brackets."
+            ),
+            "Times are of the passes over the columns, to the same relative duality gap.",
+            "The authors' speed-ups are in no file that we have.",
+            *failures(own),
+            *machines(own),
+        ],
+        cells=[
+            {
+                "table": "wu2016-fig6",
+                "dataset": one.dataset,
+                "method": one.method,
+                "threads": one.threads,
+                "field": name,
+                "ours": ours,
+                "converged": one.converged,
+            }
+            for one in points
+            for name, ours in {
+                "seconds": one.seconds,
+                "speedup": one.speedup and one.speedup.value,
+                "low": one.speedup and one.speedup.low,
+                "high": one.speedup and one.speedup.high,
+                "steps": one.steps,
+                "kappa": one.kappa,
+                "runs": one.runs,
+            }.items()
+        ],
     )
-    return Table("wu2016-fig6", title, [grid("", columns, points, 3)], notes, cells)
 
 
 def speedup(rows: Sequence[Row]) -> Table:
@@ -411,36 +445,45 @@ def speedup(rows: Sequence[Row]) -> Table:
     """
     points = wu2016.timed(rows)
     predicted = lambda one: wu2016.predicted(one.threads, one.grids, one.bins)
-    columns = {
-        "data set": _TIMED["data set"],
-        "method": _TIMED["method"],
-        "R": lambda one: number(one.grids, count),
-        "D": lambda one: number(round(one.bins), count),
-        "kappa": lambda one: number(one.bins / one.grids, short),
-        "threads": _TIMED["threads"],
-        "equation 29": lambda one: number(predicted(one), decimals(2)),
-        "measured": lambda one: Cell(one.speedup, decimals(2), "range"),
-        "equation 30": lambda one: number(wu2016.limit(1.0, one.bins / one.grids), short),
-    }
-    cells = [
-        {
-            "table": "wu2016-speedup",
-            "dataset": one.dataset,
-            "method": one.method,
-            "threads": one.threads,
-            "kappa": one.bins / one.grids,
-            "predicted": predicted(one),
-            "ours": one.speedup and one.speedup.value,
-        }
-        for one in points
-    ]
-    title = (
-        "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
-        " coordinate descent"
-    )
     own = wu2016.of_figure(rows, "fig6")
-    notes = [*wu2016.SPEEDUP_NOTES, *failures(own), *machines(own)]
-    return Table("wu2016-speedup", title, [grid("", columns, points, 2)], notes, cells)
+    return Table(
+        name="wu2016-speedup",
+        title="Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
+        " coordinate descent",
+        sections=[
+            grid(
+                "",
+                {
+                    "data set": _TIMED["data set"],
+                    "method": _TIMED["method"],
+                    "R": lambda one: number(one.grids, count),
+                    "D": lambda one: number(round(one.bins), count),
+                    "kappa": lambda one: number(one.bins / one.grids, short),
+                    "threads": _TIMED["threads"],
+                    "equation 29": lambda one: number(predicted(one), decimals(2)),
+                    "measured": lambda one: Cell(one.speedup, decimals(2), "range"),
+                    "equation 30": lambda one: number(
+                        wu2016.limit(1.0, one.bins / one.grids), short
+                    ),
+                },
+                points,
+                2,
+            )
+        ],
+        notes=[*wu2016.SPEEDUP_NOTES, *failures(own), *machines(own)],
+        cells=[
+            {
+                "table": "wu2016-speedup",
+                "dataset": one.dataset,
+                "method": one.method,
+                "threads": one.threads,
+                "kappa": one.bins / one.grids,
+                "predicted": predicted(one),
+                "ours": one.speedup and one.speedup.value,
+            }
+            for one in points
+        ],
+    )
 
 
 def theorem1(rows: Sequence[Row]) -> Table:
@@ -453,59 +496,72 @@ def theorem1(rows: Sequence[Row]) -> Table:
         "penalty": lambda case: words(case.penalty),
         "1/sigma": lambda case: number(case.gamma, general),
     }
-    summary = labels | {
-        "kappa": lambda case: number(case.reference.kappa, short),
-        "slope": lambda case: number(case.slope, decimals(2)),
-        "||w*||": lambda case: number(case.reference.norm, "{:.3g}".format),
-        "F(0)": lambda case: number(case.reference.zero, decimals(4)),
-        "F(w*)": lambda case: number(case.reference.value, decimals(4)),
-        "limit": lambda case: number(case.limit, decimals(4)),
-        "c": lambda case: number(case.wasted, count),
-    }
     # case, R, the distance above the limit
     points = [(case, size, mean.value) for case in found for size, mean in case.above.items()]
-    columns = {name: lambda of, cell=cell: cell(of[0]) for name, cell in labels.items()} | {
-        "R": lambda of: number(of[1], count),
-        "kappa R": lambda of: number(of[0].reference.kappa * of[1], short),
-        "objective": lambda of: number(of[0].limit + of[2], decimals(5)),
-        "above the limit": lambda of: number(of[2], decimals(5)),
-        "x kappa R / (beta ||w*||^2)": lambda of: number(
-            of[2] / of[0].reference.scale * of[0].reference.kappa * of[1], "{:.3g}".format
-        ),
-        "bound": lambda of: of[0].bound_cell(of[1]),
-    }
-    cells = [
-        {
-            "table": "wu2016-theorem1",
-            "dataset": case.dataset,
-            "penalty": case.penalty,
-            "gamma": case.gamma,
-            "n_grids": size,
-            "kappa": case.reference.kappa,
-            "objective": case.limit + above,
-            "above": above,
-            "bound": case.bound_cell(size).value,
-            "slope": case.slope,
-            "scale": case.reference.scale,
-        }
-        for case, size, above in points
-    ]
-    own = [row for row in rows if row["params"].get("label") == wu2016.THEOREM1]
-    notes = [
-        *wu2016.THEOREM_NOTES,
-        (
-            "Objectives are divided by the number of rows. The theorem promises a last but one"
-            " column below 2 as long as F is above F(w*); vacuous: a bound above F(0)."
-        ),
-        *failures(own),
-        *machines(own),
-    ]
-    title = "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R"
-    sections = [
-        grid("slopes against R, and what the bound is made of", summary, found, 3),
-        grid("all R", columns, points, 4),
-    ]
-    return Table("wu2016-theorem1", title, sections, notes, cells)
+    own = labelled(rows, wu2016.THEOREM1)
+    return Table(
+        name="wu2016-theorem1",
+        title="Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
+        sections=[
+            grid(
+                "slopes against R, and what the bound is made of",
+                labels
+                | {
+                    "kappa": lambda case: number(case.reference.kappa, short),
+                    "slope": lambda case: number(case.slope, decimals(2)),
+                    "||w*||": lambda case: number(case.reference.norm, "{:.3g}".format),
+                    "F(0)": lambda case: number(case.reference.zero, decimals(4)),
+                    "F(w*)": lambda case: number(case.reference.value, decimals(4)),
+                    "limit": lambda case: number(case.limit, decimals(4)),
+                    "c": lambda case: number(case.wasted, count),
+                },
+                found,
+                3,
+            ),
+            grid(
+                "all R",
+                {name: lambda of, cell=cell: cell(of[0]) for name, cell in labels.items()}
+                | {
+                    "R": lambda of: number(of[1], count),
+                    "kappa R": lambda of: number(of[0].reference.kappa * of[1], short),
+                    "objective": lambda of: number(of[0].limit + of[2], decimals(5)),
+                    "above the limit": lambda of: number(of[2], decimals(5)),
+                    "x kappa R / (beta ||w*||^2)": lambda of: number(
+                        of[2] / of[0].reference.scale * of[0].reference.kappa * of[1],
+                        "{:.3g}".format,
+                    ),
+                    "bound": lambda of: of[0].bound_cell(of[1]),
+                },
+                points,
+                4,
+            ),
+        ],
+        notes=[
+            *wu2016.THEOREM_NOTES,
+            (
+                "Objectives are divided by the number of rows. The theorem promises a last but one"
+                " column below 2 as long as F is above F(w*); vacuous: a bound above F(0)."
+            ),
+            *failures(own),
+            *machines(own),
+        ],
+        cells=[
+            {
+                "table": "wu2016-theorem1",
+                "dataset": case.dataset,
+                "penalty": case.penalty,
+                "gamma": case.gamma,
+                "n_grids": size,
+                "kappa": case.reference.kappa,
+                "objective": case.limit + above,
+                "above": above,
+                "bound": case.bound_cell(size).value,
+                "slope": case.slope,
+                "scale": case.reference.scale,
+            }
+            for case, size, above in points
+        ],
+    )
 
 
 TABLES = {

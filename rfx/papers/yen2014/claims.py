@@ -36,7 +36,7 @@ def _beside(
     """The ratio or difference of a quantity of two methods in the cells of Tables 1 and 2, of each
     seed. A method with a single seed is compared with every seed of the other.
     """
-    found: dict[str, list[float]] = {}
+    effects: dict[str, list[float]] = {}
     for name, printed in _DATA:
         picked = printed.pick([row for row in table["row"] if row["dataset"] == name], setting)
         for kernel in ("gaussian", "laplacian", "perceptron"):
@@ -46,13 +46,12 @@ def _beside(
                 for method in (first, second)
             )
             single = next(iter(theirs.values())) if len(theirs) == 1 else None
-            pairs = [(value, theirs.get(seed, single)) for seed, value in ours.items()]
-            found[f"{name} {kernel}"] = [
+            effects[f"{name} {kernel}"] = [
                 value - other if difference else value / other
-                for value, other in pairs
-                if value is not None and other
+                for seed, value in ours.items()
+                if value is not None and (other := theirs.get(seed, single))
             ]
-    return found
+    return effects
 
 
 def _panels(table: "DataFrame", *needed: str) -> list[tuple[str, dict, yen.Line | None]]:
@@ -137,7 +136,6 @@ def _in_both(
     name: str, where: str, says: str, effect: str, measure: Callable[[str], Measure], **more: Any
 ) -> list[Claim]:
     """A claim about Tables 1 and 2 by the paper's protocol, and the same with setting tuned."""
-    tuned = f"The same with every setting by validation: {says[0].lower()}{says[1:]}"
     return [
         Claim(
             name + end,
@@ -150,7 +148,12 @@ def _in_both(
         )
         for setting, end, sentence, source in (
             ("paper", "", says, "printed: lambda of Sparse-RF on test rows; gamma is inferred"),
-            ("tuned", "-tuned", tuned, "held-out rows"),
+            (
+                "tuned",
+                "-tuned",
+                f"The same with every setting by validation: {says[0].lower()}{says[1:]}",
+                "held-out rows",
+            ),
         )
     ]
 

@@ -17,7 +17,7 @@ from rfx.errors import DataError
 from rfx.parallel import cached
 from rfx.records.result import complete, having
 from rfx.reporting.builders import needed
-from rfx.reporting.measures import Row
+from rfx.reporting.measures import Row, good, labelled
 from rfx.reporting.seeds import Mean, grouped
 from rfx.reporting.suboptimality import Excess, Reference, exact_machines
 
@@ -74,15 +74,12 @@ class Line:
     @cached
     def bounds(self) -> dict[int, float]:
         """(lambda_N/N) ||w*||_2 + mean loss of each seed, the right-hand side of (22)."""
-        losses = {
-            row["seed"]: row["objective"] - 0.5 * row["lam"] * row["params"]["norm"] ** 2
-            for row in self.rows
-        }
-        return {
-            row["seed"]: (self.lam_l1 * row["params"]["norm"] + losses[row["seed"]])
-            / row["n_train"]
-            for row in self.rows
-        }
+        bounds = {}
+        for row in self.rows:
+            norm = row["params"]["norm"]
+            loss = row["objective"] - 0.5 * row["lam"] * norm**2
+            bounds[row["seed"]] = (self.lam_l1 * norm + loss) / row["n_train"]
+        return bounds
 
     def bound(self, seed: int) -> float:
         """The bound of this seed, or the mean over the seeds if it has none."""
@@ -121,8 +118,8 @@ class Curves:
         first, last = (max(run["seconds"][place] for run in runs) for place in (0, -1))
         at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
         at[0], at[-1] = first, max(last, first)
-        places = [np.searchsorted(run["seconds"], at, side="right") - 1 for run in runs]
-        return at, np.array([run[quantity][place] for run, place in zip(runs, places)])
+        before = lambda run: np.searchsorted(run["seconds"], at, side="right") - 1
+        return at, np.array([run[quantity][before(run)] for run in runs])
 
 
 def _steps(row: Row) -> dict[str, np.ndarray]:
@@ -162,10 +159,9 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
     If a run was repeated, its last row counts. Of several lambdas, the last one run counts. Raises
     DataError if no rows belong to the figure.
     """
-    good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == FIGURE1]
+    known = complete(good(labelled(rows, FIGURE1)), "lam", "n_train", "seed", "model_size")
     groups = grouped(
-        ((panel_of(row["dataset"], row["split"]), curve_of(row)), row)
-        for row in complete(good, "lam", "n_train", "seed", "model_size")
+        ((panel_of(row["dataset"], row["split"]), curve_of(row)), row) for row in known
     )
     panels = {}
     for name in DATA:
@@ -226,8 +222,9 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     Raises DataError if there is no such case.
     """
     found = []
-    same = lambda row: (row["dataset"], row["kernel"], row["lam"])
-    for exact, alike in exact_machines(rows, COROLLARY1, same):
+    for exact, alike in exact_machines(
+        rows, COROLLARY1, lambda row: (row["dataset"], row["kernel"], row["lam"])
+    ):
         ours, theirs = (
             Excess.of(
                 [row for row in alike if row["method"] == method and row["n_features"]],
@@ -236,6 +233,13 @@ def cases(rows: Iterable[Row]) -> list[Case]:
             for method in ("sparse-rf", "rf")
         )
         if ours and exact["kernel"] in _LARGEST:
-            reference = Reference.of(exact, _LARGEST[exact["kernel"]])
-            found.append(Case(exact["dataset"], exact["kernel"], reference, ours, theirs))
+            found.append(
+                Case(
+                    exact["dataset"],
+                    exact["kernel"],
+                    Reference.of(exact, _LARGEST[exact["kernel"]]),
+                    ours,
+                    theirs,
+                )
+            )
     return needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")

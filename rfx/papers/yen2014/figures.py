@@ -13,6 +13,7 @@ from rfx.papers.yen2014 import curves as yen
 from rfx.reporting import style
 from rfx.reporting.builders import Builder
 from rfx.reporting.charts import Chart, Curve, Panel, in_lines, level, positive_curve
+from rfx.reporting.measures import good, labelled
 from rfx.reporting.seeds import mean_of
 
 _QUANTITIES = {"objective": "objective / N", "error": "test error"}
@@ -33,22 +34,30 @@ def figure1(rows) -> Chart:
         [panel if not place else replace(panel, y_axis="") for place, panel in enumerate(line)]
         for line in lines
     ]
-    firsts = {name: next(iter(curves.values())).rows[0] for name, (curves, _) in panels.items()}
-    notes = [
-        " ".join(
-            f"{yen.DATA[name]}: lambda_N = {row['lam']:g}, N = {row['n_train']:,}."
-            for name, row in firsts.items()
-        ),
-        (
-            "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error, means"
-            " over its seeds. Bands are lowest to highest over the seeds."
-        ),
-        style.machines(
-            [row for curves, _ in panels.values() for runs in curves.values() for row in runs.rows]
-        ),
-    ]
-    title = "Yen et al. 2014, Figure 1: Sparse-RF and boosting, perceptrons +-1"
-    return Chart(title, notes, lines, 2.5)
+    return Chart(
+        title="Yen et al. 2014, Figure 1: Sparse-RF and boosting, perceptrons +-1",
+        notes=[
+            " ".join(
+                f"{yen.DATA[name]}: lambda_N = {row['lam']:g}, N = {row['n_train']:,}."
+                for name, (curves, _) in panels.items()
+                for row in next(iter(curves.values())).rows[:1]
+            ),
+            (
+                "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error,"
+                " means over its seeds. Bands are lowest to highest over the seeds."
+            ),
+            style.machines(
+                [
+                    row
+                    for curves, _ in panels.values()
+                    for runs in curves.values()
+                    for row in runs.rows
+                ]
+            ),
+        ],
+        panels=lines,
+        height=2.5,
+    )
 
 
 def _panel(name, curves, line, quantity) -> Panel:
@@ -58,12 +67,24 @@ def _panel(name, curves, line, quantity) -> Panel:
         at, values = runs.band(quantity)
         look = (_LOOKS.get(key) or style.look(key)) | {"markevery": max(1, len(at) // 8)}
         gid = style.identifier("figure1", name, key, quantity)
-        ends = zip(values.min(axis=0).tolist(), values.max(axis=0).tolist())
-        around = dict(zip(at.tolist(), ends))
-        drawn.append(Curve(at, values.mean(axis=0), look, yen.CURVES[key], gid, around))
+        drawn.append(
+            Curve(
+                at,
+                values.mean(axis=0),
+                look,
+                yen.CURVES[key],
+                gid,
+                dict(
+                    zip(at.tolist(), zip(values.min(axis=0).tolist(), values.max(axis=0).tolist()))
+                ),
+            )
+        )
     if line is not None:
-        errors = [1 - row["score"] for row in line.rows]
-        value = mean_of([*line.bounds.values()] if quantity == "objective" else errors).value
+        value = mean_of(
+            [*line.bounds.values()]
+            if quantity == "objective"
+            else [1 - row["score"] for row in line.rows]
+        ).value
         gid = style.identifier("figure1", name, "kernel", quantity)
         drawn.append(level(value, "Kernel", gid, color="black", linestyle="--", linewidth=1))
 
@@ -83,8 +104,13 @@ def _panel(name, curves, line, quantity) -> Panel:
         axes.set_ylim(low - 0.03 * (high - low), high + 0.03 * (high - low))
 
     below = quantity == "error"
-    x_axis = "training, processor seconds" if below else ""
-    return Panel("" if below else yen.DATA[name], x_axis, _QUANTITIES[quantity], drawn, dress=dress)
+    return Panel(
+        "" if below else yen.DATA[name],
+        "training, processor seconds" if below else "",
+        _QUANTITIES[quantity],
+        drawn,
+        dress=dress,
+    )
 
 
 def corollary1(rows) -> Chart:
@@ -92,16 +118,18 @@ def corollary1(rows) -> Chart:
     F(0), above which the bound is vacuous.
     """
     found = yen.cases(rows)
-    used = [
-        row
-        for row in rows
-        if row["params"].get("label") == yen.COROLLARY1 and row["status"] == "ok"
-    ]
-    title = (
-        "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
+    return Chart(
+        title=(
+            "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of"
+            " features"
+        ),
+        notes=[
+            *yen.COROLLARY_NOTES,
+            style.machines(good(labelled(rows, yen.COROLLARY1))),
+        ],
+        panels=in_lines([_bounded(case) for case in found], min(2, len(found))),
+        height=3.0,
     )
-    panels = in_lines([_bounded(case) for case in found], min(2, len(found)))
-    return Chart(title, [*yen.COROLLARY_NOTES, style.machines(used)], panels, 3.0)
 
 
 def _bounded(case: yen.Case) -> Panel:
@@ -115,9 +143,16 @@ def _bounded(case: yen.Case) -> Panel:
         drawn.append(Curve([*means], [*means.values()], style.look("rf"), words, f"{name}-rf"))
     bounds = {2**k: reference.bound(2**k) - limit for k in range(4, 25)}
     bounds = {size: bound for size, bound in bounds.items() if bound < math.inf}
-    look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
     words = "bound of Corollary 1"
-    drawn.append(Curve([*bounds], [*bounds.values()], look, words, f"{name}-bound"))
+    drawn.append(
+        Curve(
+            [*bounds],
+            [*bounds.values()],
+            {"color": "black", "linestyle": "--", "linewidth": 1.0},
+            words,
+            f"{name}-bound",
+        )
+    )
     for value, words, colour, dashes in (
         (reference.zero, "F(0): a bound above is vacuous", "#AA4466", ":"),
         (reference.value, "F*: exact kernel, lam ||w*||$_2$", "0.4", "-."),
@@ -125,9 +160,13 @@ def _bounded(case: yen.Case) -> Panel:
         if value > limit:
             drawn.append(level(value - limit, words, color=colour, linewidth=0.9, linestyle=dashes))
     slope = "" if excess.slope is None else f", slope {excess.slope:.2f}"
-    title = f"{case.dataset}, {case.kernel}{slope}"
-    dress = partial(style.log_both, base=2)
-    return Panel(title, "features D", "F less its limit", drawn, dress=dress)
+    return Panel(
+        f"{case.dataset}, {case.kernel}{slope}",
+        "features D",
+        "F less its limit",
+        drawn,
+        dress=partial(style.log_both, base=2),
+    )
 
 
 FIGURES = {

@@ -22,11 +22,12 @@ from rfx.reporting.cells import (
     decimals,
     general,
     grid,
+    mean_cell,
     number,
     short,
     words,
 )
-from rfx.reporting.measures import Row, width
+from rfx.reporting.measures import Row, good, labelled, width
 from rfx.reporting.seeds import mean, mean_of
 from rfx.reporting.tables import Comparison, DataRow, Field, failures, machines, memory_gb
 
@@ -51,7 +52,8 @@ class YenTable(Comparison):
         if setting == "paper":
             names = {data.name for data in self.data}
             known = [row for row in rows if row["dataset"] in names]
-            table.sections += inference(known, self.book) + published(known)
+            more = inference(known, self.book), published(known)
+            table.sections += [section for section in more if section.lines]
         return table
 
     def line(self, row):
@@ -178,33 +180,34 @@ TABLE2 = YenTable(
 
 def _labelled(rows: Iterable[Row], label: str) -> list[list[Row]]:
     """The newest rows of successful runs with that label, in groups that differ in the seed."""
-    good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == label]
     needs = ("kernel", "solver", "lam", "metric", "score", "model_size")
-    return seeds.variants(complete(good, *needs))
+    return seeds.variants(complete(good(labelled(rows, label)), *needs))
 
 
-def inference(rows: Iterable[Row], book: Mapping) -> list[Section]:
+def inference(rows: Iterable[Row], book: Mapping) -> Section:
     """The values tried for settings that the paper does not print, with the resulting and the
-    printed numbers; no section without such rows.
+    printed numbers.
     """
-
-    def beside(row: Row, name: str, field: str, write) -> Cell:
-        paper = book.get((row["dataset"], row["kernel"], row["method"], field))
-        return number(row[name], write, paper=paper, pair=True)
-
-    columns = {
-        "data set": lambda row: words(row["dataset"]),
-        "kernel": lambda row: words(row["kernel"]),
-        "method": lambda row: words(row["method"]),
-        "tried": lambda row: words(_tried(row)),
-        "score": lambda row: beside(row, "score", row["metric"], decimals(4)),
-        "model size": lambda row: beside(row, "model_size", "model_size", count),
-    }
     names = ("dataset", "kernel", "method")
+    paper = lambda row, field: book.get((*map(row.get, names), field))
     order = lambda row: (*map(row.get, names), width(row) or 0, row["lam"])
-    found = [row for group in _labelled(rows, "inference") for row in group]
-    title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
-    return [grid(title, columns, sorted(found, key=order), 4)] if found else []
+    return grid(
+        "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed",
+        {
+            "data set": lambda row: words(row["dataset"]),
+            "kernel": lambda row: words(row["kernel"]),
+            "method": lambda row: words(row["method"]),
+            "tried": lambda row: words(_tried(row)),
+            "score": lambda row: number(
+                row["score"], decimals(4), paper=paper(row, row["metric"]), pair=True
+            ),
+            "model size": lambda row: number(
+                row["model_size"], count, paper=paper(row, "model_size"), pair=True
+            ),
+        },
+        sorted((row for group in _labelled(rows, "inference") for row in group), key=order),
+        4,
+    )
 
 
 def _tried(row: Row) -> str:
@@ -214,30 +217,10 @@ def _tried(row: Row) -> str:
     return first + (f", lambda {row['lam']:g}" if row["method"] == "sparse-rf" else "")
 
 
-def published(rows: Iterable[Row]) -> list[Section]:
-    """rfx's solvers and the programs that the paper used, each pair on the same features or kernel;
-    no section without such rows.
+def published(rows: Iterable[Row]) -> Section:
+    """rfx's solvers and the programs that the paper used, each pair on the same features or
+    kernel.
     """
-
-    def cell(of, write, around="deviation", **more):
-        """The mean of a quantity over a group."""
-        return lambda group: Cell(mean(map(of, group)), write, around, **more)
-
-    columns = {
-        "data set": lambda group: words(group[0]["dataset"]),
-        "method": lambda group: words(group[0]["method"]),
-        "problem": lambda group: words(_problem(group[0])),
-        "by": lambda group: words(PROGRAMS.get(group[0]["solver"], group[0]["solver"])),
-        "seeds": lambda group: number(len(group), count),
-        "training, s": cell(seconds_train, short),
-        "memory, GB": cell(memory_gb, short, ""),
-        "objective": cell(itemgetter("objective"), "{:,.6g}".format),
-        "gap": lambda group: cell(_share, "{:.1e}".format, "")(group)._replace(
-            converged=all(row["converged"] for row in group)
-        ),
-        "model size": cell(itemgetter("model_size"), count),
-        "score": cell(itemgetter("score"), decimals(4)),
-    }
     # by problem; rfx before the program that solves the same one
     order = lambda group: (
         group[0]["dataset"],
@@ -247,12 +230,27 @@ def published(rows: Iterable[Row]) -> list[Section]:
         group[0]["lam"],
         group[0]["solver"] != "rfx",
     )
-    groups = sorted(_labelled(rows, "published"), key=order)
-    title = (
-        "The published programs beside rfx's solvers, on the same features or kernel. gap: over the"
-        " objective. Means over the seeds"
+    return grid(
+        "The published programs beside rfx's solvers, on the same features or kernel. gap:"
+        " over the objective. Means over the seeds",
+        {
+            "data set": lambda group: words(group[0]["dataset"]),
+            "method": lambda group: words(group[0]["method"]),
+            "problem": lambda group: words(_problem(group[0])),
+            "by": lambda group: words(PROGRAMS.get(group[0]["solver"], group[0]["solver"])),
+            "seeds": lambda group: number(len(group), count),
+            "training, s": mean_cell(seconds_train, short, "deviation"),
+            "memory, GB": mean_cell(memory_gb, short),
+            "objective": mean_cell(itemgetter("objective"), "{:,.6g}".format, "deviation"),
+            "gap": lambda group: mean_cell(
+                _share, "{:.1e}".format, converged=all(row["converged"] for row in group)
+            )(group),
+            "model size": mean_cell(itemgetter("model_size"), count, "deviation"),
+            "score": mean_cell(itemgetter("score"), decimals(4), "deviation"),
+        },
+        sorted(_labelled(rows, "published"), key=order),
+        4,
     )
-    return [grid(title, columns, groups, 4)] if groups else []
 
 
 def _problem(row: Row) -> str:
@@ -277,15 +275,6 @@ def figure1(rows: Sequence[Row]) -> Table:
     """
     found = yen.figure1(rows)
     cell = lambda name, write: lambda one: Cell(one.get(name), write, "deviation")
-    columns = {
-        "method": lambda one: words(one["title"]),
-        "lambda": lambda one: number(one["lam"], general),
-        "features kept": cell("features", count),
-        "objective / N": cell("objective", decimals(4)),
-        "error": cell("error", decimals(4)),
-        "seconds": cell("seconds", short),
-        "seconds to the kernel's line": _to_line,
-    }
     lines = {name: _figure1(*of) for name, of in found.items()}
     quantities = ("features", "objective", "error", "seconds", "seconds_to_line")
     cells = [
@@ -296,28 +285,52 @@ def figure1(rows: Sequence[Row]) -> Table:
         for name, own in lines.items()
         for one in own
     ]
-    used = [row for curves, _ in found.values() for runs in curves.values() for row in runs.rows]
-    notes = [
-        (
-            "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
-            " problem; its own lambda is in its column. Curves are held against that of their own"
-            " seed, which draws the rows."
-        ),
-        (
-            "All with perceptrons +-1 and the kernel 1 - (c_d/R) ||x - y||, no bias. The paper"
-            " prints no lambda for its Figure 1."
-        ),
-        (
-            "Seconds are the processor's, of all threads; of the kernel machine they are the wall"
-            " clock's."
-        ),
-        *seeds.noise([one["seeds"] for one in cells])[:1],
-        *failures(rows),
-        *machines(used),
-    ]
-    sections = [grid(_axes(name, found[name][0]), columns, own) for name, own in lines.items()]
-    title = "Yen et al. 2014, Figure 1: Sparse-RF and boosting"
-    return Table("yen2014-figure1", title, sections, notes, cells)
+    return Table(
+        name="yen2014-figure1",
+        title="Yen et al. 2014, Figure 1: Sparse-RF and boosting",
+        sections=[
+            grid(
+                _axes(name, found[name][0]),
+                {
+                    "method": lambda one: words(one["title"]),
+                    "lambda": lambda one: number(one["lam"], general),
+                    "features kept": cell("features", count),
+                    "objective / N": cell("objective", decimals(4)),
+                    "error": cell("error", decimals(4)),
+                    "seconds": cell("seconds", short),
+                    "seconds to the kernel's line": _to_line,
+                },
+                own,
+            )
+            for name, own in lines.items()
+        ],
+        notes=[
+            (
+                "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
+                " problem; its own lambda is in its column. Curves are held against that of their"
+                " own seed, which draws the rows."
+            ),
+            (
+                "All with perceptrons +-1 and the kernel 1 - (c_d/R) ||x - y||, no bias. The paper"
+                " prints no lambda for its Figure 1."
+            ),
+            (
+                "Seconds are the processor's, of all threads; of the kernel machine they are the"
+                " wall clock's."
+            ),
+            *seeds.noise([one["seeds"] for one in cells])[:1],
+            *failures(rows),
+            *machines(
+                [
+                    row
+                    for curves, _ in found.values()
+                    for runs in curves.values()
+                    for row in runs.rows
+                ]
+            ),
+        ],
+        cells=cells,
+    )
 
 
 def _axes(name: str, curves: Mapping[str, yen.Curves]) -> str:
@@ -329,21 +342,18 @@ def _axes(name: str, curves: Mapping[str, yen.Curves]) -> str:
 
 def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[dict[str, Any]]:
     """The kernel's line and the curves of a data set: means over the seeds."""
-    kernel = (
-        []
-        if line is None
-        else [
-            {
-                "title": "Kernel (dashed)",
-                "method": "kernel",
-                "lam": line.rows[0]["lam"],
-                "seeds": len(line.rows),
-                "objective": mean_of([*line.bounds.values()]),
-                "error": mean_of([1 - row["score"] for row in line.rows]),
-                "seconds": mean_of([row["seconds_fit"] for row in line.rows]),
-            }
-        ]
-    )
+    kernel = [
+        {
+            "title": "Kernel (dashed)",
+            "method": "kernel",
+            "lam": one.rows[0]["lam"],
+            "seeds": len(one.rows),
+            "objective": mean_of([*one.bounds.values()]),
+            "error": mean_of([1 - row["score"] for row in one.rows]),
+            "seconds": mean_of([row["seconds_fit"] for row in one.rows]),
+        }
+        for one in filter(None, [line])
+    ]
     return kernel + [
         {
             "title": yen.CURVES[key],
@@ -384,45 +394,56 @@ def corollary1(rows: Sequence[Row]) -> Table:
         ]
         for case in found
     }
-    columns = {
-        "D": lambda of: number(of[1], count),
-        "F": lambda of: Cell(of[2], decimals(5), "deviation"),
-        "F - F(inf)": lambda of: (
-            number(above, decimals(5))
-            if (above := of[2].value - of[0].excess.limit)
-            else words("limit")
+    used = labelled(rows, yen.COROLLARY1)
+    return Table(
+        name="yen2014-corollary1",
+        title=(
+            "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of"
+            " features"
         ),
-        "bound on F": lambda of: of[0].reference.cell(of[1]),
-        "runs": lambda of: number(of[2].n, count),
-        "RF: P - P*": lambda of: Cell(of[0].rf_above.get(of[1]), decimals(5), "deviation"),
-    }
-    cells = [
-        {
-            "table": "yen2014-corollary1",
-            "dataset": case.dataset,
-            "kernel": case.kernel,
-            "n_features": size,
-            "objective": mean.value,
-            "sd": mean.sd,
-            "excess": mean.value - case.excess.limit,
-            "bound": case.reference.cell(size).value,
-            "runs": mean.n,
-            "slope": case.excess.slope,
-            "rf_excess": rf and rf.value,
-            "rf_sd": rf and rf.sd,
-            "norm": case.reference.norm,
-        }
-        for of_case in points.values()
-        for case, size, mean in of_case
-        for rf in [case.rf_above.get(size)]
-    ]
-    used = [row for row in rows if row["params"].get("label") == yen.COROLLARY1]
-    notes = [*yen.COROLLARY_NOTES, *map(_summary, found), *failures(used), *machines(used)]
-    title = (
-        "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
+        sections=[
+            grid(
+                name,
+                {
+                    "D": lambda of: number(of[1], count),
+                    "F": lambda of: Cell(of[2], decimals(5), "deviation"),
+                    "F - F(inf)": lambda of: (
+                        number(above, decimals(5))
+                        if (above := of[2].value - of[0].excess.limit)
+                        else words("limit")
+                    ),
+                    "bound on F": lambda of: of[0].reference.cell(of[1]),
+                    "runs": lambda of: number(of[2].n, count),
+                    "RF: P - P*": lambda of: Cell(
+                        of[0].rf_above.get(of[1]), decimals(5), "deviation"
+                    ),
+                },
+                of_case,
+            )
+            for name, of_case in points.items()
+        ],
+        notes=[*yen.COROLLARY_NOTES, *map(_summary, found), *failures(used), *machines(used)],
+        cells=[
+            {
+                "table": "yen2014-corollary1",
+                "dataset": case.dataset,
+                "kernel": case.kernel,
+                "n_features": size,
+                "objective": mean.value,
+                "sd": mean.sd,
+                "excess": mean.value - case.excess.limit,
+                "bound": case.reference.cell(size).value,
+                "runs": mean.n,
+                "slope": case.excess.slope,
+                "rf_excess": rf and rf.value,
+                "rf_sd": rf and rf.sd,
+                "norm": case.reference.norm,
+            }
+            for of_case in points.values()
+            for case, size, mean in of_case
+            for rf in [case.rf_above.get(size)]
+        ],
     )
-    sections = [grid(name, columns, of_case) for name, of_case in points.items()]
-    return Table("yen2014-corollary1", title, sections, notes, cells)
 
 
 def _summary(case: yen.Case) -> str:

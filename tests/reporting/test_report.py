@@ -18,7 +18,8 @@ from rfx.plans import plan
 from rfx.records import keys, results
 from rfx.reporting import cells, seeds, tables, tables_render
 from rfx.reporting.printed import Printed
-from rfx.reporting.report import parts, sources
+from rfx.reporting.report import page as pages
+from rfx.reporting.report import sources
 from rfx.reporting.seeds import MARKS
 
 PLAN = "yen2014-table1"
@@ -186,14 +187,14 @@ def line(read, *start):
 
 def test_the_summary_counts_the_cells(read, folder):
     table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), None, papers.tables())
-    counted = parts.tally(table.compared)
+    counted = pages.tally(table.compared)
     # for the gaussian kernel on cpu: the RMSE of kernel is equal, that of rf worse; other
     # quantities of both and those of sparse-rf are not judged
     assert (counted["equal"], counted["better"], counted["worse"]) == (1, 0, 1)
     assert counted["beside"] == 3 * 5 - 2 and counted["none"] == sum(
         cell["paper"] is not None and cell["ours"] is None for cell in table.cells
     )
-    other = parts.tally(papers.tables()["yen2014-table2"].unrun())
+    other = pages.tally(papers.tables()["yen2014-table2"].unrun())
     assert other["none"] > 50 and not any(
         number for kind, number in other.items() if kind != "none"
     )
@@ -378,7 +379,7 @@ def test_parts_of_a_cell():
 def test_a_name_that_looks_like_a_number_beside_another_is_shown_whole():
     text = "covtype / 20k (=)"
     section = cells.Section("", ["data set", "setting"], [[cells.words("cpu"), cells.words(text)]])
-    shown = parts.grid(section).lines[0].cells[1].parts
+    shown = pages.grid(section)["lines"][0]["cells"][1]["parts"]
     assert (shown.ours, shown.paper, shown.verdict) == (text, "", "")
 
 
@@ -388,9 +389,9 @@ def test_a_label_stands_in_every_line():
         for names in (("gaussian", "RMSE"), ("", "seconds"))
     ]
     section = cells.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
-    grid = parts.grid(section)
-    assert [one.cells[0].parts.ours for one in grid.lines] == [
-        "gaussian",
-        "gaussian",
-    ] and grid.lines[1].cells[0].again
-    assert grid.heads[2] == ("RF", "rf") and {one.dataset for one in grid.lines} == {"cpu"}
+    grid = pages.grid(section)
+    labels = [line["cells"][0] for line in grid["lines"]]
+    assert [label["parts"].ours for label in labels] == ["gaussian", "gaussian"]
+    assert labels[1]["again"]
+    assert grid["heads"][2] == ("RF", "rf")
+    assert {line["dataset"] for line in grid["lines"]} == {"cpu"}

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rfx.errors import DataError, RfxError, UsageError
+from rfx.errors import DataError, UsageError
 from rfx.records import traces
 from rfx.records.result import Result
 from rfx.reporting import columns, figures_general, tables
-from rfx.reporting.report import page, parts, sources
-from rfx.reporting.report.parts import Part
+from rfx.reporting.measures import good
+from rfx.reporting.report import page, sources
+from rfx.reporting.report.page import Part
 
 _FIGURES = {
     "pareto": "Score against training time",
@@ -20,6 +21,7 @@ _FIGURES = {
     "grid": "Over a grid of two options",
     "tune": "Search over bandwidth and lambda",
 }
+_STATUSES = {"ok": "done", "timeout": "timed out", None: "without a status"}
 # Maximum rows that a page lists individually.
 _MOST_LISTED = 2000
 
@@ -41,6 +43,14 @@ def write(path, output, force: bool = False) -> Path:
     rows = [source.rows[place] for place in sorted(last.values())]
     if not rows:
         raise DataError(f"{path} has no rows yet; rfx run --results adds some")
+    counts = Counter(_STATUSES.get(row["status"], row["status"]) for row in rows)
+    counts["not converged"] = sum(row["converged"] is False for row in good(rows))
+    outcomes = (
+        (status, row["dataset"].partition(":")[0], columns.method(row), reason)
+        for row in rows
+        for status, reason in sources.ends(row)
+    )
+    troubles = sorted(sources.groups_of(outcomes), key=lambda group: group[1:])
 
     def render() -> str:
         return page.rendered(
@@ -48,9 +58,9 @@ def write(path, output, force: bool = False) -> Path:
             [source],
             name=path.name,
             lead=_lead(rows),
-            counts=_counts(rows),
+            counts=[(words, n) for words, n in counts.items() if n],
             parts=list(_parts(rows, output)),
-            troubles=sorted(_troubles(rows), key=lambda group: group[1:]),
+            troubles=troubles,
             torn=source.torn,
         )
 
@@ -61,44 +71,28 @@ def write(path, output, force: bool = False) -> Path:
 def _lead(rows: Sequence[Result]) -> str:
     """The counts in the first sentence of the page."""
     values = {
+        "run": range(len(rows)),
         "data set": {row["dataset"] for row in rows},
         "method": set(map(columns.method, rows)),
         "seed": {row["seed"] for row in rows} - {None},
     }
-    counts = {word: len(present) for word, present in values.items()}
-    words = [f"{n:,} {word}{'s' * (n != 1)}" for word, n in counts.items() if n]
-    return f"{len(rows):,} run{'s' * (len(rows) != 1)}: {', '.join(words)}."
-
-
-def _counts(rows: Sequence[Result]) -> list[tuple[str, int]]:
-    """The statuses of the runs, in words, with their counts."""
-    words = {"ok": "done", "timeout": "timed out", None: "without a status"}
-    counts = Counter(words.get(row["status"], row["status"]) for row in rows)
-    unconverged = sum(row["status"] == "ok" and row["converged"] is False for row in rows)
-    return [*counts.items(), *[("not converged", unconverged)] * bool(unconverged)]
-
-
-def _troubles(rows: Sequence[Result]) -> list[sources.Group]:
-    """The runs without a good result, by outcome."""
-    outcomes = (
-        (status, row["dataset"].partition(":")[0], columns.method(row), reason)
-        for row in rows
-        for status, reason in sources.ends(row)
+    runs, *others = (
+        f"{len(of):,} {word}{'s' * (len(of) != 1)}" for word, of in values.items() if of
     )
-    return sources.groups_of(outcomes)
+    return f"{runs}: {', '.join(others)}."
 
 
 def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     """The parts of the page, in order."""
-    good = [row for row in rows if row["status"] == "ok"]
-    datasets = dict.fromkeys(row["dataset"] for row in good)
+    done = good(rows)
+    datasets = dict.fromkeys(row["dataset"] for row in done)
     if len(datasets) > 1:
-        yield from _table("ranks", "Ranks over the data sets", good, mean_over="dataset,seed")
+        yield from _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
     for number, dataset in enumerate(datasets):
-        rows_of_data = [row for row in good if row["dataset"] == dataset]
-        yield from _table(f"data-{number}", dataset, rows_of_data, mean_over="seed")
+        own = [row for row in done if row["dataset"] == dataset]
+        yield from _table(f"data-{number}", dataset, own, mean_over="seed")
     for name, heading in _FIGURES.items():
-        yield from _figure(name, heading, good, output)
+        yield from _figure(name, heading, done, output)
     if len(rows) <= _MOST_LISTED:
         yield from _table("rows", "All runs", rows)
     else:
@@ -112,16 +106,22 @@ def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Iterator[
         part = Part(name, heading, tables.build("summary", rows, **more))
     except UsageError:
         return
-    if part.grids[0].lines:
+    if part.grids[0]["lines"]:
         yield part
 
 
 def _figure(name: str, heading: str, rows: Sequence[Result], output: Path) -> Iterator[Part]:
-    """A figure of rows; nothing if they lack the required values."""
-    try:
-        drawn = parts.draw(figures_general.FIGURES[name], name, rows, None, output)
-        yield Part(name, heading, figure=drawn)
-    except DataError:
-        return
-    except RfxError as error:
-        yield Part(name, heading, reasons=[f"No figure: {error}."])
+    """A figure of rows, or the reason why it can't be drawn; nothing if they lack the required
+    values.
+    """
+
+    def make() -> dict | None:
+        try:
+            return page.draw(figures_general.FIGURES[name], name, rows, None, output)
+        except DataError:
+            return None
+
+    part = Part(name, heading)
+    part.add("figure", make)
+    if part.figure or part.reasons:
+        yield part

@@ -162,30 +162,29 @@ def seconds_train(row: Mapping[str, Any]) -> float | None:
     return None if fit is None else fit + (features or 0.0)
 
 
+def _lacking(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Those of `names` that a row lacks: columns, and entries of params as params.NAME."""
+    places = {name: row["params"] if name.startswith("params.") else row for name in names}
+    return [
+        name for name, place in places.items() if place.get(name.removeprefix("params.")) is None
+    ]
+
+
 def having(rows: Iterable[R], *names: str) -> list[R]:
     """The rows that have all of `names`: columns, and entries of params as params.NAME."""
-    columns = [name for name in names if not name.startswith("params.")]
-    entries = [name.removeprefix("params.") for name in names if name.startswith("params.")]
-    return [
-        row
-        for row in rows
-        if all(row.get(name) is not None for name in columns)
-        and all(row["params"].get(name) is not None for name in entries)
-    ]
+    return [row for row in rows if not _lacking(row, names)]
 
 
 def complete(rows: Iterable[R], *names: str) -> list[R]:
     """`having` for the rows of a table or figure; warns about successful rows that lack an
     entry.
     """
-    given = list(rows)
-    found = having(given, *names)
-    kept = {id(row) for row in found}
-    lacking = [row for row in given if id(row) not in kept and row.get("status") == "ok"]
-    if lacking:
-        first = lacking[0]
-        name = next(name for name in names if not having([first], name))
+    lacking = [(row, _lacking(row, names)) for row in rows]
+    incomplete = [(row, absent) for row, absent in lacking if absent and row.get("status") == "ok"]
+    if incomplete:
+        first, absent = incomplete[0]
         place = first.where if isinstance(first, Result) else "a row"
-        more = f"and {len(lacking) - 1:,} more rows are incomplete" if len(lacking) > 1 else ""
-        _log.warning("%s has no %s and is ignored%s; repeat the run", place, name, more)
-    return found
+        n_more = len(incomplete) - 1
+        more = f", and {n_more:,} more rows are incomplete" if n_more else ""
+        _log.warning("%s has no %s and is ignored%s; repeat the run", place, absent[0], more)
+    return [row for row, absent in lacking if not absent]

@@ -62,10 +62,8 @@ class Curve:
         """(x, y) of each point, with None for the missing coordinate of a horizontal or vertical
         line.
         """
-        xs, ys = np.asarray(self.x).tolist(), np.asarray(self.y).tolist()
-        if self.kind == "level":
-            return [(None, ys[0])]
-        return [(xs[0], None)] if self.kind == "upright" else list(zip(xs, ys))
+        missing = [None] * (self.kind in ("level", "upright"))
+        return list(zip(*(np.asarray(ends).tolist() or missing for ends in (self.x, self.y))))
 
 
 def level(y: float, label: str = "", gid: str = "", **look) -> Curve:
@@ -112,12 +110,6 @@ class Heat:
     values: Any
     bar: str
     colours: str
-
-    @property
-    def cells(self) -> Iterator[tuple[str, str, float]]:
-        """(label of the line, label of the column, value) of each cell."""
-        lines = zip(self.up, self.values)
-        return ((up, at, value) for up, line in lines for at, value in zip(self.across, line))
 
 
 @dataclass(frozen=True)
@@ -242,8 +234,8 @@ def _of_panel(panel: Panel) -> Iterator[dict]:
         for x, y in curve.points if curve.label or curve.gid else ():
             low, high = curve.around.get(x, (None, None))
             yield {"curve": curve.label, "id": curve.gid, "x": x, "y": y, "low": low, "high": high}
-    if panel.heat:
-        for up, across, value in panel.heat.cells:
+    for up, line in zip(panel.heat.up, panel.heat.values) if panel.heat else ():
+        for across, value in zip(panel.heat.across, line):
             if value == value:
                 yield {"x": across, "y": up, "value": float(value)}
 

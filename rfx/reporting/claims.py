@@ -131,12 +131,10 @@ class Case:
     @property
     def open(self) -> str:
         """Why it is not decided."""
+        if self.limit == "diverged":
+            return self.limit
         if self.limit:
-            return (
-                self.limit
-                if self.limit == "diverged"
-                else f"known as {short(self.mean)} {self.limit}"
-            )
+            return f"known as {short(self.mean)} {self.limit}"
         return "a single seed" if self.n == 1 else "a limit is in the interval"
 
 
@@ -148,21 +146,18 @@ def case(claim: Claim, name: str, effects: Sequence[float] | Limits, cases: int 
     are those of one deterministic run, unless they are counts or steps of a grid. The interval of
     limits is open.
     """
-    given = effects if isinstance(effects, Limits) else Limits(effects, "")
-    back, limit = math.exp if claim.ratio else float, given.kind
-    value, sd, n, *_ = seeds.mean_of(
-        [math.log(one) if claim.ratio else one for one in given.values]
-    )
+    values, limit = (effects.values, effects.kind) if isinstance(effects, Limits) else (effects, "")
+    back = math.exp if claim.ratio else float
+    value, sd, n, *_ = seeds.mean_of([*map(math.log, values)] if claim.ratio else values)
     if n == 1 and not claim.counted:
         return Case(name, back(value), None, None, 1, None, limit)
     half = stdtrit(n - 1, 1 - LEVEL / cases / 2) * sd / math.sqrt(n) if sd else 0.0
     low = -math.inf if limit in ("or less", "diverged") else back(value - half)
     high = math.inf if limit in ("or more", "diverged") else back(value + half)
-    inside = claim.least <= low and high <= claim.most
-    outside = high < claim.least or low > claim.most
+    holds = True if claim.least <= low and high <= claim.most else None
+    holds = False if high < claim.least or low > claim.most else holds
     n = 1 if sd == 0.0 and not (claim.counted or claim.grid) else n
     shown = lambda end: end if n > 1 and math.isfinite(end) else None
-    holds = True if inside else False if outside else None
     return Case(name, back(value), shown(low), shown(high), n, holds, limit)
 
 
@@ -198,24 +193,27 @@ def judge(claim: Claim, table: "DataFrame", plans: Sequence[str] = ()) -> Judged
         effects = {} if table.empty else claim.measure(select(table, claim.rows))
     except RfxError as error:
         return Judged(claim, plans, NOT_RUN, why=str(error))
-    effects = {
+    known = {
         name: values
         for name, values in effects.items()
         if (values.values if isinstance(values, Limits) else values)
     }
-    cases = [case(claim, name, values, len(effects)) for name, values in effects.items()]
+    cases = [case(claim, name, values, len(known)) for name, values in known.items()]
     counts = Counter(one.holds for one in cases)
+    verdict, why = seeds.UNDECIDED, ""
     if not cases:
-        return Judged(claim, plans, NOT_RUN, why=claim.why)
-    if counts[True] == len(cases):
-        return Judged(claim, plans, VACUOUS if claim.vacuous else REPRODUCED, cases)
-    if counts[False] == len(cases):
-        return Judged(claim, plans, NOT, cases)
-    if counts[True] and 2 * counts[None] <= len(cases):
-        return Judged(claim, plans, PARTLY, cases)
-    reasons = seeds.grouped((one.open, one.name) for one in cases if one.holds is None)
-    undecided = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
-    return Judged(claim, plans, seeds.UNDECIDED, cases, claim.why or f"undecided: {undecided}")
+        verdict, why = NOT_RUN, claim.why
+    elif counts[True] == len(cases):
+        verdict = VACUOUS if claim.vacuous else REPRODUCED
+    elif counts[False] == len(cases):
+        verdict = NOT
+    elif counts[True] and 2 * counts[None] <= len(cases):
+        verdict = PARTLY
+    else:
+        reasons = seeds.grouped((one.open, one.name) for one in cases if one.holds is None)
+        undecided = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+        why = claim.why or f"undecided: {undecided}"
+    return Judged(claim, plans, verdict, cases, why)
 
 
 def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:
@@ -227,22 +225,21 @@ def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judg
     find : callable
         Returns the rows of a plan by its full name, such as yen2014-table1.
     """
-    papers, find = [paper for paper in papers if paper.claims], cache(find)
-    plans_of = lambda paper, plans: [f"{paper.name}-{name}" for name in plans.split()]
-    tables = {
-        (paper.name, plans): frame(row for plan in plans_of(paper, plans) for row in find(plan))
-        for paper in papers
-        for plans in dict.fromkeys(claim.plan for claim in paper.claims)
-    }
-    order = [*VERDICTS]
-    verdicts = lambda paper: [
-        judge(claim, tables[paper.name, claim.plan], plans_of(paper, claim.plan))
-        for claim in paper.claims
-    ]
-    return [
-        (paper, sorted(verdicts(paper), key=lambda one: order.index(one.verdict)))
-        for paper in papers
-    ]
+    rows_of, order = cache(find), [*VERDICTS]
+
+    @cache
+    def table_of(plans: tuple[str, ...]) -> "DataFrame":
+        return frame(row for plan in plans for row in rows_of(plan))
+
+    verdicts = []
+    for paper in papers:
+        named = [
+            (claim, tuple(f"{paper.name}-{name}" for name in claim.plan.split()))
+            for claim in paper.claims
+        ]
+        own = [judge(claim, table_of(plans), plans) for claim, plans in named]
+        verdicts += [(paper, sorted(own, key=lambda one: order.index(one.verdict)))] if own else []
+    return verdicts
 
 
 # The columns of the sections: of Judged claims, and of (claim, case).
@@ -285,18 +282,24 @@ def table(found: Iterable[tuple[Folder, list[Judged]]]) -> Table:
             grid(f"{paper.citation}: what is measured", _MEASURED, measured),
             grid(f"{paper.citation}: effects with 95 % intervals", _CASES, cases, 2),
         ]
-    notes = [
-        f"{sum(counts.values())} claims: "
-        + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-        + ".",
-        "Intervals are over seeds; those of all cases of a claim hold together at 95 %. A case of a"
-        " single seed has no interval and decides nothing, unless the effect is a count. Runs that"
-        " are the same for every seed are one run, which decides.",
-        *(f"{verdict}: {text}." for verdict, text in VERDICTS.items() if counts[verdict]),
-    ]
-    tidy = [line for paper, claims in found for one in claims for line in _tidy(paper.name, one)]
-    sections = [section for section in sections if section.lines]
-    return Table("claims", "Claims of the papers", sections, notes, tidy)
+    present = [verdict for verdict in VERDICTS if counts[verdict]]
+    return Table(
+        name="claims",
+        title="Claims of the papers",
+        sections=[section for section in sections if section.lines],
+        notes=[
+            f"{sum(counts.values())} claims: "
+            + ", ".join(f"{counts[verdict]} {verdict}" for verdict in present)
+            + ".",
+            "Intervals are over seeds; those of all cases of a claim hold together at 95 %. A case"
+            " of a single seed has no interval and decides nothing, unless the effect is a count."
+            " Runs that are the same for every seed are one run, which decides.",
+            *(f"{verdict}: {VERDICTS[verdict]}." for verdict in present),
+        ],
+        cells=[
+            line for paper, claims in found for one in claims for line in _tidy(paper.name, one)
+        ],
+    )
 
 
 def _tidy(paper: str, judged: Judged) -> list[dict[str, Any]]:

@@ -3,9 +3,9 @@ features, and against seconds; the surface of `rfx tune`; and `map-convergence`,
 own numbers.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from rfx.records.result import having
 from rfx.reporting import columns, convergence, seeds, style
 from rfx.reporting.builders import Builder
 from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines, mean_curve
-from rfx.reporting.measures import Row
+from rfx.reporting.measures import Row, good, labelled
 
 # Maximum panels; a file with more data sets is narrowed by --setting or by rfx run --only.
 MOST = 12
@@ -53,49 +53,54 @@ def pareto(rows, setting=None) -> Chart:
     """
     rows = _scored(rows, setting)
     timed = [row for row in rows if columns.outcome(row, "seconds_train") is not None]
-    panels: dict[tuple[str, str], dict[str, list[tuple[float, seeds.Mean]]]] = {
-        (row["dataset"], row["metric"] or "score"): {} for row in timed
-    }
-    for group in seeds.variants(timed):
-        costs = panels[group[0]["dataset"], group[0]["metric"] or "score"]
-        seconds = seeds.mean_of([columns.outcome(row, "seconds_train") for row in group]).value
-        score = seeds.mean_of([row["score"] for row in group])
-        costs.setdefault(columns.method(group[0]), []).append((seconds, score))
-    if not panels:
+    if not timed:
         raise DataError("no row of the results file has its training seconds")
+    place = lambda row: (row["dataset"], row["metric"] or "score")
+    panels: dict[tuple[str, str], dict[str, list]] = {place(row): {} for row in timed}
+    for group in seeds.variants(timed):
+        seconds = seeds.mean_of([columns.outcome(row, "seconds_train") for row in group]).value
+        point = seconds, seeds.mean_of([row["score"] for row in group])
+        panels[place(group[0])].setdefault(columns.method(group[0]), []).append(point)
     looks = style.looks(method for costs in panels.values() for method in costs)
     drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
-    notes = [
-        "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone,"
-        " with one standard deviation of the score. Seconds include choosing options. "
-        + style.machines(rows)
-    ]
-    title = "Score against training time, and the Pareto front"
-    return Chart(title, notes, in_lines(drawn, min(3, len(drawn)), Panel(hidden=True)))
+    return Chart(
+        "Score against training time, and the Pareto front",
+        [
+            "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone,"
+            " with one standard deviation of the score. Seconds include choosing options. "
+            + style.machines(rows)
+        ],
+        in_lines(drawn, min(3, len(drawn)), Panel(hidden=True)),
+    )
 
 
 def _costs(name: str, metric: str, costs: Mapping[str, Sequence], looks: Mapping) -> Panel:
     """The scores of each method on one data set against their seconds, and the front."""
     points = [(seconds, one.value) for pairs in costs.values() for seconds, one in pairs]
-    front = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
-    xs, ys = zip(*_front(points, metric))
-    curves = [Curve(xs, ys, front, "Pareto front", style.identifier("front", name))]
-    for method, pairs in costs.items():
-        look, gid = looks[method] | {"linestyle": "none"}, style.identifier("points", name, method)
-        bars = {seconds: one.around for seconds, one in pairs if one.sd is not None}
-        xs, ys = zip(*((seconds, one.value) for seconds, one in pairs))
-        curves.append(Curve(xs, ys, look, style.plain(method), gid, bars, "bars"))
-    return Panel(name, "training, s", style.plain(metric), curves, dress=style.log_places)
+    look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
+    front = Curve(
+        *zip(*_front(points, metric)), look, "Pareto front", style.identifier("front", name)
+    )
+    curves = [
+        Curve(
+            *zip(*((seconds, one.value) for seconds, one in pairs)),
+            looks[method] | {"linestyle": "none"},
+            style.plain(method),
+            style.identifier("points", name, method),
+            {seconds: one.around for seconds, one in pairs if one.sd is not None},
+            "bars",
+        )
+        for method, pairs in costs.items()
+    ]
+    return Panel(name, "training, s", style.plain(metric), [front, *curves], dress=style.log_places)
 
 
 def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
     """The (seconds, score) for which no equally fast point is better, ordered by seconds."""
-    sign, best, front = (-1 if columns.low_is_better(metric) else 1), -np.inf, []
-    for seconds, score in sorted(points, key=lambda point: (point[0], -sign * point[1])):
-        if sign * score > best:
-            best = sign * score
-            front.append((seconds, score))
-    return front
+    sign = -1 if columns.low_is_better(metric) else 1
+    ordered = sorted(points, key=lambda point: (point[0], -sign * point[1]))
+    best = itertools.accumulate((sign * score for _, score in ordered), max, initial=-np.inf)
+    return [point for point, before in zip(ordered, best) if sign * point[1] > before]
 
 
 # ------------------------------------------------------------------------------------------- lines
@@ -103,13 +108,8 @@ def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
 
 def _scored(rows: Iterable[Row], setting: str | None) -> list[Row]:
     """The rows with a score, of one setting if requested."""
-    scored = [
-        row
-        for row in rows
-        if row["status"] == "ok"
-        and row["score"] is not None
-        and setting in (None, row["params"].get("label"))
-    ]
+    scored = [row for row in good(rows) if row["score"] is not None]
+    scored = scored if setting is None else labelled(scored, setting)
     if not scored:
         where = "" if setting is None else f" in setting {setting}"
         raise DataError(f"no row of the results file has a score{where}")
@@ -134,9 +134,9 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     seed and the sizes.
     """
     inputs = columns.of(rows, requested=True)
+    hidden = ("lam", "gamma", "seed", "threads", *SIZES)
     # the inputs that come last in the words of a line
     last = [name for name in ("gamma", "lam")[: 1 if sizes else 2] if name in inputs.varying]
-    hidden = ("lam", "gamma", "seed", "threads", *SIZES)
     names = [name for name in inputs.varying if name not in hidden] + last
     panels: dict[tuple[str, str], dict[str, dict[float, list[Row]]]] = {}
     for row, place, values in zip(rows, places, inputs.requested):
@@ -155,21 +155,21 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     for lines in _few(panels).values():
         _few(lines, MOST_CURVES, "curves in a data set")
     looks = style.looks(text for lines in panels.values() for text in lines)
+
+    def panel(quantity: str, dataset: str, lines: Mapping, *axes: str, **more) -> Panel:
+        curves = [
+            _curve(line, quantity, dataset, text, looks[text]) for text, line in lines.items()
+        ]
+        known = [curve for curve in curves if curve.points]
+        return Panel(*axes, known, hidden=not known, **more)
+
     upper, lower = [], []
     for (dataset, metric), lines in panels.items():
-        scores, models = (
-            [
-                curve
-                for text, line in lines.items()
-                if (curve := _curve(line, quantity, dataset, text, looks[text])).points
-            ]
-            for quantity in ("score", "model_size")
-        )
-        with_size = sizes and bool(models)
-        head, dress = style.plain(metric), style.log_places
-        upper.append(Panel(dataset, "" if with_size else label, head, scores, dress=dress))
-        shown = {"curves": models, "x_axis": label} if with_size else {"hidden": True}
-        lower.append(Panel(y_axis="model size", dress=style.log_both, **shown))
+        below = panel("model_size", dataset, lines, "", label, "model size", dress=style.log_both)
+        shown = sizes and not below.hidden
+        lower.append(below if shown else Panel(y_axis="model size", hidden=True))
+        head = (dataset, "" if shown else label, style.plain(metric))
+        upper.append(panel("score", dataset, lines, *head, dress=style.log_places))
     notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
     drawn = any(not panel.hidden for panel in lower)
     return Chart(title, notes, [upper, lower] if drawn else [upper])
@@ -197,34 +197,34 @@ _STAR = {
 }
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Scores over two options for one data set and method. options: their headings, on the y axis
-    and on the x axis; cells: (first, second) -> score.
+def _heat_panel(
+    title: str,
+    options: Iterable[str],
+    cells: Mapping[tuple, float],
+    metric: str | None,
+    low: bool,
+    gid: str = "",
+) -> Panel:
+    """Scores over two options for one data set and method as a heat map, with a star on its best
+    cell. options: their headings, on the y axis and on the x axis; cells: (first, second) -> score;
+    low: whether a low score is better; gid: the identifier of the star in the SVG file.
     """
-
-    title: str
-    options: tuple[str, str]
-    cells: Mapping[tuple, float]
-    metric: str | None
-    low: bool  # whether a low score is better
-    gid: str = ""  # the identifier of the star in the SVG file
-
-    @property
-    def panel(self) -> Panel:
-        """The heat map, with a star on its best cell."""
-        up, across = (sorted(set(values)) for values in zip(*self.cells))
-        if max(len(up), len(across)) > MOST_VALUES:
-            raise UsageError(
-                f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting"
-            )
-        values = np.array([[self.cells.get((y, x), np.nan) for x in across] for y in up])
-        y, x = np.unravel_index((np.nanargmin if self.low else np.nanargmax)(values), values.shape)
-        colours = "viridis_r" if self.low else "viridis"
-        columns_of, lines = ([f"{value:.3g}" for value in ends] for ends in (across, up))
-        heat = Heat(columns_of, lines, values, style.plain(self.metric or "score"), colours)
-        first, second = map(style.plain, self.options)
-        return Panel(self.title, second, first, [Curve([x], [y], _STAR, gid=self.gid)], heat)
+    up, across = (sorted(set(values)) for values in zip(*cells))
+    if max(len(up), len(across)) > MOST_VALUES:
+        raise UsageError(
+            f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting"
+        )
+    values = np.array([[cells.get((y, x), np.nan) for x in across] for y in up])
+    y, x = np.unravel_index((np.nanargmin if low else np.nanargmax)(values), values.shape)
+    heat = Heat(
+        [f"{value:.3g}" for value in across],
+        [f"{value:.3g}" for value in up],
+        values,
+        style.plain(metric or "score"),
+        "viridis_r" if low else "viridis",
+    )
+    y_axis, x_axis = map(style.plain, options)
+    return Panel(title, x_axis, y_axis, [Curve([x], [y], _STAR, gid=gid)], heat)
 
 
 def surface(rows, setting=None) -> Chart:
@@ -238,54 +238,53 @@ def surface(rows, setting=None) -> Chart:
             "a grid needs runs of one method and data set that vary in two options, or one whose"
             " options validation chose"
         )
-    panels = [grid.panel for grid in _few(grids, what="grids").values()]
+    panels = [_heat_panel(*grid) for grid in _few(grids, what="grids").values()]
     note = "The star is the best cell; a star at the edge asks for a larger grid."
     lines = in_lines(panels, min(2, len(panels)), Panel(hidden=True))
     return Chart("Score over a grid", [note], lines, 2.6)
 
 
-def _grids(rows: Sequence[Row]) -> dict[Any, Grid]:
-    """The grid of each data set and method whose runs vary in two numeric options."""
-    numbers_of = lambda values: {name: of for name, of in values.items() if _is_number(of)}
+def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
+    """The arguments of `_heat_panel` for each data set and method whose runs vary in two numeric
+    options.
+    """
     groups = seeds.grouped(
-        ((row["dataset"], columns.method(row), row["metric"]), (row["score"], numbers_of(values)))
+        ((row["dataset"], columns.method(row), row["metric"]), (row["score"], values))
         for row, values in zip(rows, columns.of(rows).requested)
     )
     grids = {}
     for (dataset, method, metric), runs in groups.items():
-        names = dict.fromkeys(("gamma", "lam", *SIZES, *(name for _, run in runs for name in run)))
-        values_of = lambda name: {values[name] for _, values in runs if name in values}
-        pair = [
-            name for name in names if name not in ("seed", "threads") and len(values_of(name)) > 1
-        ][:2]
+        numbers: dict[str, set] = {name: set() for name in ("gamma", "lam", *SIZES)}
+        for name, value in (item for _, values in runs for item in values.items()):
+            if _is_number(value) and name not in ("seed", "threads"):
+                numbers.setdefault(name, set()).add(value)
+        pair = [name for name, values in numbers.items() if len(values) > 1][:2]
         scores = seeds.grouped(
-            (tuple(values[name] for name in pair), score)
+            (tuple(map(values.get, pair)), score)
             for score, values in runs
-            if values.keys() >= set(pair)
+            if all(_is_number(values.get(name)) for name in pair)
         )
         if len(pair) == 2:
-            first, second = map(columns.heading, pair)
             means = {place: float(np.mean(values)) for place, values in scores.items()}
-            low = columns.low_is_better(metric)
-            grid = Grid(f"{dataset}, {method}", (first, second), means, metric, low)
-            grids[dataset, method, metric] = grid
+            low, headings = columns.low_is_better(metric), map(columns.heading, pair)
+            grids[dataset, method, metric] = f"{dataset}, {method}", headings, means, metric, low
     return grids
 
 
-def _validated(rows: Sequence[Row]) -> dict[Any, Grid]:
+def _validated(rows: Sequence[Row]) -> dict[Any, tuple]:
     """The same for values tried by the validation of runs, if it had two options; the newest run of
     each data set and method.
     """
-    grids: dict[Any, Grid] = {}
-    for row in rows:
-        for step in row["params"].get("validation") or ():
-            numbers = all(_is_number(value) for tried in step["tried"] for value in tried)
-            if len(step["options"]) == 2 and numbers:
-                cells = {(y, x): error for y, x, error in step["tried"] if math.isfinite(error)}
-                first, second = map(columns.heading, step["options"])
-                title = f"{row['dataset']}, {row['method']}: validation"
-                grid = Grid(title, (first, second), cells, step["error"], True)
-                grids |= {(row["dataset"], row["method"]): grid} if cells else {}
+    grids: dict[Any, tuple] = {}
+    steps = ((row, step) for row in rows for step in row["params"].get("validation") or ())
+    for row, step in steps:
+        numbers = all(_is_number(value) for tried in step["tried"] for value in tried)
+        if len(step["options"]) == 2 and numbers:
+            cells = {(y, x): error for y, x, error in step["tried"] if math.isfinite(error)}
+            title = f"{row['dataset']}, {row['method']}: validation"
+            headings = map(columns.heading, step["options"])
+            grid = title, headings, cells, step["error"], True
+            grids |= {(row["dataset"], row["method"]): grid} if cells else {}
     return grids
 
 
@@ -296,9 +295,8 @@ def tune(rows, setting=None) -> Chart:
     """
     groups = seeds.grouped(
         ((row["dataset"], row["method"], row["kernel"]), row)
-        for row in having(rows, "params.gamma", "params.round", "params.path")
-        if row["status"] == "ok"
-        and str(row["params"].get("label")).startswith("tune ")
+        for row in having(good(rows), "params.gamma", "params.round", "params.path")
+        if str(row["params"].get("label")).startswith("tune ")
         and any(score is not None for _, score in row["params"]["path"])
         and _is_number(row["params"]["gamma"])
     )
@@ -307,7 +305,7 @@ def tune(rows, setting=None) -> Chart:
             "the results file has no trials over a bandwidth; rfx tune --results FILE makes them"
         )
     panels = [
-        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), trials).panel
+        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), trials)
         for (dataset, method, kernel), trials in groups.items()
     ]
     notes = ["Held-out scores; white: not tried.", style.machines([rows[-1]])]
@@ -315,7 +313,7 @@ def tune(rows, setting=None) -> Chart:
     return Chart("Search over bandwidth and lambda", notes, lines, 2.8)
 
 
-def _trials(title: str, rows: Sequence[Row]) -> Grid:
+def _trials(title: str, rows: Sequence[Row]) -> Panel:
     """The scores of the trials of a method."""
     last = max(row["params"]["round"] for row in rows)
     rows = [row for row in rows if row["params"]["round"] == last]
@@ -331,7 +329,7 @@ def _trials(title: str, rows: Sequence[Row]) -> Grid:
     words = "gamma" + (f" (size {common})" if common else "")
     metric = rows[0]["metric"]
     low = columns.low_is_better(metric)
-    return Grid(title, ("lambda", words), cells, metric, low, "tune-best")
+    return _heat_panel(title, ("lambda", words), cells, metric, low, "tune-best")
 
 
 # ---------------------------------------------------------------------------------- map-convergence
@@ -391,13 +389,10 @@ def importance(model: Pipeline, setting: None = None) -> Chart:
             " with --metric diagonal or full"
         )
     order = np.argsort(-importances, kind="stable")[:MOST_INPUTS]
-    shares = importances[order]
+    shares, names = importances[order], np.asarray(model.input_names(), object)[order]
     places = np.arange(len(order), 0, -1)
-    names = [model.input_names()[place] for place in order]
-    stem = {"color": "0.7", "linewidth": 0.9}
+    stem, dots = {"color": "0.7", "linewidth": 0.9}, style.numbered(0) | {"linestyle": "none"}
     curves = [Curve([0.0, share], [place, place], stem) for share, place in zip(shares, places)]
-    dots = style.numbered(0) | {"linestyle": "none"}
-    curves.append(Curve(shares, places, dots, gid="importance"))
 
     def dress(axes) -> None:
         axes.set_yticks(places, names)
@@ -409,6 +404,7 @@ def importance(model: Pipeline, setting: None = None) -> Chart:
     ]
     if len(importances) > len(order):
         notes.append(f"The first {len(order)} of {len(importances)} inputs.")
+    curves.append(Curve(shares, places, dots, gid="importance"))
     panel = Panel("", "share of the metric", "", curves, dress=dress)
     return Chart("What the predictions change with", notes, [[panel]], 0.8 + 0.16 * len(order))
 

@@ -98,11 +98,9 @@ class Excess:
     @classmethod
     def of(cls, rows: Sequence[Row], size: Callable[[Row], int]) -> "Excess | None":
         """From rows that differ in seed and size(row). None for fewer than two sizes."""
-        values: dict[int, dict[Any, float]] = {}
-        for row in rows:
-            values.setdefault(size(row), {})[row["seed"]] = row["objective"] / row["n_train"]
-        table = lazy.pandas.DataFrame({size: values[size] for size in sorted(values)})
-        return cls(table.sort_index()) if len(values) > 1 else None
+        last = {(row["seed"], size(row)): row["objective"] / row["n_train"] for row in rows}
+        table = lazy.pandas.Series(last, dtype=float).unstack() if last else ()
+        return cls(table) if len(table) and table.shape[1] > 1 else None
 
     def at(self, size: int) -> list[float]:
         """The objectives of the seeds that have this size."""
@@ -149,11 +147,12 @@ class Excess:
         """
         distances = self.objectives / reference - 1
         near = (distances if below else distances.abs()) <= share
-        found: dict[Any, int | None] = {}
-        for seed, line in near[distances.notna()].iterrows():
-            from_end = line.dropna()[::-1].astype(bool).cumprod()
-            found[seed] = min(from_end.index[from_end > 0], default=None)
-        return found
+        sizes = {
+            # from the largest size down, until one is not near
+            seed: line[distances.loc[seed].notna()][::-1].astype(bool).cumprod()
+            for seed, line in near.iterrows()
+        }
+        return {seed: min(line.index[line > 0], default=None) for seed, line in sizes.items()}
 
     def for_precision(self, reference: float) -> Sequence[float] | Limits:
         """The exponent of 1/epsilon in the size for an objective within epsilon of the reference,

@@ -12,9 +12,9 @@ from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
 from rfx.reporting import seeds
 from rfx.reporting.builders import Builder
-from rfx.reporting.cells import Around, Cell, Table, grid, span, words
+from rfx.reporting.cells import Around, Cell, Table, crossed, grid, span, words
 from rfx.reporting.columns import low_is_better
-from rfx.reporting.measures import Row, width
+from rfx.reporting.measures import Row, good, labelled, width
 from rfx.reporting.printed import Printed, printed
 
 # (data set, kernel, method, field) -> the printed number
@@ -124,56 +124,58 @@ class Comparison:
             for method in self.methods
         }
         by_title = {title: method for method, title in self.methods.items()}
-        cell_of = lambda method: lambda place: cells[*place, method]
         columns = {
             "kernel": lambda of: words(of[1] if of[2] is self.fields[0] else ""),
             "": lambda of: words(of[2].heading),
-        } | {title: cell_of(method) for title, method in by_title.items()}
-        sections = [
-            grid(
-                _size_title(data, picked, self.book),
-                columns,
-                [(data, kernel, item) for kernel in self.kernels for item in self.fields],
-                2,
-                dataset=data.name,
-                methods=by_title,
-            )
-            for data, picked in picks.items()
-        ]
-        tidy = [
-            {"table": name, "setting": setting, "dataset": data.name}
-            | {"stands_for": data.stands_for or None, "kernel": kernel, "method": method}
-            | {"field": item.name}
-            | _tidy(cell, picks[data].get((kernel, method), []))
-            for (data, kernel, item, method), cell in cells.items()
-        ]
-        groups = [group for picked in picks.values() for group in picked.values()]
-        notes = self.notes(groups, [row for row in rows if row["dataset"] in rows_of], setting)
-        compared = [cell for cell in cells.values() if cell.paper is not None]
-        return Table(name, f"{self.title}; setting: {setting}", sections, notes, tidy, compared)
+        } | crossed(cells, by_title)
+        return Table(
+            name=name,
+            title=f"{self.title}; setting: {setting}",
+            sections=[
+                grid(
+                    _size_title(data, picked, self.book),
+                    columns,
+                    [(data, kernel, item) for kernel in self.kernels for item in self.fields],
+                    2,
+                    dataset=data.name,
+                    methods=by_title,
+                )
+                for data, picked in picks.items()
+            ],
+            notes=self.notes(
+                [group for picked in picks.values() for group in picked.values()],
+                [row for row in rows if row["dataset"] in rows_of],
+                setting,
+            ),
+            cells=[
+                {"table": name, "setting": setting, "dataset": data.name}
+                | {"stands_for": data.stands_for or None, "kernel": kernel, "method": method}
+                | {"field": item.name}
+                | _tidy(cell, picks[data].get((kernel, method), []))
+                for (data, kernel, item, method), cell in cells.items()
+            ],
+            compared=[cell for cell in cells.values() if cell.paper is not None],
+        )
 
     def pick(self, rows: Iterable[Row], setting: str) -> Picked:
         """Select the rows of one data set for each (kernel, method), one per seed: those with the
         most features, and of these the newest.
         """
         runs = seeds.grouped(
-            ((self.line(row), row["method"]), row)
-            for row in rows
-            if row["status"] == "ok" and row["params"].get("label") == setting
+            ((self.line(row), row["method"]), row) for row in good(labelled(rows, setting))
         )
         picked: Picked = {}
         # Methods whose lam depends on another method's score come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
-            for kernel in self.kernels:
-                candidates = runs.get((kernel, method), [])
+            for kernel in (kernel for kernel in self.kernels if (kernel, method) in runs):
+                candidates = runs[kernel, method]
                 if "n_features" in seeds.options_of(method)[0]:
-                    most = max((row["n_features"] or 0 for row in candidates), default=0)
+                    most = max(row["n_features"] or 0 for row in candidates)
                     candidates = [row for row in candidates if (row["n_features"] or 0) == most]
-                groups = seeds.variants(candidates)
-                if groups:
-                    other = self.closest_to.get(method)
-                    reference = picked.get((kernel, other), []) if other else []
-                    picked[kernel, method] = _closest(groups, reference) if other else groups[-1]
+                groups, other = seeds.variants(candidates), self.closest_to.get(method)
+                picked[kernel, method] = (
+                    _closest(groups, picked.get((kernel, other), [])) if other else groups[-1]
+                )
         return picked
 
     def line(self, row: Row) -> str:
@@ -274,7 +276,6 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
         mean = seeds.mean(row[name] for row in rows)
         return mean and mean.value
 
-    scored = [group for group in groups if mean_of("score", group) is not None]
     wanted = mean_of("score", reference)
 
     def distance(group: list[Row]) -> tuple[float, float]:
@@ -283,6 +284,7 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
             return (1 if low_is_better(group[0]["metric"]) else -1) * score, 0.0
         return abs(score - wanted), mean_of("model_size", group) or 0.0
 
+    scored = [group for group in groups if mean_of("score", group) is not None]
     return min(scored, key=distance, default=groups[-1])
 
 

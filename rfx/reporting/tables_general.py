@@ -22,6 +22,7 @@ from rfx.reporting.cells import (
     Cell,
     Table,
     count,
+    crossed,
     decimals,
     grid,
     number,
@@ -29,7 +30,7 @@ from rfx.reporting.cells import (
     span,
     words,
 )
-from rfx.reporting.measures import Row
+from rfx.reporting.measures import Row, good, labelled
 
 # columns of each row in CSV and JSON
 _CELLS = (
@@ -70,7 +71,7 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
         if setting not in labels:
             there = ", ".join(labels) or "none"
             raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
-        rows = [row for row in rows if row["params"].get("label") == setting]
+        rows = labelled(rows, setting)
     inputs = columns.of(rows)
     if group_by and mean_over:
         raise UsageError(f"--group-by {group_by} and --mean-over {mean_over}: give one of the two")
@@ -84,8 +85,7 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
         varying = (*columns.ALWAYS, *columns.of(rows, requested=True).varying)
         by = [name for name in varying if name not in names]
         title = f"means over {', '.join(names)}"
-    several = len({_problem(row) for row in rows if row["status"] == "ok"}) > 1
-    if several and "dataset" not in by:
+    if len(set(map(_problem, good(rows)))) > 1 and "dataset" not in by:
         return _ranked(rows, inputs, by, title)
     # with means over some columns, chosen values of lambda are worth a column
     return _grouped(rows, inputs, by, title, bool(mean_over) and "lam" not in by)
@@ -192,29 +192,32 @@ class _Group:
 
 def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
     """Every row in a line."""
-    names = [*columns.ALWAYS, *inputs.varying]
-    more = [name for name in inputs.varying if name not in _CELLS]
     groups = [
         _Group(values | {"method": columns.method(row)}, row["metric"], [row], [values])
         for row, values in zip(rows, inputs.values)
     ]
-    good = [group for group, row in zip(groups, rows) if row["status"] == "ok"]
-    best = _mark_best(good, lambda group: (group.rows[0]["dataset"], group.metric))
+    done = [group for group in groups if good(group.rows)]
+    best = _mark_best(done, lambda group: (group.rows[0]["dataset"], group.metric))
     of = lambda name: lambda group: columns.cell(name, group.inputs.get(name))
-    heads: Heads = {columns.heading(name): of(name) for name in names}
+    heads: Heads = {columns.heading(name): of(name) for name in (*columns.ALWAYS, *inputs.varying)}
     heads[columns.heading("method")] = lambda group: group.cell("method")
-    cells = [
-        {"status": row["status"]}
-        | {name: columns.outcome(row, name) for name in _CELLS}
-        | {"converged": row["converged"], "label": row["params"].get("label")}
-        | {name: values.get(name) for name in ("seed", *more)}
-        for row, values in zip(rows, inputs.values)
-    ]
     notes = [_BEST] * bool(best) + _notes(rows)
     if len(rows) > 1 and inputs.constant():
         notes.append(f"All rows: {inputs.constant()}")
-    section = grid("", heads | _outcomes(rows), groups, len(columns.ALWAYS))
-    return Table("summary", f"{len(rows)} rows", [section], notes, cells)
+    more = ("seed", *(name for name in inputs.varying if name not in _CELLS))
+    return Table(
+        name="summary",
+        title=f"{len(rows)} rows",
+        sections=[grid("", heads | _outcomes(rows), groups, len(columns.ALWAYS))],
+        notes=notes,
+        cells=[
+            {"status": row["status"]}
+            | {name: columns.outcome(row, name) for name in _CELLS}
+            | {"converged": row["converged"], "label": row["params"].get("label")}
+            | {name: values.get(name) for name in more}
+            for row, values in zip(rows, inputs.values)
+        ],
+    )
 
 
 def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_Group]:
@@ -222,9 +225,9 @@ def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_
     groups: dict[tuple[Any, ...], _Group] = {}
     for row, requested, used in zip(rows, inputs.requested, inputs.values):
         if row["status"] == "ok":
-            values = {name: requested.get(name) for name in by}
-            metric = row["metric"] if by_metric else None
-            group = groups.setdefault((seeds.token(values), metric), _Group(values, metric))
+            values, metric = {name: requested.get(name) for name in by}, row["metric"]
+            key = seeds.token(values), metric if by_metric else None
+            group = groups.setdefault(key, _Group(values, key[1]))
             group.rows.append(row)
             group.used.append(used)
     return list(groups.values())
@@ -234,15 +237,12 @@ def _mark_best(groups: Sequence[_Group], family: Callable[[_Group], Any]) -> dic
     """Mark the best groups of each family whose gains differ, and return the first of each; without
     a metric there is no best.
     """
-    families = seeds.grouped(
-        (family(group), group) for group in groups if group.metric and group.gain is not None
-    )
-    for members in families.values():
+    known = [group for group in groups if group.metric and group.gain is not None]
+    for members in seeds.grouped((family(group), group) for group in known).values():
         gains = [group.gain for group in members if group.gain is not None]
         for group in members:
             group.best = group.gain == max(gains) > min(gains)
-    firsts = {name: [one for one in members if one.best] for name, members in families.items()}
-    return {name: members[0] for name, members in firsts.items() if members}
+    return {family(group): group for group in reversed(known) if group.best}
 
 
 def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam: bool) -> Table:
@@ -250,8 +250,9 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
     groups = _groups(rows, inputs, by)
     # only groups with every run that any group of their family has can be the best
     runs = seeds.grouped((group.family, name) for group in groups for name in group.scores)
-    seeded = {of: {name for name in names if name[-1] is not None} for of, names in runs.items()}
-    wanted = {of: seeded[of] or names for of, names in runs.items()}
+    wanted = {
+        of: [name for name in names if name[-1] is not None] or names for of, names in runs.items()
+    }
     whole = [
         group
         for group in groups
@@ -263,26 +264,9 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
         group.compare(best[group.family])
     for members in seeds.grouped((group.family, group) for group in compared).values():
         _correct(members)
-    with_lam = with_lam and any(len(group.chosen("lam")) > 1 for group in groups)
-    names = by + ["lam"] * with_lam
-    score, *others = _outcomes(rows).items()
+    names = by + ["lam"] * (with_lam and any(len(group.chosen("lam")) > 1 for group in groups))
+    (score, score_cell), *others = _outcomes(rows).items()
     of = lambda name: lambda group: group.cell(name)
-    heads: Heads = {
-        **{columns.heading(name): of(name) for name in names},
-        "n": lambda group: number(len(group.rows), str),
-        score[0]: score[1],
-        "paired p": _p_cell,
-        **dict(others),
-    }
-    cells = [
-        group.values
-        | group.ranges
-        | {"metric": group.metric, "n": len(group.rows), "best": group.best}
-        | {"paired_p": group.p, "pairs": group.pairs}
-        | {name: mean and mean.value for name, mean in group.means.items()}
-        | {f"{name}_sd": mean and mean.sd for name, mean in group.means.items()}
-        for group in groups
-    ]
     partial_groups = len(groups) - len(whole)
     lack = "lacks" if partial_groups == 1 else "lack"
     notes = {
@@ -292,9 +276,29 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
         f"{partial_groups} of the groups {lack} runs that others of the same data set have, and"
         " can't be the best.": partial_groups,
     }
-    title = f"{len(groups)} groups, {title}: mean ± standard deviation"
-    shown = [note for note, there in notes.items() if there]
-    return _of_groups(rows, title, heads, groups, shown, cells, len(names))
+    return _of_groups(
+        rows,
+        f"{len(groups)} groups, {title}: mean ± standard deviation",
+        {
+            **{columns.heading(name): of(name) for name in names},
+            "n": lambda group: number(len(group.rows), str),
+            score: score_cell,
+            "paired p": _p_cell,
+            **dict(others),
+        },
+        groups,
+        [note for note, applies in notes.items() if applies],
+        [
+            group.values
+            | group.ranges
+            | {"metric": group.metric, "n": len(group.rows), "best": group.best}
+            | {"paired_p": group.p, "pairs": group.pairs}
+            | {name: mean and mean.value for name, mean in group.means.items()}
+            | {f"{name}_sd": mean and mean.sd for name, mean in group.means.items()}
+            for group in groups
+        ],
+        len(names),
+    )
 
 
 def _correct(groups: Sequence[_Group]) -> None:
@@ -312,16 +316,16 @@ def _few(group: _Group) -> bool:
 
 
 def _p_cell(group: _Group) -> Cell:
-    reason = words("1 pair" if group.pairs == 1 else f"{group.pairs} pairs")
-    return reason if _few(group) else number(group.p, "{:.2g}".format)
+    if _few(group):
+        return words("1 pair" if group.pairs == 1 else f"{group.pairs} pairs")
+    return number(group.p, "{:.2g}".format)
 
 
 def _of_groups(rows, title, heads: Heads, groups, notes, cells, n_names: int) -> Table:
     """A table of groups of rows."""
-    finished = sum(row["status"] == "ok" for row in rows)
     notes = notes + _notes(rows, " in at least one of the runs")
     section = grid("", heads, groups, min(n_names, 2))
-    return Table("summary", f"{finished} rows in {title}", [section], notes, cells)
+    return Table("summary", f"{len(good(rows))} rows in {title}", [section], notes, cells)
 
 
 def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: str) -> Table:
@@ -356,32 +360,14 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
     n_sets = [
         len({_problem(row) for row in group.rows if row["score"] is not None}) for group in groups
     ]
-    of_rank = lambda name: (
-        lambda place: Cell(
-            mean_ranks[place, name],
-            decimals(2),
-            "deviation",
-            best=name == "score" and groups[place].best,
+    rank_cells = {
+        (place, name): Cell(
+            rank, decimals(2), "deviation", best=name == "score" and groups[place].best
         )
-    )
-    of_group = lambda name: lambda place: columns.cell(name, groups[place].inputs[name])
-    heads: Heads = {
-        **{columns.heading(name): of_group(name) for name in by},
-        "n": lambda place: number(len(groups[place].rows), str),
-        "data sets": lambda place: number(n_sets[place], str),
-        **{f"rank by {heading}": of_rank(name) for name, (heading, _) in columns.OUTCOMES.items()},
+        for (place, name), rank in mean_ranks.items()
     }
-    cells = [
-        group.values
-        | {"n": len(group.rows), "data_sets": n_sets[place], "best": group.best}
-        | {
-            f"rank_{name}{end}": mean and getattr(mean, part)
-            for name in columns.OUTCOMES
-            for mean in [mean_ranks[place, name]]
-            for end, part in (("", "value"), ("_sd", "sd"))
-        }
-        for place, group in enumerate(groups)
-    ]
+    of_group = lambda name: lambda place: columns.cell(name, groups[place].inputs[name])
+    ranked = {f"rank by {heading}": name for name, (heading, _) in columns.OUTCOMES.items()}
     notes = [
         "Errors of unlike data sets have no mean: on each data set the groups are ranked by their"
         " means there, 1 is the best score, or the least of all else. Add dataset to --group-by"
@@ -389,10 +375,31 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
     ]
     if any(group.best for group in groups):
         notes.append(f"{BEST}: the best mean rank among the groups that have every data set")
-    title = (
-        f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard deviation"
+    return _of_groups(
+        rows,
+        f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard"
+        " deviation",
+        {
+            **{columns.heading(name): of_group(name) for name in by},
+            "n": lambda place: number(len(groups[place].rows), str),
+            "data sets": lambda place: number(n_sets[place], str),
+            **crossed(rank_cells, ranked),
+        },
+        range(len(groups)),
+        notes,
+        [
+            group.values
+            | {"n": len(group.rows), "data_sets": n_sets[place], "best": group.best}
+            | {
+                f"rank_{name}{end}": mean and getattr(mean, part)
+                for name in columns.OUTCOMES
+                for mean in [mean_ranks[place, name]]
+                for end, part in (("", "value"), ("_sd", "sd"))
+            }
+            for place, group in enumerate(groups)
+        ],
+        len(by),
     )
-    return _of_groups(rows, title, heads, range(len(groups)), notes, cells, len(by))
 
 
 def _problem(row: Row) -> tuple[Any, ...]:
@@ -428,9 +435,10 @@ def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
         for row in rows
         if row["status"] != "ok"
     )
-    unconverged = any(row["converged"] is False for row in rows)
-    notes = [text + (f" ({n:,} runs)" if n > 1 else "") for text, n in failed.items()]
-    return notes + [f"*: the solver did not converge{where}"] * unconverged
+    star = [f"*: the solver did not converge{where}"]
+    return [text + (f" ({n:,} runs)" if n > 1 else "") for text, n in failed.items()] + star * any(
+        row["converged"] is False for row in rows
+    )
 
 
 # --------------------------------------------------------------------------- two files side by side
@@ -443,11 +451,12 @@ def compare(
     their inputs.
     """
     run_of = lambda row: seeds.token(seeds.inputs(row) | {"seed": row["seed"]})
-    by_key = {row["key"]: row for row in rows_a if row["key"]}
-    by_inputs = {run_of(row): row for row in rows_a}
+    partners = {run_of(row): row for row in rows_a} | {
+        row["key"]: row for row in rows_a if row["key"]
+    }
     pairs: dict[int, tuple[Row, Row]] = {}
     for row in rows_b:
-        partner = by_key.get(row["key"]) or by_inputs.get(run_of(row))
+        partner = partners.get(row["key"]) or partners.get(run_of(row))
         if partner is not None:
             pairs.setdefault(id(partner), (partner, row))
     inputs = columns.of([b for _, b in pairs.values()])
@@ -469,8 +478,7 @@ def compare(
         f"train {names[1]}, s": of("seconds_b", short),
         f"{names[1]} / {names[0]}": of("ratio", short),
     }
-    only = [len(rows) - len(pairs) for rows in (rows_a, rows_b)]
-    title = f"{len(pairs)} runs in both, {only[0]} in {names[0]} only, {only[1]} in {names[1]} only"
+    only_a, only_b = (len(rows) - len(pairs) for rows in (rows_a, rows_b))
     changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
     ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
     notes = []
@@ -485,8 +493,14 @@ def compare(
             f"Training time of {names[1]} over {names[0]}: {mean:.3g} in the geometric mean,"
             f" {min(ratios):.3g} to {max(ratios):.3g}."
         )
-    section = grid("", heads, cells, len(columns.ALWAYS))
-    return Table("compare", title, [section], notes, cells)
+    return Table(
+        name="compare",
+        title=f"{len(pairs)} runs in both, {only_a} in {names[0]} only, {only_b} in {names[1]}"
+        " only",
+        sections=[grid("", heads, cells, len(columns.ALWAYS))],
+        notes=notes,
+        cells=cells,
+    )
 
 
 def _difference(a: Row, b: Row) -> dict[str, Any]:
@@ -530,16 +544,19 @@ def map_convergence(rows) -> Table:
             "decimals",
         ),
     }
-    cells = [
-        {"table": "map-convergence", "family": family, "map": one.name, "kernel": one.kernel}
-        | {"n_features": size, "error": error, "slope": one.slope, "slope_sd": one.noise}
-        for family, members in families.items()
-        for one in members
-        for size, error in one.by_size.items()
-    ]
-    sections = [grid(family, heads, members, 2) for family, members in families.items()]
-    title = "Error of the kernel estimated by random features"
-    return Table("map-convergence", title, sections, list(convergence.NOTES), cells)
+    return Table(
+        name="map-convergence",
+        title="Error of the kernel estimated by random features",
+        sections=[grid(family, heads, members, 2) for family, members in families.items()],
+        notes=list(convergence.NOTES),
+        cells=[
+            {"table": "map-convergence", "family": family, "map": one.name, "kernel": one.kernel}
+            | {"n_features": size, "error": error, "slope": one.slope, "slope_sd": one.noise}
+            for family, members in families.items()
+            for one in members
+            for size, error in one.by_size.items()
+        ],
+    )
 
 
 TABLES = {

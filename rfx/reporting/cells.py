@@ -132,16 +132,16 @@ def grid(
     return Section(title, list(columns), lines, n_labels, **more)
 
 
-def crossed(cells: Mapping[tuple, Cell], columns: Mapping[str, Any]) -> dict[str, Callable]:
+def crossed(
+    cells: Mapping[Any, Cell], columns: Mapping[str, Any]
+) -> dict[str, Callable[[Any], Cell]]:
     """The columns of a grid whose cells are stored by line and column: of each heading, the last
     entries of its keys.
     """
-    return {
-        heading: lambda line, column=column: cells[
-            (*line, column) if isinstance(line, tuple) else (line, column)
-        ]
-        for heading, column in columns.items()
-    }
+    cell_of = lambda column: (
+        lambda line: cells[*line, column] if isinstance(line, tuple) else cells[line, column]
+    )
+    return {heading: cell_of(column) for heading, column in columns.items()}
 
 
 @dataclass

@@ -234,8 +234,9 @@ def _of_panel(panel: Panel) -> Iterator[dict]:
         for x, y in curve.points if curve.label or curve.gid else ():
             low, high = curve.around.get(x, (None, None))
             yield {"curve": curve.label, "id": curve.gid, "x": x, "y": y, "low": low, "high": high}
-    for up, line in zip(panel.heat.up, panel.heat.values) if panel.heat else ():
-        for across, value in zip(panel.heat.across, line):
+    heat = panel.heat or Heat([], [], [], "", "")
+    for up, line in zip(heat.up, heat.values):
+        for across, value in zip(heat.across, line):
             if value == value:
                 yield {"x": across, "y": up, "value": float(value)}
 

@@ -78,12 +78,12 @@ def _costs(name: str, metric: str, costs: Mapping[str, Sequence], looks: Mapping
     """The scores of each method on one data set against their seconds, and the front."""
     points = [(seconds, one.value) for pairs in costs.values() for seconds, one in pairs]
     look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
-    front = Curve(
-        *zip(*_front(points, metric)), look, "Pareto front", style.identifier("front", name)
-    )
+    xs, ys = zip(*_front(points, metric))
+    front = Curve(xs, ys, look, "Pareto front", style.identifier("front", name))
     curves = [
         Curve(
-            *zip(*((seconds, one.value) for seconds, one in pairs)),
+            [seconds for seconds, _ in pairs],
+            [one.value for _, one in pairs],
             looks[method] | {"linestyle": "none"},
             style.plain(method),
             style.identifier("points", name, method),
@@ -156,20 +156,21 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
         _few(lines, MOST_CURVES, "curves in a data set")
     looks = style.looks(text for lines in panels.values() for text in lines)
 
-    def panel(quantity: str, dataset: str, lines: Mapping, *axes: str, **more) -> Panel:
-        curves = [
-            _curve(line, quantity, dataset, text, looks[text]) for text, line in lines.items()
-        ]
-        known = [curve for curve in curves if curve.points]
-        return Panel(*axes, known, hidden=not known, **more)
-
     upper, lower = [], []
     for (dataset, metric), lines in panels.items():
-        below = panel("model_size", dataset, lines, "", label, "model size", dress=style.log_both)
-        shown = sizes and not below.hidden
-        lower.append(below if shown else Panel(y_axis="model size", hidden=True))
-        head = (dataset, "" if shown else label, style.plain(metric))
-        upper.append(panel("score", dataset, lines, *head, dress=style.log_places))
+        scores, models = (
+            [
+                curve
+                for text, line in lines.items()
+                if (curve := _curve(line, quantity, dataset, text, looks[text])).points
+            ]
+            for quantity in ("score", "model_size")
+        )
+        with_size = sizes and bool(models)
+        head, dress = style.plain(metric), style.log_places
+        upper.append(Panel(dataset, "" if with_size else label, head, scores, dress=dress))
+        shown = {"curves": models, "x_axis": label} if with_size else {"hidden": True}
+        lower.append(Panel(y_axis="model size", dress=style.log_both, **shown))
     notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
     drawn = any(not panel.hidden for panel in lower)
     return Chart(title, notes, [upper, lower] if drawn else [upper])

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
 from rfx import lazy
-from rfx.records.result import seconds_train
+from rfx.records.result import R, seconds_train
 from rfx.reporting import seeds
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ Measure: TypeAlias = Callable[["DataFrame"], Effects]
 _DATASET = ("dataset",)
 
 
-def good(rows: Iterable[Row]) -> list[Row]:
+def good(rows: Iterable[R]) -> list[R]:
     """The rows of successful runs."""
     return [row for row in rows if row["status"] == "ok"]
 
 
-def labelled(rows: Iterable[Row], *labels: str) -> list[Row]:
+def labelled(rows: Iterable[R], *labels: str) -> list[R]:
     """The rows with one of these labels, including failed ones."""
     return [row for row in rows if row["params"].get("label") in labels]
 

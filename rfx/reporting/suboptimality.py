@@ -99,8 +99,8 @@ class Excess:
     def of(cls, rows: Sequence[Row], size: Callable[[Row], int]) -> "Excess | None":
         """From rows that differ in seed and size(row). None for fewer than two sizes."""
         last = {(row["seed"], size(row)): row["objective"] / row["n_train"] for row in rows}
-        table = lazy.pandas.Series(last, dtype=float).unstack() if last else ()
-        return cls(table) if len(table) and table.shape[1] > 1 else None
+        several = len({size for _, size in last}) > 1
+        return cls(lazy.pandas.Series(last, dtype=float).unstack()) if several else None
 
     def at(self, size: int) -> list[float]:
         """The objectives of the seeds that have this size."""

@@ -354,11 +354,11 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """
     errors: dict[tuple[str, float], Mean] = {}
     for group in seeds.grouped((seeds.token(seeds.inputs(row)), row) for row in rows).values():
-        place, error = (
+        place, tried = (
             (group[0]["method"], dai.nu(group[0]) or 0.0),
             mean_of([*map(held_out, group)]),
         )
-        errors[place] = min(errors.get(place, error), error, key=lambda one: one.value)
+        errors[place] = min(errors.get(place, tried), tried, key=lambda one: one.value)
     methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
     nus = sorted({nu for _, nu in errors})
     for nu in nus:
@@ -371,9 +371,9 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     write = decimals(4 if rows[0]["task"] == "regression" else 2)
 
     def cell(method: str, nu: float) -> Cell:
-        error = errors.get((method, nu))
-        note = " !" if error is not None and error.value == least[method] else ""
-        return Cell(error, write, "" if method == "mean" else "decimals", note=note)
+        own = errors.get((method, nu))
+        note = " !" if own is not None and own.value == least[method] else ""
+        return Cell(own, write, "" if method == "mean" else "decimals", note=note)
 
     section = Section(
         name,

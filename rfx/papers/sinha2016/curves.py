@@ -121,9 +121,8 @@ def asked(row: Row) -> int | str:
 
 def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
     """Method -> d -> rows of sphere data sets."""
-    dimension = lambda row: re.match(r"sphere.*\bd=(\d+)", row["dataset"])
-    own = [row for row in rows if dimension(row)]
-    return _grouped(own, lambda row: row["method"], lambda row: int(dimension(row)[1]))
+    dimensions = lambda row: [*map(int, re.findall(r"^sphere.*\bd=(\d+)", row["dataset"])), None]
+    return _grouped(rows, lambda row: row["method"], lambda row: dimensions(row)[0])
 
 
 def reach(points: Points, wanted: float) -> tuple[Any, list[Row]] | None:

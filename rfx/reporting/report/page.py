@@ -81,7 +81,7 @@ def grid(section: Section) -> dict[str, Any]:
     of_columns = [
         by_name.get(place) or by_name.get(head, "") for place, head in enumerate(section.columns)
     ]
-    titles = {name: name for name in methods.names()} | by_name
+    titles = {**{name: name for name in methods.names()}, **by_name}
     lines: list[dict[str, Any]] = []
     above = [""] * n_labels
     for cells in section.lines:

@@ -6,20 +6,18 @@ header.
 """
 
 import inspect
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rfx import methods, model
-from rfx.data.tabular import schema
-from rfx.data.tabular.schema import Input, Schema
 from rfx.errors import DataError
-from rfx.estimators.categories import FROM_DTYPE
-from rfx.fitting import weights
-from rfx.options import LabelWeights
+from rfx.fitting.calibration import KINDS
 
 # Entry of the header; the command line does not use it.
 ENTRY = "estimator"
+# Parameters that are no options of the method.
+OWN = {"categorical_features", "missing"}
 
 
 def save(estimator, path) -> int:
@@ -27,29 +25,23 @@ def save(estimator, path) -> int:
 
     Raises ValueError for labels other than words and numbers.
     """
-    trained, columns, entry = estimator.method_, estimator.schema_, {}
-    if estimator.table_ is not None:  # as written by `rfx train`
-        return trained.save(path)
+    trained, schema, entry = estimator.method_, estimator.schema_, {}
     classes = getattr(estimator, "classes_", None)
-    words = None if classes is None or are_doubles(classes) else _words(classes)
-    names = getattr(estimator, "feature_names_in_", None)
-    if columns is not None:
+    if classes is not None:
+        if not are_doubles(classes) and words(classes) is None:
+            raise ValueError(
+                f"labels of type {classes.dtype} can't be saved in a model file; use words or"
+                " numbers"
+            )
+        if classes.dtype.kind in "iufb":
+            entry["kind"] = classes.dtype.str
+    if schema is not None and schema.target is None:
+        names = getattr(estimator, "feature_names_in_", None)
         entry["columns"] = estimator.n_features_in_ if names is None else names.tolist()
-    elif names is not None:
-        inputs = [Input(name, place) for place, name in enumerate(names.tolist())]
-        columns = Schema(inputs, named=True, size=len(inputs))
-    if columns is not None or words is not None:
-        trained = trained.replace(schema=replace(columns or Schema(), labels=words))
-    if classes is not None and classes.dtype.kind in "iufb":
-        entry["kind"] = classes.dtype.str
-    categorical = getattr(estimator, "categorical_features", FROM_DTYPE)
-    if not isinstance(categorical, str):
-        entry["categorical_features"] = categorical and [_item(one) for one in categorical]
-    class_weight = getattr(estimator, "class_weight", None)
-    if isinstance(class_weight, dict):
-        entry["class_weight"] = [[_item(k), float(weight)] for k, weight in class_weight.items()]
-    elif class_weight is not None:
-        entry["class_weight"] = class_weight
+    for name in OWN:
+        value: Any = getattr(estimator, name, None)
+        text = isinstance(value, (str, type(None)))
+        entry[name] = value if text else [_item(one) for one in value]
     return trained.save(path, **{ENTRY: entry})
 
 
@@ -61,15 +53,27 @@ def are_doubles(labels: np.ndarray) -> bool:
     return kind in "fb" or (kind in "iu" and all(abs(int(one)) < 2**53 for one in labels))
 
 
-def _words(classes: np.ndarray) -> list[str]:
-    if classes.dtype.kind in "iu":  # with all digits
-        return list(map(str, classes.tolist()))
-    words = classes.tolist()
-    if not all(isinstance(word, str) for word in words):
-        raise ValueError(
-            f"labels of type {classes.dtype} can't be saved in a model file; use words or numbers"
-        )
-    return words
+def words(classes: np.ndarray) -> list[str] | None:
+    """Labels (k,) as the words of a schema: strings, and integers that float64 does not represent,
+    with all digits. None for others.
+    """
+    labels = classes.tolist()
+    text = all(isinstance(label, (str, int)) for label in labels)
+    return list(map(str, labels)) if text and not are_doubles(classes) else None
+
+
+def coded(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Labels y (n,) as targets: numbers unchanged, others by their position in the classes."""
+    codes = y if are_doubles(classes) else np.searchsorted(classes, y)
+    return codes.astype(np.float64)
+
+
+def weights_text(class_weight: dict) -> str | None:
+    """The text of the option class_weight; None without labels."""
+    number = lambda label: int(label) if isinstance(label, (int, np.integer)) else label
+    quoted = (str(number(label)).replace('"', '""') for label in class_weight)
+    pairs = zip(quoted, class_weight.values())
+    return ",".join(f'"{label}":{weight}' for label, weight in pairs) or None
 
 
 def _item(label):
@@ -90,8 +94,6 @@ def restore(estimator_of, path):
     estimator = kind(**_parameters(kind, trained))
     estimator._keep(trained)
     estimator.n_features_in_ = trained.outcome.n_inputs
-    if entry is None and trained.schema is not None and trained.schema.inputs is not None:
-        estimator.table_ = trained.schema
     try:
         _recall(estimator, trained, entry or {})
     except (AttributeError, IndexError, TypeError, ValueError) as error:
@@ -109,35 +111,34 @@ def _parameters(kind, trained) -> dict:
     defaults |= trained.method.defaults({"gamma": asked.get("gamma")})
     names = inspect.signature(kind).parameters.keys() & asked.keys()
     values = {name: asked[name] for name in names if asked[name] != defaults.get(name)}
-    if values.get("class_weight") not in (None, LabelWeights.BALANCED):
-        by_code = weights.by_code(values["class_weight"], trained.schema)
-        assert isinstance(by_code, dict)
-        labels = schema.shown(trained, list(by_code))
-        values["class_weight"] = dict(zip(labels, by_code.values()))
+    if trained.calibration is not None and trained.calibration.kind in KINDS:
+        values["calibrate"] = trained.calibration.kind
     return values
 
 
 def _recall(estimator, trained, entry: dict) -> None:
-    """Set labels, input names and class weights as `save` wrote them."""
-    table, columns = trained.schema, entry.get("columns")
-    if columns is not None:
-        estimator.n_features_in_, estimator.schema_ = table.size, replace(table, labels=None)
-    elif table is not None and table.inputs is not None and table.named:
-        columns = table.titles()
-    if isinstance(columns, list):
+    """Set labels, input names and parameters as `save` wrote them."""
+    schema, columns, kind = trained.schema, entry.get("columns"), entry.get("kind")
+    inputs = None if schema is None else schema.inputs
+    if inputs is not None and (columns is not None or schema.target is not None):
+        estimator.schema_ = schema
+        estimator.n_features_in_ = schema.size
+        if schema.target is not None:
+            estimator.n_features_in_ = len(inputs) if schema.named else schema.size - 1
+    if inputs is not None and schema.named:
+        titles = [column.name for column in inputs]
+        columns = columns if isinstance(columns, list) else titles
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     if trained.classes is not None:
-        words = None if table is None else table.labels
-        estimator.classes_ = _labels(trained.classes, words, entry.get("kind"))
+        labels = None if schema is None else schema.labels
         # pandas reads such a column of a table as Booleans
-        if estimator.table_ is not None and [*map(str.lower, words or ())] == ["false", "true"]:
+        truths = [*map(str.lower, labels or ())] == ["false", "true"]
+        if truths and schema.target is not None:
             estimator.classes_ = np.array([False, True])
-    if "categorical_features" in entry:
-        estimator.categorical_features = entry["categorical_features"]
-    class_weight = entry.get("class_weight")
-    if class_weight is not None and "class_weight" in estimator.get_params():
-        text = isinstance(class_weight, str)
-        estimator.class_weight = class_weight if text else dict(class_weight)
+        else:
+            estimator.classes_ = _labels(trained.classes, labels, kind)
+    for name in entry.keys() & OWN:
+        setattr(estimator, name, entry[name])
 
 
 def _labels(classes, words, kind):

@@ -1,10 +1,14 @@
-"""The methods as classifiers and regressors, one pair for each."""
+"""The methods as classifiers and regressors, one pair for each.
 
-from rfx.estimators.base import Classifier, Regressor, Unweighted
+The docstring of a classifier is also that of its regressor. `example` has the parameters for an
+example.
+"""
+
+from rfx.estimators.base import Classifier, Regressor
 
 
 class AutoClassifier(Classifier, method="auto"):
-    """The method, scaling, kernel and metric with the lowest leave-one-out error (classification).
+    """The method, scaling, kernel and metric with the lowest leave-one-out error.
 
     Up to 8,000 rows, the recursive feature machine or a support vector machine with the same
     inputs; above that, local kernel machines.
@@ -21,7 +25,7 @@ class AutoClassifier(Classifier, method="auto"):
 
 
 class AutoRegressor(Regressor, method="auto"):
-    """The method, scaling, kernel and metric with the lowest leave-one-out error (regression).
+    """The method, scaling, kernel and metric with the lowest leave-one-out error.
 
     Up to 8,000 rows, the recursive feature machine; above that, local kernel machines.
 
@@ -36,8 +40,8 @@ class AutoRegressor(Regressor, method="auto"):
     """
 
 
-class RFClassifier(Classifier, method="rf"):
-    """Random features with L2 regularisation (classification).
+class RFClassifier(Classifier, method="rf", example='gamma="median", n_features=200, lam=1.0'):
+    """Random features with L2 regularisation.
 
     Approximates the kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y) over D random features z whose
     inner product estimates the kernel.
@@ -47,43 +51,17 @@ class RFClassifier(Classifier, method="rf"):
     .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
     .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import RFClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RFClassifier(gamma="median", n_features=200, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class RFRegressor(Regressor, method="rf"):
-    """Random features with L2 regularisation (regression).
-
-    Approximates the kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y) over D random features z whose
-    inner product estimates the kernel.
-
-    References
-    ----------
-    .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
-    .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
-       NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import RFRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = RFRegressor(gamma="median", n_features=200, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class RFRegressor(Regressor, method="rf", example='gamma="median", n_features=200, lam=1.0'):
+    """Regression by the method of `RFClassifier`."""
 
 
-class SparseRFClassifier(Classifier, method="sparse-rf"):
-    """Random features with L1 regularisation: a small model (classification).
+class SparseRFClassifier(
+    Classifier, method="sparse-rf", example='gamma="median", n_features=200, lam=3.0'
+):
+    """Random features with L1 regularisation: a small model.
 
     lam ||w||_1 + sum L(w.phi(x), y) over unscaled random features phi, drawn in rounds; only
     features with nonzero weight remain in the model.
@@ -92,42 +70,19 @@ class SparseRFClassifier(Classifier, method="sparse-rf"):
     ----------
     .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import SparseRFClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = SparseRFClassifier(gamma="median", n_features=200, lam=3.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class SparseRFRegressor(Regressor, method="sparse-rf"):
-    """Random features with L1 regularisation: a small model (regression).
-
-    lam ||w||_1 + sum L(w.phi(x), y) over unscaled random features phi, drawn in rounds; only
-    features with nonzero weight remain in the model.
-
-    References
-    ----------
-    .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
-       NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import SparseRFRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = SparseRFRegressor(gamma="median", n_features=200, lam=100.0).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class SparseRFRegressor(
+    Regressor, method="sparse-rf", example='gamma="median", n_features=200, lam=100.0'
+):
+    """Regression by the method of `SparseRFClassifier`."""
 
 
-class LKRFClassifier(Classifier, method="lkrf"):
-    """Random features selected from a pool by their alignment with the targets (classification).
+class LKRFClassifier(
+    Classifier, method="lkrf", example='gamma="median", n_features=200, pool=1000'
+):
+    """Random features selected from a pool by their alignment with the targets.
 
     Learns the kernel: among the distributions near the uniform one, that with the largest alignment
     selects the features.
@@ -135,41 +90,15 @@ class LKRFClassifier(Classifier, method="lkrf"):
     References
     ----------
     .. [1] Sinha and Duchi, "Learning Kernels with Random Features", NIPS 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import LKRFClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LKRFClassifier(gamma="median", n_features=200, pool=1000).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class LKRFRegressor(Regressor, method="lkrf"):
-    """Random features selected from a pool by their alignment with the targets (regression).
-
-    Learns the kernel: among the distributions near the uniform one, that with the largest alignment
-    selects the features.
-
-    References
-    ----------
-    .. [1] Sinha and Duchi, "Learning Kernels with Random Features", NIPS 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import LKRFRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = LKRFRegressor(gamma="median", n_features=200, pool=1000).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class LKRFRegressor(Regressor, method="lkrf", example='gamma="median", n_features=200, pool=1000'):
+    """Regression by the method of `LKRFClassifier`."""
 
 
-class BoostingClassifier(Classifier, method="boosting"):
-    """Features found greedily, with L1 regularisation (classification).
+class BoostingClassifier(Classifier, method="boosting", example='n_features=20, kernel="stump"'):
+    """Features found greedily, with L1 regularisation.
 
     Fully corrective boosting: each step adds the best features and fits all weights again.
 
@@ -177,41 +106,17 @@ class BoostingClassifier(Classifier, method="boosting"):
     ----------
     .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import BoostingClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BoostingClassifier(n_features=20, kernel="stump").fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class BoostingRegressor(Regressor, method="boosting"):
-    """Features found greedily, with L1 regularisation (regression).
-
-    Fully corrective boosting: each step adds the best features and fits all weights again.
-
-    References
-    ----------
-    .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
-       NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import BoostingRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BoostingRegressor(n_features=40, kernel="stump", lam=100.0).fit(X, y)
-    >>> model.score(X, y)
-    0.6...
-    """
+class BoostingRegressor(
+    Regressor, method="boosting", example='n_features=40, kernel="stump", lam=100.0'
+):
+    """Regression by the method of `BoostingClassifier`."""
 
 
-class RBClassifier(Classifier, method="rb"):
-    """Random binning features with L2 regularisation (classification).
+class RBClassifier(Classifier, method="rb", example='gamma="median", n_grids=100, lam=1.0'):
+    """Random binning features with L2 regularisation.
 
     Approximates the Laplacian kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y), where z is
     1/sqrt(R) in one bin of each of R grids.
@@ -220,42 +125,17 @@ class RBClassifier(Classifier, method="rb"):
     ----------
     .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
        Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import RBClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RBClassifier(gamma="median", n_grids=100, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class RBRegressor(Regressor, method="rb"):
-    """Random binning features with L2 regularisation (regression).
-
-    Approximates the Laplacian kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y), where z is
-    1/sqrt(R) in one bin of each of R grids.
-
-    References
-    ----------
-    .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
-       Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import RBRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = RBRegressor(gamma="median", n_grids=100, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.6...
-    """
+class RBRegressor(Regressor, method="rb", example='gamma="median", n_grids=100, lam=1.0'):
+    """Regression by the method of `RBClassifier`."""
 
 
-class SparseRBClassifier(Classifier, method="sparse-rb"):
-    """Random binning features with L1 regularisation: a small model (classification).
+class SparseRBClassifier(
+    Classifier, method="sparse-rb", example='gamma="median", n_grids=100, lam=1.0'
+):
+    """Random binning features with L1 regularisation: a small model.
 
     lam ||w||_1 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; only bins
     with nonzero weight remain in the model.
@@ -264,42 +144,17 @@ class SparseRBClassifier(Classifier, method="sparse-rb"):
     ----------
     .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
        Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import SparseRBClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = SparseRBClassifier(gamma="median", n_grids=100, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class SparseRBRegressor(Regressor, method="sparse-rb"):
-    """Random binning features with L1 regularisation: a small model (regression).
-
-    lam ||w||_1 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; only bins
-    with nonzero weight remain in the model.
-
-    References
-    ----------
-    .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
-       Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import SparseRBRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = SparseRBRegressor(gamma="median", n_grids=100, lam=100.0).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class SparseRBRegressor(
+    Regressor, method="sparse-rb", example='gamma="median", n_grids=100, lam=100.0'
+):
+    """Regression by the method of `SparseRBClassifier`."""
 
 
-class KernelClassifier(Classifier, method="kernel"):
-    """The exact kernel machine (classification).
+class KernelClassifier(Classifier, method="kernel", example='gamma="median", lam=1.0'):
+    """The exact kernel machine.
 
     lam/2 ||f||^2 + sum L(f(x), y). The loss selects ridge regression, a support vector machine or
     kernel logistic regression.
@@ -308,41 +163,17 @@ class KernelClassifier(Classifier, method="kernel"):
     ----------
     .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import KernelClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = KernelClassifier(gamma="median", lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class KernelRegressor(Regressor, method="kernel"):
-    """The exact kernel machine (regression).
-
-    lam/2 ||f||^2 + sum L(f(x), y). The loss selects ridge regression or a support vector machine.
-
-    References
-    ----------
-    .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
-       NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import KernelRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = KernelRegressor(gamma="median", lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.6...
-    """
+class KernelRegressor(Regressor, method="kernel", example='gamma="median", lam=1.0'):
+    """Regression by the method of `KernelClassifier`."""
 
 
-class NystromClassifier(Classifier, method="nystrom"):
-    """The kernel machine approximated from landmarks (classification).
+class NystromClassifier(
+    Classifier, method="nystrom", example='gamma="median", n_features=100, lam=1.0'
+):
+    """The kernel machine approximated from landmarks.
 
     lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over at most D
     landmarks.
@@ -352,43 +183,19 @@ class NystromClassifier(Classifier, method="nystrom"):
     .. [1] Williams and Seeger, "Using the Nystrom Method to Speed Up Kernel Machines", NIPS 2000.
     .. [2] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
        Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import NystromClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = NystromClassifier(gamma="median", n_features=100, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class NystromRegressor(Regressor, method="nystrom"):
-    """The kernel machine approximated from landmarks (regression).
-
-    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over at most D
-    landmarks.
-
-    References
-    ----------
-    .. [1] Williams and Seeger, "Using the Nystrom Method to Speed Up Kernel Machines", NIPS 2000.
-    .. [2] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
-       Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import NystromRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = NystromRegressor(gamma="median", n_features=100, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class NystromRegressor(
+    Regressor, method="nystrom", example='gamma="median", n_features=100, lam=1.0'
+):
+    """Regression by the method of `NystromClassifier`."""
 
 
-class BlockClassifier(Classifier, method="block"):
-    """The exact kernel machine within each part of a random partition (classification).
+class BlockClassifier(
+    Classifier, method="block", example='gamma="median", block_size=200, lam=1.0'
+):
+    """The exact kernel machine within each part of a random partition.
 
     lam/2 ||f||^2 + sum L(f(x), y) in each block of rows; the kernel between blocks is 0.
 
@@ -396,41 +203,15 @@ class BlockClassifier(Classifier, method="block"):
     ----------
     .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
        Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import BlockClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BlockClassifier(gamma="median", block_size=200, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class BlockRegressor(Regressor, method="block"):
-    """The exact kernel machine within each part of a random partition (regression).
-
-    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows; the kernel between blocks is 0.
-
-    References
-    ----------
-    .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
-       Parallelizability", KDD 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import BlockRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BlockRegressor(gamma="median", block_size=200, lam=1.0).fit(X, y)
-    >>> model.score(X, y)
-    0.7...
-    """
+class BlockRegressor(Regressor, method="block", example='gamma="median", block_size=200, lam=1.0'):
+    """Regression by the method of `BlockClassifier`."""
 
 
 class RFMClassifier(Classifier, method="rfm"):
-    """The recursive feature machine (classification).
+    """The recursive feature machine.
 
     Kernel ridge regression on targets +-1, one column per class, with a metric of the inputs learnt
     from the gradients of the machine. Scaling, kernel, metric, bandwidth and lambda are chosen on
@@ -453,7 +234,7 @@ class RFMClassifier(Classifier, method="rfm"):
 
 
 class RFMRegressor(Regressor, method="rfm"):
-    """The recursive feature machine (regression).
+    """The recursive feature machine.
 
     Kernel ridge regression with a metric of the inputs learnt from the gradients of the machine.
     Scaling, kernel, metric, bandwidth and lambda are chosen by leave-one-out.
@@ -474,8 +255,10 @@ class RFMRegressor(Regressor, method="rfm"):
     """
 
 
-class LocalClassifier(Classifier, method="local"):
-    """Exact kernel machines in the leaves of a tree (classification).
+class LocalClassifier(
+    Classifier, method="local", example='leaf_rows=200, scaling="standard", metric="none"'
+):
+    """Exact kernel machines in the leaves of a tree.
 
     Medians along principal directions split the rows; each leaf has a kernel ridge machine whose
     lambda and metric are chosen by leave-one-out. The cost grows linearly with the number of rows.
@@ -484,42 +267,21 @@ class LocalClassifier(Classifier, method="local"):
     ----------
     .. [1] Beaglehole, Holzmüller, Radhakrishnan and Belkin, "xRFM: Accurate, scalable, and
        interpretable feature learning models for tabular data", 2025.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import LocalClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LocalClassifier(leaf_rows=200, scaling="standard", metric="none").fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class LocalRegressor(Regressor, method="local"):
-    """Exact kernel machines in the leaves of a tree (regression).
-
-    Medians along principal directions split the rows; each leaf has a kernel ridge machine whose
-    lambda and metric are chosen by leave-one-out. The cost grows linearly with the number of rows.
-
-    References
-    ----------
-    .. [1] Beaglehole, Holzmüller, Radhakrishnan and Belkin, "xRFM: Accurate, scalable, and
-       interpretable feature learning models for tabular data", 2025.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import LocalRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = LocalRegressor(leaf_rows=200, scaling="standard", metric="none").fit(X, y)
-    >>> model.score(X, y)
-    0...
-    """
+class LocalRegressor(
+    Regressor, method="local", example='leaf_rows=200, scaling="standard", metric="none"'
+):
+    """Regression by the method of `LocalClassifier`."""
 
 
-class DoublySGDClassifier(Classifier, method="doubly-sgd"):
-    """Doubly stochastic gradients (classification).
+class DoublySGDClassifier(
+    Classifier,
+    method="doubly-sgd",
+    example='gamma="median", block=64, batch=64, nu=1e-4, epochs=10',
+):
+    """Doubly stochastic gradients.
 
     Every step uses random rows and new random features, which are recomputed from the seed when
     needed. So the number of rows is unlimited.
@@ -527,41 +289,17 @@ class DoublySGDClassifier(Classifier, method="doubly-sgd"):
     References
     ----------
     .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import DoublySGDClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DoublySGDClassifier(gamma="median", block=64, batch=64, nu=1e-4, epochs=10)
-    >>> model.fit(X, y).score(X, y)
-    0.9...
     """
 
 
-class DoublySGDRegressor(Regressor, method="doubly-sgd"):
-    """Doubly stochastic gradients (regression).
-
-    Every step uses random rows and new random features, which are recomputed from the seed when
-    needed. So the number of rows is unlimited.
-
-    References
-    ----------
-    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import DoublySGDRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DoublySGDRegressor(gamma="median", block=64, batch=64, nu=1e-4, epochs=10)
-    >>> model.fit(X, y).score(X, y)
-    0.5...
-    """
+class DoublySGDRegressor(
+    Regressor, method="doubly-sgd", example='gamma="median", block=64, batch=64, nu=1e-4, epochs=10'
+):
+    """Regression by the method of `DoublySGDClassifier`."""
 
 
-class NormaClassifier(Classifier, method="norma"):
-    """Stochastic gradients with the exact kernel, storing the rows (classification).
+class NormaClassifier(Classifier, method="norma", example='gamma="median", batch=16, nu=1e-4'):
+    """Stochastic gradients with the exact kernel, storing the rows.
 
     doubly-sgd without random features.
 
@@ -570,42 +308,17 @@ class NormaClassifier(Classifier, method="norma"):
     .. [1] Kivinen, Smola and Williamson, "Online Learning with Kernels", IEEE Trans. Signal
        Process. 52, 2004.
     .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import NormaClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = NormaClassifier(gamma="median", batch=16, nu=1e-4).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class NormaRegressor(Regressor, method="norma"):
-    """Stochastic gradients with the exact kernel, storing the rows (regression).
-
-    doubly-sgd without random features.
-
-    References
-    ----------
-    .. [1] Kivinen, Smola and Williamson, "Online Learning with Kernels", IEEE Trans. Signal
-       Process. 52, 2004.
-    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import NormaRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = NormaRegressor(gamma="median", batch=16, nu=1e-4, epochs=5).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class NormaRegressor(
+    Regressor, method="norma", example='gamma="median", batch=16, nu=1e-4, epochs=5'
+):
+    """Regression by the method of `NormaClassifier`."""
 
 
-class KSDCAClassifier(Classifier, method="k-sdca"):
-    """Dual coordinate ascent with the exact kernel, storing the rows (classification).
+class KSDCAClassifier(Classifier, method="k-sdca", example='gamma="median", epochs=5, nu=1e-3'):
+    """Dual coordinate ascent with the exact kernel, storing the rows.
 
     nu/2 ||f||^2 + mean L(f(x), y); one dual variable per row, each maximised exactly in turn.
 
@@ -614,42 +327,17 @@ class KSDCAClassifier(Classifier, method="k-sdca"):
     .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
        Minimization", JMLR 14, 2013.
     .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import KSDCAClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = KSDCAClassifier(gamma="median", epochs=5, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class KSDCARegressor(Regressor, method="k-sdca"):
-    """Dual coordinate ascent with the exact kernel, storing the rows (regression).
-
-    nu/2 ||f||^2 + mean L(f(x), y); one dual variable per row, each maximised exactly in turn.
-
-    References
-    ----------
-    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
-       Minimization", JMLR 14, 2013.
-    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import KSDCARegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = KSDCARegressor(gamma="median", epochs=5, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
+class KSDCARegressor(Regressor, method="k-sdca", example='gamma="median", epochs=5, nu=1e-3'):
+    """Regression by the method of `KSDCAClassifier`."""
 
 
-class NSDCAClassifier(Classifier, method="n-sdca"):
-    """Dual coordinate ascent on Nystrom features (classification).
+class NSDCAClassifier(
+    Classifier, method="n-sdca", example='gamma="median", n_features=100, epochs=5, nu=1e-3'
+):
+    """Dual coordinate ascent on Nystrom features.
 
     nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
 
@@ -658,20 +346,17 @@ class NSDCAClassifier(Classifier, method="n-sdca"):
     .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
        Minimization", JMLR 14, 2013.
     .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import NSDCAClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = NSDCAClassifier(gamma="median", n_features=100, epochs=5, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class NSDCARegressor(Regressor, method="n-sdca"):
-    """Dual coordinate ascent on Nystrom features (regression).
+class NSDCARegressor(
+    Regressor, method="n-sdca", example='gamma="median", n_features=100, epochs=5, nu=1e-3'
+):
+    """Regression by the method of `NSDCAClassifier`."""
+
+
+class RSDCAClassifier(Classifier, method="r-sdca", example='gamma="median", epochs=5, nu=1e-3'):
+    """Dual coordinate ascent on random features.
 
     nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
 
@@ -680,64 +365,17 @@ class NSDCARegressor(Regressor, method="n-sdca"):
     .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
        Minimization", JMLR 14, 2013.
     .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import NSDCARegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = NSDCARegressor(gamma="median", n_features=100, epochs=5, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
     """
 
 
-class RSDCAClassifier(Classifier, method="r-sdca"):
-    """Dual coordinate ascent on random features (classification).
-
-    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
-
-    References
-    ----------
-    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
-       Minimization", JMLR 14, 2013.
-    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import RSDCAClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RSDCAClassifier(gamma="median", epochs=5, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
-    """
+class RSDCARegressor(Regressor, method="r-sdca", example='gamma="median", epochs=5, nu=1e-3'):
+    """Regression by the method of `RSDCAClassifier`."""
 
 
-class RSDCARegressor(Regressor, method="r-sdca"):
-    """Dual coordinate ascent on random features (regression).
-
-    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
-
-    References
-    ----------
-    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
-       Minimization", JMLR 14, 2013.
-    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import RSDCARegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = RSDCARegressor(gamma="median", epochs=5, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
-
-
-class NPegasosClassifier(Classifier, method="n-pegasos"):
-    """Pegasos on Nystrom features (classification).
+class NPegasosClassifier(
+    Classifier, method="n-pegasos", example='gamma="median", n_features=100, batch=16, nu=1e-3'
+):
+    """Pegasos on Nystrom features.
 
     Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
 
@@ -746,20 +384,22 @@ class NPegasosClassifier(Classifier, method="n-pegasos"):
     .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
        SVM", ICML 2007.
     .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import NPegasosClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = NPegasosClassifier(gamma="median", n_features=100, batch=16, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class NPegasosRegressor(Regressor, method="n-pegasos"):
-    """Pegasos on Nystrom features (regression).
+class NPegasosRegressor(
+    Regressor,
+    method="n-pegasos",
+    example='gamma="median", nu=1e-2, epochs=20, loss="epsilon_insensitive",'
+    ' target_scaling="minmax01"',
+):
+    """Regression by the method of `NPegasosClassifier`."""
+
+
+class RPegasosClassifier(
+    Classifier, method="r-pegasos", example='gamma="median", batch=16, nu=1e-3'
+):
+    """Pegasos on random features.
 
     Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
 
@@ -768,103 +408,28 @@ class NPegasosRegressor(Regressor, method="n-pegasos"):
     .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
        SVM", ICML 2007.
     .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import NPegasosRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = NPegasosRegressor(
-    ...     gamma="median", nu=1e-2, epochs=20,
-    ...     loss="epsilon_insensitive", target_scaling="minmax01",
-    ... ).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
     """
 
 
-class RPegasosClassifier(Classifier, method="r-pegasos"):
-    """Pegasos on random features (classification).
-
-    Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
-
-    References
-    ----------
-    .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
-       SVM", ICML 2007.
-    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import RPegasosClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RPegasosClassifier(gamma="median", batch=16, nu=1e-3).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
-    """
+class RPegasosRegressor(
+    Regressor,
+    method="r-pegasos",
+    example='gamma="median", nu=1e-2, epochs=20, loss="epsilon_insensitive",'
+    ' target_scaling="minmax01"',
+):
+    """Regression by the method of `RPegasosClassifier`."""
 
 
-class RPegasosRegressor(Regressor, method="r-pegasos"):
-    """Pegasos on random features (regression).
-
-    Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
-
-    References
-    ----------
-    .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
-       SVM", ICML 2007.
-    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import RPegasosRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = RPegasosRegressor(
-    ...     gamma="median", nu=1e-2, epochs=20,
-    ...     loss="epsilon_insensitive", target_scaling="minmax01",
-    ... ).fit(X, y)
-    >>> model.score(X, y)
-    0.5...
-    """
-
-
-class MLPClassifier(Unweighted, Classifier, method="mlp"):  # type: ignore[misc]
-    """A network of dense layers, trained by Adam on the same batches (classification).
+class MLPClassifier(Classifier, method="mlp", example="epochs=20, batch=16, rate=1e-2"):
+    """A network of dense layers, trained by Adam on the same batches.
 
     scikit-learn's multilayer perceptron, the baseline for doubly-sgd.
 
     References
     ----------
     .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import MLPClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = MLPClassifier(epochs=20, batch=16, rate=1e-2).fit(X, y)
-    >>> model.score(X, y)
-    0.9...
     """
 
 
-class MLPRegressor(Unweighted, Regressor, method="mlp"):  # type: ignore[misc]
-    """A network of dense layers, trained by Adam on the same batches (regression).
-
-    scikit-learn's multilayer perceptron, the baseline for doubly-sgd.
-
-    References
-    ----------
-    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from rfx.estimators import MLPRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = MLPRegressor(epochs=20, batch=16, rate=1e-2).fit(X, y)
-    >>> model.score(X, y)
-    0.6...
-    """
+class MLPRegressor(Regressor, method="mlp", example="epochs=20, batch=16, rate=1e-2"):
+    """Regression by the method of `MLPClassifier`."""

@@ -4,17 +4,33 @@ options of its method or feature map.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rfx.estimators.categories import FROM_DTYPE, Columns
-from rfx.options import LabelWeights, Option, Path, Widths
+import numpy as np
+
+from rfx import parallel
+from rfx.data.reading import Reading
+from rfx.errors import DataError, UsageError
+from rfx.options import LabelWeights, Option, Path, Widths, options_of
+from rfx.records.run import Run
+
+FROM_DTYPE = "from_dtype"
+MISSING = options_of(Reading)["missing"]
+DEVICE = options_of(Run)["device"]
+CALIBRATE = options_of(Run)["calibrate"].but(
+    help="Calibrate probabilities: platt or isotonic, by rows left out one by one, else by a fifth"
+    " of the rows held out."
+)
+# Valid values of categorical_features.
+Columns = Sequence[Any] | np.ndarray | str | None
 
 _TYPES: dict[Any, Any] = {LabelWeights: dict | str, Path: str, Widths: str}
 _CLASS_WEIGHT = (
@@ -30,6 +46,19 @@ _FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 def in_words(sentence: str) -> str:
     """Replace an option of the command line in a message by the parameter's name."""
     return _FLAG.sub(lambda flag: flag[1].replace("-", "_"), sentence)
+
+
+@contextlib.contextmanager
+def in_python() -> Iterator[None]:
+    """Raise rfx's errors as ValueError, with parameter names instead of command-line options.
+
+    BLAS uses one thread inside the block; its number of threads is restored afterwards.
+    """
+    try:
+        with parallel.one_blas_thread():
+            yield
+    except (UsageError, DataError) as error:
+        raise ValueError(in_words(str(error))) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +121,12 @@ RANDOM_STATE = Parameter(
 )
 
 
-def derive(kind: type, parameters: Iterable[Parameter]) -> None:
+def derive(kind: type, parameters: Iterable[Parameter], example: str = "") -> None:
     """Give a class the keyword parameters, and `random_state` after `seed`, as dataclasses do: in
     `__init__`, with its signature, and in the docstring.
 
-    The docstring contains a description, and examples or other sections.
+    The docstring contains a description, and examples or other sections. example: that of classes
+    without own examples, with {name} for that of the class.
     """
     shown = []
     for parameter in parameters:
@@ -114,6 +144,8 @@ def derive(kind: type, parameters: Iterable[Parameter]) -> None:
         "Parameters": "\n".join(parameter.entry() for parameter in shown),
         "Attributes": "\n".join(filter(None, entries.values())),
     }
+    if example:
+        own.setdefault("Examples", example.replace("{name}", kind.__name__))
     sections = derived | {title: text for title, text in own.items() if title not in derived}
     texts = [f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items()]
     kind.__doc__ = "\n\n".join([about, *texts])

@@ -7,7 +7,7 @@ import inspect
 import types
 
 from rfx import methods
-from rfx.estimators.base import Classifier, MethodEstimator, Regressor, Unweighted
+from rfx.estimators.base import Classifier, MethodEstimator, Regressor
 from rfx.estimators.transformers import MapFeatures
 from rfx.features import MAPS
 
@@ -55,9 +55,7 @@ def added() -> dict[str, type]:
             stem = method.__name__.removesuffix("Method")
             about = method.summary[:1].upper() + method.summary[1:]
             for base in (Classifier, Regressor):
-                bases = (base,) if method.weighted else (Unweighted, base)
-                text = f"{about} ({base.task})."
-                classes[f"{stem}{base.__name__}"] = bases, {"method": name}, text, method
+                classes[f"{stem}{base.__name__}"] = (base,), {"method": name}, f"{about}.", method
     for kernel, kind in MAPS.items():
         if MAPS.package_of(kernel) is not None:
             text = "Random features whose inner product estimates the kernel."

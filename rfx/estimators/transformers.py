@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfx import kernels, methods
 from rfx.data.transforms.scaling import Scaler
-from rfx.estimators.base import Estimator, MethodEstimator, checked, in_python
-from rfx.estimators.parameters import CATEGORICAL
+from rfx.estimators.base import Estimator, MethodEstimator
+from rfx.estimators.parameters import in_python
+from rfx.estimators.rows import checked
 from rfx.features import MAPS, FeatureMap
 from rfx.features.binning import BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
@@ -56,6 +57,13 @@ _OF_METRIC = [
     methods.get("rfm").declared()[name]
     for name in ("kernel", "scaling", "metric", "metric_steps", "seed")
 ]
+
+
+_EXAMPLE = """>>> from sklearn.datasets import load_digits
+>>> from rfx.estimators import {name}
+>>> X, _ = load_digits(return_X_y=True)
+>>> {name}(n_features=100).fit_transform(X).shape
+(1797, 100)"""
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -200,7 +208,7 @@ class MapFeatures(MapTransformer):
     def __init_subclass__(cls, *, map: str, **more: Any) -> None:
         cls.map_class = MAPS[map]
         cls.only_kernel = cls.map_class.kernels[0].name
-        super().__init_subclass__(options=map_options(cls.map_class), **more)
+        super().__init_subclass__(options=map_options(cls.map_class), example=_EXAMPLE, **more)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -229,14 +237,6 @@ class FourierFeatures(MapFeatures, map="gaussian"):
     .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
     .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import FourierFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> FourierFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -249,14 +249,6 @@ class MaternFeatures(MapFeatures, map="matern-3/2"):
     References
     ----------
     .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import MaternFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> MaternFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -269,14 +261,6 @@ class MixtureFeatures(MapFeatures, map="multiscale"):
     References
     ----------
     .. [1] Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import MixtureFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> MixtureFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -290,14 +274,6 @@ class AdditiveChi2Features(MapFeatures, map="additive-chi2"):
     ----------
     .. [1] Vedaldi and Zisserman, "Efficient Additive Kernels via Explicit Feature Maps", TPAMI 34,
        2012.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from rfx.estimators import AdditiveChi2Features
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> AdditiveChi2Features(n_features=100).fit_transform(X).shape
-    (1797, 100)
     """
 
 
@@ -311,14 +287,6 @@ class SkewedChi2Features(MapFeatures, map="skewed-chi2"):
     ----------
     .. [1] Li, Ionescu and Sminchisescu, "Random Fourier Approximations for Skewed Multiplicative
        Histogram Kernels", DAGM 2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from rfx.estimators import SkewedChi2Features
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> SkewedChi2Features(n_features=100).fit_transform(X).shape
-    (1797, 100)
     """
 
 
@@ -327,14 +295,6 @@ class HammingFeatures(MapFeatures, map="hamming"):
 
     Products of random signs of the codes of a random subset of the inputs, for the kernel
     exp(-gamma m), m the number of inputs that differ.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from rfx.estimators import HammingFeatures
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> HammingFeatures(n_features=100).fit_transform(X).shape
-    (1797, 100)
     """
 
 
@@ -348,14 +308,6 @@ class DotProductFeatures(MapFeatures, map="exponential"):
     .. [1] Kar and Karnick, "Random Feature Maps for Dot Product Kernels", AISTATS 2012.
     .. [2] Pham and Pagh, "Fast and Scalable Polynomial Kernels via Explicit Feature Maps", KDD
        2013.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import DotProductFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> DotProductFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -367,14 +319,6 @@ class ArcCosineFeatures(MapFeatures, map="arccosine-0"):
     References
     ----------
     .. [1] Cho and Saul, "Kernel Methods for Deep Learning", NIPS 2009.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import ArcCosineFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> ArcCosineFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -389,14 +333,6 @@ class PerceptronFeatures(MapFeatures, map="perceptron"):
     .. [1] Lin and Li, "Support Vector Machinery for Infinite Ensemble Learning", JMLR 9, 2008.
     .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import PerceptronFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> PerceptronFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -411,14 +347,6 @@ class StumpFeatures(MapFeatures, map="stump"):
     .. [1] Lin and Li, "Support Vector Machinery for Infinite Ensemble Learning", JMLR 9, 2008.
     .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
        NIPS 2014.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import StumpFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> StumpFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -427,14 +355,6 @@ class CoordinateFeatures(MapFeatures, map="linear"):
 
     sqrt(d) x_m for the linear kernel x.y. Sparse rows stay sparse unless the features are requested
     as an array.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from rfx.estimators import CoordinateFeatures
-    >>> X, _ = load_breast_cancer(return_X_y=True)
-    >>> CoordinateFeatures(n_features=100).fit_transform(X).shape
-    (569, 100)
     """
 
 
@@ -506,7 +426,7 @@ class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
         return NystromMap(p["kernel"], landmarks, params, p["dtype"])
 
 
-class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):
+class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):  # type: ignore[misc]
     """The random features selected by sparse-rf.
 
     Selects unscaled features by the targets, for use before any model. Classes and numbers are
@@ -534,7 +454,8 @@ class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):
     True
     """
 
-    without = MethodEstimator.without | {"class_weight", CATEGORICAL.name}
+    without = MethodEstimator.without | {"class_weight"}
+    added = ()
 
     def _learn(self, task, X, y):
         self._train(task, X, y)

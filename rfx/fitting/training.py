@@ -244,16 +244,26 @@ class Trainer:
         return _judged(path[-1], fits[-1].left_out if wanted else None, problem.Y)
 
     def with_probabilities(
-        self, trained: Pipeline, X: Any, y: np.ndarray, sample_weight: Any = None
+        self,
+        trained: Pipeline,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any = None,
+        calibrate: str | None = None,
     ) -> Pipeline:
         """The pipeline, if it is a classification without probabilities with those from a fifth of
         its training rows X (n, d), y (n,), and their weights: calibrated by a model of the others
         with the same options, which takes about four fifths of the time of the fit.
 
-        The rows themselves are used if they are too few to hold any out.
+        The rows themselves are used if they are too few to hold any out. calibrate: the kind of
+        calibration, which then takes the rows left out one by one if there are some.
         """
         count, method = X.shape[0], trained.chosen
-        if method is None or trained.classes is None or trained.has_probabilities:
+        if calibrate is not None and trained.left_out is not None:
+            return trained.judged(trained.left_out, calibrate)
+        if method is None or trained.classes is None:
+            return trained
+        if trained.has_probabilities and calibrate is None:
             return trained
         if isinstance(X, Rows):
             return trained
@@ -266,7 +276,7 @@ class Trainer:
         part = None if sample_weight is None else np.asarray(sample_weight)[kept]
         decision = other.fit(X[kept], y[kept], part).decision_function(X[out])
         by = f"held out, {HELD_OUT:g} of the training rows"
-        return trained.judged(LeftOut(decision, y[out], by))
+        return trained.judged(LeftOut(decision, y[out], by), calibrate)
 
     def along(
         self,

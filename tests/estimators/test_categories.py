@@ -70,7 +70,6 @@ def test_all_ways_to_name_the_columns_are_one():
     want = classifier().fit(FRAME, LABEL)
     for asked in (
         ["town", "job"],
-        ["job", 0],
         [0, 2],
         np.array([0, 2]),
         [True, False, True],
@@ -115,14 +114,14 @@ def test_without_categories_nothing_changes(asked):
 @pytest.mark.parametrize(
     "asked, X, says",
     [
-        ("all", FRAME, "categorical_features is 'all'; it must be from_dtype, None, or a list"),
-        (["city"], FRAME, "has 'city', but X has no such column; its names are town, a, job"),
-        ([3], FRAME, "has 3, but X has no such column"),
-        ([-1], FRAME, "has -1, but X has no such column"),
-        ([5], FRAME.to_numpy(dtype=object), "its positions are 0 to 2"),
-        ([True, False], FRAME, "is a mask of 2 columns, but X has 3"),
-        ([[0]], FRAME, "it must be from_dtype, None, or a list"),
-        ([0], scipy.sparse.csr_matrix(np.eye(N)), "needs rows of a data frame or a dense array"),
+        ("all", FRAME, "^categorical_features is 'all', which does not name columns"),
+        (["city"], FRAME, "^categorical_features is .'city'., which does not name columns"),
+        ([3], FRAME, "does not name columns"),
+        (["job", 0], FRAME, "does not name columns"),
+        ([5], FRAME.to_numpy(dtype=object), "does not name columns"),
+        ([True, False], FRAME, "does not name columns"),
+        ([[0]], FRAME, "does not name columns"),
+        ([0], scipy.sparse.csr_matrix(np.eye(N)), "does not name columns"),
         (["town"], FRAME, "column 'job' of X has categories or words .*name it in"),
     ],
 )
@@ -137,9 +136,9 @@ def test_rows_that_do_not_go_with_the_model_are_refused():
         model.predict(FRAME[["a", "town", "job"]])
     with pytest.raises(ValueError, match="has 2 features, but RFClassifier is expecting 3"):
         model.predict(FRAME.to_numpy(dtype=object)[:, :2])
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match="row 1: column 'a' has no value; fill it in, or train"):
         model.predict(FRAME.assign(a=np.nan))
-    with pytest.raises(ValueError, match="column 'a' of X has categories or words"):
+    with pytest.raises(ValueError, match="row 1: column 'a' has 'x', which is not a number"):
         model.predict(FRAME.assign(a="x"))
     with pytest.raises(ValueError, match="pass a data frame"):
         model.predict(scipy.sparse.csr_matrix(np.eye(3)))
@@ -159,7 +158,7 @@ def test_unknown_and_missing_categories():
     assert found[0] == found[1] != found[2]
     with pytest.warns(RfxWarning, match="'job' has categories that were absent in training"):
         model.predict(new.assign(town="t1", job="king"))
-    with pytest.raises(ValueError, match="row 2: column 'job' has no value; fill it in$"):
+    with pytest.raises(ValueError, match="row 2: column 'job' has no value; fill it in, or"):
         model.predict(new.assign(town="t1", job=["smith", None, "smith"]))
     gaps = FRAME.assign(town=np.where(CODES == 3, None, TOWN))
     with pytest.warns(RfxWarning, match=f"{(CODES == 3).sum()} cells of column 'town' without"):

@@ -71,10 +71,12 @@ NEAR = {
     for kind in ("dense", "sparse")
 }
 STOCHASTIC = ("DoublySGD", "Norma", "NPegasos", "RPegasos")
-CHOSEN = dict.fromkeys(NEAR, "options are chosen on held-out rows, which repetitions change")
+CHOSEN = dict.fromkeys(
+    NEAR, "options or probabilities are learnt on held-out rows, which repetitions change"
+)
 EXPECTED_FAILURES = {
     f"{name}{kind}": why
-    for names, why in ((STOCHASTIC, NEAR), (("Auto", "RFM"), CHOSEN))
+    for names, why in ((STOCHASTIC, NEAR), (("Auto", "RFM", "RB"), CHOSEN))
     for name in names
     for kind in ("Classifier", "Regressor")
 }
@@ -93,6 +95,9 @@ def small(name):
     if name.endswith("PegasosRegressor"):
         given = given | LIPSCHITZ
     known = inspect.signature(kind).parameters
+    # probabilities of this loss, because a repeated row is not left out alone
+    if name in ("RFClassifier", "KernelClassifier"):
+        given = given | {"loss": "logistic"}
     return kind(**{option: value for option, value in given.items() if option in known})
 
 

@@ -76,6 +76,7 @@ def declared_by(kind):
         name: option for name, option in method.declared().items() if name not in kind.without
     }
     options |= {"device": base.DEVICE} if method.accelerated else {}
+    options |= {option.name: option for option in kind.added}
     return options, method.defaults() | {"device": "cpu"}
 
 
@@ -208,6 +209,8 @@ _THINGS = {
 )
 def test_a_column_of_a_frame_that_is_no_numbers_is_named(thing, make):
     column, says = _THINGS[thing]
+    if thing == "dates" and make is not estimators.FourierFeatures:
+        pytest.skip("estimators read dates")
     y = WORDS if make is estimators.RFClassifier else TARGET
     own = {} if make is estimators.FourierFeatures else {"categorical_features": None}
     if says.startswith(_WORDS):
@@ -228,7 +231,7 @@ def test_frames_of_other_types_of_numbers_are_read(kind):
         found.predict(frame[["b", "a", "c"]])
     if kind in ("Int64", "Float64", "boolean"):
         frame.loc[3, "c"] = pandas.NA
-        with pytest.raises(ValueError, match="Input X contains NaN"):
+        with pytest.raises(ValueError, match="X contains NaN: row 4, column 'c' has no value"):
             found.predict(frame)
 
 
@@ -248,7 +251,7 @@ def test_weights(estimator, tmp_path):
     np.testing.assert_array_equal(by_label.decision_function(X), by_row.decision_function(X))
     by_label.save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
-    assert back.class_weight == {"near": 3.0} and back._given() == by_label._given()
+    assert back._given() == by_label._given() and '"near":3.0' in back._given()["class_weight"]
     assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_[
         "weight_sum"
     ] == pytest.approx(300)
@@ -263,7 +266,7 @@ def test_class_weights_of_the_command_line_and_back(tmp_path):
     labels = np.where(RADIUS > 2, 2.0, 5.0)
     methods.create("rf", n_features=50, class_weight="5:2").fit(X, labels).save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
-    assert back.class_weight == {5.0: 2.0}
+    assert back.class_weight == "5:2"
     np.testing.assert_array_equal(clone(back).fit(X, labels).predict(X), back.predict(X))
 
 
@@ -281,7 +284,7 @@ def test_partial_fit_takes_weights():
     for classifier, message in [
         (
             estimators.NormaClassifier(class_weight="balanced"),
-            "class_weight='balanced' needs the counts of all rows",
+            "class_weight balanced needs the counts of all rows",
         ),
         (
             estimators.NormaClassifier(class_weight={"nowhere": 2}),
@@ -643,7 +646,7 @@ def test_partial_fit_refuses():
     model.partial_fit(X[:64], WORDS[:64], classes=["near", "far", "middle"])
     with pytest.raises(ValueError, match="the label .*outside.* is not among the classes"):
         model.partial_fit(X[:2], ["near", "outside"])
-    with pytest.raises(ValueError, match="is not the same as on the first call"):
+    with pytest.raises(ValueError, match="is not the same as on last call"):
         model.partial_fit(X[:2], WORDS[:2], classes=["near", "outside"])
     assert not hasattr(estimators.KSDCAClassifier(), "partial_fit")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas
 import pytest
 from sklearn.base import clone
+from sklearn.feature_selection import SelectFromModel
 
 import rfx
 from rfx.cli import main
-from rfx.data.tabular.frames import encoded as encoded_of
 from rfx.errors import RfxWarning
 from rfx.estimators import RFClassifier
 
@@ -145,18 +145,24 @@ def test_what_the_model_never_saw_is_left_out_with_a_warning(folder):
         model.predict(frame.assign(job="astronaut"))
 
 
-def test_encoded_inputs_are_taken_as_before(folder):
+def test_columns_of_a_file_are_counted_and_named_like_those_of_a_frame(folder):
     model, frame = rfx.load(folder / "y.npz"), pandas.read_csv(folder / "test.csv")
-    schema = model.method_.schema
-    X, want = encoded_of(frame, schema), model.predict(frame)
-    assert X.shape[1] == model.n_features_in_ == schema.width
-    encoded = pandas.DataFrame(X, columns=schema.titles())
-    for rows in (X, X.tolist(), encoded):
-        if rows is encoded:
-            np.testing.assert_array_equal(model.predict(rows), want)
-            continue
-        with pytest.warns(UserWarning, match="X does not have valid feature names"):
-            np.testing.assert_array_equal(model.predict(rows), want)
+    names = ["a", "pay", "open", "day", "town", "job", "code"]
+    assert model.feature_names_in_.tolist() == names and model.n_features_in_ == 7
+    cells = frame[names].to_numpy(dtype=object)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        np.testing.assert_array_equal(model.predict(cells), model.predict(frame))
+
+
+def test_each_column_of_a_file_has_one_importance(folder, tmp_path):
+    words = ["train", "--method", "rfm", "--data", folder / "train.csv", "--target", "y"]
+    words += ["--ignore", "id,two,three", "--metric", "diagonal", "--metric-steps", 1, "--quiet"]
+    run(*words, "--scaling", "standard", "--model", tmp_path / "m.npz")
+    model = rfx.load(tmp_path / "m.npz")
+    assert len(model.feature_importances_) == len(model.feature_names_in_) == 7
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    select = SelectFromModel(model, prefit=True, threshold=-np.inf, max_features=2)
+    assert select.get_support().sum() == 2
 
 
 def test_saving_and_pickling_keep_it_and_fit_forgets_it(folder, tmp_path):
@@ -172,7 +178,7 @@ def test_saving_and_pickling_keep_it_and_fit_forgets_it(folder, tmp_path):
     assert not hasattr(clone(model), "method_")
     X = np.random.default_rng(0).normal(size=(40, 2))
     model.fit(pandas.DataFrame(X, columns=["a", "b"]), X[:, 0] > 0)
-    assert model.table_ is None
+    assert model.schema_ is None
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["a"]])
 

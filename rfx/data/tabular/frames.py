@@ -2,6 +2,7 @@
 file.
 """
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def is_frame(X) -> bool:
 
 
 def kind_of_words(column) -> str | None:
-    """`categories` or `words` for a pandas column by its type, None for others.
+    """`categories`, `words` or `dates` for a pandas column by its type, None for others.
 
     A column of objects has words if one of its cells is a string.
     """
@@ -31,8 +32,12 @@ def kind_of_words(column) -> str | None:
         return "categories"
     if isinstance(kind, lazy.pandas.StringDtype) or str(kind) == "string[pyarrow]":
         return "words"
+    if lazy.pandas.api.types.is_datetime64_any_dtype(kind):
+        return "dates"
     if kind == np.dtype(object) and not hasattr(column, "__dask_graph__"):
-        return "words" if any(isinstance(value, (str, bytes)) for value in column) else None
+        if any(isinstance(value, (str, bytes)) for value in column):
+            return "words"
+        return "dates" if any(isinstance(value, datetime.date) for value in column) else None
     return None
 
 
@@ -48,12 +53,13 @@ def check_columns(X, advice: str = _ADVICE) -> None:
         types = lazy.pandas.api.types
         if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
             continue
-        if kind_of_words(X[name] if hasattr(X, "__dask_graph__") else X.iloc[:, place]) is not None:
+        read_as = kind_of_words(X[name] if hasattr(X, "__dask_graph__") else X.iloc[:, place])
+        if read_as in ("categories", "words"):
             raise ValueError(
                 f"column {name!r:.80} of X has categories or words ({kind!s:.40}), but must be"
                 f" numeric; {advice}"
             )
-        if kind == np.dtype(object):
+        if kind == np.dtype(object) and read_as is None:
             continue  # object columns may contain numbers
         raise ValueError(
             f"column {name!r:.80} of X has type {kind!s:.40}, but must be numeric; convert it to"
@@ -81,18 +87,6 @@ def _text(value) -> str:
 
 
 # ---------------------------------------------------------------------- as a file has it
-
-
-def is_like_file(frame: Any, schema: Schema) -> bool:
-    """Whether a pandas data frame has the columns of the file from which a schema was learnt,
-    rather than the encoded inputs.
-    """
-    titles, names = schema.titles(), [str(name) for name in frame.columns]
-    if titles == [column.name for column in schema.columns]:
-        return True
-    if schema.named:
-        return names != titles
-    return len(names) != len(titles) or len(names) in (schema.size - 1, schema.size)
 
 
 def encoded(frame: Any, schema: Schema) -> Any:
@@ -125,21 +119,23 @@ def encoded(frame: Any, schema: Schema) -> Any:
         own = [inputs.get(place + (lacking and place >= behind)) for place in range(len(names))]
     unused = np.full(len(frame), np.nan)
     columns = [
-        unused if column is None else _cells(frame.iloc[:, place], column)
+        unused if column is None else cells(frame.iloc[:, place], column)
         for place, column in enumerate(own)
     ]
-    table = Table("X", names, schema.named, columns, for_gaps="fill it in")
+    table = Table(
+        "X", names, schema.named, columns, for_gaps='fill it in, or train with missing="mean"'
+    )
     return schema.encode(table, targets="ignored")[0]
 
 
-def _cells(cells: Any, column: Input) -> np.ndarray | Words:
-    """A data frame column for a column of a schema: numbers (n,), nan if missing, or words."""
-    types, kind = lazy.pandas.api.types, cells.dtype
-    dates = column.form is not None and column.form.kind == "dates"
+def cells(column: Any, learnt: Input) -> np.ndarray | Words:
+    """A data frame column for an input of a schema: numbers (n,), nan if missing, or words."""
+    types, kind = lazy.pandas.api.types, column.dtype
+    dates = learnt.form is not None and learnt.form.kind == "dates"
     if (types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)) and not (
-        column.categories is not None or dates
+        learnt.categories is not None or dates
     ):
-        return np.asarray(cells.to_numpy(np.float64, na_value=np.nan))
-    words, absent = words_of(cells), set(ABSENT) - set(column.categories or ())
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    words, absent = words_of(column), set(ABSENT) - set(learnt.categories or ())
     texts = map(str.strip, words.values)
     return Words.of(words.codes, (None if text in absent else text for text in texts))

@@ -1,0 +1,255 @@
+"""Rows of estimators: arrays, sparse matrices and data frames. Missing cells, dates and categories
+are read by the same code as in tables of files.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._indexing import _get_column_indices
+from sklearn.utils.validation import (
+    _check_y,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from rfx import device, lazy
+from rfx.data.reading import Reading
+from rfx.data.tabular import crossfit, frames, targetmeans
+from rfx.data.tabular.learner import Learner
+from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.table import Table
+from rfx.errors import RfxWarning
+from rfx.estimators.files import coded
+from rfx.estimators.parameters import FROM_DTYPE, Columns, in_python, in_words
+
+ADVICE = "name it in categorical_features, or encode it"
+FILL = 'fill it in, or train with missing="mean"'
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows whose encoding is learnt with the targets.
+
+    Parameters
+    ----------
+    table : Table
+    reading : Reading
+    """
+
+    table: Table
+    reading: Reading
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, as scikit-learn expects."""
+        return self.table.n_rows, len(self.table.names)
+
+    def learn(self, y: np.ndarray, task: str, seed: int, classes: np.ndarray | None = None):
+        """Learn the Schema and X of the rows with encoded targets y: (n,), or numbers (n, k).
+
+        A column with many categories is encoded by target means; each row uses the means of other
+        rows. classes: the labels, some of which y may lack.
+        """
+        codes = None if classes is None else coded(classes, classes)
+        Y = targetmeans.outputs(y, task, codes)
+        names = self.table.names
+        taught = replace(
+            self.table,
+            names=[*names, max(names, key=len) + "_"],  # a name that no column has
+            columns=[*self.table.columns, Y[:, 0]],
+            own_target=len(names),
+        )
+        learner = _Learner(self.reading, task="regression").update(taught)
+        titles = range(Y.shape[1]) if classes is None else classes.tolist()
+        titles = list(map(str, titles)) if Y.shape[1] > 1 else []
+        schema, X = crossfit.fitted(learner.finish(), taught, Y, seed, titles)
+        for message in crossfit.notes(schema, taught):
+            learner.tell(message)
+        learner.say(schema, summary=False)
+        return replace(schema, target=None, size=len(names)), X
+
+
+class _Learner(Learner):
+    """A Learner for columns with known types, with messages for Python."""
+
+    def tell(self, message: str) -> None:
+        warnings.warn(in_words(message), RfxWarning, stacklevel=2)
+
+    def kept_by(self, *positions: int) -> str:
+        return "categorical_features"
+
+    def advice(self, troubles) -> list[str]:
+        them = "it" if len(troubles) == 1 else "them"
+        return [f"correct {them}", f"name {them} in categorical_features", f"drop {them}"]
+
+    def _warn_of_ids(self) -> None:
+        """Numbers keep the meaning of their type."""
+
+    def _leave_out_unnamed(self) -> None:
+        """No column of a data frame is ignored because of its name."""
+
+
+def checked(estimator, X, y="no_validation", reset=True, **options):
+    """Check X, or X and y, like scikit-learn: float64, finite, an array or CSR. Sets or compares
+    the number and names of the inputs.
+
+    Targets y of shape (n, 1) become (n,), with scikit-learn's DataConversionWarning. For an
+    estimator with the parameter `missing`, rows with missing cells, dates or categories become
+    `TableRows`; later rows are encoded at once by its `schema_`.
+    """
+    X, y, rows = device.numpy_of(X), device.numpy_of(y), None
+    reads, schema = hasattr(estimator, "missing"), getattr(estimator, "schema_", None)
+    if reset:
+        estimator._drawn_seed = None
+        rows = _table_rows(estimator, X) if reads else None
+    elif schema is not None:
+        rows = _encoded(estimator, X, schema)
+    several, checks_y = bool(options.get("multi_output")), not isinstance(y, str)
+    if rows is None:
+        frames.check_columns(X, *([ADVICE] if reads else []))
+        options |= {"accept_sparse": "csr", "dtype": np.float64, "reset": reset}
+        numbers = validate_data(estimator, X, y, ensure_all_finite="allow-nan", **options)
+        numbers, y = numbers if checks_y else (numbers, y)
+        rows = _summed(numbers)
+        _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
+    elif checks_y:
+        y = _check_y(y, several, bool(options.get("y_numeric")), estimator)
+        check_consistent_length(rows, y)
+    if not checks_y:
+        return rows
+    return rows, column_or_1d(y, warn=True) if several and y.ndim == 2 > y.shape[1] else y
+
+
+def _summed(X):
+    """Rows in the form that methods require: an array, or a csr_matrix with 32-bit indices and no
+    two entries of the same place.
+    """
+    if not sp.issparse(X):
+        return X
+    # a copy, because entries are summed in place; scipy takes the smallest type of indices
+    matrix = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _refuse_gaps(estimator, X, advice: str) -> None:
+    """Raise ValueError for numbers X with a missing cell."""
+    gaps = np.isnan(X.data if sp.issparse(X) else X)
+    if gaps.any():
+        place, names = "a row", getattr(estimator, "feature_names_in_", None)
+        if not sp.issparse(X):
+            row, column = np.argwhere(gaps)[0]
+            place = f"row {row + 1}, column {column + 1 if names is None else repr(names[column])}"
+        raise ValueError(f"X contains NaN: {place} has no value; {advice}")
+
+
+def _frame(X):
+    """Rows in memory as a pandas data frame, with the types of their cells; None for others."""
+    if sp.issparse(X) or hasattr(X, "__dask_graph__"):
+        return None
+    if frames.is_frame(X):
+        return X
+    X = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+    return lazy.pandas.DataFrame(X).infer_objects() if X.ndim == 2 else None
+
+
+def _table_rows(estimator, X) -> TableRows | None:
+    """The rows to learn from if they have words, dates, named categories or cells to fill; None for
+    others.
+    """
+    frame, missing = _frame(X), estimator.missing
+    places = chosen(frame, estimator.categorical_features)
+    fills = missing not in (None, "refuse") or (missing is None and lazy.pandas.isna(frame))
+    if frame is None or not (places or np.any(fills)):
+        return None
+    if not len(frame):
+        check_array(X, dtype=None, estimator=estimator)  # refuses it
+    validate_data(estimator, X if hasattr(X, "shape") else frame, skip_check_array=True)
+    named = hasattr(estimator, "feature_names_in_")
+    names = [str(name if named else place + 1) for place, name in enumerate(frame.columns)]
+    if len(set(names)) < len(names):
+        raise ValueError("X has two columns of the same name; rename one of them")
+    frames.check_columns(frame.iloc[:, [p for p in range(len(names)) if p not in places]], ADVICE)
+    columns = [
+        frames.cells(frame.iloc[:, place], Input(name, place, [] if place in places else None))
+        for place, name in enumerate(names)
+    ]
+    table = Table(
+        "X",
+        names,
+        named,
+        columns,
+        typed=frozenset(names[place] for place in places),
+        categorical=frozenset(names[place] for place, explicit in places.items() if explicit),
+        for_gaps=FILL,
+    )
+    # certainly, because of their type
+    dates = [names[p] for p in places if frames.kind_of_words(frame.iloc[:, p]) == "dates"]
+    return TableRows(table, Reading(missing=missing, dates=tuple(dates)))
+
+
+def chosen(frame, asked: Columns) -> dict[int, bool]:
+    """The positions of the columns of a frame that are read as words, and whether they are
+    certainly categories: named by `asked`, or of category type.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or None
+        None for rows that are sparse or not in memory.
+    asked : array-like of str, int or bool, "from_dtype" or None
+        Names, positions, or a mask; from_dtype: the columns with words; None: none. Dates are read
+        in any case.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    automatic = isinstance(asked, str) and asked == FROM_DTYPE
+    try:
+        named = [] if asked is None or automatic else _get_column_indices(frame, asked)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"categorical_features is {asked!r:.80}, which does not name columns of a data frame or"
+            f" a dense array X ({error!s:.80}); use names, positions, a mask, from_dtype or None"
+        ) from None
+    places = [] if frame is None else range(frame.shape[1])
+    kinds = {place: frames.kind_of_words(frame.iloc[:, place]) for place in places}
+    words = {p: k == "categories" for p, k in kinds.items() if k == "dates" or (k and automatic)}
+    return words | dict.fromkeys(named, True)
+
+
+def _encoded(estimator, X, schema: Schema):
+    """X (n, width) of later rows, by the schema of the training rows.
+
+    Frames are compared with those seen in `fit` as scikit-learn does it; with a schema of a file,
+    the columns of a frame are found by name, in any order and among others.
+    """
+    frame, names = _frame(X), getattr(estimator, "feature_names_in_", None)
+    if frame is None:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted to a table; pass a data frame or a dense array"
+            " in memory"
+        )
+    if schema.target is None or frame is not X:
+        rows = X if hasattr(X, "shape") else frame.to_numpy()
+        validate_data(estimator, rows, reset=False, skip_check_array=True)
+        frame = frame if names is None else frame.set_axis(names, axis=1)
+    with in_python():
+        return _summed(frames.encoded(frame, schema))
+
+
+def positions(schema: Schema) -> list[int]:
+    """The positions of the inputs of a schema among the columns of an estimator's rows: without
+    the targets, and for a file with names only its inputs.
+    """
+    if schema.target is None:
+        return [column.position for column in schema.columns]
+    if schema.named:
+        return list(range(len(schema.columns)))
+    target = schema.target[1]
+    return [column.position - (column.position > target) for column in schema.columns]

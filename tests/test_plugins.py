@@ -135,6 +135,16 @@ def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     ) and "needs the kernel inverse-quadratic of package rfx-example 1.0" in err
 
 
+def test_a_method_with_kernel_and_lambda_is_tuned(rfx, tmp_path):
+    code = "from rfx.methods.rf import RF\n\n\nclass Own(RF):\n    name = 'own'\n"
+    package(tmp_path / "own", "own", "[rfx.methods]\nown = own:Own\n", code)
+    words = ["--data", ROWS, "--trials", "2", "--scaling", "minmax01", "--metric", "none"]
+    code, out, err = rfx("tune", "--method", "own", *words, folders=(tmp_path / "own",))
+    assert code == 0 and "rfx train --method own" in out, err
+    code, out, err = rfx("tune", "--method", "landweber", *words)
+    assert code == 1 and err.count("\n") == 1 and "'landweber' can't be searched" in err
+
+
 def test_options_are_listed_and_checked(rfx):
     code, out, err = rfx("methods", "--json")
     listed = {method["name"]: method["options"] for method in json.loads(out)}

@@ -179,6 +179,8 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         text = score_text(metric, params["leave_one_out"])
         rows = f"{params['leave_one_out_rows']:,} rows"
         yield metric if row.score is None else "", f"{text} by leave-one-out on {rows}"
+    if (name := str(params.get("measure"))) in params.get("measured", ()):
+        yield name, f"{score_text(name, params['measured'][name])} on {params['measured']['on']}"
     if "choice_score" in params:
         name = params["choice_metric"]
         yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"

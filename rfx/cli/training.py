@@ -50,6 +50,7 @@ TRAIN = {
     ],
     "Selection": [
         ("--scaling NAME", "standard, minmax01, … [default: auto]"),
+        ("--measure NAME", "accuracy, auc, log_loss, …: the aim of every choice."),
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
         *_HELD_OUT,
     ],
@@ -260,9 +261,9 @@ def check_outputs(run, model, results, trace, force) -> None:
 
 
 def _searchable() -> list[str]:
-    from rfx.runs.tune import SIZES
+    from rfx.runs.tune import searchable
 
-    return ["auto", *SIZES]
+    return ["auto", *searchable()]
 
 
 def _options_of(name: str | None) -> list[Option]:
@@ -280,7 +281,7 @@ def _options_of(name: str | None) -> list[Option]:
     return [
         union(declared) if len(among) > 1 else declared[0][1]
         for name, declared in having.items()
-        if name not in ("lam_path", "budget_seconds")
+        if name not in ("lam_path", "budget_seconds", "measure")
     ]
 
 
@@ -293,8 +294,8 @@ def _options_of(name: str | None) -> list[Option]:
         show_default=True,
         metavar="NAME",
         shell_complete=completing(lambda: [*_searchable(), *methods.long_names(_searchable())]),
-        help="Method to search. It is rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto"
-        " for the best of rf, nystrom, rb and kernel.",
+        help="Method to search. It is rf, nystrom, rb, block, kernel, rfm, sparse-rf, sparse-rb, a"
+        " plug-in, or auto for the best of rf, nystrom, rb, kernel and rfm.",
     ),
     *_HELD_OUT,
     Option(
@@ -476,11 +477,11 @@ _LINE = "{:>5} {:>8} {:<9} {:<14} {:>9} {:>6} {:>8} {:>9} {:>6}"
 
 
 def _cells(trial) -> Iterator[str]:
-    from rfx.runs.tune import SIZES
+    from rfx.runs.tune import searchable
 
     options = trial.point.options
     yield from (f"{trial.round.number + 1}", f"{trial.round.rows}", trial.point.method)
     yield options["kernel"]
     yield f"{options['gamma']:.4g}" if "gamma" in options else "-"
-    yield f"{options.get(SIZES[trial.point.method][0], '-')}"
+    yield f"{options.get(searchable()[trial.point.method][0], '-')}"
     yield from (f"{trial.lam:g}", f"{trial.score:.5g}", f"{trial.seconds:.1f}")

@@ -332,8 +332,10 @@ class MethodEstimator(Estimator):
             )
         if self.schema_ is None:
             return shares
-        every = np.zeros(self.n_features_in_)
-        every[rows.positions(self.schema_)] = shares
+        every, columns = np.zeros(self.n_features_in_), self.schema_.columns
+        # a model of a file has only its inputs
+        from_file = self.schema_.target is not None
+        every[slice(None) if from_file else [column.position for column in columns]] = shares
         return every
 
     def save(self, path) -> int:
@@ -490,7 +492,7 @@ class Regressor(RegressorMixin, MethodEstimator):
     """
 
     task = "regression"
-    without = MethodEstimator.without | {"class_weight"}
+    without = MethodEstimator.without | {"class_weight", "measure"}
     example = _EXAMPLE.format(data="load_diabetes", least=0.4)
 
     def __sklearn_tags__(self):

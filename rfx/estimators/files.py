@@ -122,12 +122,9 @@ def _recall(estimator, trained, entry: dict) -> None:
     inputs = None if schema is None else schema.inputs
     if inputs is not None and (columns is not None or schema.target is not None):
         estimator.schema_ = schema
-        estimator.n_features_in_ = schema.size
-        if schema.target is not None:
-            estimator.n_features_in_ = len(inputs) if schema.named else schema.size - 1
-    if inputs is not None and schema.named:
-        titles = [column.name for column in inputs]
-        columns = columns if isinstance(columns, list) else titles
+        estimator.n_features_in_ = len(inputs) if schema.target is not None else schema.size
+    if inputs is not None and not isinstance(columns, int):
+        columns = columns or [column.name for column in inputs]
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     if trained.classes is not None:
         labels = None if schema is None else schema.labels

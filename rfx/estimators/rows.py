@@ -241,15 +241,3 @@ def _encoded(estimator, X, schema: Schema):
         frame = frame if names is None else frame.set_axis(names, axis=1)
     with in_python():
         return _summed(frames.encoded(frame, schema))
-
-
-def positions(schema: Schema) -> list[int]:
-    """The positions of the inputs of a schema among the columns of an estimator's rows: without
-    the targets, and for a file with names only its inputs.
-    """
-    if schema.target is None:
-        return [column.position for column in schema.columns]
-    if schema.named:
-        return list(range(len(schema.columns)))
-    target = schema.target[1]
-    return [column.position - (column.position > target) for column in schema.columns]

@@ -74,7 +74,7 @@ class Calibration:
             warnings.warn(message, RfxWarning, stacklevel=2)
             kind = "platt"
         if kind == TEMPERATURE:
-            return cls(kind, len(y), by, [(_slope(decision, np.searchsorted(classes, y)), ZERO)])
+            return cls(kind, len(y), by, [(slope(decision, np.searchsorted(classes, y)), ZERO)])
         columns = decision[:, None] if decision.ndim == 1 else decision
         labels = classes[-1:] if decision.ndim == 1 else classes
         curves = []
@@ -146,12 +146,19 @@ class Calibration:
         return cls(kind, rows, by, curves)
 
 
+def temperature(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """(n, classes) probabilities of decision values (n,) or (n, classes) with the best slope for
+    these labels' numbers (n,).
+    """
+    return np.asarray(softmax(slope(decision, codes)[0] * _of_classes(decision), axis=1))
+
+
 def _of_classes(decision: np.ndarray) -> np.ndarray:
     """Decision values (n, classes); of two classes, the first has 0."""
     return np.stack([0 * decision, decision], axis=1) if decision.ndim == 1 else decision
 
 
-def _slope(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def slope(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """The slope (1,) with the largest likelihood of the labels' numbers (n,), by bisection.
 
     As in Platt's targets, each label is uncertain by one more row of every class, so that decision

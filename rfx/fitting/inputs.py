@@ -44,7 +44,7 @@ from rfx.fitting.held_out import evenly
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.problem import Problem, error
+from rfx.fitting.problem import Problem, error, measured
 from rfx.fitting.search import Measure, Point, SearchBudget, SearchGrid, SearchRound, Tally, search
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
@@ -184,7 +184,8 @@ class Sample:
             return math.inf, coef
         coef[kept], residuals = solved
         decision = Y[out] - residuals if self.part is None else K[out] @ coef + offset
-        return criterion(self.problem.task, decision, Y[out], own[out]), coef
+        task, measure = self.problem.task, self.problem.measure
+        return criterion(task, decision, Y[out], own[out], measure), coef
 
     def machines(self, kernel: str, form: str, steps: int, first: Machine) -> Iterator[Machine]:
         """The machines with the metric of each iteration, starting with that of the first machine,
@@ -248,12 +249,20 @@ def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, Any]:
     return params | {"gamma": params["gamma"] * factor}
 
 
-def criterion(task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> float:
+def criterion(
+    task: str,
+    decision: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    measure: str | None = None,
+) -> float:
     """The error by which machines are compared: the mean squared error, for classes that of targets
-    +-1 times TIE plus the error rate.
+    +-1 times TIE plus the error by a measure.
     """
     squared = error("regression", decision, Y, weights)
-    return squared if task == "regression" else error(task, decision, Y, weights) + TIE * squared
+    if task == "regression":
+        return squared
+    return measured(measure, task, decision, Y, weights) + TIE * squared
 
 
 def next_metric(
@@ -418,8 +427,8 @@ def choose_inputs(
     trials = len(points) + sum(min(kept, len(points)) for _, kept, _ in used)
     total = trials * (1 + len(forms))
     tally = Tally(problem.progress, ["scaling", "kernel", "metric"], total)
-    what = "mean squared error"
-    what = what if problem.task == "regression" else f"wrong labels + {TIE} squared error"
+    what = problem.error_name
+    what = what if problem.task == "regression" else f"{what} + {TIE} squared error"
     what = what if problem.apart is not None else f"leave-one-out {what}"
     grid = SearchGrid(points, {"inputs": counts}, rounds, various="kernel")
     evidence = search(errors, grid, Measure(what), budget, together=True)

@@ -24,13 +24,14 @@ from rfx.fitting.options import (
     LOSS,
     MAX_ITER,
     MAX_MEMORY,
+    MEASURE,
     METRIC,
     SCALING,
     SEED,
     TIMEOUT,
 )
 from rfx.fitting.preprocessing import Preprocessing
-from rfx.fitting.problem import Cache, Problem, error
+from rfx.fitting.problem import Cache, Problem
 from rfx.model import Array
 from rfx.options import Chosen, Declared, Option, option
 from rfx.solvers.base import Budget, Solution, for_output, stack
@@ -158,6 +159,7 @@ class Method(Declared):
     )
     seed: int = SEED()
     timeout: float | None = TIMEOUT()
+    measure: str | None = MEASURE()
     kernel_options: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -431,7 +433,7 @@ class Method(Declared):
         """
         errors: list[float] = []
         for values in self.decisions_along(problem, lams, out.X, cache):
-            errors.append(error(problem.task, values, out.Y, out.weights))
+            errors.append(out.error(values))
             if stop(errors):
                 break
         return errors

@@ -135,6 +135,19 @@ def l1_choice(lams: Sequence[float]) -> dict[str, str]:
     return {"validation": f"{best}; {regression} (not with minmax01)"}
 
 
+# Measures of classes by which options are chosen, and the errors that they minimise.
+MEASURES = {
+    "accuracy": "share of wrong labels",
+    "balanced_accuracy": "mean share of wrong labels of the classes",
+    "auc": "1 - AUC",
+    "log_loss": "log-loss",
+}
+MEASURE = Option(
+    "measure",
+    str,
+    "The measure of classes by which options are chosen. By default accuracy.",
+    tuple(MEASURES),
+)
 LAM_PATH = Option(
     "lam_path",
     Path,

@@ -12,10 +12,14 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data.tabular.apart import Apart
+from rfx.fitting.calibration import temperature
+from rfx.fitting.options import MEASURES
 from rfx.losses import Loss
 
 T = TypeVar("T")
+MSE = "mean squared error"
 # Called with a solver's report of a step, or with the trials of a selection so far.
 Progress = Callable[[dict[str, Any]], None]
 # Losses whose derivatives do not depend on the unit of the targets.
@@ -68,6 +72,8 @@ class Problem:
         Where to write checkpoints, and whether to resume from one.
     left_out : bool
         Whether to predict rows by the model without each of them, where this costs little.
+    measure : str or None
+        By which options are chosen, one of MEASURES; None for the error rate of classes.
     """
 
     X: Any
@@ -81,6 +87,16 @@ class Problem:
     apart: Apart | None = None
     keeper: Any = None
     left_out: bool = False
+    measure: str | None = None
+
+    def error(self, decision: np.ndarray) -> float:
+        """The error of decision values (n, k) of the rows, by which options are chosen."""
+        return measured(self.measure, self.task, decision, self.Y, self.weights)
+
+    @property
+    def error_name(self) -> str:
+        """What `error` is, in words."""
+        return MEASURES[self.measure or "accuracy"] if self.task != "regression" else MSE
 
     @property
     def undivided(self) -> bool:
@@ -147,6 +163,36 @@ def error(
     if Y.shape[1] == 1:
         return float(np.average((decision[:, 0] > 0) != (Y[:, 0] > 0), weights=weights))
     return float(np.average(np.argmax(decision, axis=1) != np.argmax(Y, axis=1), weights=weights))
+
+
+def measured(
+    measure: str | None,
+    task: str,
+    decision: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> float:
+    """The error by a measure, smaller for better values; the rest as in `error`.
+
+    The log-loss is that of probabilities with the best slope for these rows. The AUC of several
+    classes is the mean of each against the rest.
+    """
+    if measure in (None, "accuracy") or task == "regression":
+        return error(task, decision, Y, weights)
+    places = np.argmax(Y, axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(int)
+    own = np.ones(len(Y)) if weights is None else weights
+    if measure == "balanced_accuracy":
+        return error(task, decision, Y, own / np.bincount(places, own)[places])
+    if measure == "auc":
+        columns = [column for column in range(Y.shape[1]) if np.ptp(Y[:, column])]
+        areas = [
+            lazy.metrics.roc_auc_score(Y[:, column] > 0, decision[:, column], sample_weight=own)
+            for column in columns
+        ]
+        return 1 - float(np.mean(areas)) if areas else 0.5
+    values = decision[:, 0] if decision.shape[1] == 1 else decision
+    shares = temperature(values, places)
+    return -float(np.average(np.log(shares[np.arange(len(Y)), places]), weights=own))
 
 
 class Clock:

@@ -319,8 +319,7 @@ def _validated(
     if target is not None:
         # with several folds, the mean error is the one to approximate
         trials = replace(trials, stop=Stop(True, target if len(folds) == 1 else None))
-    what = "mean squared error" if problem.task == "regression" else "share of wrong labels"
-    measure = Measure(what, target=target)
+    measure = Measure(problem.error_name, target=target)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
     for stage in space.stages:

@@ -59,7 +59,7 @@ from rfx.fitting.preprocessing import (
     learn_targets,
     targets_per_row,
 )
-from rfx.fitting.problem import Cache, Problem, Progress, error
+from rfx.fitting.problem import Cache, Problem, Progress
 from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, Declared, option
@@ -603,7 +603,7 @@ class StreamMethod(Method):
         except RfxError:
             decision = np.full(out.Y.shape, np.inf)
         finite = bool(np.isfinite(decision).all())
-        score = error(problem.task, decision, out.Y, out.weights) if finite else np.inf
+        score = out.error(decision) if finite else np.inf
         stop([score])
         return [score]
 
@@ -1139,7 +1139,7 @@ class Session:
         own = self.weights.of_some(survey.y, survey.index, sample_weight)
         apart = None if self.apart is None else self.apart.rows(survey.index)
         steps: list[dict[str, Any]] = []
-        problem = Problem(survey.X, Y, loss, task, own, apart=apart)
+        problem = Problem(survey.X, Y, loss, task, own, apart=apart, measure=s.measure)
         if s.metric != "none":
             first = problem.rows(np.arange(len(Y))[:n_kept])
             found = inputs.with_metric(survey.inputs.scaler, s, first)

@@ -385,7 +385,10 @@ def begin(
         check_size(target_scaler.in_units(Y))
     method = method.updated(**tube(method, Y))
     loss = method.loss_for(task)
-    problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart)
+    measure = method.measure
+    if measure is not None and task == "regression":
+        raise UsageError(f"--measure is {measure}, but the task is regression; omit it")
+    problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart, measure=measure)
     method.prepare(problem)
     start = time.perf_counter()
     chosen = inputs.resolved(method, X, scaler, problem)

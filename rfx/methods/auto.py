@@ -61,6 +61,7 @@ _PASSED = (
     "seed",
     "timeout",
     "class_weight",
+    "measure",
 )
 _EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
 # Fraction of the budget for scaling, kernel and metric; the rest is for comparing methods.
@@ -196,9 +197,8 @@ def _compared(
     tally = Tally(problem.progress, ["method"], sum(len(one.lams) for one in candidates))
     tally.report()
     lams = {one.name: one.lams for one in candidates}
-    what = "share of wrong labels" if problem.task != "regression" else "mean squared error"
     grid = SearchGrid(points, lams, [SearchRound(len(folds[0][0]))], lenient=True)
-    evidence = search(errors, grid, Measure(what), budget)
+    evidence = search(errors, grid, Measure(problem.error_name), budget)
     evidence.warn("the comparison of methods")
     best = candidates[points.index(evidence.best.point)]
     step = evidence.step(True, sum(len(out) for _, out in folds)) | {"by": "auto"}

@@ -460,7 +460,7 @@ class LKRF(LinearMethod):
         features, errors = self._selected(pool, q, self.n_features), []
         for lam in lams:
             _, model = self.updated(lam=lam)._solved(features, problem)
-            errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
+            errors.append(out.error(model.decision(out.X)))
             # its lambdas are unordered, so all are tried
             stop(errors)
         return errors

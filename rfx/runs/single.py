@@ -214,6 +214,12 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     if held is None and chosen is not None:
         told.insert(bool(evaluation), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
+    measure = run.given().get("measure")
+    if measure not in (None, "accuracy") and (held is not None or split.X_test is not None):
+        rows = (held.decisions[place], held.y) if held is not None else ()
+        rows = rows or (point.decision_function(split.X_test), split.y_test)
+        score = metrics.measures(point, *rows).get(measure)
+        more["measured"] = {"on": told[-1].on} | ({} if score is None else {measure: score})
     scores = [asdict(one) for one in told]
     if (count := point.outcome.leave_one_out_rows) is not None:
         score = point.outcome.leave_one_out
@@ -266,6 +272,8 @@ def _chosen(point, metric: str) -> Score | None:
     for step in reversed(point.outcome.validation or []):
         if step["by"] in (point.method.name, "auto") and "lam" in step["options"]:
             error = next(value for *own, value in step["tried"] if own == list(step["chosen"]))
+            if step["error"] not in scores:  # by another measure
+                return None
             score = scores[step["error"]](error)
             return Score(metric, score, "held-out training rows", step["held_out"])
     return None

@@ -21,13 +21,14 @@ import numpy as np
 from rfx import env, kernels, methods
 from rfx.data.loading import Split
 from rfx.data.tabular.apart import Apart
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.candidates import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
 from rfx.fitting.held_out import HeldOut, fewer
 from rfx.fitting.inputs import KERNEL, dense
 from rfx.fitting.method import has_gamma
 from rfx.fitting.pipeline import Pipeline
+from rfx.fitting.problem import measured
 from rfx.fitting.search import (
     SPEED,
     Evidence,
@@ -45,7 +46,7 @@ from rfx.fitting.training import begin
 from rfx.records import keys, results
 from rfx.records.result import Result
 from rfx.records.run import Run
-from rfx.runs import held_out, metrics
+from rfx.runs import held_out
 
 # Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
 # rounds.
@@ -55,12 +56,15 @@ SIZES = {
     "rb": ("n_grids", (32, 128, 256)),
     "block": ("block_size", (128, 512, 1024)),
     "kernel": (None, ()),
+    "rfm": (None, ()),
     "sparse-rf": ("n_features", (256, 512, 1024)),
     "sparse-rb": ("n_grids", (32, 64, 128)),
 }
 # Methods that `auto` searches, and the maximum rows for those with quadratic cost.
-AUTO = ("rf", "nystrom", "rb", "kernel")
-MOST_ROWS = {"kernel": 15_000}
+AUTO = ("rf", "nystrom", "rb", "kernel", "rfm")
+MOST_ROWS = {"kernel": 15_000, "rfm": 15_000}
+# The size of plug-ins that have one.
+OF_PLUGINS = SIZES["rf"]
 # Rows to fit in the rounds (the last uses all), and to evaluate; number of points that continue;
 # lambdas above the last best that are tried again.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
@@ -75,6 +79,15 @@ METRICS = {
     name: Measure(name, larger=name not in ("log_loss", "rmse"))
     for name in ("accuracy", "balanced_accuracy", "auc", "log_loss", "rmse")
 }
+
+
+def searchable() -> dict[str, tuple[str | None, tuple[int, ...]]]:
+    """SIZES, also of plug-ins with a kernel and a lambda."""
+    found = dict(SIZES)
+    for name, method in methods.METHODS.items():
+        if methods.METHODS.package_of(name) and {"kernel", "lam"} <= method.declared().keys():
+            found[name] = OF_PLUGINS if "n_features" in method.declared() else (None, ())
+    return found
 
 
 @dataclass
@@ -239,7 +252,7 @@ class Tuning:
 
     def _size(self, name: str) -> Size | None:
         """Sizes of the rounds; a given size is that of the last round and not exceeded before."""
-        option, sizes = SIZES[name]
+        option, sizes = searchable()[name]
         if option is None:
             return None
         if (given := self.given.get(option)) is None:
@@ -257,8 +270,8 @@ class Tuning:
         """Mean scores over the folds, for the lambdas that every fold tried."""
         folds, stop, seed = [], Stop(), self.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
-        if self.split.apart is not None and self.given["task"] != "regression":
-            # all rows of a label may be in one group
+        if self.given["task"] != "regression":
+            # all rows of a label may be held out
             model = replace(model, classes=np.unique(self.y))
         for kept, out in self.parts[: round.parts]:
             if round.kept is not None:
@@ -278,23 +291,17 @@ class Tuning:
         return None if self.split.apart is None else self.split.apart.rows(kept)
 
     def _scored(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
-        name, classes = self.measure.name, model.classes
-        if classes is not None and (name == "log_loss" or self.calibrated):
-            # by Platt's curve, with two parameters, from its evaluation rows: no trial gains more
-            # than others by it
-            by = "the rows that were held out"
-            curve = Calibration.fit("platt", decision, y, classes, by, self.split.schema)
-            model = model.replace(calibration=curve)
-        if name in ("accuracy", "rmse"):
+        if model.task == "regression":
             return model.evaluate(decision, y)["score"]
-        # a rare class may be missing from the training rows of a trial
-        known = np.isin(y, np.asarray(classes)) if name in ("auc", "log_loss") else slice(None)
-        found = metrics.measures(model, decision[known], y[known])
-        if name not in found:
-            raise DataError(
-                f"--measure {name} is undefined if all held-out rows have one class; use accuracy"
-            )
-        return found[name]
+        if self.calibrated:
+            # by two parameters, from its evaluation rows: no trial gains more than others by it
+            by = "the rows that were held out"
+            fitting = decision, y, np.asarray(model.classes), by, self.split.schema
+            curve = Calibration.fit("platt", *fitting)
+            decision = model.replace(calibration=curve).ranked(decision)
+        values = decision[:, None] if decision.ndim == 1 else decision
+        error = measured(self.measure.name, model.task, values, model.preprocessing.targets(y))
+        return self.measure.error(error)
 
     # ------------------------------------------------------------------ rows
 

@@ -2,8 +2,6 @@
 file; models and pickles that keep them.
 """
 
-import pickle
-
 import numpy as np
 import pandas
 import pytest
@@ -19,7 +17,6 @@ from rfx.data import load
 from rfx.data.reading import Reading
 from rfx.data.tables import File
 from rfx.errors import RfxWarning
-from rfx.estimators import base
 
 RNG = np.random.default_rng(0)
 N, MANY = 400, 60
@@ -192,12 +189,6 @@ def test_the_same_seed_gives_the_same_bits():
     assert one.schema_ == two.schema_ == regressor(seed=2).fit(FRAME, NUMBER).schema_
 
 
-def test_a_fit_without_categories_forgets_them():
-    model = classifier().fit(FRAME, LABEL)
-    model.fit(FRAME[["a"]], LABEL)
-    assert model.schema_ is None and model.predict(FRAME[["a"]]).shape == (N,)
-
-
 def test_weights_go_with_categories():
     weights = np.where(LABEL == "yes", 3.0, 1.0)
     one = classifier().fit(FRAME, LABEL, sample_weight=weights)
@@ -232,23 +223,6 @@ def test_a_first_part_without_a_class_has_means_of_all():
     assert model.schema_.columns[0].width == 3
 
 
-@pytest.mark.parametrize("y", [LABEL, CLASSES, NUMBER], ids=["binary", "multiclass", "numbers"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_files_and_pickles_keep_them(y, kind, tmp_path):
-    make = regressor if y is NUMBER else classifier
-    frame = KINDS[kind].assign(name=[f"n{i}" for i in range(N)])
-    with pytest.warns(RfxWarning, match="is ignored"):
-        model = make().fit(frame, y)
-    model.save(tmp_path / "m.npz")
-    for back in (rfx.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
-        assert back.schema_ == model.schema_ and back.n_features_in_ == 4
-        np.testing.assert_array_equal(back.feature_names_in_, ["town", "a", "job", "name"])
-        np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
-        back.save(tmp_path / "again.npz")
-        again = rfx.load(tmp_path / "again.npz")
-        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
-
-
 @pytest.mark.parametrize("asked", [[0, 2], [True, False, True], None])
 def test_files_keep_what_was_asked_for(asked, tmp_path):
     array = FRAME.assign(town=CODES, job=CODES % 3).to_numpy(dtype=float)
@@ -270,10 +244,3 @@ def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
     out, err = capfd.readouterr()
     assert stop.value.code == 0 and err == ""
     assert out.split() == model.predict(FRAME).tolist()
-
-
-def test_every_method_takes_categories():
-    for name in estimators.names():
-        kind = getattr(estimators, name)
-        takes = issubclass(kind, (base.Classifier, base.Regressor))
-        assert ("categorical_features" in kind().get_params()) is takes

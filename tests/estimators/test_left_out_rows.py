@@ -1,11 +1,8 @@
 """Probabilities, intervals and importances of estimators without any option."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.feature_selection import SelectFromModel
 
-import rfx
 from rfx.estimators import RBRegressor, RFClassifier, RFMClassifier, RFMRegressor
 
 RNG = np.random.default_rng(0)
@@ -33,18 +30,3 @@ def test_probabilities_need_no_option(kind):
     shares = model.predict_proba(X[600:])
     np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X[600:]))
     assert np.mean(shares[:, 1]) == pytest.approx(np.mean(Y[600:] > 0), abs=0.05)
-
-
-def test_a_categorical_column_has_one_importance(tmp_path):
-    frame = pd.DataFrame({"word": RNG.choice(list("abcd"), 300), "a": X[:300, 0], "b": X[:300, 1]})
-    target = frame["a"] + 2.0 * (frame["word"] == "c")
-    options = {"metric": "diagonal", "metric_steps": 1, "scaling": "none", "kernel": "gaussian"}
-    model = RFMRegressor(**options, gamma=0.2, lam=1.0).fit(frame, target)
-    assert len(model.feature_importances_) == model.n_features_in_ == 3
-    named = dict(zip(model.feature_names_in_, model.feature_importances_))
-    assert named["b"] < min(named["a"], named["word"])
-    select = SelectFromModel(model, prefit=True, threshold=-np.inf, max_features=2)
-    assert select.get_support().tolist() == [True, True, False]
-    model.save(tmp_path / "m.npz")
-    loaded = rfx.load(tmp_path / "m.npz")
-    np.testing.assert_allclose(loaded.feature_importances_, model.feature_importances_)

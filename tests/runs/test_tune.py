@@ -204,6 +204,7 @@ def test_auto_searches_several(numbers):
         "nystrom",
         "rb",
         "kernel",
+        "rfm",
     }
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
 

@@ -1,0 +1,57 @@
+"""Options chosen by the measure that the user names."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+
+from rfx import methods
+from rfx.errors import UsageError
+from rfx.fitting.options import MEASURES
+from rfx.fitting.problem import measured
+
+RNG = np.random.default_rng(0)
+N = 300
+X = RNG.normal(size=(N, 3))
+NOISY = X[:, 0] + 2 * RNG.normal(size=N) > 1.2
+FIXED = {"scaling": "none", "metric": "none", "kernel": "gaussian", "gamma": 0.3}
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_errors_are_those_of_scikit_learn(k):
+    decision = RNG.normal(size=(N, k))
+    y = RNG.integers(0, max(k, 2), N)
+    Y = np.where(y[:, None] == (np.arange(k) if k > 1 else [1]), 1.0, -1.0)
+    weights = RNG.uniform(1, 2, N)
+    labels = decision.argmax(axis=1) if k > 1 else (decision[:, 0] > 0).astype(int)
+    task = "multiclass" if k > 1 else "binary"
+    value = lambda name: measured(name, task, decision, Y, weights)
+    balanced = balanced_accuracy_score(y, labels, sample_weight=weights)
+    assert value("balanced_accuracy") == pytest.approx(1 - balanced)
+    areas = [roc_auc_score(Y[:, j] > 0, decision[:, j], sample_weight=weights) for j in range(k)]
+    assert value("auc") == pytest.approx(1 - np.mean(areas))
+    # of the best slope, so at most that of equal probabilities
+    assert value("log_loss") <= log_loss(y, np.full((N, max(k, 2)), 1 / max(k, 2))) + 0.01
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_lambda_is_chosen_by_it(measure):
+    trainer = methods.create("kernel", task="binary", measure=measure, lam="validation", **FIXED)
+    step = trainer.fit(X, NOISY * 1.0).info["validation"][-1]
+    assert step["error"] == MEASURES[measure]
+    errors = dict(step["tried"])
+    assert errors[step["chosen"][0]] == min(errors.values())
+
+
+def test_the_choice_of_inputs_follows_it():
+    chosen = {}
+    for measure in ("accuracy", "log_loss"):
+        trained = methods.create("rfm", task="binary", measure=measure).fit(X, NOISY * 1.0)
+        step = trained.info["validation"][0]
+        assert MEASURES[measure] in step["error"]
+        chosen[measure] = [error for *_, error in step["tried"]]
+    assert chosen["accuracy"] != chosen["log_loss"]
+
+
+def test_it_is_for_classes():
+    with pytest.raises(UsageError, match="--measure is auc, but the task is regression; omit it"):
+        methods.create("rf", task="regression", measure="auc").fit(X, X[:, 0])

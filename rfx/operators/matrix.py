@@ -381,11 +381,11 @@ class DenseMatrix(Matrix):
         if W.ndim > 1:
             self._for_wide(lambda k, rows, Z: np.matmul(Z, W, out=out[rows]), W.shape[1])
             return out
-        if self._by_rows:
-            _dots(self.Z, self._numbers, W, out)
-        else:
-            used = np.flatnonzero(W)
+        used = np.flatnonzero(W)
+        if not self._by_rows:
             _combine(self.Z.T, used, W[used], out)
+        elif len(used):
+            _dots(self.Z, self._numbers, W, out)
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:

@@ -22,9 +22,9 @@ from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.errors import UsageError
-from rfx.features import MAPS, FeatureMap
+from rfx.features import MAPS, FeatureMap, sample
 from rfx.losses import SmoothLoss
-from rfx.operators.matrix import Matrix
+from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows
 from rfx.operators.signs import SignColumns
 from rfx.solvers.base import (
@@ -50,7 +50,6 @@ MOST_INPUTS = 4000
 # Ridge relative to the mean weight, so that separable rows have a minimum; relative decrease below
 # which a step is the last.
 _RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
-_BLOCK = 4096
 # A stream from which no map draws its own numbers.
 HALVES = 32
 # Thresholds this many times farther than the farthest training row define constants.
@@ -122,10 +121,8 @@ def solve_boosting(
         # a tolerance below the rounding ends a step, not the search: the next feature may help
         idle = 0 if solution.objective < objective * (1 - limits.tol) else idle + 1
         coef, objective, status = solution.coef, solution.objective, solution.status
-        recalled = gram.recall(coef)
-        # `solve_l1` caches and certifies its answer
-        assert recalled is not None and solution.gap is not None
-        decision, gap, turn = recalled, solution.gap, turn + 1
+        assert solution.gap is not None  # `solve_l1` certifies its answer
+        decision, gap, turn = own.matvec(coef), solution.gap, turn + 1
         entry = {
             "iteration": turn,
             "features": len(coef),
@@ -182,17 +179,8 @@ class Learner(ABC):
     def __init__(self, X: np.ndarray, params: dict[str, Any]) -> None:
         self.X, self.params = X, params
         self._last: Any = None
-        self.found = self._map(**self._nothing(X))
-
-    def _nothing(self, X: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of no features."""
-        parts = MAPS[self.kernel].parts
-        sizes = {"inputs": X.shape[1], "features": 0}
-        kinds: dict[str, np.dtype] = {"f": X.dtype, "i": np.dtype(np.int64)}
-        return {
-            name: np.empty([sizes[axis] for axis in part.axes.split()], kinds[part.kind])
-            for name, part in parts.items()
-        }
+        one = sample(self.kernel, X.shape[1], 1, 0, dtype=X.dtype, **params)
+        self.found = one.select(slice(0))
 
     def _map(self, **arrays: np.ndarray) -> FeatureMap:
         made: FeatureMap = MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
@@ -367,56 +355,30 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
     rows = np.flatnonzero(u)
     weights, labels = np.abs(u[rows]), -np.sign(u[rows])
     weights = weights / weights.sum()
-    blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
-    size = X.shape[1] + 1
+    size, Z = X.shape[1] + 1, DenseMatrix(X).rows(rows)
     w, f = np.zeros(size), np.zeros(len(rows))
 
     def value(w: np.ndarray, f: np.ndarray) -> float:
         return float(weights @ loss.value(f, labels)) + 0.5 * _RIDGE * float(w @ w)
 
-    def decisions(w: np.ndarray) -> np.ndarray:
-        out = np.empty(len(rows))
-
-        def part(start: int, stop: int) -> None:
-            for k in range(start, stop):
-                out[k * _BLOCK : (k + 1) * _BLOCK] = (
-                    X[blocks[k]].astype(np.float64, copy=False) @ w[:-1] + w[-1]
-                )
-
-        parallel.for_ranges(part, len(blocks))
-        return out
-
-    def derivatives(slopes: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the losses: a sum over fixed blocks, independent of the number of
-        threads.
-        """
-        found = np.empty((len(blocks), size + 1, size))
-
-        def part(start: int, stop: int) -> None:
-            for k in range(start, stop):
-                own = slice(k * _BLOCK, (k + 1) * _BLOCK)
-                Z = np.ones((len(blocks[k]), size))
-                Z[:, :-1] = X[blocks[k]]
-                found[k, :-1] = Z.T @ (Z * curvatures[own, None])
-                found[k, -1] = slopes[own] @ Z
-
-        parallel.for_ranges(part, len(blocks))
-        total = found.sum(axis=0)
-        return total[-1], total[:-1]
-
     # the products are small: BLAS's own threads would take longer to synchronise than to compute
     with parallel.one_blas_thread():
         now = value(w, f)
         for _ in range(_STEPS):
-            slope, hessian = derivatives(
-                weights * loss.derivative(f, labels), weights * loss.second_derivative(f, labels)
+            slopes = weights * loss.derivative(f, labels)
+            curvatures = weights * loss.second_derivative(f, labels)
+            slope = np.append(Z.rmatvec(slopes), slopes.sum())
+            edge, square = (
+                Z.rmatvec(curvatures),
+                Z.gram(np.arange(size - 1), None, curvatures, np.float64),
             )
+            hessian = np.block([[square, edge[:, None]], [edge, curvatures.sum()]])
             hessian[np.diag_indices(size)] += _RIDGE
             step = -np.linalg.solve(hessian, slope + _RIDGE * w)
             decrease = -float(step @ (slope + _RIDGE * w))
             if not decrease > _TOL * now:
                 break
-            along, t = decisions(step), 1.0
+            along, t = Z.matvec(step[:-1]) + step[-1], 1.0
             while (
                 then := value(w + t * step, f + t * along)
             ) > now - 1e-4 * t * decrease and t > 1e-6:

@@ -37,8 +37,6 @@ class GramCache:
         self.columns = np.empty(0, np.int64)
         self.matrix = np.zeros((0, 0))
         self.weights: np.ndarray | None = None
-        self.coef: np.ndarray | None = None
-        self.decision: np.ndarray | None = None
         self._churn = 0
 
     def use_float64(self) -> bool:
@@ -61,29 +59,6 @@ class GramCache:
         renumbered = numbers[self.columns]
         self._compress(np.flatnonzero(renumbered >= 0))
         self.columns = renumbered[renumbered >= 0]
-        if self.coef is not None:
-            dropped = np.ones(len(self.coef), bool)
-            dropped[kept] = False
-            # Decision values remain valid only if the dropped columns had no weight.
-            self.coef, self.decision = (
-                (None, None) if np.any(self.coef[dropped]) else (self.coef[kept], self.decision)
-            )
-
-    def remember(self, coef: np.ndarray, decision: np.ndarray) -> None:
-        """Store the decision values of `coef` so that the next round needs no prediction."""
-        self.coef, self.decision = coef.copy(), decision
-
-    def recall(self, coef: np.ndarray) -> np.ndarray | None:
-        """Decision values of `coef`, or None; `coef` may have gained zeros at its end."""
-        known = 0 if self.coef is None else len(self.coef)
-        if (
-            self.coef is None
-            or known > len(coef)
-            or np.any(coef[known:])
-            or not np.array_equal(coef[:known], self.coef)
-        ):
-            return None
-        return None if self.decision is None else self.decision.copy()
 
     def update(
         self, Z: Matrix, wanted: np.ndarray, weights: np.ndarray

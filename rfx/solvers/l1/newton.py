@@ -187,14 +187,12 @@ class Descent:
             # zero is dual feasible, and its value is zero
             self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
             self._record(0)
-        self.gram.remember(self.coef, self.decision)
 
     def _run(self) -> None:
         self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
         self.held_limit = columns_held(self.Z, self.budget.memory_mb)
         self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
-        decision = self.gram.recall(self.coef)
-        self.decision, self.begun = self.Z.matvec(self.coef) if decision is None else decision, True
+        self.decision, self.begun = self.Z.matvec(self.coef), True
         if self.Z.computed:
             self._minimise_held()
         else:

@@ -141,12 +141,9 @@ class Plan:
         """
         if run.options.get(option) in _HELD_OUT:
             return "held-out rows: chosen in each run"
-        found = None
-        for name, text in self.sources.items():
-            scope, _, named = name.rpartition("/")
-            if named == option and scope in (run.dataset, run.method, run.label):
-                found = text
-        return self.sources.get(option) if found is None else found
+        places = {f"{scope}/{option}" for scope in (run.dataset, run.method, run.label)}
+        scoped = [text for name, text in self.sources.items() if name in places]
+        return scoped[-1] if scoped else self.sources.get(option)
 
     def only(self, filters) -> "Plan":
         """The runs that match every filter `name=value[,value…]`; repeated names mean either value.
@@ -166,11 +163,10 @@ class Plan:
         for name, values in wanted.items():
             if not any(matches(entries, {name: values}) for _, entries in runs):
                 there = {str(entries[name]) for _, entries in runs if name in entries}
-                what = "value" if there else "field"
-                names = there or {name for _, entries in runs for name in entries}
+                names = map(str, there or {name for _, entries in runs for name in entries})
                 raise UsageError(
-                    f"--only {name}={','.join(values)}: no run of plan {self.name} has this {what}"
-                    f" (available: {', '.join(sorted(map(str, names)))})"
+                    f"--only {name}={','.join(values)}: no run of plan {self.name} has this"
+                    f" {'value' if there else 'field'} (available: {', '.join(sorted(names))})"
                 )
         chosen = [run for run, entries in runs if matches(entries, wanted)]
         if not chosen:
@@ -182,13 +178,11 @@ class Plan:
 
 def _split(text: str, there: set) -> list[str]:
     """The values separated by commas, joining pieces that together form one of the values there."""
-    pieces, values = text.split(","), []
-    while pieces:
-        ends = (n for n in range(len(pieces), 1, -1) if ",".join(pieces[:n]).strip() in there)
-        count = next(ends, 1)
-        values.append(",".join(pieces[:count]).strip())
-        del pieces[:count]
-    return values
+    pieces = text.split(",")
+    ends = (n for n in range(len(pieces), 1, -1) if ",".join(pieces[:n]).strip() in there)
+    n_first = next(ends, 1)
+    rest = _split(",".join(pieces[n_first:]), there) if pieces[n_first:] else []
+    return [",".join(pieces[:n_first]).strip(), *rest]
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
@@ -200,19 +194,18 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     set or file.
     """
     known = catalogue.plans() if known is None else known
-    name, folder, file = str(name_or_path), None, Path(name_or_path)
-    path: Traversable | Path = file
+    name, file = str(name_or_path), Path(name_or_path)
     if name not in known and name.removesuffix("-quick") in known:
         name, quick = name.removesuffix("-quick"), True
     if name in known:
-        path = known[name]
-    elif not file.is_file():
+        return Reader(str(known[name])).plan(_content(known[name]), name, quick)
+    if not file.is_file():
         raise UsageError(
             f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}"
         )
-    else:
-        name, folder = file.name.removesuffix(".toml"), file.parent
-    return Reader(str(path), folder).plan(_content(path), name, quick)
+    return Reader(str(file), file.parent).plan(
+        _content(file), file.name.removesuffix(".toml"), quick
+    )
 
 
 def small(name: str, known: dict[str, Traversable]) -> Plan | None:
@@ -257,7 +250,7 @@ def matches(entries: Entries, when: Entries) -> bool:
                 entries.get(name, _DEFAULTS.get(name)),
                 methods.short(item) if name == "method" else item,
             )
-            for item in (wanted if isinstance(wanted, list) else [wanted])
+            for item in _axis(wanted)
         )
         for name, wanted in when.items()
     )
@@ -292,13 +285,12 @@ def _run(entries: Entries) -> Run:
         missing=entries.get("missing"),
         ignore=tuple(dict.fromkeys(ignore)),
     )
-    own = {name: value for name, value in entries.items() if name in _HINTS}
-    options = {
-        name.removeprefix("options."): value
-        for name, value in entries.items()
-        if name.startswith("options.")
-    }
-    return Run(options=options, reading=None if reading == Reading() else reading, **own)
+    options = {name: value for name, value in entries.items() if name.startswith("options.")}
+    return Run(
+        options=_short(options),
+        reading=None if reading == Reading() else reading,
+        **{name: value for name, value in entries.items() if name in _HINTS},
+    )
 
 
 def _columns(value: str | list[str]) -> list[str]:
@@ -308,18 +300,19 @@ def _columns(value: str | list[str]) -> list[str]:
 
 def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
     """The runs with only one seed for deterministic ones, and a message about this."""
-    seeds: dict[str, list[Run]] = {}
+    kept: dict[str, Run] = {}
+    counts: Counter[str] = Counter()
     for run in runs:
-        seeds.setdefault(json.dumps(run.as_dict() | {"seed": 0}, sort_keys=True), []).append(run)
-    dropped = [run for same in seeds.values() if not keys.seed_decides(same[0]) for run in same[1:]]
-    counts = Counter(f"{run.method} on {run.dataset}" for run in dropped)
-    notes = [
+        alike = json.dumps(run.as_dict() | {"seed": 0}, sort_keys=True)
+        if alike in kept and not keys.seed_decides(kept[alike]):
+            counts[f"{run.method} on {run.dataset}"] += 1
+        else:
+            kept[f"{alike} {run.seed}" if alike in kept else alike] = run
+    return list(kept.values()), [
         f"{words} is deterministic, so only one seed is run; {count:,} run{'s' * (count != 1)}"
         " skipped"
         for words, count in counts.items()
     ]
-    skipped = set(map(id, dropped))
-    return [run for run in runs if id(run) not in skipped], notes
 
 
 def _short(entries: Entries) -> Entries:
@@ -345,8 +338,7 @@ class Reader:
                 self.fail(f"{key} must be text")
         defaults = self.section(content.get("defaults", {}), "[defaults]")
         runs: list[Entries] = []
-        for number, table in enumerate(self.tables(content, "run"), start=1):
-            where = f"[[run]] {number}"
+        for table, where in self.tables(content, "run"):
             runs += self.grid(defaults | self.section(table, where), where, MOST_RUNS - len(runs))
         if not runs:
             self.fail("there is no [[run]]")
@@ -363,10 +355,16 @@ class Reader:
         # the built-in plans keep their existing rows
         wanted, notes = (unique[::-1], []) if self.folder is None else once(unique[::-1])
         name += "-quick" if quick else ""
-        title = content.get("title", name)
-        description, table = (content.get(key, "") for key in ("description", "table"))
-        has_quick = small is not None and not quick
-        return Plan(name, title, description, table, wanted, tuple(notes), has_quick, sources)
+        return Plan(
+            name,
+            content.get("title", name),
+            content.get("description", ""),
+            content.get("table", ""),
+            wanted,
+            tuple(notes),
+            has_quick=small is not None and not quick,
+            sources=sources,
+        )
 
     def sources(self, content, runs) -> dict[str, str]:
         """The origin of values; errors for an option or a scope that no run has."""
@@ -389,14 +387,16 @@ class Reader:
         return table
 
     def quick(self, runs, content) -> list[Entries]:
-        table = self.table(content["quick"], "[quick]")
-        self.check_names(table, ("keep", "set", "skip"), "[quick]")
-        keep = self.condition(table.get("keep", {}), "[quick] keep", runs)
+        table = self.table(content["quick"], "[quick]", ("keep", "set", "skip"))
+        keep = self.condition(table, "keep", "[quick]", runs)
         return self.adjust([run for run in runs if matches(_short(run), keep)], table, "quick.")
 
-    def table(self, value, where) -> dict:
+    def table(self, value, where, names=None) -> dict:
+        """A value that must be a table, with these names if they are given."""
         if not isinstance(value, dict):
             self.fail(f"{where} must be a table")
+        if names is not None:
+            self.check_names(value, names, where)
         return value
 
     def check_names(self, names, known, where):
@@ -405,19 +405,18 @@ class Reader:
                 near = or_near(name, known, "known")
                 self.fail(f"{where} has the unknown key {quoted(name)}{near}")
 
-    def tables(self, content, key):
+    def tables(self, content, key, prefix="") -> list[tuple[dict, str]]:
+        """The tables of an array of tables, each with its name for messages."""
         value = content.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             self.fail(f"{key} must be an array of tables: [[{key}]]")
-        return value
+        return [(table, f"[[{prefix}{key}]] {number}") for number, table in enumerate(value, 1)]
 
     def section(self, table, where, extra=(), lists=True) -> Entries:
         """The entries of one table, after a check of their names and types; `repetitions = 5` are
         the seeds 0 to 4. lists: whether a value may be a list, an axis.
         """
-        self.check_names(
-            self.table(table, where), (*FIELDS, "options", "repetitions", *extra), where
-        )
+        self.table(table, where, (*FIELDS, "options", "repetitions", *extra))
         options = self.table(table.get("options", {}), f"{where} options")
         if "seed" in options:
             self.fail(
@@ -433,11 +432,11 @@ class Reader:
                 )
             if value == [] or (name == "repetitions" and isinstance(value, list)):
                 self.fail(f"{where} {name} = {value}: must be a value, or a list of some")
-            for item in value if isinstance(value, list) else [value]:
+            for item in _axis(value):
                 self.check_value(name, item, where)
         method = entries.get("method")
         if method is not None:
-            short = list(map(methods.short, method if isinstance(method, list) else [method]))
+            short = list(map(methods.short, _axis(method)))
             entries["method"] = short if isinstance(method, list) else short[0]
         count = entries.pop("repetitions", None)
         if count is None:
@@ -450,18 +449,17 @@ class Reader:
         return entries | {"seed": list(range(count))}
 
     def check_value(self, name, value: Any, where):
-        kinds = _TYPES.get(name, (str, int, float, bool))
-        number: Any = value if isinstance(value, (int, float)) else None
-        number = None if isinstance(value, bool) else number
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        kinds, is_truth = _TYPES.get(name, (str, int, float, bool)), isinstance(value, bool)
+        what = f"{where} {name} = {quoted(value)}"
+        if not isinstance(value, kinds) or (is_truth and bool not in kinds):
             kind = "text, a number, true or false" if bool in kinds[1:] else _WORDS.get(kinds[0])
-            kind = "a number" if float in kinds and bool not in kinds else kind
-            self.fail(f"{where} {name} = {quoted(value)}: must be {kind}")
+            self.fail(f"{what}: must be {'a number' if kinds == (int, float) else kind}")
         if name == "missing" and value not in MISSING:
-            self.fail(f"{where} missing = {quoted(value)}: must be one of {', '.join(MISSING)}")
-        if number is not None and not _LOWEST.get(name, -_HIGHEST) <= number <= _HIGHEST:
+            self.fail(f"{what}: must be one of {', '.join(MISSING)}")
+        number: Any = value if isinstance(value, (int, float)) and not is_truth else 1
+        if not _LOWEST.get(name, -_HIGHEST) <= number <= _HIGHEST:
             low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
-            self.fail(f"{where} {name} = {quoted(value)}: must be {low} and less than 2^63")
+            self.fail(f"{what}: must be {low} and less than 2^63")
 
     def grid(self, entries: Entries, where, most) -> list[Entries]:
         for name in ("dataset", "method"):
@@ -469,12 +467,7 @@ class Reader:
                 self.fail(f"{where} has no {name}")
         # fields are the outer axes
         names = sorted(entries, key=lambda name: name.startswith("options."))
-        axes = [
-            entries[name]
-            if isinstance(entries[name], list) and name not in _LISTS
-            else [entries[name]]
-            for name in names
-        ]
+        axes = [[entries[name]] if name in _LISTS else _axis(entries[name]) for name in names]
         count = math.prod(map(len, axes))
         if count > most:
             self.fail(
@@ -485,24 +478,21 @@ class Reader:
 
     def adjust(self, runs, content, prefix) -> list[Entries]:
         """Apply the [[set]] tables in order, then drop the runs of each [[skip]]."""
-        for number, table in enumerate(self.tables(content, "set"), start=1):
-            where = f"[[{prefix}set]] {number}"
+        for table, where in self.tables(content, "set", prefix):
             changes = self.section(table, where, ("when",), lists=False)
-            when = self.condition(table.get("when", {}), f"{where} when", runs)
+            when = self.condition(table, "when", where, runs)
             runs = [run | changes if matches(_short(run), when) else run for run in runs]
-        for number, table in enumerate(self.tables(content, "skip"), start=1):
-            where = f"[[{prefix}skip]] {number}"
+        for table, where in self.tables(content, "skip", prefix):
             self.check_names(table, ("when",), where)
             if not table.get("when"):
                 self.fail(f"{where} has no when, so it would exclude every run")
-            when = self.condition(table["when"], f"{where} when", runs)
+            when = self.condition(table, "when", where, runs)
             runs = [run for run in runs if not matches(_short(run), when)]
         return runs
 
-    def condition(self, when, where, runs) -> dict:
+    def condition(self, table, name, where, runs) -> dict:
         known = sorted({"seed", *(name for run in runs for name in _short(run))})
-        self.check_names(self.table(when, where), known, where)
-        return when
+        return self.table(table.get(name, {}), f"{where} {name}", known)
 
     # ------------------------------------------------------------------------- before the first run
 
@@ -529,23 +519,22 @@ class Reader:
     def check_options(self, run):
         name = ""
         try:
-            method = methods.get(run.method)
             for name, value in run.options.items():
-                method.converted({name: value})
+                methods.get(run.method).converted({name: value})
             name = ""
             methods.create(run.method, seed=run.seed, **run.options)
         except UsageError as error:
             self.fail(f"options.{name}: {error}" if name else error)
 
     def check_data(self, dataset, test, split):
-        for name in (dataset, test):
-            base = name and name.partition(":")[0]
-            if name and not registry.has(base) and not os.path.isfile(self.found(name)):
+        base_of = lambda name: name.partition(":")[0]
+        for name in filter(None, (dataset, test)):
+            if not registry.has(base_of(name)) and not os.path.isfile(self.found(name)):
                 try:
-                    registry.get(base)
+                    registry.get(base_of(name))
                 except UsageError as error:
                     self.fail(f"{quoted(name)} is not a file, and {error}")
-        base = dataset.partition(":")[0]
+        base = base_of(dataset)
         if split is not None and registry.has(base):
             try:
                 check_split(f"data set {base}", split, registry.get(base).splits)
@@ -560,3 +549,8 @@ class Reader:
             return name
         beside = os.path.join(self.folder, name)
         return os.path.normpath(beside) if os.path.isfile(beside) else name
+
+
+def _axis(value: Any) -> list:
+    """The values of an entry: a list is an axis of the grid."""
+    return value if isinstance(value, list) else [value]

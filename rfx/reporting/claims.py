@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scipy.special import stdtrit
 
@@ -18,10 +18,7 @@ from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
 from rfx.reporting import seeds
 from rfx.reporting.cells import Cell, Section, Table, count, grid, number, short, words
-from rfx.reporting.measures import Limits, Measure, Row, Selection, frame, select
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from rfx.reporting.measures import Frame, Limits, Measure, Row, Selection, frame, select
 
 # The rows of a plan, by its full name.
 Find = Callable[[str], Sequence[Row]]
@@ -185,7 +182,7 @@ class Judged:
         return ", ".join(str(counts[kind]) for kind in (True, False, None)) if self.cases else ""
 
 
-def judge(claim: Claim, table: "DataFrame", plans: Sequence[str] = ()) -> Judged:
+def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
     """A claim judged by the rows of its plans (see `rfx.reporting.measures.frame`)."""
     if not claim.plan:
         return Judged(claim, plans, UNTESTABLE, why=claim.why)
@@ -228,7 +225,7 @@ def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judg
     rows_of, order = cache(find), [*VERDICTS]
 
     @cache
-    def table_of(plans: tuple[str, ...]) -> "DataFrame":
+    def table_of(plans: tuple[str, ...]) -> Frame:
         return frame(row for plan in plans for row in rows_of(plan))
 
     verdicts = []

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 P = ParamSpec("P")
+Frame: TypeAlias = "DataFrame"
+Column: TypeAlias = "Series"
 Row: TypeAlias = Mapping[str, Any]
 Quantity: TypeAlias = str | Callable[[Row], Any]
 Selection: TypeAlias = Mapping[Any, Any]  # from Quantity
@@ -41,7 +43,7 @@ class Limits:
 
 # A case, such as a data set, and the effect of each seed.
 Effects: TypeAlias = Mapping[str, Sequence[float] | Limits]
-Measure: TypeAlias = Callable[["DataFrame"], Effects]
+Measure: TypeAlias = Callable[[Frame], Effects]
 _DATASET = ("dataset",)
 
 
@@ -81,7 +83,7 @@ _DERIVED: dict[str, Callable[[Row], Any]] = {
 }
 
 
-def frame(rows: Iterable[Row]) -> "DataFrame":
+def frame(rows: Iterable[Row]) -> Frame:
     """The rows of successful runs as a frame: their columns, the entries of params that are not
     columns, `seconds`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown values
     are None.
@@ -99,7 +101,7 @@ def frame(rows: Iterable[Row]) -> "DataFrame":
     return table.where(table.notna(), None)
 
 
-def column(table: "DataFrame", name: Quantity) -> "Series":
+def column(table: Frame, name: Quantity) -> Column:
     """A quantity of every row; None if no row has it."""
     if isinstance(name, str) and name in table:
         return table[name]
@@ -107,7 +109,7 @@ def column(table: "DataFrame", name: Quantity) -> "Series":
     return lazy.pandas.Series([make(row) for row in table.get("row", ())], table.index, object)
 
 
-def select(table: "DataFrame", where: Selection) -> "DataFrame":
+def select(table: Frame, where: Selection) -> Frame:
     """The rows of a selection."""
     for name, wanted in where.items():
         table = table[column(table, name).isin(wanted if isinstance(wanted, tuple) else (wanted,))]
@@ -115,8 +117,8 @@ def select(table: "DataFrame", where: Selection) -> "DataFrame":
 
 
 def points(
-    table: "DataFrame", where: Selection, case: Sequence[Quantity], **quantities: Quantity
-) -> "DataFrame":
+    table: Frame, where: Selection, case: Sequence[Quantity], **quantities: Quantity
+) -> Frame:
     """Quantities of the rows of a selection, as numbers. The index is the case, whose name joins
     the quantities `case`, and the seed.
     """
@@ -128,21 +130,21 @@ def points(
 
 
 def newest(
-    table: "DataFrame", where: Selection, value: Quantity, case: Sequence[Quantity] = _DATASET
-) -> "Series":
+    table: Frame, where: Selection, value: Quantity, case: Sequence[Quantity] = _DATASET
+) -> Column:
     """The newest known value of each case and seed."""
     values = points(table, where, case, value=value)["value"].dropna()
     return values[~values.index.duplicated(keep="last")]
 
 
-def by_case(values: "Series") -> dict[str, list[float]]:
+def by_case(values: Column) -> dict[str, list[float]]:
     """The known values of each case."""
     groups = values.dropna().groupby(level=0, sort=False)
     return {str(name): effects.tolist() for name, effects in groups}
 
 
 def measure(
-    function: Callable[Concatenate["DataFrame", P], Effects],
+    function: Callable[Concatenate[Frame, P], Effects],
 ) -> Callable[P, Measure]:
     """A function of a frame and further arguments as a function of the latter that returns a
     Measure.
@@ -157,7 +159,7 @@ def measure(
 
 @measure
 def ratio(
-    table: "DataFrame",
+    table: Frame,
     value: Quantity,
     first: Selection,
     second: Selection,
@@ -170,7 +172,7 @@ def ratio(
 
 @measure
 def difference(
-    table: "DataFrame",
+    table: Frame,
     value: Quantity,
     first: Selection,
     second: Selection,
@@ -182,7 +184,7 @@ def difference(
 
 
 @measure
-def share(table: "DataFrame", value: Quantity, of: Quantity | float) -> Effects:
+def share(table: Frame, value: Quantity, of: Quantity | float) -> Effects:
     """The value over another quantity of the same row, or over a number."""
     bottom = of if isinstance(of, float) else newest(table, {}, of)
     return by_case(newest(table, {}, value) / bottom)
@@ -190,7 +192,7 @@ def share(table: "DataFrame", value: Quantity, of: Quantity | float) -> Effects:
 
 @measure
 def exponent(
-    table: "DataFrame",
+    table: Frame,
     value: Quantity,
     axis: Quantity,
     case: Sequence[Quantity] = _DATASET,
@@ -203,13 +205,13 @@ def exponent(
     return by_case(lines.agg(lambda line: _slope(line) if len(line) >= places else math.nan))
 
 
-def _slope(line: "Series") -> float:
+def _slope(line: Column) -> float:
     return seeds.slope(line.index.get_level_values(-1), line)
 
 
 @measure
 def reached(
-    table: "DataFrame",
+    table: Frame,
     cost: Quantity,
     value: Quantity,
     target: Selection,

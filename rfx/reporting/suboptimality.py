@@ -11,7 +11,7 @@ times the square of the largest feature. All objectives here are divided by the 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from rfx import lazy, losses
 from rfx.records.result import complete
 from rfx.reporting import seeds
 from rfx.reporting.cells import Cell, number, short, words
-from rfx.reporting.measures import Limits, Row
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from rfx.reporting.measures import Frame, Limits, Row
 
 # The limit is the objective at the largest size. A slope uses sizes of at most this fraction of it,
 # because the limit is inaccurate for larger ones.
@@ -93,7 +90,7 @@ class Excess:
     ascending order.
     """
 
-    objectives: "DataFrame"
+    objectives: Frame
 
     @classmethod
     def of(cls, rows: Sequence[Row], size: Callable[[Row], int]) -> "Excess | None":

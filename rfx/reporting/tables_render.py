@@ -214,7 +214,10 @@ def _json(table: Table) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """A clean text, or None for a number that JSON cannot represent; any other value as it is."""
+    """A clean text, a plain number, or None for one that JSON cannot represent; any other value as
+    it is.
+    """
+    value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return cleaned(value) if isinstance(value, str) else value

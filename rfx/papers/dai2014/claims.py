@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rfx.papers.dai2014 import curves
 from rfx.reporting.claims import Claim
 from rfx.reporting.measures import (
     Effects,
+    Frame,
     Limits,
     Measure,
     Selection,
@@ -19,9 +19,6 @@ from rfx.reporting.measures import (
     ratio,
     share,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _FULL, _LOW_RANK = ("norma", "k-sdca"), ("r-pegasos", "n-pegasos", "r-sdca", "n-sdca")
 _ONE_NU = "held-out rows: one nu for all methods by held-out rows; the rest in rfx table sources"
@@ -41,21 +38,21 @@ def _against(others: Sequence[str], value: str = "wrong") -> Measure:
 
 
 @measure
-def _rates(table: "DataFrame", steps: str, power: float = 1.0) -> Effects:
+def _rates(table: Frame, steps: str, power: float = 1.0) -> Effects:
     """The exponent of the number of steps in the squared distance to the optimum, times `power`.
 
     A case in which a seed ends farther from the optimum than f = 0 has diverged.
     """
-    found: dict[str, Sequence[float] | Limits] = {}
+    effects: dict[str, Sequence[float] | Limits] = {}
     for nu, ripple in curves.ripple(table["row"], steps).items():
         slopes = [power * slope for slope in ripple.slopes if slope is not None]
         diverged = any(end > 1.0 for end in ripple.ends)
-        found[f"nu = {nu:g}"] = Limits(slopes, "diverged") if diverged else slopes
-    return found
+        effects[f"nu = {nu:g}"] = Limits(slopes, "diverged") if diverged else slopes
+    return effects
 
 
 @measure
-def _over_bound(table: "DataFrame", zero: bool) -> Effects:
+def _over_bound(table: Frame, zero: bool) -> Effects:
     """The squared distance to the optimum over the bound of Theorem 4 after the last step: that of
     f = 0, at most 1, or the measured one.
 
@@ -74,7 +71,7 @@ def _over_bound(table: "DataFrame", zero: bool) -> Effects:
 
 
 @measure
-def _growth(table: "DataFrame", cost: str) -> Effects:
+def _growth(table: Frame, cost: str) -> Effects:
     """The exponent of the number of rows in a cost, of each seed."""
     return by_case(
         curves.costs(table["row"])

@@ -15,17 +15,14 @@ rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rfx import lazy
 from rfx.records.result import complete, having
 from rfx.reporting import seeds
 from rfx.reporting.builders import needed
-from rfx.reporting.measures import Row, frame, good, labelled, points
+from rfx.reporting.measures import Column, Frame, Row, frame, good, labelled, points
 from rfx.reporting.printed import Printed, printed
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 METHODS = {
     "doubly-sgd": "doubly SGD",
@@ -183,10 +180,10 @@ class Ripple:
 
     nu: float
     kind: str
-    distances: "DataFrame"
+    distances: Frame
 
     @property
-    def mean(self) -> "Series":
+    def mean(self) -> Column:
         """The mean over the seeds, at the steps that all of them have."""
         return self.distances.dropna().mean(axis=1)
 
@@ -200,7 +197,7 @@ class Ripple:
         """The last distance of each seed."""
         return self.distances.ffill().iloc[-1].tolist()
 
-    def slope(self, values: "Series") -> float | None:
+    def slope(self, values: Column) -> float | None:
         """The slope in a log-log plot, from a 16th of the steps on. Steps theta / (t + t0) burn in
         first: for 4 t0 steps, at most 3/8 of all.
         """
@@ -240,7 +237,7 @@ COSTS: dict[str, tuple[str, Callable[[Row], Any]]] = {
 }
 
 
-def costs(rows: Iterable[Row]) -> "DataFrame":
+def costs(rows: Iterable[Row]) -> Frame:
     """The COSTS of the runs of the complexity plan, by method and seed, ordered by `n`, the number
     of rows.
     """
@@ -251,7 +248,7 @@ def costs(rows: Iterable[Row]) -> "DataFrame":
     )
 
 
-def exponent(line: "DataFrame", cost: str) -> float | None:
+def exponent(line: Frame, cost: str) -> float | None:
     """The measured power of n in a cost, over the upper half of the sizes, where constants matter
     least; None for fewer than two.
     """

@@ -1,15 +1,11 @@
 """The claims of Sinha and Duchi (2016) about learned random features."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.tables import choice_seconds
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Row, measure, ratio, reached, share
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from rfx.reporting.measures import Effects, Frame, Row, measure, ratio, reached, share
 
 _OURS = "authors' program for rho; the rest ours"
 _TUNED = "held-out rows"
@@ -26,7 +22,7 @@ def _dimension(row: Row) -> str:
 
 
 @measure
-def _best(table: "DataFrame") -> Effects:
+def _best(table: Frame) -> Effects:
     """The error of learned features less that of random ones, in points, D by held-out rows."""
     found = curves.by_size(table["row"])
     best = {place: curves.validated(points) for place, points in found.items()}

@@ -1,13 +1,14 @@
 """The claims of Wu et al. (2016) about random binning."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rfx.papers.wu2016 import curves
 from rfx.reporting import seeds
 from rfx.reporting.claims import Claim
 from rfx.reporting.measures import (
     Effects,
+    Frame,
     Row,
     by_case,
     difference,
@@ -18,9 +19,6 @@ from rfx.reporting.measures import (
     ratio,
     reached,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _TUNED = "held-out rows"
 _OURS = "ours: lambda is not printed"
@@ -43,7 +41,7 @@ def _grids_and_bins(row: Row) -> float:
 
 
 @measure
-def _diminishes(table: "DataFrame", other: str) -> Effects:
+def _diminishes(table: Frame, other: str) -> Effects:
     """The error of random binning over that of another method, R = 1,024 over R = 32."""
     few, many, few_other, many_other = (
         newest(table, _with(method, rank), "error")
@@ -54,7 +52,7 @@ def _diminishes(table: "DataFrame", other: str) -> Effects:
 
 
 @measure
-def _theory(table: "DataFrame", penalty: str, effects: Callable[[curves.Case], Any]) -> Effects:
+def _theory(table: Frame, penalty: str, effects: Callable[[curves.Case], Any]) -> Effects:
     """Effects of each data set and gamma of the plan theorem1, for one penalty."""
     return {
         f"{one.dataset}, gamma {one.gamma:g}": effects(one)
@@ -64,24 +62,31 @@ def _theory(table: "DataFrame", penalty: str, effects: Callable[[curves.Case], A
 
 
 @measure
-def _over_kappa(table: "DataFrame") -> Effects:
+def _over_kappa(table: Frame) -> Effects:
     """The exponent of kappa in the distance above the limit at R = 64, over beta ||w*||^2."""
-    points: dict[tuple[str, Any], dict[float, float]] = {}
-    for one in curves.cases(table["row"]):
-        distances = (one.excess.objectives[64] - one.excess.limit) / one.reference.scale
-        for seed, above in distances[distances > 0].items() if one.penalty == "L1" else ():
-            points.setdefault((one.dataset, seed), {})[one.reference.kappa] = above
-    found: dict[str, list[float]] = {}
-    for (dataset, _), line in points.items():
-        if len(line) > 2:
-            found.setdefault(dataset, []).append(seeds.slope(line, line.values()))
-    return found
+    lines = seeds.grouped(
+        ((one.dataset, seed), (one.reference.kappa, objective - one.excess.limit, one))
+        for one in curves.cases(table["row"])
+        for seed, objective in one.excess.objectives.get(64, {}).items()
+        if one.penalty == "L1" and objective > one.excess.limit
+    )
+    return seeds.grouped(
+        (
+            dataset,
+            seeds.slope(
+                [kappa for kappa, *_ in line],
+                [above / one.reference.scale for _, above, one in line],
+            ),
+        )
+        for (dataset, _), line in lines.items()
+        if len(line) > 2
+    )
 
 
 def _over_bound(one: curves.Case) -> list[float]:
     """The objectives over the bound, at the largest R of the slopes."""
-    size = max(size for size in one.excess.sizes if size <= one.excess.sizes[-1] / 16)
-    return [objective / one.reference.bound(size) for objective in one.excess.at(size)]
+    sizes = [size for size in one.excess.sizes if size <= one.excess.sizes[-1] / 16]
+    return [each / one.reference.bound(size) for size in sizes[-1:] for each in one.excess.at(size)]
 
 
 CLAIMS = [

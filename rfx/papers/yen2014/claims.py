@@ -1,16 +1,14 @@
 """The claims of Yen et al. (2014) about sparse random features."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rfx.papers.yen2014 import curves as yen
 from rfx.papers.yen2014.tables import OURS, TABLE1, TABLE2
 from rfx.records.result import seconds_train
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Limits, Measure, Row, exponent, measure
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from rfx.reporting.measures import Effects, Frame, Limits, Measure, Row, exponent, measure
+from rfx.reporting.seeds import grouped
 
 _FIGURE1 = _COROLLARY1 = "ours: lambda is not printed"
 
@@ -26,7 +24,7 @@ _DATA = [
 
 @measure
 def _beside(
-    table: "DataFrame",
+    table: Frame,
     field: Callable[[Row], float | None],
     first: str,
     second: str,
@@ -54,7 +52,7 @@ def _beside(
     return effects
 
 
-def _panels(table: "DataFrame", *needed: str) -> list[tuple[str, dict, yen.Line | None]]:
+def _panels(table: Frame, *needed: str) -> list[tuple[str, dict, yen.Line | None]]:
     """The paper's data sets with these curves of Figure 1; the other panels are parts of them."""
     return [
         (name, curves, line)
@@ -64,7 +62,7 @@ def _panels(table: "DataFrame", *needed: str) -> list[tuple[str, dict, yen.Line 
 
 
 @measure
-def _ends(table: "DataFrame", curve: str) -> Effects:
+def _ends(table: Frame, curve: str) -> Effects:
     """The last objective of a curve of Figure 1 over the kernel machine's line, of each seed."""
     return {
         name: [run["objective"][-1] / line.bound(seed) for seed, run in curves[curve].runs.items()]
@@ -74,24 +72,25 @@ def _ends(table: "DataFrame", curve: str) -> Effects:
 
 
 @measure
-def _sooner(table: "DataFrame") -> Effects:
+def _sooner(table: Frame) -> Effects:
     """Seconds of boosting over those of Sparse-RF until its objective is that at which boosting
     ends, of each seed.
     """
-    found: dict[str, list[float]] = {}
-    for name, curves, _ in _panels(table, "sparse-rf", "boosting"):
-        for seed, run in curves["boosting"].runs.items():
-            ours = curves["sparse-rf"].runs.get(seed)
-            below = (
-                [] if ours is None else ours["seconds"][ours["objective"] <= run["objective"][-1]]
-            )
-            if len(below):
-                found.setdefault(name, []).append(run["seconds"][-1] / below[0])
-    return found
+    pairs = [
+        (name, curves["sparse-rf"].runs[seed], run)
+        for name, curves, _ in _panels(table, "sparse-rf", "boosting")
+        for seed, run in curves["boosting"].runs.items()
+        if seed in curves["sparse-rf"].runs
+    ]
+    return grouped(
+        (name, run["seconds"][-1] / below[0])
+        for name, ours, run in pairs
+        if len(below := ours["seconds"][ours["objective"] <= run["objective"][-1]])
+    )
 
 
 @measure
-def _theory(table: "DataFrame", effects: Callable[[yen.Case], Sequence[float] | Limits]) -> Effects:
+def _theory(table: Frame, effects: Callable[[yen.Case], Sequence[float] | Limits]) -> Effects:
     """Effects of each data set and kernel of the plan corollary1."""
     return {f"{one.dataset} {one.kernel}": effects(one) for one in yen.cases(table["row"])}
 

@@ -305,6 +305,11 @@ def _plan_of(name, plans, tables, figures) -> str:
     plan = f"{name.partition('-')[0]}-{others[0]}" if others else name
     alone = all(getattr(builder, "alone", False) for builder in builders)
     if not builders or (plan not in plans and not alone):
+        if name in plans:
+            raise UsageError(
+                f"the plan {name} has no table or figure of its own; rfx run {name} runs it, and"
+                " rfx table summary lists its rows"
+            )
         near = or_near(name, sorted({*plans, *tables, *figures}), "there are")
         raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
     return plan

@@ -80,8 +80,8 @@ def evaluated(trained: str | None, dataset: str, split: str | None) -> str:
     if not trained or dataset == "-":
         return ""
     digest = _digest(dataset)
-    known = {"trained": trained, "files": digest, "split": split}
-    known["test"] = os.path.basename(dataset) if digest else dataset
+    test = os.path.basename(dataset) if digest else dataset
+    known = {"trained": trained, "files": digest, "split": split, "test": test}
     return f"v{SCHEMA}-{_short(known)}"
 
 
@@ -104,11 +104,11 @@ def check(run: Run, wanted: str) -> None:
 
 
 def _drawn(run: Run) -> bool:
-    name, split = run.dataset, run.split
-    if split is None or not registry.has(name):
+    """Whether the seed draws the rows of a paper's split."""
+    if run.split is None or not registry.has(run.dataset):
         return False
-    info = registry.get(name)
-    return not info.builtin and split in info.splits and info.draws(split)
+    info = registry.get(run.dataset)
+    return not info.builtin and run.split in info.splits and info.draws(run.split)
 
 
 def resolved(run: Run) -> dict[str, Any]:
@@ -128,9 +128,8 @@ def seed_decides(run: Run) -> bool:
     """Whether the outcome of a run depends on its seed, through its rows or its fit; True if
     unknown.
     """
-    if run.cv is not None or run.holdout is not None or run.calibrate is not None or run.stream:
-        return True
-    if loading.is_drawn(run.dataset, run.split, run.test):
+    held_out = run.cv is not None or run.holdout is not None or run.calibrate is not None
+    if held_out or run.stream or loading.is_drawn(run.dataset, run.split, run.test):
         return True
     try:
         return bool(methods.get(run.method).is_random(resolved(run)))
@@ -144,9 +143,8 @@ def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     """
     name, scaling = run.dataset.partition(":")[0], options.get("target_scaling")
     task = options.get("task") or (registry.has(name) and registry.get(name).task)
-    if task == "regression" or scaling not in (None, "none"):
-        return {}
-    if run.method not in methods.METHODS or methods.get(run.method).incremental:
+    in_memory = run.method in methods.METHODS and not methods.get(run.method).incremental
+    if task == "regression" or scaling not in (None, "none") or not in_memory:
         return {}
     # a table whose task is not given may be a regression, to which none is no default
     return {"target_scaling": "given" if scaling and not task else "none"}

@@ -73,9 +73,8 @@ def cell(value: Any) -> str:
 
 
 def _unusual(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value.item() if hasattr(value, "item") else str(value)
+    plain = dict if isinstance(value, Mapping) else str
+    return value.item() if hasattr(value, "item") else plain(value)
 
 
 def _value(text: str, kind: type) -> Any:

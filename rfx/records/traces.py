@@ -60,12 +60,13 @@ def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
 
     Raises DataError if the file can't be written or is another file.
     """
-    created, rows = datetime.now(UTC).isoformat(timespec="seconds"), []
-    for number, step in enumerate(steps):
-        measures = {name: value for name, value in step.items() if name in MEASURES}
-        more = {name: value for name, value in step.items() if name not in MEASURES}
-        common = {"key": key, "created": created, "step": number, "more": more or None}
-        rows.append(common | measures)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    rows = [
+        {"key": key, "created": created, "step": number}
+        | {name: step[name] for name in MEASURES if name in step}
+        | {"more": {name: of for name, of in step.items() if name not in MEASURES} or None}
+        for number, step in enumerate(steps)
+    ]
     sheet.append(path, rows, FORM)
 
 

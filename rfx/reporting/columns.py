@@ -122,11 +122,8 @@ def of(rows: Sequence[Mapping], requested: bool = False) -> Columns:
     complete = [run for row, run in zip(rows, values) if row["status"] == "ok"] or values
     several = _varying(complete) | _set_apart(asked_values) if complete else set()
     varying = [name for name in names if name not in ALWAYS and name in several]
-    same = {
-        name: value
-        for name, value in (values[0] if values else {}).items()
-        if all(run.get(name) == value for run in values)
-    }
+    first = values[0] if values else {}
+    same = {name: of for name, of in first.items() if all(run.get(name) == of for run in values)}
     return Columns(names, varying, values, asked_values, same)
 
 
@@ -148,15 +145,15 @@ def _set_apart(runs: Sequence[Mapping]) -> set[str]:
     for run in runs:
         options, defaults = seeds.options_of(run["method"])
         for name in (options & run.keys()) - {"solver"}:
-            by_value = values.setdefault((run["dataset"], name), {})
-            by_value[repr(run[name])] = run[name] != defaults.get(name)
+            chosen = {repr(run[name]): run[name] != defaults.get(name)}
+            values.setdefault((run["dataset"], name), {}).update(chosen)
     return {name for (_, name), by in values.items() if len(by) > 1 and any(by.values())}
 
 
 def _requested(row: Mapping) -> dict:
     """The inputs of a row's run, as requested."""
-    more = {name: row.get(name) for name in ("seed", "threads") if row.get(name) is not None}
-    return seeds.inputs(row) | more
+    more = {name: row.get(name) for name in ("seed", "threads")}
+    return seeds.inputs(row) | {name: value for name, value in more.items() if value is not None}
 
 
 def values_of(row: Mapping) -> dict:
@@ -181,9 +178,9 @@ def written(name: str, value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and name != "seed":
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and name != "seed" else str(value)
+    if name == "seed" or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
 
 
 def cell(name: str, value: Any) -> Cell:

@@ -159,11 +159,8 @@ def inputs(row: Mapping) -> dict:
     options, _ = options_of(requested.get("method") or row["method"])
     values = {name: row.get(name) for name in _FIELDS}
     values |= {name: params.get(name) for name in _PARAMS}
-    values |= {name: params[name] for name in params if name in options}
-    for name in ("lam", "n_features"):
-        if name in options and name not in params:
-            values[name] = row.get(name)
-    values |= requested
+    values |= {name: row.get(name) for name in ("lam", "n_features") if name in options}
+    values |= {name: params[name] for name in params if name in options} | {**requested}
     if isinstance(values.get("gamma"), str) and lacks_gamma(row.get("kernel")):
         del values["gamma"]
     return {name: value for name, value in values.items() if value is not None}
@@ -204,10 +201,5 @@ def variants(rows: Sequence[Mapping]) -> list[list]:
     for row in rows:
         name = token(inputs(row))
         groups[name] = groups.pop(name, {}) | {row["seed"]: row}
-    return [
-        [
-            rows_by_seed[seed]
-            for seed in sorted(rows_by_seed, key=lambda seed: (seed is not None, seed))
-        ]
-        for rows_by_seed in groups.values()
-    ]
+    order = lambda item: (item[0] is not None, item[0])
+    return [[row for _, row in sorted(own.items(), key=order)] for own in groups.values()]

@@ -133,8 +133,7 @@ def escaped(text: str) -> str:
     """
     text = cleaned(text)
     if not text.isascii():
-        signs = _signs()
-        text = "".join(one if ord(one) in signs else _UNKNOWN for one in text)
+        text = "".join(one if ord(one) in _signs() else _UNKNOWN for one in text)
     return text.replace("$", r"\$")
 
 
@@ -215,16 +214,15 @@ def plain_ticks(axis) -> None:
             axis.set_major_locator(locator)
 
 
-def log_places(axes) -> None:
+def log_places(axes, base: float = 10) -> None:
     """A logarithmic x axis if something drawn has positive places."""
-    if log_scale(axes, "x"):
+    if log_scale(axes, "x", base):
         plain_ticks(axes.xaxis)
 
 
 def log_both(axes, base: float = 10) -> None:
     """Two logarithmic axes."""
-    if log_scale(axes, "x", base):
-        plain_ticks(axes.xaxis)
+    log_places(axes, base)
     log_values(axes)
 
 

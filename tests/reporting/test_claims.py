@@ -12,7 +12,8 @@ from scipy import stats
 from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.reporting import claims
+from rfx.records import results
+from rfx.reporting import charts, claims, figures
 from rfx.reporting.claims import Claim, judge
 from rfx.reporting.measures import Limits, difference, frame, ratio, reached
 
@@ -183,6 +184,32 @@ def test_the_rows_of_the_documents_decide_claims(lines):
     assert verdicts["yen2014", "comparable-rmse"] == "partly"
     assert verdicts["dai2014", "rate"] == "undecided"
     assert verdicts["wu2016", "speedup-16"] == "untestable here"
+
+
+@pytest.mark.parametrize("n_grids", [4, 64])
+def test_claims_of_partial_results_are_judged_by_what_there_is(request, n_grids):
+    """One size of random binning is missing."""
+    path = request.config.rootpath / ROWS / "wu2016-theorem1.csv"
+    rows = [row for row in results.read(path) if row["params"].get("n_grids") != n_grids]
+    [(_, own)] = claims.judged([papers.folder("wu2016")], {"wu2016-theorem1": rows}.get)
+    verdicts = {one.claim.name: one.verdict for one in own}
+    assert verdicts["rate-to-limit"] in ("reproduced", "partly", "not reproduced", "undecided")
+    assert (verdicts["larger-kappa"] == "not run") == (n_grids == 64)
+
+
+def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, monkeypatch):
+    """Every table and chart is built; nothing is drawn, which takes most of the time."""
+    monkeypatch.setattr(charts, "paint", lambda chart: None)
+    monkeypatch.setattr(figures, "save", lambda chart, figure, stem: figures._targets(stem))
+    words = ["report", "--results", str(request.config.rootpath / ROWS), "--output", str(tmp_path)]
+    done = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    page = (tmp_path / "index.html").read_text()
+    assert done.stdout.strip() == str(tmp_path / "index.html")
+    assert "No table: " not in page
+    assert "No figure: " not in page
+    for name in ("yen2014-table1", "dai2014-synthetic", "wu2016-fig5", "sinha2016-joint"):
+        assert f'<article id="{name}"' in page
+        assert f'<li id="{name}">' not in page
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,14 @@ def test_command(tmp_path):
         )
 
 
+def test_a_plan_without_a_table_says_how_to_run_it():
+    says = "the plan yen2014-growth has no table or figure of its own; rfx run yen2014-growth runs"
+    with pytest.raises(UsageError, match=says):
+        CliRunner().invoke(
+            cli, ["reproduce", "yen2014-growth"], standalone_mode=False, catch_exceptions=False
+        )
+
+
 CRON = """\
 PATH=/usr/bin:/bin
 cd {folder} || exit 1

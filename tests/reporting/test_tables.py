@@ -480,7 +480,9 @@ def test_rows_of_no_data_set_of_the_table_are_left_out():
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2", "summary"])
+@pytest.mark.parametrize(
+    "name", ["yen2014-table1", "yen2014-table2", "summary", "wu2016-table1", "wu2016-fig3"]
+)
 @pytest.mark.parametrize(
     "rows",
     [

@@ -1,6 +1,5 @@
 """Figures of any results file: the score against lambda, over a grid of two options, against
-features, and against seconds; the surface of `rfx tune`; and `map-convergence`, which computes its
-own numbers.
+features, and against seconds; and the surface of `rfx tune`.
 """
 
 import itertools
@@ -13,8 +12,7 @@ import numpy as np
 from rfx.errors import DataError, UsageError
 from rfx.fitting.pipeline import Pipeline
 from rfx.records.result import having
-from rfx.reporting import columns, convergence, seeds, style
-from rfx.reporting.builders import Builder
+from rfx.reporting import columns, seeds, style
 from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines, mean_curve
 from rfx.reporting.measures import Row, good, labelled
 
@@ -333,46 +331,12 @@ def _trials(title: str, rows: Sequence[Row]) -> Panel:
     return _heat_panel(title, ("lambda", words), cells, metric, low, "tune-best")
 
 
-# ---------------------------------------------------------------------------------- map-convergence
-
-
-def map_convergence(rows) -> Chart:
-    """A panel for each family of maps: the median error over the seeds, the range over them as a
-    band, and the slope in the legend.
-    """
-    panels = [_approaches(family, members) for family, members in convergence.measure_all().items()]
-    title = "Error of the kernel that random features estimate, and its slope"
-    return Chart(title, convergence.NOTES, in_lines(panels, 2), 3.6, legend=False)
-
-
-def _approaches(family: str, members: Sequence[convergence.Approach]) -> Panel:
-    curves = []
-    for number, one in enumerate(members):
-        ends = zip(one.errors.min(axis=1).tolist(), one.errors.max(axis=1).tolist())
-        band, label = dict(zip(one.sizes.tolist(), ends)), f"{one.name}: {one.slope:.2f}"
-        gid, look = style.identifier("map-convergence", one.name), style.numbered(number)
-        curves.append(Curve(one.sizes, one.medians, look, label, gid, band, shade=0.12))
-    first = max(members, key=lambda one: one.medians[0])
-    sizes = first.sizes[[0, -1]]
-    look = {"color": "0.5", "linestyle": ":", "linewidth": 0.9}
-    curves.append(Curve(sizes, first.medians[0] * (sizes / sizes[0]) ** -0.5, look, "slope -1/2"))
-
-    def dress(axes) -> None:
-        style.sizes_axis(axes, convergence.SIZES)
-        style.log_values(axes)
-        axes.legend(loc="lower left", frameon=False, fontsize=6.5)
-
-    x_axis, y_axis = "features D (grids, landmarks)", "relative error of the kernel"
-    return Panel(family, x_axis, y_axis, curves, dress=dress)
-
-
 FIGURES: dict[str, Callable] = {
     "lambda": lambda_path,
     "features": features,
     "grid": surface,
     "pareto": pareto,
     "tune": tune,
-    "map-convergence": Builder("map-convergence", map_convergence, alone=True),
 }
 
 

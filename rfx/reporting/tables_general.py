@@ -1,5 +1,5 @@
-"""Tables of any results file: `summary`, with every row or the mean of each group of rows; the
-comparison of two files; and `map-convergence`.
+"""Tables of any results file: `summary`, with every row or the mean of each group of rows; and the
+comparison of two files.
 """
 
 import math
@@ -14,14 +14,12 @@ from scipy.special import stdtr
 from rfx import lazy
 from rfx.errors import UsageError
 from rfx.parallel import cached
-from rfx.reporting import columns, convergence, seeds
-from rfx.reporting.builders import Builder
+from rfx.reporting import columns, seeds
 from rfx.reporting.cells import (
     BEST,
     DASH,
     Cell,
     Table,
-    count,
     crossed,
     decimals,
     grid,
@@ -50,8 +48,6 @@ _BEST = f"{BEST}: the best score of its data set"
 # A t-test of fewer pairs is uninformative.
 FEWEST_PAIRS = 3
 _MOST_WORDS = 3
-# numbers of features in map-convergence
-_SHOWN = (16, 64, 256, 1024)
 Heads = dict[str, Callable[[Any], Cell]]
 
 
@@ -525,41 +521,4 @@ def _score(cell: Mapping[str, Any], end: str) -> Cell:
     return number(score, columns.score_format(cell["metric"]))
 
 
-# ---------------------------------------------------------------------------------- map-convergence
-
-
-def map_convergence(rows) -> Table:
-    """The median error of each map at some numbers of features, and its slope with its standard
-    deviation.
-    """
-    families = convergence.measure_all()
-    error_of = lambda size: lambda one: number(one.by_size.get(size), decimals(4))
-    heads: Heads = {
-        "map": lambda one: words(one.name),
-        "kernel": lambda one: words(one.kernel),
-        **{f"D = {count(size)}": error_of(size) for size in _SHOWN},
-        "slope": lambda one: Cell(
-            seeds.Mean(one.slope, one.noise, convergence.SEEDS, one.slope, one.slope),
-            decimals(2),
-            "decimals",
-        ),
-    }
-    return Table(
-        name="map-convergence",
-        title="Error of the kernel estimated by random features",
-        sections=[grid(family, heads, members, 2) for family, members in families.items()],
-        notes=list(convergence.NOTES),
-        cells=[
-            {"table": "map-convergence", "family": family, "map": one.name, "kernel": one.kernel}
-            | {"n_features": size, "error": error, "slope": one.slope, "slope_sd": one.noise}
-            for family, members in families.items()
-            for one in members
-            for size, error in one.by_size.items()
-        ],
-    )
-
-
-TABLES = {
-    "summary": summary,
-    "map-convergence": Builder("map-convergence", map_convergence, alone=True),
-}
+TABLES = {"summary": summary}

@@ -4,6 +4,7 @@ their figures.
 
 import math
 
+import map_errors
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +21,7 @@ from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.yen2014 import claims
 from rfx.papers.yen2014 import curves as yen2014
 from rfx.records import results
-from rfx.reporting import convergence, figures, tables
+from rfx.reporting import figures, tables
 from rfx.reporting.measures import frame
 from rfx.reporting.suboptimality import Excess
 from rfx.solvers.base import Budget
@@ -29,51 +30,40 @@ from rfx.solvers.l1.newton import solve_l1
 SIZES = (16, 32, 64, 128, 256, 512)
 # the moments of their products are too large: the rate needs more features than a test has time for
 HEAVY = {"exponential", "arccosine-1", "arccosine-2"}
-MAPS = [
-    (name, *given) for members in convergence.families().values() for name, given in members.items()
-]
+MAPS = [(name, *given) for name, given in map_errors.all_maps().items()]
 
 
 @pytest.mark.parametrize(("name", "kernel", "features"), MAPS, ids=[name for name, *_ in MAPS])
 def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
-    X = convergence.rows(64)
     sizes = SIZES[:2] if name.startswith("nystrom") else SIZES
     # the errors of some maps vary more from seed to seed
-    seeds = convergence.SEEDS * (2 if name == "skewed-chi2" else 1)
-    found = convergence.measure(name, kernel, features, X, sizes, seeds)
+    seeds = map_errors.SEEDS * (2 if name == "skewed-chi2" else 1)
+    errors = map_errors.measure(kernel, features, map_errors.rows(64), sizes, seeds)
+    slope, noise = map_errors.slope(sizes, errors)
     if name in HEAVY:
-        assert found.medians[-1] < found.medians[0]
+        assert np.median(errors[-1]) < np.median(errors[0])
     elif name == "additive-chi2":
         # inputs take turns, and their frequencies are evenly distributed
-        assert found.slope < -0.5 - 4 * found.noise
+        assert slope < -0.5 - 4 * noise
     elif name.startswith("nystrom"):
         # landmarks approximate a smooth kernel much faster than random features
-        assert found.slope < -1
+        assert slope < -1
     else:
         # four standard deviations over the seeds: one of all maps fails by chance once in a
         # thousand times, and seeds are fixed
-        assert abs(found.slope + 0.5) <= 4 * found.noise, (found.slope, found.noise)
-        assert found.noise < 0.06
+        assert abs(slope + 0.5) <= 4 * noise, (slope, noise)
+        assert noise < 0.06
 
 
 def test_the_noise_of_a_slope_is_that_of_repeated_slopes():
-    rng, sizes = np.random.default_rng(0), np.array(SIZES)
-
-    def one():
-        return convergence.Approach(
-            "",
-            "",
-            sizes,
-            sizes[:, None] ** -0.5 * np.exp(0.3 * rng.standard_normal((len(sizes), 9))),
-        )
-
-    many = [one() for _ in range(400)]
+    rng, sizes = np.random.default_rng(0), np.array(SIZES)[:, None]
+    shape = (400, len(SIZES), 9)
+    many = sizes**-0.5 * np.exp(0.3 * rng.standard_normal(shape))
+    slopes, noises = zip(*(map_errors.slope(SIZES, errors) for errors in many))
     # the standard error of the median of nine is that of the mean, times the asymptotic ratio of
     # the two
-    assert np.std([found.slope for found in many]) == pytest.approx(
-        np.mean([found.noise for found in many]), rel=0.15
-    )
-    assert np.mean([found.slope for found in many]) == pytest.approx(-0.5, abs=0.02)
+    assert np.std(slopes) == pytest.approx(np.mean(noises), rel=0.15)
+    assert np.mean(slopes) == pytest.approx(-0.5, abs=0.02)
 
 
 RNG = np.random.default_rng(3)
@@ -321,16 +311,6 @@ def test_what_needs_no_results_reads_none(tmp_path):
     assert isinstance(
         CliRunner().invoke(cli, ["figure", "wu2016-speedup", *given[2:]]).exception, DataError
     )
-
-
-def test_map_convergence_is_drawn_and_tabled(tmp_path, monkeypatch):
-    few = convergence.measure_all((16, 32, 64), 2)
-    monkeypatch.setattr(convergence, "measure_all", lambda: few)
-    svg = figures.draw("map-convergence", [], tmp_path / "", None, papers.figures())[1].read_text()
-    table = tables.build("map-convergence", [], None, papers.tables())
-    names = {name for members in convergence.families().values() for name in members}
-    assert all(f'id="map-convergence-{name}"' in svg for name in names)
-    assert {cell["map"] for cell in table.cells} == names
 
 
 def test_predicted_and_measured_speed_ups_side_by_side(tmp_path):

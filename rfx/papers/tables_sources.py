@@ -3,8 +3,12 @@
 from rfx import lazy, papers
 from rfx.plans import plan
 from rfx.records.run import Run
-from rfx.reporting.builders import Builder
-from rfx.reporting.cells import Section, Table, words
+from rfx.reporting.cells import (
+    Builder,
+    Section,
+    Table,
+    words,
+)
 
 _HEADINGS = ["option", "values", "runs", "source"]
 

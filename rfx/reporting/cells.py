@@ -1,18 +1,19 @@
-"""The contents of a table as values: cells with their numbers, sections of cells, and the table.
-`tables_render` writes them.
+"""The contents of a table as values: cells with their numbers, sections of cells, and the table;
+and the builders of tables and figures. `tables_render` writes tables.
 
 A number is kept as computed, with its reference value and the outcome of the comparison. Text,
 HTML, LaTeX, the tidy CSV and JSON, and the counts of the report are derived from the same cells, so
 that no text is parsed again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from rfx.errors import plain
+from rfx.errors import DataError, UsageError, plain
 from rfx.reporting.seeds import UNJUDGED, Mean, mean
 
+T = TypeVar("T", bound=Sized)
 # What is written with a mean. "": nothing. "deviation": the standard deviation, with the decimals
 # of the mean or to its first digit. "decimals": the standard deviation, always with the decimals of
 # the mean. "extremes": "low to high" instead of the mean, if they differ. "range": "(low to high)"
@@ -159,6 +160,57 @@ class Table:
     notes: list[str]
     cells: Sequence[dict]
     compared: list[Cell] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A table or figure by its full name, such as wu2016-fig3.
+
+    Attributes
+    ----------
+    make : function of rows, and of the setting if there are settings.
+    settings : the available settings, each with the label of its rows.
+    plan : the plan of its package that makes its rows, if its name differs.
+    alone : it computes its own numbers and reads no results file.
+    unrun : the cells with printed numbers if there are no runs.
+    """
+
+    name: str
+    make: Callable
+    settings: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
+    alone: bool = False
+    unrun: Callable[[], list[Cell]] = list
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]], setting: str | None = None):
+        """Build it from rows: of the requested setting, else of the first one whose label some row
+        has, else of the first. Raises UsageError for an unknown setting.
+        """
+        if setting and setting not in self.settings:
+            there = ", ".join(self.settings) or "no settings"
+            raise UsageError(f"--setting {setting}: {self.name} has {there}")
+        if not self.settings:
+            return self.make(rows)
+        labels = {row["params"].get("label") for row in rows}
+        present = [name for name, label in self.settings.items() if label in labels]
+        return self.make(rows, setting or next(iter([*present, *self.settings])))
+
+
+def needed(found: T, plan: str, what: str = "finished rows") -> T:
+    """What is found in the rows of a plan. Raises DataError if that is nothing."""
+    if not found:
+        raise DataError(f"the results file has no {what} of {plan}; rfx run {plan} makes them")
+    return found
+
+
+def settings_of(builder: Callable | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings of a builder for which there are rows of successful runs, in the order of the
+    rows; of two settings of the same rows the first.
+    """
+    settings = getattr(builder, "settings", {})
+    by_label = {label: setting for setting, label in reversed(settings.items())}
+    labels = dict.fromkeys(row["params"].get("label") for row in rows if row["status"] == "ok")
+    return [by_label[label] for label in labels if label in by_label]
 
 
 def cleaned(text: str) -> str:

@@ -11,8 +11,16 @@ from typing import Any
 from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
 from rfx.reporting import seeds
-from rfx.reporting.builders import Builder
-from rfx.reporting.cells import Around, Cell, Table, crossed, grid, span, words
+from rfx.reporting.cells import (
+    Around,
+    Builder,
+    Cell,
+    Table,
+    crossed,
+    grid,
+    span,
+    words,
+)
 from rfx.reporting.columns import low_is_better
 from rfx.reporting.measures import Row, good, labelled, width
 from rfx.reporting.printed import Printed, printed

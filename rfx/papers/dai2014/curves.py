@@ -20,7 +20,7 @@ from typing import Any
 from rfx import lazy
 from rfx.records.result import complete, having
 from rfx.reporting import seeds
-from rfx.reporting.builders import needed
+from rfx.reporting.cells import needed
 from rfx.reporting.measures import Column, Frame, Row, frame, good, labelled, points
 from rfx.reporting.printed import Printed, printed
 

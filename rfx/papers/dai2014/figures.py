@@ -6,7 +6,7 @@ from functools import partial
 
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import style
-from rfx.reporting.builders import Builder
+from rfx.reporting.cells import Builder
 from rfx.reporting.charts import Chart, Curve, Panel, level
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")

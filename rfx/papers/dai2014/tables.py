@@ -9,8 +9,8 @@ from typing import Any
 
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import columns, seeds
-from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
+    Builder,
     Cell,
     Section,
     Table,
@@ -25,7 +25,6 @@ from rfx.reporting.cells import (
 )
 from rfx.reporting.measures import Row
 from rfx.reporting.printed import Printed, printed
-from rfx.reporting.seeds import Mean, mean, mean_of, verdict
 from rfx.reporting.tables import failures, machines
 
 _NOTES = {
@@ -65,13 +64,13 @@ def _compared(name: str, runs: Sequence[Row], paper: Printed | None) -> Cell:
     """The mean error of runs, compared with the quoted one, which has a separate column. A single
     run allows no verdict.
     """
-    ours, unit = mean(map(dai.error, runs)), dai.unit(name)
+    ours, unit = seeds.mean(map(dai.error, runs)), dai.unit(name)
     return Cell(
         ours,
         decimals(2),
         "decimals",
         paper=paper,
-        verdict=verdict(ours, paper, "low", "percent" if unit == "error, %" else "relative"),
+        verdict=seeds.verdict(ours, paper, "low", "percent" if unit == "error, %" else "relative"),
         marked=False,
     )
 
@@ -141,10 +140,10 @@ def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[lis
     paper = dai.quoted(name, method)
     error = _compared(name, runs, paper)
     means = {
-        "nu": mean(map(dai.nu, runs)),
-        "seconds": mean(map(dai.seconds, runs)),
-        "seconds_nystrom": mean(map(dai.before, runs)),
-        "samples": mean(row["params"].get("samples") for row in runs),
+        "nu": seeds.mean(map(dai.nu, runs)),
+        "seconds": seeds.mean(map(dai.seconds, runs)),
+        "seconds_nystrom": seeds.mean(map(dai.before, runs)),
+        "samples": seeds.mean(row["params"].get("samples") for row in runs),
     }
     numbers = {of: value and value.value for of, value in means.items()}
     return [
@@ -191,9 +190,9 @@ def synthetic(rows: Sequence[Row]) -> Table:
     }
     of_pass: dict[str, Callable[[Any], Cell]] = {
         "method": lambda of: words(dai.METHODS[of[0]]),
-        "nu": lambda of: Cell(mean(map(dai.nu, of[1])), general, "extremes"),
-        "RMSE": lambda of: Cell(mean(row["score"] for row in of[1]), decimals(4), "decimals"),
-        "seconds": lambda of: Cell(mean(map(dai.seconds, of[1])), short),
+        "nu": lambda of: Cell(seeds.mean(map(dai.nu, of[1])), general, "extremes"),
+        "RMSE": lambda of: Cell(seeds.mean(row["score"] for row in of[1]), decimals(4), "decimals"),
+        "seconds": lambda of: Cell(seeds.mean(map(dai.seconds, of[1])), short),
     }
     sections = [
         grid(f"distance to f*, steps {steps}", columns, ripples[kind])
@@ -245,11 +244,11 @@ def synthetic(rows: Sequence[Row]) -> Table:
     )
 
 
-def _slope(ripple: dai.Ripple) -> Mean | None:
+def _slope(ripple: dai.Ripple) -> seeds.Mean | None:
     """The slope of the mean over the seeds, with the deviation of their own."""
-    slope, noise = ripple.slope(ripple.mean), mean(ripple.slopes)
+    slope, noise = ripple.slope(ripple.mean), seeds.mean(ripple.slopes)
     deviation, n = noise and noise.sd, ripple.distances.shape[1]
-    return None if slope is None else Mean(slope, deviation, n, slope, slope)
+    return None if slope is None else seeds.Mean(slope, deviation, n, slope, slope)
 
 
 def complexity(rows: Sequence[Row]) -> Table:
@@ -352,18 +351,18 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    errors: dict[tuple[str, float], Mean] = {}
+    errors: dict[tuple[str, float], seeds.Mean] = {}
     for group in seeds.grouped((seeds.token(seeds.inputs(row)), row) for row in rows).values():
         place, tried = (
             (group[0]["method"], dai.nu(group[0]) or 0.0),
-            mean_of([*map(held_out, group)]),
+            seeds.mean_of([*map(held_out, group)]),
         )
         errors[place] = min(errors.get(place, tried), tried, key=lambda one: one.value)
     methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
     nus = sorted({nu for _, nu in errors})
     for nu in nus:
         if all((method, nu) in errors for method in methods):
-            errors["mean", nu] = mean_of([errors[method, nu].value for method in methods])
+            errors["mean", nu] = seeds.mean_of([errors[method, nu].value for method in methods])
     least = {
         method: min(error.value for (of, _), error in errors.items() if of == method)
         for method, _ in errors
@@ -398,7 +397,7 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
         (tuple((one, values.get(one)) for one in varying), row)
         for row, values in zip(rows, inputs.values)
     )
-    errors = {tried: mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
+    errors = {tried: seeds.mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
     least = min(error.value for error in errors.values())
     chosen = {tried: len(errors) > 1 and error.value == least for tried, error in errors.items()}
     places, unit = 2, "held-out error, %"
@@ -408,7 +407,7 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
         [
             *(words(columns.written(*one)) for one in tried),
             Cell(error, decimals(places), "decimals", note=" !" * chosen[tried]),
-            Cell(mean(map(dai.seconds, settings[tried])), short),
+            Cell(seeds.mean(map(dai.seconds, settings[tried])), short),
         ]
         for tried, error in errors.items()
     ]

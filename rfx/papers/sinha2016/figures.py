@@ -13,7 +13,7 @@ from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
 from rfx.records.result import seconds_train
 from rfx.reporting import seeds, style
-from rfx.reporting.builders import Builder, needed
+from rfx.reporting.cells import Builder, needed
 from rfx.reporting.charts import Chart, Curve, Panel, mean_curve
 from rfx.reporting.measures import good, labelled
 from rfx.reporting.printed import printed

@@ -10,8 +10,8 @@ from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
 from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
+    Builder,
     Cell,
     Section,
     Table,
@@ -26,7 +26,6 @@ from rfx.reporting.cells import (
 )
 from rfx.reporting.measures import Row, good, labelled
 from rfx.reporting.printed import Printed, printed
-from rfx.reporting.seeds import LEGEND, verdict
 from rfx.reporting.tables import failures, machines
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
@@ -97,7 +96,7 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
         notes=[
             f"Setting {setting}: {curves.SETTINGS[setting]}",
             _SEEDS,
-            LEGEND,
+            seeds.LEGEND,
             _TIMES,
             (
                 "support: all features with a positive probability, once; below it D features drawn"
@@ -185,7 +184,7 @@ def _best(
         size,
         rows,
         error._replace(
-            paper=price, pair=True, verdict=verdict(error.ours, price, "low", "percent")
+            paper=price, pair=True, verdict=seeds.verdict(error.ours, price, "low", "percent")
         ),
         _SECONDS(rows)._replace(paper=paper("seconds"), pair=True),
     )

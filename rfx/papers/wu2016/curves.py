@@ -13,11 +13,13 @@ from typing import Any
 
 from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.builders import needed
-from rfx.reporting.cells import Cell, span
+from rfx.reporting.cells import (
+    Cell,
+    needed,
+    span,
+)
 from rfx.reporting.measures import Row, good, labelled, width
 from rfx.reporting.printed import curves
-from rfx.reporting.seeds import Mean, verdict
 from rfx.reporting.suboptimality import Excess, Reference, exact_machines, slope_of
 
 SETTINGS = {
@@ -122,7 +124,7 @@ class Curve:
 
     dataset: str
     method: str
-    ours: dict[float, dict[str, Mean]] = field(default_factory=dict)
+    ours: dict[float, dict[str, seeds.Mean]] = field(default_factory=dict)
     authors: dict[float, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -130,7 +132,7 @@ class Curve:
         """The places with a point of ours or of the authors, ascending."""
         return sorted(self.ours.keys() | self.authors.keys())
 
-    def means(self, name: str) -> dict[float, Mean]:
+    def means(self, name: str) -> dict[float, seeds.Mean]:
         """Place -> the mean of a quantity of ours, where it is known."""
         return {
             place: self.ours[place][name] for place in sorted(self.ours) if name in self.ours[place]
@@ -159,7 +161,9 @@ class Curve:
         """
         best, unit = ("low", "relative") if self.dataset in REGRESSION else ("high", "share")
         ours, authors = self.ours.get(place, {}), self.authors.get(place, {})
-        return verdict(ours.get(name), authors.get(name), best, unit) if name == "test" else None
+        return (
+            seeds.verdict(ours.get(name), authors.get(name), best, unit) if name == "test" else None
+        )
 
 
 def heading(dataset: str) -> str:
@@ -308,7 +312,7 @@ class Timed:
     method: str
     threads: int
     seconds: float
-    speedup: Mean | None
+    speedup: seeds.Mean | None
     steps: float
     kappa: float | None
     runs: int
@@ -339,7 +343,7 @@ def timed(rows: Iterable[Row]) -> list[Timed]:
             Timed(
                 *case,
                 seconds=median(map(passes, own)),
-                speedup=Mean(median(ratios), None, len(own), min(ratios), max(ratios))
+                speedup=seeds.Mean(median(ratios), None, len(own), min(ratios), max(ratios))
                 if ratios
                 else None,
                 steps=median(row["n_iter"] for row in own),

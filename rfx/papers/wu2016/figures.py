@@ -11,7 +11,7 @@ import numpy as np
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting import seeds, style
-from rfx.reporting.builders import Builder, needed
+from rfx.reporting.cells import Builder, needed
 from rfx.reporting.charts import (
     Chart,
     Curve,

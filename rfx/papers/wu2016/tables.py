@@ -7,9 +7,9 @@ from typing import Any
 
 from rfx.data.registry import registry
 from rfx.papers.wu2016 import curves as wu2016
-from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
     DASH,
+    Builder,
     Cell,
     Section,
     Table,

@@ -16,7 +16,7 @@ import numpy as np
 from rfx.errors import DataError
 from rfx.parallel import cached
 from rfx.records.result import complete, having
-from rfx.reporting.builders import needed
+from rfx.reporting.cells import needed
 from rfx.reporting.measures import Row, good, labelled
 from rfx.reporting.seeds import Mean, grouped
 from rfx.reporting.suboptimality import Excess, Reference, exact_machines

@@ -11,7 +11,7 @@ import numpy as np
 
 from rfx.papers.yen2014 import curves as yen
 from rfx.reporting import style
-from rfx.reporting.builders import Builder
+from rfx.reporting.cells import Builder
 from rfx.reporting.charts import Chart, Curve, Panel, in_lines, level, positive_curve
 from rfx.reporting.measures import good, labelled
 from rfx.reporting.seeds import mean_of

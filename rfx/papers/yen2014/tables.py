@@ -13,8 +13,8 @@ from typing import Any
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
+    Builder,
     Cell,
     Section,
     Table,
@@ -28,7 +28,6 @@ from rfx.reporting.cells import (
     words,
 )
 from rfx.reporting.measures import Row, good, labelled, width
-from rfx.reporting.seeds import mean, mean_of
 from rfx.reporting.tables import Comparison, DataRow, Field, failures, machines, memory_gb
 
 OURS = "perceptron, range"
@@ -348,9 +347,9 @@ def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[di
             "method": "kernel",
             "lam": one.rows[0]["lam"],
             "seeds": len(one.rows),
-            "objective": mean_of([*one.bounds.values()]),
-            "error": mean_of([1 - row["score"] for row in one.rows]),
-            "seconds": mean_of([row["seconds_fit"] for row in one.rows]),
+            "objective": seeds.mean_of([*one.bounds.values()]),
+            "error": seeds.mean_of([1 - row["score"] for row in one.rows]),
+            "seconds": seeds.mean_of([row["seconds_fit"] for row in one.rows]),
         }
         for one in filter(None, [line])
     ]
@@ -360,9 +359,9 @@ def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[di
             "method": key,
             "lam": runs.rows[0]["lam"],
             "seeds": len(runs.rows),
-            "features": mean_of([row["model_size"] for row in runs.rows]),
-            **{name: mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")},
-            "seconds_to_line": line and mean(runs.reached(line)),
+            "features": seeds.mean_of([row["model_size"] for row in runs.rows]),
+            **{name: seeds.mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")},
+            "seconds_to_line": line and seeds.mean(runs.reached(line)),
             "lined": line is not None,
         }
         for key, runs in curves.items()
@@ -390,7 +389,7 @@ def corollary1(rows: Sequence[Row]) -> Table:
     found = yen.cases(rows)
     points = {
         f"{case.dataset}, {case.kernel}": [
-            (case, size, mean_of(case.excess.at(size))) for size in case.excess.sizes
+            (case, size, seeds.mean_of(case.excess.at(size))) for size in case.excess.sizes
         ]
         for case in found
     }

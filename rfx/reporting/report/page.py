@@ -12,8 +12,13 @@ from rfx import _version, files, lazy, methods
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
 from rfx.reporting import charts, claims, columns, figures, style, tables
-from rfx.reporting.builders import settings_of
-from rfx.reporting.cells import Cell, Section, Table, short
+from rfx.reporting.cells import (
+    Cell,
+    Section,
+    Table,
+    settings_of,
+    short,
+)
 from rfx.reporting.report import sources
 from rfx.reporting.seeds import LEGEND
 from rfx.reporting.tables_render import Parts, parts, text

@@ -63,22 +63,18 @@ def plans(package: str = PLANS) -> dict[str, Traversable]:
 
 
 def tables(package: str = REPORTING) -> dict[str, Callable]:
-    """The tables of a package: name to builder, which returns a `rfx.reporting.tables.Table`."""
-    return _merged(package, "tables", "TABLES")
+    """The tables of a package: name to builder, which returns a `rfx.reporting.cells.Table`."""
+    return dict(item for one in _lists(package, "tables", "TABLES") for item in one.items())
 
 
 def figures(package: str = REPORTING) -> dict[str, Callable]:
     """The figures of a package: name to builder, which returns a `rfx.reporting.charts.Chart`."""
-    return _merged(package, "figures", "FIGURES")
+    return dict(item for one in _lists(package, "figures", "FIGURES") for item in one.items())
 
 
 def claims(package: str) -> Sequence[Any]:
     """The claims of a paper's package; empty if it has no module `claims`."""
-    found = any(
-        module.name == "claims"
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
-    )
-    return importlib.import_module(f"{package}.claims").CLAIMS if found else ()
+    return [claim for one in _lists(package, "claims", "CLAIMS") for claim in one]
 
 
 def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list[Result]:
@@ -86,9 +82,12 @@ def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list
     return [] if builder is None or getattr(builder, "alone", False) else read()
 
 
-def _merged(package, start, attribute) -> dict[str, Callable]:
-    found: dict[str, Callable] = {}
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if module.name.startswith(start):
-            found |= getattr(importlib.import_module(f"{package}.{module.name}"), attribute, {})
-    return found
+def _lists(package: str, start: str, attribute: str) -> list[Any]:
+    """An attribute of the modules of a package whose names begin with `start`, where it is set."""
+    names = (
+        module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+    )
+    modules = (
+        importlib.import_module(f"{package}.{one}") for one in names if one.startswith(start)
+    )
+    return [getattr(module, attribute) for module in modules if hasattr(module, attribute)]

@@ -7,6 +7,7 @@ appearance.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -261,7 +262,6 @@ def written(chart: Chart) -> bytes:
     return table.map(plain).to_csv(index=False, lineterminator="\n").encode()
 
 
-def is_written(path) -> bool:
+def is_written(path: Path) -> bool:
     """Whether the file is such a CSV file."""
-    with open(path, "rb") as handle:
-        return handle.readline().strip() == ",".join(COLUMNS).encode()
+    return path.read_bytes().partition(b"\n")[0].strip() == ",".join(COLUMNS).encode()

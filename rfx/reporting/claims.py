@@ -94,11 +94,10 @@ class Claim:
     @property
     def range(self) -> str:
         """The effects for which the claim holds, in words."""
-        if self.least == -math.inf:
-            return "" if self.most == math.inf else f"at most {short(self.most)}"
-        if self.most == math.inf:
-            return f"at least {short(self.least)}"
-        return f"{short(self.least)} to {short(self.most)}"
+        ends = [short(end) for end in (self.least, self.most) if math.isfinite(end)]
+        if len(ends) != 1:
+            return " to ".join(ends)
+        return f"at {'most' if self.least == -math.inf else 'least'} {ends[0]}"
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
         reasons = seeds.grouped((one.open, one.name) for one in cases if one.holds is None)
         undecided = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
         why = claim.why or f"undecided: {undecided}"
-    return Judged(claim, plans, verdict, cases, why)
+    return Judged(claim, plans, verdict, tuple(cases), why)
 
 
 def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:

@@ -50,14 +50,14 @@ _MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>", "pdf": b"
 
 def _kind(form: str) -> files.Kind:
     """The kind of files that are figures drawn by rfx in this format."""
-
-    def drawn_by_rfx(path) -> bool:
-        if form == "csv":
-            return charts.is_written(path)
-        with open(path, "rb") as handle:
-            return _MARKS[form] in handle.read(-1 if form == "pdf" else 4096)
-
-    return files.Kind(f"a figure of rfx in {form.upper()}", drawn_by_rfx)
+    return files.Kind(
+        f"a figure of rfx in {form.upper()}",
+        lambda path: (
+            charts.is_written(path)
+            if form == "csv"
+            else _MARKS[form] in path.read_bytes()[: None if form == "pdf" else 4096]
+        ),
+    )
 
 
 def draw(

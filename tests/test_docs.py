@@ -142,7 +142,7 @@ def test_the_walkthrough_runs(tmp_path):
         return sorted(re.sub(r"[\d.]+", "#", line.split()[0]) for line in lines if line.strip())
 
     found = re.findall(r"```console\n\$ (.*?)```", text, re.S)
-    assert len(found) == 10
+    assert len(found) == 11
     for block in found:
         command, _, printed = block.replace("\\\n", " ").partition("\n")
         done = subprocess.run(

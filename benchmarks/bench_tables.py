@@ -6,8 +6,9 @@
     python benchmarks/bench_tables.py figure ROWS.csv --output FIGURE.svg
 
 `run` appends a row for each set, split and contestant that the file does not have yet. A split
-draws the training rows and at most 5,000 other rows to evaluate on. Each contestant runs in its own
-process with one thread per library. Its processor seconds are those of that process and its
+draws the training rows, and at most 5,000 other rows, or a fifth as many, to evaluate on. `--rows
+400000 --sets large` takes all rows of the larger sets. Each contestant runs in its own process with
+one thread per library. Its processor seconds are those of that process and its
 children. It makes its choices on training rows alone. The error is the share of wrong labels, or
 the RMSE divided by the standard deviation of the targets of the evaluated rows.
 
@@ -36,6 +37,11 @@ import numpy as np
 REGRESSION = "pol elevators parkinsons concrete wine airfoil cpu.train cadata cpusmall".split()
 CLASSES = "segment optdigits car vehicle vowel cod-rna ijcnn1 a9a".split()
 SETS = (*REGRESSION, *CLASSES)
+REGRESSION.append("census16h.train")
+LARGE = (
+    "cadata census16h.train pol elevators a9a SUSY.30k letter.scale cod-rna ijcnn1 covtype".split()
+)
+FILES = {"covtype": "covtype.libsvm.binary"}
 EVALUATED = 5000
 COLUMNS = ("set", "split", "rows", "by", "error", "processor_seconds", "seconds", "chosen")
 # Smaller errors may be perfect scores. For a ratio they count as at least one wrong label.
@@ -53,7 +59,7 @@ def load(name):
     """(X (n, d), y (n,)) of a set in the mirror."""
     from sklearn.datasets import load_svmlight_file
 
-    path = Path(os.environ["RFX_MIRROR"]) / f"{name}.xz"
+    path = Path(os.environ["RFX_MIRROR"]) / f"{FILES.get(name, name)}.xz"
     with lzma.open(path) as file:
         X, y = load_svmlight_file(file)
     return X.toarray(), y
@@ -64,7 +70,7 @@ def split(name, number, rows):
     X, y = load(name)
     order = np.random.default_rng(1000 + number).permutation(len(y))
     most = min(rows, int(0.8 * len(y)))
-    train, out = order[:most], order[most : most + EVALUATED]
+    train, out = order[:most], order[most : most + max(EVALUATED, most // 5)]
     return X[train], y[train], X[out], y[out]
 
 
@@ -109,6 +115,17 @@ def hgb(name, X, y, X_out):
     kind = "Regressor" if is_regression(name) else "Classifier"
     found = getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=0).fit(X, y)
     return found.predict(X_out), {}
+
+
+def hgb_early(name, X, y, X_out):
+    """HistGradientBoosting with up to 1,000 trees of 63 leaves, stopped early on held-out rows."""
+    from sklearn import ensemble
+
+    kind = "Regressor" if is_regression(name) else "Classifier"
+    model = getattr(ensemble, f"HistGradientBoosting{kind}")(
+        max_iter=1000, max_leaf_nodes=63, early_stopping=True, random_state=0
+    )
+    return model.fit(X, y).predict(X_out), {}
 
 
 def _lightgbm(name, **options):
@@ -272,20 +289,18 @@ def xrfm(name, X, y, X_out, settings=None):
 
 
 def rfx_command(name, X, y, X_out):
-    """`rfx train --data FILE --target y`, then `rfx predict`."""
+    """`rfx train --data FILE`, then `rfx predict`."""
     with tempfile.TemporaryDirectory() as folder:
-        train, out = Path(folder, "train.csv"), Path(folder, "out.csv")
-        header = ",".join(f"x{k}" for k in range(X.shape[1]))
-        rows = np.column_stack([X, y])
-        np.savetxt(train, rows, "%.17g", ",", header=f"{header},y", comments="")
-        np.savetxt(out, X_out, "%.17g", ",", header=header, comments="")
+        train, out = Path(folder, "train.npz"), Path(folder, "out.npz")
+        np.savez(train, X=X, y=y)
+        np.savez(out, X=X_out)
         rfx = [sys.executable, "-m", "rfx"]
         task = (
             [] if is_regression(name) else ["--task", "multiclass" if len(set(y)) > 2 else "binary"]
         )
         if is_regression(name):
             task = ["--task", "regression"]
-        command = [*rfx, "train", "--data", train, "--target", "y", *task, "--threads", "1"]
+        command = [*rfx, "train", "--data", train, *task, "--threads", "1"]
         done = subprocess.run(
             [*map(str, command), "--model", str(Path(folder, "m")), "--json", "--no-baseline"],
             capture_output=True,
@@ -296,13 +311,14 @@ def rfx_command(name, X, y, X_out):
         command = [*rfx, "predict", Path(folder, "m"), out]
         text = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
-        chosen = {key: found.get(key) for key in ("method", "kernel", "lam", "params")}
+        chosen = {"method": found["method"], **found["params"]["explicit"]}
         return np.array([float(value) for value in text.stdout.split()]), chosen
 
 
 BY = {
     "hgb-tuned": hgb_tuned,
     "hgb": hgb,
+    "hgb-early": hgb_early,
     "grid": grid,
     "xrfm": xrfm,
     "xrfm-default": lambda *a: xrfm(*a, settings=[None]),
@@ -314,7 +330,7 @@ BY = {
 
 def one(name, number, rows, by):
     X, y, X_out, y_out = split(name, number, rows)
-    before, start = _processor(), time.perf_counter()
+    before, start = processor(), time.perf_counter()
     predicted, chosen = BY[by](name, X, y, X_out)
     return {
         "set": name,
@@ -322,13 +338,13 @@ def one(name, number, rows, by):
         "rows": len(y),
         "by": by,
         "error": measured(name, predicted, y_out),
-        "processor_seconds": round(_processor() - before, 2),
+        "processor_seconds": round(processor() - before, 2),
         "seconds": round(time.perf_counter() - start, 2),
         "chosen": json.dumps(chosen, default=str),
     }
 
 
-def _processor():
+def processor():
     own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in own)
 
@@ -378,7 +394,8 @@ def table(files, reference):
                 asked = int(row["asked"])
                 seconds.setdefault(row["by"], []).append(float(row["processor_seconds"]))
     others = sorted({by for by, _ in found} - {reference})
-    names = [name for name in SETS if (reference, name) in found]
+    names = [name for name in (*SETS, *LARGE) if (reference, name) in found]
+    names = list(dict.fromkeys(names))
     lines = {}
     for name in names:
         for by in (reference, *others):
@@ -465,7 +482,8 @@ def main():
     own.add_argument("values", nargs=4)
     args = parser.parse_args()
     if args.command == "run":
-        args.sets, args.by = args.sets.split(","), args.by.split(",")
+        args.by = args.by.split(",")
+        args.sets = LARGE if args.sets == "large" else args.sets.split(",")
         run(args)
     elif args.command == "show":
         show(args)

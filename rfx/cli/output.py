@@ -178,7 +178,8 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     if "leave_one_out_rows" in params:
         text = score_text(metric, params["leave_one_out"])
         rows = f"{params['leave_one_out_rows']:,} rows"
-        yield metric if row.score is None else "", f"{text} by leave-one-out on {rows}"
+        how = params.get("leave_one_out_by", "leave-one-out")
+        yield metric if row.score is None else "", f"{text} by {how} on {rows}"
     if (name := str(params.get("measure"))) in params.get("measured", ()):
         yield name, f"{score_text(name, params['measured'][name])} on {params['measured']['on']}"
     if "choice_score" in params:

@@ -305,6 +305,11 @@ def most_rows(n_inputs: int) -> int:
     return max(FEWEST, VALUES // max(1, n_inputs))
 
 
+def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
+    """The rows by which inputs are chosen, and from which a metric is learnt."""
+    return evenly(n_rows, min(ROWS, most_rows(n_inputs)))
+
+
 def dense(X: Any) -> np.ndarray:
     """Rows as a float64 array."""
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, np.float64)

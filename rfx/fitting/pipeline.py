@@ -51,6 +51,8 @@ class Outcome:
         The options with which the model can be trained again, and those that were words instead.
     leave_one_out, leave_one_out_rows : float and int, or None
         The score on rows left out one by one, and their number.
+    leave_one_out_by : str or None
+        How they were left out, in words, if not one by one.
     details : dict
         Sizes and further measurements of the method, by column of a results row or name.
     """
@@ -71,6 +73,7 @@ class Outcome:
     asked: dict[str, Any] | None = None
     leave_one_out: float | None = None
     leave_one_out_rows: int | None = None
+    leave_one_out_by: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod

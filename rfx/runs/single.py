@@ -14,6 +14,7 @@ import numpy as np
 from rfx import data, env, methods
 from rfx.data import rowweights
 from rfx.errors import DataError
+from rfx.fitting.left_out import LEAVE_ONE_OUT
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
 from rfx.records.result import Result
@@ -223,7 +224,8 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     scores = [asdict(one) for one in told]
     if (count := point.outcome.leave_one_out_rows) is not None:
         score = point.outcome.leave_one_out
-        own = Score(metric, score, f"{count:,} rows by leave-one-out", count)
+        how = point.outcome.leave_one_out_by or LEAVE_ONE_OUT
+        own = Score(metric, score, f"{count:,} rows by {how}", count)
         scores.append(asdict(own))
     point = point.of_run(scores=scores)
     found = result(point, point.save(path), evaluation)

@@ -81,6 +81,38 @@ def test_intervals_cover_new_targets_as_often_as_stated(tmp_path):
     assert np.mean(high - low) == pytest.approx(2 * 1.645, rel=0.08)
 
 
+def planted(n, seed):
+    """Rows of 20 inputs, and labels that depend on three of them, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 20))
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n) > 0).astype(float)
+
+
+def test_the_score_is_not_that_of_rows_that_taught_the_metric():
+    options = {"kernel": "laplacian-l2", "scaling": "standard", "metric": "full", "task": "binary"}
+    model = replace(methods.create("rfm", **options), left_out=True).fit(*planted(300, 0))
+    X_new, y_new = planted(3000, 1)
+    # that of rows left out one by one is higher by .18
+    assert model.outcome.leave_one_out < np.mean(model.predict(X_new) == y_new) + 0.03
+    assert model.left_out.by == "5-fold cross-validation"
+
+
+def test_rows_that_no_choice_saw_are_left_out_one_by_one():
+    options = {"kernel": "gaussian", "scaling": "standard", "metric": "diagonal", "task": "binary"}
+    model = replace(methods.create("rfm", **options), left_out=True).fit(*planted(2600, 2))
+    assert model.outcome.leave_one_out_rows == 600
+
+
+def test_weights_of_labels_count_once_in_a_cross_validation():
+    X, labels = planted(200, 3)
+    options = {"task": "binary", "scaling": "none", "metric": "diagonal", "gamma": 1.0, "lam": 1.0}
+    by_label = methods.create("kernel", **options, loss="squared", class_weight="0:1,1:5")
+    by_row = methods.create("kernel", **options, loss="squared")
+    one = replace(by_label, left_out=True).fit(X, labels)
+    other = replace(by_row, left_out=True).fit(X, labels, 1 + 4 * labels)
+    np.testing.assert_allclose(one.left_out.decision, other.left_out.decision)
+
+
 def test_the_quantile_is_the_value_of_its_rank():
     errors = ErrorQuantiles.of(np.arange(1.0, 100), "here")
     assert [errors.at(level) for level in (0.5, 0.9, 0.99)] == [50, 90, 99]

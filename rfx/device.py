@@ -260,6 +260,7 @@ STEPS: dict[type[steps.Step], Callable[[Any, Any, Any], Any]] = {
     steps.Sign: lambda xp, X, step: 2 * xp.astype(X >= step.thresholds, X.dtype) - 1,
     steps.Compare: lambda xp, X, step: compare(X, step.rows, step.how),
     steps.Product: lambda xp, X, step: math.prod(carried_out(part, X) for part in step.parts),
+    steps.Sum: lambda xp, X, step: sum(carried_out(part, X) for part in step.parts),
 }
 
 

@@ -234,6 +234,11 @@ class Product(Step):
 
 
 @dataclass(frozen=True)
+class Sum(Product):
+    """The sum of the results of several lists of steps for x."""
+
+
+@dataclass(frozen=True)
 class ComplexProduct(Step):
     """The elementwise product of m complex numbers from several lists of steps for x; each list
     gives, and the result has, m real parts followed by m imaginary parts.

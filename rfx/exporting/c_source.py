@@ -386,6 +386,14 @@ static void multiply(const double *x, int n, double *y)
         y[j] *= x[j];
 }
 """,
+    told.Sum: """\
+static void add(const double *x, int n, double *y)
+{
+    int j;
+    for (j = 0; j < n; j++)
+        y[j] += x[j];
+}
+""",
     told.ComplexProduct: """\
 static void multiply_complex(const double *x, int n, double *y)
 {
@@ -481,6 +489,10 @@ def written(program: Program, prefix: str = "rfx") -> bytes:
     return _Writer(program, prefix).text().encode()
 
 
+# The helpers that combine the results of several lists of steps.
+_COMBINE = {told.Product: "multiply", told.Sum: "add", told.ComplexProduct: "multiply_complex"}
+
+
 class _Writer:
     """Collects the helpers and constant arrays needed by the functions of a program."""
 
@@ -557,14 +569,14 @@ class _Writer:
             y, m = f"v + {size}", step.width(n)
             size += m
             if isinstance(step, told.Product | told.ComplexProduct):
-                multiply = "multiply" if isinstance(step, told.Product) else "multiply_complex"
+                combine = _COMBINE[type(step)]
                 for number, part in enumerate(step.parts):
                     found, _, size = self._steps(part, x, n, size, lines)
                     if number == 0:
                         lines.append(f"memcpy({y}, {found}, {m} * sizeof *v);")
                         continue
                     self._need(type(step))
-                    lines.append(f"{multiply}({found}, {m}, {y});")
+                    lines.append(f"{combine}({found}, {m}, {y});")
             elif isinstance(step, told.Branch):
                 size = self._branch(step, x, n, size, lines, f"memcpy({y}, %s, {m} * sizeof *v);")
             else:

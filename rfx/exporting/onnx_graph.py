@@ -445,6 +445,13 @@ def _product(step: told.Product, x: Value, n: int) -> Value:
     )
 
 
+def _sum(step: told.Sum, x: Value, n: int) -> Value:
+    return sum(
+        (_carried_out(part, x, n) for part in step.parts[1:]),
+        start=_carried_out(step.parts[0], x, n),
+    )
+
+
 def _complex_product(step: told.ComplexProduct, x: Value, n: int) -> Value:
     m = step.width(n) // 2
 
@@ -486,6 +493,7 @@ _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
     told.ArcCosine: _arc_cosine,
     told.Bins: _bins,
     told.Product: _product,
+    told.Sum: _sum,
     told.ComplexProduct: _complex_product,
     told.Branch: _branch,
     told.Softmax: lambda step, x, n: x.graph.node("Softmax", x, axis=1),

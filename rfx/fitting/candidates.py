@@ -34,6 +34,10 @@ WIDTHS = {
     "laplacian": (0.25, 1.0, 2.0),
     "gaussian": (0.1, 0.2, 1.0, 2.0),
 }
+# Rows of the leaves of `local` for many rows and for few, and the sum of their squares.
+LEAF_ROWS, LEAF_WORK = (2500, 5000), 1e12
+# Maximum inputs of the 1-norm there, whose distances would take longer than the factor.
+LEAF_WIDEST = 128
 # Bandwidths in the leaves of `local` that differ from METRIC_WIDTH. Choosing them in each leaf has
 # larger errors; powers of the distance (0.6, 0.8, 1.2) are no better at the best bandwidth.
 LEAF_WIDTHS = {"laplacian": 1.0}

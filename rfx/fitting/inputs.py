@@ -33,6 +33,8 @@ from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
 from rfx.features.partition import Partition
 from rfx.fitting.candidates import (
     KERNELS,
+    LEAF_ROWS,
+    LEAF_WIDEST,
     LEAF_WIDTHS,
     METRIC_LAM,
     METRIC_LAMS,
@@ -60,7 +62,7 @@ FEWER = 0.75
 # For a method with leaves, the best combinations are compared again, in some leaves of a tree of at
 # most so many evenly spaced rows, where rows are closer: on ijcnn1, a metric reduced the error by a
 # quarter on 2,000 rows, and increased it by a tenth in the leaves of 37,000.
-PILOT, LEAVES = 1 << 17, 3
+PILOT, LEAVES, LEAF_POINTS = 1 << 17, 8, 4
 # Lambda is chosen on every third row, or more to have that many: the best one depends little on
 # their number.
 EVERY, CHOOSING = 3, 250
@@ -425,7 +427,11 @@ def choose_inputs(
     ]
     machines: dict[tuple[Any, ...], dict[Any, Machine]] = {}
     counts = [("none", 0), *((form, number + 1) for form in forms for number in range(steps))]
-    used = [one for one in ROUNDS if one[0] <= FEWER * count]
+    used = [
+        (size, LEAF_POINTS if leaf_rows else kept, most)
+        for size, kept, most in ROUNDS
+        if size <= FEWER * count
+    ]
     most = [*(one[2] for one in used), steps]
     rounds = [SearchRound(size, 1, number, kept) for number, (size, kept, _) in enumerate(used)]
     rounds.append(SearchRound(count, 1, len(used)))
@@ -457,11 +463,20 @@ def choose_inputs(
     if leaf_rows and problem.n_rows > leaf_rows and not (evidence.limits or problem.apart):
         problem.doing("comparing the best in leaves")
         leaves = _leaves(unscaled(PILOT), mapped(*chosen), leaf_rows, seed)
-        values = {one: in_leaves(one[1], mapped(*one), leaves, seed) for one in _best(machines)}
-        last, chosen = last + 1, min(values, key=lambda one: values[one])
-        tried += [[*one, last, value] for one, value in values.items()]
+        compared = {one: np.zeros(0) for one in _best(machines)}
+        # the better half continues
+        for some in (leaves[::4], leaves[2::4], leaves[1::2]):
+            last += 1
+            for one, values in compared.items():
+                values = np.append(values, in_leaves(one[1], mapped(*one), some, seed))
+                tried.append([*one, last, float(values.mean())])
+                compared[one] = values
+            ranked = sorted(compared, key=lambda one: compared[one].mean())
+            compared = {one: compared[one] for one in ranked[: -(-len(ranked) // 2)]}
+        chosen = next(iter(compared))
     scaling, kernel, form, iterations = chosen
-    tuned = sample(scaling, count).refined(kernel, machines[scaling, kernel][form, iterations])
+    tuned = machines[scaling, kernel][form, iterations]
+    tuned = tuned if leaf_rows else sample(scaling, count).refined(kernel, tuned)
     number = count if rows.apart is None else int(HELD_OUT * count)
     step = evidence.step(False, number) | {
         "by": "kernel ridge regression",
@@ -492,11 +507,11 @@ def _leaves(pilot: Problem, scaler: Scaler, leaf_rows: int, seed: int) -> list[P
     return [pilot.rows(blocks[place]) for place in evenly(len(blocks), LEAVES)]
 
 
-def in_leaves(kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int) -> float:
-    """The mean leave-one-out error of machines of the raw rows of each leaf."""
+def in_leaves(kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int) -> list[float]:
+    """The leave-one-out errors of machines of the raw rows of each leaf."""
     samples = [Sample(replace(one, X=dense(scaler.transform(one.X))), None, seed) for one in leaves]
     width = LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
-    return float(np.mean([sample.tuned(kernel, None, width).score for sample in samples]))
+    return [sample.tuned(kernel, None, width).score for sample in samples]
 
 
 # -------------------------------------------------------------------------- of one training
@@ -556,6 +571,8 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         return with_metric(scaler, method, problem) if forms else Resolved(scaler, {}, [])
     scalings = _scalings(X, kernel) if method.scaling == AUTO else (method.scaling,)
     tried = method.space.kernels if kernel == AUTO else (learner(kernel),)
+    of_leaves = "leaf_rows" in method.options
+    tried = tried[:1] if of_leaves and X.shape[1] > LEAF_WIDEST else tried
     choice = choose_inputs(
         X,
         problem,
@@ -566,7 +583,7 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         dtype=input_dtype(method),
         seed=method.seed,
         budget=SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
-        leaf_rows=method.get("leaf_rows"),
+        leaf_rows=(method.leaf_rows or LEAF_ROWS[0]) if of_leaves else None,
     )
     options: dict[str, Any] = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
     options |= {"kernel": tried[0]} if kernel == AUTO else {}

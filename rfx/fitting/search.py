@@ -165,7 +165,8 @@ class SearchGrid:
     lenient : bool
         Skip points that can't be fitted, except the first of a single method.
     various : str or None
-        The option of which the best point with each value reaches the next round first.
+        The option of which the best point with each value reaches the next round first, then the
+        second best, and so on.
     """
 
     points: Sequence[Point]
@@ -180,8 +181,9 @@ class SearchGrid:
     def kept(self, points: list[Point], most: int | None) -> list[Point]:
         """The points, best first, that reach the next round."""
         if (option := self.various) is not None:
-            best = {point[option]: point for point in reversed(points)}
-            points = sorted(points, key=lambda point: point is not best[point[option]])
+            before: Counter[Any] = Counter()
+            ranks = [before.update([point[option]]) or before[point[option]] for point in points]
+            points = [point for _, point in sorted(zip(ranks, points), key=lambda one: one[0])]
         return points[:most]
 
     def size(self, point: Point) -> int:

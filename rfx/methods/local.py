@@ -1,9 +1,9 @@
 """`local`: exact kernel machines in the leaves of a tree, for tables of any size.
 
 Medians along first principal directions in the space of the learnt metric split the rows into
-leaves (xRFM: Beaglehole, Holzmüller, Radhakrishnan and Belkin 2025). Each leaf has a kernel ridge
-machine whose lambda, and a metric of its own, are chosen by leave-one-out. The cost grows linearly
-with the number of rows.
+leaves (xRFM: Beaglehole, Holzmüller, Radhakrishnan and Belkin 2025). Each leaf has kernel ridge
+machines of two kernels, whose lambda, and a metric of their own, are chosen by leave-one-out; so is
+the weight of each in their mean. The cost grows linearly with the number of rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from rfx.features.partition import Partition, sampled
 from rfx.fitting.candidates import (
     LEAF_BESIDE,
     LEAF_LAMS,
+    LEAF_ROWS,
+    LEAF_WIDEST,
     LEAF_WIDTHS,
+    LEAF_WORK,
     METRIC_WIDTH,
     SearchSpace,
 )
@@ -65,18 +68,21 @@ ARRAYS = {
     "rows_indptr": Array("i", "rows+1", cuts="entries"),
     "numbers": Array("i", "vectors", places="rows"),
     "coef": Array("f", "vectors outputs"),
-    "starts": Array("i", "leaves+1", cuts="vectors"),
+    "starts": Array("i", "machines+1", cuts="vectors"),
     "offsets": Array("f", "leaves outputs"),
-    "gammas": Array("f", "leaves"),
+    "gammas": Array("f", "machines"),
     "diagonals": Array("f", "diagonal inputs"),
     "matrices": Array("f", "full side side"),
-    "metrics": Array("i", "leaves"),
+    "metrics": Array("i", "machines"),
+    # one machine a leaf, of the method's kernel, if they are missing
+    "leaves": Array("i", "machines", places="leaves"),
+    "places": Array("i", "machines"),
 }
 CSR = ("data", "indices", "indptr")
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
 CHOOSING = 1000
-# A metric must reduce the leave-one-out error by this fraction.
+# A metric, or a mean of two machines, must reduce the leave-one-out error by this fraction.
 GAIN = 0.005
 
 
@@ -96,9 +102,10 @@ class Local(Method):
         lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.has_gradient],
         KERNELS,
     )()
-    leaf_rows: int = option(
-        2500,
-        "Maximum rows of a leaf. Larger leaves are more accurate and take longer.",
+    leaf_rows: int | None = option(
+        None,
+        "Maximum rows of a leaf; by default 5,000 up to 40,000 rows, and less for more, but at"
+        " least 2,500. Larger leaves are more accurate and take longer.",
         least=2,
         most=20_000,
     )
@@ -111,6 +118,11 @@ class Local(Method):
         least=0,
         most=20,
     )
+    mixed: bool = option(
+        True,
+        "Whether each leaf has a second machine, of kernel laplacian, or laplacian-l2 if that is"
+        " not the first, and predicts a mean of both with weights by leave-one-out.",
+    )
     lam: float | Chosen = LAM(
         help="Ridge parameter of each leaf, for rows of mean weight 1.",
         choices={AUTO: "chosen in each leaf by leave-one-out"},
@@ -120,13 +132,19 @@ class Local(Method):
     class_weight: str | None = CLASS_WEIGHT()
     arrays: ClassVar[dict[str, Array]] = ARRAYS | PARTITION
 
-    def vectors(self, X: Any) -> int:
-        return min(X.shape[0], self.leaf_rows)
-
     @property
-    def tree(self) -> tuple[int, float, int]:
-        """What a partition needs: rows of a leaf, overlap and seed."""
-        return self.leaf_rows, self.overlap, self.seed
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels of the machines of a leaf."""
+        second = KERNELS[self.kernel == KERNELS[0]]
+        return (self.kernel, second) if self.mixed else (self.kernel,)
+
+    def vectors(self, X: Any) -> int:
+        return min(X.shape[0], self.tree(X.shape[0])[0])
+
+    def tree(self, n_rows: int) -> tuple[int, float, int]:
+        """What a partition of n rows needs: rows of a leaf, overlap and seed."""
+        size = self.leaf_rows or int(np.clip(math.sqrt(LEAF_WORK / n_rows), *LEAF_ROWS))
+        return size, self.overlap, self.seed
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock, X = Clock(), problem.X
@@ -135,18 +153,21 @@ class Local(Method):
         if isinstance(X, Rows):
             partition, cells = _on_workers(self, problem, X)
         else:
-            partition, blocks = clock.timed("features", Partition.principal, X, *self.tree)
+            partition, blocks = clock.timed(
+                "features", Partition.principal, X, *self.tree(len(problem.Y))
+            )
             cells = [_cell(self, problem, partition, blocks, np.arange(problem.n_rows))]
         leaves = [leaf for cell in cells for leaf in cell.leaves]
-        if raised := sum(leaf.lam != self.lam for leaf in leaves if self.lam != AUTO):
+        machines = [machine for leaf in leaves for machine in leaf.machines]
+        if raised := sum(one.lam != self.lam for one in machines if self.lam != AUTO):
             log.warning(
-                "--lam is %g, with which %d leaves have no solution; larger ones are used there",
+                "--lam is %g, with which %d machines have no solution; larger ones are used there",
                 self.lam,
                 raised,
             )
-        model = LocalModel.of(self.kernel, partition, cells)
-        gap = Certificate("gap", sum(leaf.gap for leaf in leaves))
-        objective = sum(leaf.objective for leaf in leaves)
+        model = LocalModel.of(self.kernels, partition, cells)
+        gap = Certificate("gap", sum(one.gap for one in machines))
+        objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
         counts = [cell.weight for cell in cells]
         left_out = float(np.average([cell.error for cell in cells], weights=counts))
@@ -155,13 +176,16 @@ class Local(Method):
             values[cell.own] = cell.out
         details = {
             "n_blocks": len(leaves),
-            "lam": float(np.median([leaf.lam for leaf in leaves])),
+            "lam": float(np.median([one.lam for one in machines] or LEAF_LAMS[:1])),
             "leave_one_out": left_out**0.5 if problem.task == "regression" else left_out,
         }
         return Fitted(model, solution, details, clock.seconds, values)
 
     def restore(self, header, arrays) -> LocalModel:
-        partition = restored_partition(arrays, len(arrays["gammas"]))
+        partition = restored_partition(arrays, len(arrays["offsets"]))
+        missing = {"leaves": np.arange(len(arrays["gammas"]))}
+        arrays = missing | {"places": 0 * missing["leaves"]} | arrays
+        check_within("places", arrays["places"], 0, len(self.kernels))
         count = len(arrays["diagonals"]) + len(arrays["matrices"])
         check_within("metrics", arrays["metrics"], -1, count)
         rows = arrays.get("rows")
@@ -169,7 +193,7 @@ class Local(Method):
             parts = tuple(arrays[f"rows_{name}"] for name in CSR)
             shape = (len(arrays["rows_indptr"]) - 1, header["n_inputs"])
             rows = scipy.sparse.csr_matrix(parts, shape=shape)
-        return LocalModel(self.kernel, partition, rows, *(arrays[name] for name in OF_LEAVES))
+        return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))
 
 
 # ---------------------------------------------------------------------- cells of leaves
@@ -225,20 +249,20 @@ def _cell(
 
 def _used(blocks: list[np.ndarray], leaves: list[Leaf]) -> np.ndarray:
     """The ascending numbers of the rows of all leaves that are not constant."""
-    used = [rows for rows, leaf in zip(blocks, leaves) if len(leaf.coef)]
+    used = [rows for rows, leaf in zip(blocks, leaves) if leaf.machines]
     return np.unique(np.concatenate(used)) if used else np.empty(0, np.intp)
 
 
 def _on_workers(method: Local, problem: Problem, X: Rows) -> tuple[Partition, list[Cell]]:
     """The partition and its cells, each fitted by a worker to which its rows are sent."""
-    top = Partition.top(X[sampled(*X.shape)], X.shape[0], *method.tree)
+    top = Partition.top(X[sampled(*X.shape)], X.shape[0], *method.tree(X.shape[0]))
     vectors = [problem.Y] + ([] if problem.weights is None else [problem.weights])
-    cells = X.grouped(top, _grown, (method, problem.task, top), *vectors)
+    cells = X.grouped(top, _grown, (method, problem.task, top, X.shape[0]), *vectors)
     return top.joined([cell.partition for cell in cells]), cells
 
 
 def _grown(
-    shared: tuple[Local, str, Partition],
+    shared: tuple[Local, str, Partition, int],
     number: int,
     numbers: np.ndarray,
     X: np.ndarray,
@@ -248,8 +272,8 @@ def _grown(
     """On a worker: the cell with a number of the partition into cells, with the numbers of its
     rows.
     """
-    method, task, top = shared
-    partition, blocks = Partition.grown(X, np.arange(len(X)), *method.tree)
+    method, task, top, n_rows = shared
+    partition, blocks = Partition.grown(X, np.arange(len(X)), *method.tree(n_rows))
     problem = Problem(X, Y, get_loss("squared"), task, weights)
     cell = _cell(method, problem, partition, blocks, top.place(X)[number])
     blocks = [numbers[rows] for rows in blocks]
@@ -286,43 +310,59 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """One machine: f(x) = sum_j coef_j k(A'x, A's_j) + offset for its rows s.
+class Machine:
+    """f(x) = sum_j coef_j k(A'x, A's_j) for the rows s of a leaf.
 
     Parameters
     ----------
+    place : int
+        Of its kernel among those of the method.
     coef : array, (n, k)
-        Of no rows if the targets are constant.
-    offset : array, (k,)
     gamma : float
-    map : array or None
-        A, its metric.
     lam, error : float
         Its lambda, and the criterion of the choice.
-    out : array, (n, k)
-        Decision values of each row by the machine without it.
     objective, gap : float
-        Of the machine, for rows of mean weight 1.
+        For rows of mean weight 1.
+    map : array or None
+        A, its metric.
     """
 
+    place: int
     coef: np.ndarray
-    offset: np.ndarray
     gamma: float
-    map: np.ndarray | None
     lam: float
     error: float
+    objective: float
+    gap: float
+    map: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The sum of its machines, and an offset (k,).
+
+    Parameters
+    ----------
+    offset : array, (k,)
+    out : array, (n, k)
+        Decision values of each row by the machines without it.
+    machines : tuple of Machine
+        None if the targets are constant.
+    """
+
+    offset: np.ndarray
     out: np.ndarray
-    objective: float = 0.0
-    gap: float = 0.0
+    machines: tuple[Machine, ...] = ()
 
 
 def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) -> None:
     """Write the finished leaves to a checkpoint."""
     arrays = {
-        f"{number}.{name}": np.asarray(value)
+        f"{number}.{part}.{name}": np.asarray(value)
         for number, leaf in enumerate(leaves)
-        for name, value in ({} if leaf is None else vars(leaf)).items()
-        if value is not None
+        for part, values in enumerate((leaf, *leaf.machines) if leaf else ())
+        for name, value in vars(values).items()
+        if value is not None and name != "machines"
     }
     keeper.write(method, {"rows": _digest(problem), "leaves": len(leaves)}, arrays)
 
@@ -339,12 +379,14 @@ def _saved(keeper: Keeper | None, method: Local, problem: Problem, count: int) -
             f"checkpoint {keeper.path} is of other rows; use the same data, or omit --resume"
         )
     with keeper.restoring():
-        fields: dict[int, dict[str, Any]] = {}
+        fields: dict[int, dict[str, dict[str, Any]]] = {}
         for name, value in arrays.items():
-            number, _, field = name.partition(".")
-            fields.setdefault(int(number), {})[field] = value if value.ndim else float(value)
-        for place, values in fields.items():
-            leaves[place] = Leaf(**{"map": None} | values)
+            number, part, field = name.split(".")
+            values = fields.setdefault(int(number), {}).setdefault(part, {})
+            values[field] = value if value.ndim else value.item()
+        for place, parts in fields.items():
+            machines = (Machine(**parts[part]) for part in sorted(parts) if part != "0")
+            leaves[place] = Leaf(**parts["0"], machines=tuple(machines))
     return leaves
 
 
@@ -358,18 +400,49 @@ def _digest(problem: Problem) -> str:
 
 
 def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) -> Leaf:
-    """The machine of the rows X (n, d) of a leaf, with their encoded targets (n, k) and weights
+    """The machines of the rows X (n, d) of a leaf, with their encoded targets (n, k) and weights
     (n,), with mean 1 over all leaves, or None.
     """
-    lam = None if method.lam == AUTO else method.lam
     offset = np.average(Y, axis=0, weights=weights)
-    nothing = np.zeros((0, Y.shape[1]))
-    best = Leaf(nothing, offset, 1.0, None, lam or LEAF_LAMS[0], np.inf, Y * 0 + offset)
     if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
-        return best
+        return Leaf(offset, Y * 0 + offset)
+    fits = [
+        _machine(place, kernel, X, Y, offset, weights, method, task)
+        for place, kernel in enumerate(method.kernels)
+        if not place or X.shape[1] <= LEAF_WIDEST
+    ]
+    (first, out), (second, other) = fits[0], fits[-1]
+    # the mean of the least squared error of the rows left out
+    own = 1.0 if weights is None else weights[:, None]
+    apart = other - out
+    square = np.sum(own * apart**2)
+    share = np.clip(np.sum(own * apart * (Y - out)) / square, 0, 1) if square > 0 else 0.0
+    mean = criterion(task, out + share * apart, Y, weights) / (1 - GAIN)
+    errors = {float(share): mean, 0.0: first.error, 1.0: second.error}
+    share = min(errors, key=lambda share: errors[share])
+    machines = (
+        replace(machine, coef=weight * machine.coef)
+        for machine, weight in ((first, 1 - share), (second, share))
+        if weight
+    )
+    return Leaf(offset, out + share * apart, tuple(machines))
+
+
+def _machine(
+    place: int,
+    kernel: str,
+    X: np.ndarray,
+    Y: np.ndarray,
+    offset: np.ndarray,
+    weights: Any,
+    method: Local,
+    task: str,
+) -> tuple[Machine, np.ndarray]:
+    """The machine of a kernel, and the decision values of each row by the machine without it."""
+    lam = None if method.lam == AUTO else method.lam
+    best: Any = None
     metric: Metric | None = None
-    kernel, full = method.kernel, "full" in allowed(FORMS, X, method.kernel)
-    width = LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
+    full, width = "full" in allowed(FORMS, X, kernel), LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
     T, row_weights = Y - offset, np.ones(len(X)) if weights is None else weights
     for step in range(method.leaf_steps + 1):
         Z = X if metric is None else metric.transform(X)
@@ -381,9 +454,8 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
         while not (solved := left_out(K, T, lam, 1 / row_weights)):
             lam *= 10
         coef, residuals = solved
-        out = Y - residuals
-        value = criterion(task, out, Y, weights)
-        if value > (1 - GAIN) * best.error:
+        value = criterion(task, Y - residuals, Y, weights)
+        if best is not None and value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)
         loss = np.sum(row_weights * np.square(T - fitted).sum(axis=1))
@@ -391,12 +463,14 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
         remainder = T - fitted - lam * coef / row_weights[:, None]
         gap = float(np.sum(row_weights * np.square(remainder).sum(axis=1))) / 2
         A = None if metric is None else metric.map
-        best = Leaf(coef, offset, params["gamma"], A, lam, value, out, objective, gap)
+        machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, A)
+        best = machine, Y - residuals
         if step < method.leaf_steps:
             metric = next_metric(kernel, Z, coef, params, metric, full, weights)
             if metric is None:
                 break
-    return best
+    fit: tuple[Machine, np.ndarray] = best
+    return fit
 
 
 def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray) -> float:
@@ -430,27 +504,30 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class LocalModel:
-    """f(x) = sum_j coef_j k(A'x, A's_j) + offset over the rows s of the leaf that contains x.
+    """The machines of the leaf that contains x: f(x) = sum_j coef_j k(A'x, A's_j) + offset over
+    their rows s.
 
     Parameters
     ----------
-    kernel : str
+    kernels : tuple of str
     partition : Partition
     rows : array or CSR matrix, (n, d)
         The training rows of the leaves, each once.
     numbers : array, (m,)
-        Those of each leaf, leaf b's from starts[b] on.
+        Those of each machine, machine b's from starts[b] on.
     coef : array, (m, k)
-    starts : array, (leaves + 1,)
+    starts : array, (machines + 1,)
     offsets : array, (leaves, k)
-    gammas : array, (leaves,)
+    gammas : array, (machines,)
     diagonals, matrices : arrays, (p, d) and (q, d, d)
-        The metrics A of leaves.
-    metrics : array, (leaves,)
-        Which of them, numbered through, a leaf has; -1 for none.
+        The metrics A of machines.
+    metrics : array, (machines,)
+        Which of them, numbered through, a machine has; -1 for none.
+    leaves, places : arrays, (machines,)
+        The leaf of a machine, ascending, and the place of its kernel.
     """
 
-    kernel: str
+    kernels: tuple[str, ...]
     partition: Partition
     rows: Any
     numbers: np.ndarray
@@ -461,40 +538,41 @@ class LocalModel:
     diagonals: np.ndarray
     matrices: np.ndarray
     metrics: np.ndarray
+    leaves: np.ndarray
+    places: np.ndarray
 
     @classmethod
-    def of(cls, kernel: str, partition: Partition, cells: list[Cell]) -> LocalModel:
+    def of(cls, names: tuple[str, ...], partition: Partition, cells: list[Cell]) -> LocalModel:
         """The model of the leaves' machines."""
         leaves = [leaf for cell in cells for leaf in cell.leaves]
         blocks = [rows for cell in cells for rows in cell.blocks]
-        maps = [leaf.map for leaf in leaves if leaf.map is not None]
+        of_leaf = np.repeat(np.arange(len(leaves)), [len(leaf.machines) for leaf in leaves])
+        machines = [machine for leaf in leaves for machine in leaf.machines]
+        every = [machine.map for machine in machines]
+        maps = [A for A in every if A is not None]
         flat, full = ([A for A in maps if A.ndim == axes] for axes in (1, 2))
+        numbers = iter(range(len(flat))), iter(range(len(flat), len(maps)))
         # cells share rows
         used, first = np.unique(np.concatenate([cell.used for cell in cells]), return_index=True)
         rows = stacked([cell.rows for cell in cells]) if len(cells) > 1 else cells[0].rows
-        counts, numbers, d = [len(leaf.coef) for leaf in leaves], itertools.count(), rows.shape[1]
-        support = [part[:count] for part, count in zip(blocks, counts)]
+        d, nothing = rows.shape[1], np.zeros((0, len(leaves[0].offset)))
+        support = [np.empty(0, np.intp), *(blocks[leaf] for leaf in of_leaf)]
         side = d if full else 0
         return cls(
-            kernel,
+            names,
             partition,
             rows[first] if len(cells) > 1 else rows,
             np.searchsorted(used, np.concatenate(support)).astype(np.int32),
-            np.concatenate([leaf.coef for leaf in leaves]),
-            np.cumsum([0, *counts]),
+            np.concatenate([nothing, *(machine.coef for machine in machines)]),
+            np.cumsum([0, *(len(machine.coef) for machine in machines)]),
             np.array([leaf.offset for leaf in leaves]),
-            np.array([leaf.gamma for leaf in leaves]),
+            np.array([machine.gamma for machine in machines], np.float64),
             np.array(flat, np.float64).reshape(-1, d),
             np.array(full, np.float64).reshape(len(full), side, side),
-            np.array([-1 if leaf.map is None else next(numbers) for leaf in leaves]),
+            np.array([-1 if A is None else next(numbers[A.ndim - 1]) for A in every], np.int64),
+            of_leaf,
+            np.array([machine.place for machine in machines], np.int64),
         )
-
-    def metric(self, leaf: int) -> Metric | None:
-        """The metric of a leaf."""
-        number, flat = int(self.metrics[leaf]), len(self.diagonals)
-        if number < 0:
-            return None
-        return Metric(self.diagonals[number] if number < flat else self.matrices[number - flat])
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
@@ -503,30 +581,45 @@ class LocalModel:
 
         def part(low: int, high: int) -> None:
             for leaf in range(low, high):
-                self._fill(leaf, X, placed[leaf], values)
+                rows = placed[leaf]
+                values[rows] = self.offsets[leaf]
+                for machine in self.of_leaf(leaf) if len(rows) else ():
+                    values[rows] += self._values(machine, X[rows])
 
         with parallel.one_blas_thread():
             parallel.for_ranges(part, len(placed))
         return values
 
-    def _fill(self, leaf: int, X: Any, rows: np.ndarray, values: np.ndarray) -> None:
-        inside = slice(self.starts[leaf], self.starts[leaf + 1])
-        values[rows] = self.offsets[leaf]
-        if not len(rows) or inside.start == inside.stop:
-            return
-        mapped = self._mapped(leaf, X[rows].astype(self.rows.dtype, copy=False))
-        params = {"gamma": float(self.gammas[leaf])}
-        support = self.support(leaf)
-        sums = kernels.decision(self.kernel, params, support, self.coef[inside], mapped)
-        values[rows] += np.asarray(sums, np.float64).reshape(len(rows), -1)
+    def of_leaf(self, leaf: int) -> range:
+        """The machines of a leaf."""
+        return range(*np.searchsorted(self.leaves, [leaf, leaf + 1]))
 
-    def support(self, leaf: int) -> Any:
-        """The mapped rows of a leaf."""
-        inside = slice(self.starts[leaf], self.starts[leaf + 1])
-        return self._mapped(leaf, self.rows[self.numbers[inside]])
+    def _values(self, machine: int, X: Any) -> np.ndarray:
+        mapped = self._mapped(machine, X.astype(self.rows.dtype, copy=False))
+        kernel, params = self.kernel(machine)
+        inside = slice(self.starts[machine], self.starts[machine + 1])
+        support, coef = self.support(machine), self.coef[inside]
+        sums = kernels.decision(kernel, params, support, coef, mapped)
+        return np.asarray(sums, np.float64).reshape(X.shape[0], -1)
 
-    def _mapped(self, leaf: int, X: Any) -> Any:
-        metric = self.metric(leaf)
+    def kernel(self, machine: int) -> tuple[str, dict[str, float]]:
+        """The kernel of a machine, and its parameters."""
+        return self.kernels[self.places[machine]], {"gamma": float(self.gammas[machine])}
+
+    def support(self, machine: int) -> Any:
+        """The mapped rows of a machine."""
+        inside = slice(self.starts[machine], self.starts[machine + 1])
+        return self._mapped(machine, self.rows[self.numbers[inside]])
+
+    def metric(self, machine: int) -> Metric | None:
+        """The metric of a machine."""
+        number, flat = int(self.metrics[machine]), len(self.diagonals)
+        if number < 0:
+            return None
+        return Metric(self.diagonals[number] if number < flat else self.matrices[number - flat])
+
+    def _mapped(self, machine: int, X: Any) -> Any:
+        metric = self.metric(machine)
         if metric is None:
             return X
         return metric.transform(dense(X).astype(X.dtype) if metric.form == "full" else X)
@@ -540,17 +633,18 @@ class LocalModel:
 
     def steps(self) -> told.Steps:
         """The computation steps from a scaled row to its decision values, leaf by leaf."""
-        kernel, tree, parts = kernels.get_kernel(self.kernel), self.partition, []
-        for leaf, (low, high) in enumerate(itertools.pairwise(self.starts)):
-            coef, offset = self.coef[low:high], self.offsets[leaf]
-            if low == high:
-                parts.append(told.constant(self.rows.shape[1], offset))
-                continue
-            metric = self.metric(leaf)
-            mapped = () if metric is None else metric.steps(self.rows.dtype)
-            values = kernel.steps(dense(self.support(leaf)), {"gamma": float(self.gammas[leaf])})
-            parts.append((*mapped, *values, told.linear(coef, offset)))
+        tree, parts, d = self.partition, [], self.rows.shape[1]
+        for leaf, offset in enumerate(self.offsets):
+            sums = [told.constant(d, offset), *map(self._steps, self.of_leaf(leaf))]
+            parts.append(sums[0] if len(sums) == 1 else (told.Sum(tuple(sums)),))
         return (told.Branch(tree.directions, tree.thresholds, tree.children, tuple(parts)),)
+
+    def _steps(self, machine: int) -> told.Steps:
+        metric, (kernel, params) = self.metric(machine), self.kernel(machine)
+        mapped = () if metric is None else metric.steps(self.rows.dtype)
+        values = kernels.get_kernel(kernel).steps(dense(self.support(machine)), params)
+        coef = self.coef[self.starts[machine] : self.starts[machine + 1]]
+        return (*mapped, *values, told.linear(coef))
 
     def header(self) -> dict[str, Any]:
         return {"n_inputs": self.rows.shape[1], "n_targets": self.offsets.shape[1]}

@@ -171,6 +171,10 @@ def _product(X, parts):
     return math.prod(carried_out(steps, X) for steps in parts)
 
 
+def _sum(X, parts):
+    return sum(carried_out(steps, X) for steps in parts)
+
+
 def _complex_product(X, parts):
     found = 1
     for steps in parts:

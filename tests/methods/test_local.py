@@ -16,6 +16,7 @@ from rfx.data.libsvm import svmlight
 from rfx.errors import UsageError
 from rfx.features import partition
 from rfx.features.partition import Partition
+from rfx.methods.local import KERNELS
 from rfx.operators.left_out import left_out
 
 RNG = np.random.default_rng(0)
@@ -105,7 +106,7 @@ def test_cells_by_a_sample_differ_little_in_size(monkeypatch):
 
 
 def test_one_leaf_is_the_kernel_machine_of_all_rows():
-    alone = local(leaf_rows=1000, leaf_steps=0, lam=0.1).fit(X, VALUES)
+    alone = local(leaf_rows=1000, leaf_steps=0, lam=0.1, mixed=False).fit(X, VALUES)
     gamma = float(alone.model.gammas[0])
     whole = methods.create(
         "kernel", **FIXED, gamma=gamma, lam=0.1, loss="squared", target_scaling="none"
@@ -153,11 +154,29 @@ def test_models_are_saved_and_restored(tmp_path, targets):
     assert np.mean(restored.predict(X) == y) > 0.8 or targets == "numbers"
 
 
+def test_the_mean_of_two_machines_has_a_lower_error_than_each():
+    errors = {}
+    for kernel, mixed in ((KERNELS[0], False), (KERNELS[1], False), (KERNELS[0], True)):
+        trained = local(kernel=kernel, mixed=mixed).fit(X[:500], VALUES[:500])
+        assert set(trained.model.places) == ({0, 1} if mixed else {0})
+        errors[kernel, mixed] = np.mean((trained.predict(X[500:]) - VALUES[500:]) ** 2)
+    *alone, both = errors.values()
+    assert both < min(alone)
+
+
+def test_a_model_without_places_has_one_machine_a_leaf(tmp_path):
+    trained = local(mixed=False).fit(X, VALUES)
+    arrays = {k: v for k, v in trained.model.arrays().items() if k not in ("leaves", "places")}
+    restored = trained.method.restore(trained.model.header(), arrays)
+    assert np.array_equal(restored.decision(X), trained.model.decision(X))
+
+
 def test_the_metric_of_a_leaf_finds_the_inputs_that_matter():
     rows = RNG.normal(size=(600, 12))
     y = np.sin(2 * rows[:, 0])
     plain, learnt = (
-        local(leaf_rows=1000, leaf_steps=steps).fit(rows[:500], y[:500]) for steps in (0, 2)
+        local(leaf_rows=1000, leaf_steps=steps, mixed=False).fit(rows[:500], y[:500])
+        for steps in (0, 2)
     )
     assert learnt.model.metrics[0] >= 0
     error, before = (
@@ -216,9 +235,10 @@ def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted):
 
 def test_several_targets_share_the_machines_of_each(tmp_path):
     y = np.column_stack([VALUES, -3 * X[:, 0]])
-    trained = local(lam=0.1, leaf_steps=0).fit(X, y)
+    options = {"lam": 0.1, "leaf_steps": 0, "mixed": False}
+    trained = local(**options).fit(X, y)
     for k in range(2):
-        alone = local(lam=0.1, leaf_steps=0).fit(X, y[:, k])
+        alone = local(**options).fit(X, y[:, k])
         np.testing.assert_allclose(trained.predict(X)[:, k], alone.predict(X), atol=1e-4)
     trained.save(tmp_path / "m.npz")
     assert np.array_equal(methods.load(tmp_path / "m.npz").predict(X), trained.predict(X))
@@ -321,9 +341,8 @@ def test_a_constant_leaf_needs_no_rows():
     partition, blocks = Partition.principal(X, 20)
     trained = local(leaf_rows=20, overlap=0).fit(X, y)
     constant = [len(np.unique(y[block])) == 1 for block in blocks]
-    sizes = np.diff(trained.model.starts)
     assert any(constant)
-    assert np.array_equal(sizes == 0, constant)
+    assert np.array_equal(~np.isin(np.arange(len(blocks)), trained.model.leaves), constant)
 
 
 def test_a_lambda_without_solution_is_raised_with_a_warning(caplog):

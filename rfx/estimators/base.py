@@ -29,7 +29,6 @@ from rfx.estimators.parameters import (
     DEVICE,
     MISSING,
     RANDOM_STATE,
-    Parameter,
     derive,
     in_python,
 )
@@ -71,7 +70,7 @@ class Estimator(BaseEstimator):
         super().__init_subclass__(**more)
         if options:
             cls.options = tuple(options)
-            derive(cls, map(Parameter.of, cls.options), example)
+            derive(cls, [(option, option.default) for option in cls.options], example)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -138,7 +137,7 @@ class MethodEstimator(Estimator):
     classes: ClassVar[dict[tuple[str, str], Any]] = {}
     device: str = "cpu"
     # of estimators only
-    added: ClassVar[tuple[Any, ...]] = (MISSING,)
+    added: ClassVar[tuple[Option, ...]] = (MISSING, CATEGORICAL)
     # how tables are encoded; None for rows of plain numbers
     schema_: Schema | None = None
 
@@ -163,10 +162,12 @@ class MethodEstimator(Estimator):
         declared = cls.method.declared()
         options = [option for name, option in declared.items() if name not in cls.without]
         options.sort(key=lambda option: option.name in common)
-        parameters = [Parameter.of(option, option.name not in always) for option in options]
-        parameters += map(Parameter.of, [DEVICE] * cls.method.accelerated + [*cls.added])
+        defaults = [
+            (option, option.default if option.name in always else None) for option in options
+        ]
+        added = [DEVICE] * cls.method.accelerated + [*cls.added]
         example = cls.example.replace("PARAMETERS", example) if example else ""
-        derive(cls, parameters + [CATEGORICAL] * bool(cls.added), example)
+        derive(cls, defaults + [(option, option.default) for option in added], example)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -257,28 +258,22 @@ class MethodEstimator(Estimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._keep(trained)
-        return self
+        return self._keep(trained)
 
     def _train_further(self, X, y, sample_weight, first: bool):
         """Continue the training with a batch of encoded rows."""
         sample_weight, classes = _weights_of(X, sample_weight), getattr(self, "classes_", None)
         if first:
             X, trainer = self._begin(self._task(), X, y)
-            session = trainer.session()
+            self.session_ = trainer.session()
         elif not hasattr(self, "session_"):
             raise ValueError(
                 "a model from a file has no training state, so partial_fit can't continue it; fit a"
                 " new one"
             )
-        else:
-            session = self.session_
         codes = None if classes is None else files.coded(classes, classes)
         with in_python():
-            trained = session.further(X, y, codes, sample_weight)
-        self.session_ = session
-        self._keep(trained)
-        return self
+            return self._keep(self.session_.further(X, y, codes, sample_weight))
 
     def _on_workers(self, X, y, sample_weight):
         """(rows, targets) of a Dask array or data frame, whose rows stay on the workers."""
@@ -304,6 +299,7 @@ class MethodEstimator(Estimator):
         self.method_ = trained
         # a closed form counts as one iteration
         self.n_iter_ = max(1, trained.outcome.n_iter)
+        return self
 
     def _decision(self, X):
         check_is_fitted(self)
@@ -378,7 +374,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
 
     task = "classification"
     without = MethodEstimator.without | {"target_scaling"}
-    added = (*MethodEstimator.added, CALIBRATE)
+    added = (CALIBRATE, *MethodEstimator.added)
     example = _EXAMPLE.format(data="load_breast_cancer", least=0.9)
 
     def _task(self) -> str:
@@ -420,7 +416,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
                 f"calibrate is {self.calibrate!r:.40}, which needs all rows at once; use fit, or"
                 " set calibrate to None"
             )
-        first = _check_partial_fit_first_call(self, classes)
+        first = _check_partial_fit_first_call(self, classes) or not hasattr(self, "method_")
         X, y = self._checked(X, y, first, further=True)
         return self._train_further(X, y, sample_weight, first)
 
@@ -454,10 +450,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         decision = self._decision(X)
-        decision = self.method_.ranked(decision)
-        if decision.ndim == 2:
-            return self.classes_[np.argmax(decision, axis=1)]
-        return self.classes_[(decision > 0) * (len(self.classes_) > 1) * 1]
+        labels = self.method_.labels(decision)
+        return self.classes_[np.searchsorted(self.method_.classes, labels)]
 
     def _has_probabilities(self):
         return not hasattr(self, "method_") or self.method_.has_probabilities
@@ -505,7 +499,7 @@ class Regressor(RegressorMixin, MethodEstimator):
 
     def _checked(self, X, y, reset):
         several = self.method.several_targets
-        X, y = checked(self, X, y, reset, y_numeric=True, multi_output=several)
+        X, y = checked(self, X, y, reset, True, several)
         return X, np.asarray(y, np.float64)
 
     @available_if(lambda self: self.method.incremental)

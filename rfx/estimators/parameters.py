@@ -31,13 +31,25 @@ CALIBRATE = options_of(Run)["calibrate"].but(
 )
 # Valid values of categorical_features.
 Columns = Sequence[Any] | np.ndarray | str | None
+CATEGORICAL = Option(
+    "categorical_features",
+    object,
+    "Categorical columns: an array of their names or positions, or a mask; from_dtype: the string"
+    " and category columns of a data frame; None: none.",
+    default=FROM_DTYPE,
+)
+RANDOM_STATE = Option(
+    "random_state",
+    object,
+    "scikit-learn's name for seed, which it overrides if given: an integer, or a numpy RandomState"
+    " or Generator, which draws the seed of each fit.",
+)
 
 _TYPES: dict[Any, Any] = {LabelWeights: dict | str, Path: str, Widths: str}
 _CLASS_WEIGHT = (
     "{label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class"
     " frequencies."
 )
-_SHOWN = 60  # characters of the choices that are part of a type
 _ABSURD = 1e6  # limits from here on only exclude absurd numbers and are not documented
 _SECTION = re.compile(r"\n\n(?=[A-Z]\w+\n---)")
 _FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
@@ -61,79 +73,37 @@ def in_python() -> Iterator[None]:
         raise ValueError(in_words(str(error))) from error
 
 
-@dataclasses.dataclass(frozen=True)
-class Parameter:
-    """One parameter: its default, annotation, type in words and description."""
-
-    name: str
-    default: Any
-    annotation: Any
-    type: str
-    help: str
-
-    @classmethod
-    def of(cls, option: Option, optional: bool = False) -> Parameter:
-        """The parameter of an option; optional: it depends on the kernel, and is None by
-        default.
-        """
-        choices, text = list(option.meanings()), option.description()
-        annotation = _TYPES.get(option.kind, option.kind)
-        kind = inspect.formatannotation(annotation).replace(" | ", " or ")
-        few = "{" + ", ".join(map(json.dumps, choices)) + "}"
-        if option.kind is LabelWeights:
-            text = _CLASS_WEIGHT
-        elif choices and option.kind is not str:
-            annotation, kind = annotation | str, f"{kind} or {few}"
-        elif choices and len(few) < _SHOWN:
-            kind = few
-        if kind != few and option.kind not in (bool, LabelWeights):
-            high = math.inf if option.high >= _ABSURD else option.high
-            named = () if "{" in kind else choices
-            text += f" Values: {option.but(high=high, choices=named).expects()}."
-        if optional and option.default is not None:
-            text += f" By default {option.default}."
-        default = None if optional else option.default
-        annotation = annotation | None if default is None else annotation
-        return cls(option.name, default, annotation, kind, text)
-
-    def entry(self) -> str:
-        """Name, type, default and text in numpydoc format."""
-        text = textwrap.indent(textwrap.fill(in_words(self.help), 96), "    ")
-        default = json.dumps(self.default) if isinstance(self.default, str) else repr(self.default)
-        return f"{self.name} : {self.type}, default={default}\n{text}"
+def _parameter(option: Option, default: Any) -> tuple[Any, str]:
+    """The annotation of an option with this default, and its entry of the docstring."""
+    annotation, text = _TYPES.get(option.kind, option.kind), option.description()
+    if option.kind is LabelWeights:
+        text = _CLASS_WEIGHT
+    elif option.kind not in (bool, object):
+        high = math.inf if option.high >= _ABSURD else option.high
+        text += f" Values: {option.but(high=high).expects()}."
+    if default is None and option.default is not None:
+        text += f" By default {option.default}."
+    annotation = annotation | str if option.meanings() else annotation
+    kind = inspect.formatannotation(annotation).replace(" | ", " or ")
+    shown = json.dumps(default) if isinstance(default, str) else repr(default)
+    text = textwrap.indent(textwrap.fill(in_words(text), 96), "    ")
+    annotation = annotation | None if default is None else annotation
+    return annotation, f"{option.name} : {kind}, default={shown}\n{text}"
 
 
-CATEGORICAL = Parameter(
-    "categorical_features",
-    FROM_DTYPE,
-    Columns,
-    'array-like of str, int or bool, or {"from_dtype"}',
-    "Categorical columns: their names, positions or a mask; from_dtype: the string and category"
-    " columns of a data frame; None: none.",
-)
-RANDOM_STATE = Parameter(
-    "random_state",
-    None,
-    Any,
-    "int, numpy RandomState or Generator",
-    "scikit-learn's name for seed, which it overrides if given; a generator draws the seed of each"
-    " fit.",
-)
-
-
-def derive(kind: type, parameters: Iterable[Parameter], example: str = "") -> None:
-    """Give a class the keyword parameters, and `random_state` after `seed`, as dataclasses do: in
-    `__init__`, with its signature, and in the docstring.
+def derive(kind: type, options: Iterable[tuple[Option, Any]], example: str = "") -> None:
+    """Give a class the options with these defaults as keyword parameters, and `random_state` after
+    `seed`, as dataclasses do: in `__init__`, with its signature, and in the docstring.
 
     The docstring contains a description, and examples or other sections. example: that of classes
     without own examples, with {name} for that of the class.
     """
-    shown = []
-    for parameter in parameters:
-        shown += [parameter, RANDOM_STATE] if parameter.name == "seed" else [parameter]
-    kind.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    for parameter in shown:
-        setattr(kind, parameter.name, parameter.default)
+    shown: dict[str, tuple[Any, str]] = {}
+    for option, default in options:
+        for one, value in ((option, default), (RANDOM_STATE, None))[: 1 + (option.name == "seed")]:
+            shown[one.name] = _parameter(one, value)
+            setattr(kind, one.name, value)
+    kind.__annotations__ = {name: annotation for name, (annotation, _) in shown.items()}
     dataclasses.dataclass(kind, eq=False, repr=False, kw_only=True)
     about, own = _sections(kind)
     entries: dict[str, str] = {}
@@ -141,7 +111,7 @@ def derive(kind: type, parameters: Iterable[Parameter], example: str = "") -> No
         for entry in re.split(r"\n(?=\S)", _sections(base)[1].get("Attributes", "")):
             entries.setdefault(entry.partition(" :")[0], entry)
     derived = {
-        "Parameters": "\n".join(parameter.entry() for parameter in shown),
+        "Parameters": "\n".join(entry for _, entry in shown.values()),
         "Attributes": "\n".join(filter(None, entries.values())),
     }
     if example:

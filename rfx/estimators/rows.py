@@ -4,6 +4,7 @@ are read by the same code as in tables of files.
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,9 +94,11 @@ class _Learner(Learner):
         """No column of a data frame is ignored because of its name."""
 
 
-def checked(estimator, X, y="no_validation", reset=True, **options):
+def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=False):
     """Check X, or X and y, like scikit-learn: float64, finite, an array or CSR. Sets or compares
     the number and names of the inputs.
+
+    numbers, several: whether targets are numbers, and whether a row may have several.
 
     Targets y of shape (n, 1) become (n,), with scikit-learn's DataConversionWarning. For an
     estimator with the parameter `missing`, rows with missing cells, dates or categories become
@@ -108,19 +111,15 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
         rows = _table_rows(estimator, X) if reads else None
     elif schema is not None:
         rows = _encoded(estimator, X, schema)
-    several, checks_y = bool(options.get("multi_output")), not isinstance(y, str)
     if rows is None:
         frames.check_columns(X, *([ADVICE] if reads else []))
-        options |= {"accept_sparse": "csr", "dtype": np.float64, "reset": reset}
-        numbers = validate_data(estimator, X, y, ensure_all_finite="allow-nan", **options)
-        numbers, y = numbers if checks_y else (numbers, y)
-        rows = _summed(numbers)
+        form: Any = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        rows = _summed(validate_data(estimator, X, reset=reset, **form))
         _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
-    elif checks_y:
-        y = _check_y(y, several, bool(options.get("y_numeric")), estimator)
-        check_consistent_length(rows, y)
-    if not checks_y:
+    if isinstance(y, str):
         return rows
+    y = _check_y(y, several, numbers, estimator)
+    check_consistent_length(rows, y)
     return rows, column_or_1d(y, warn=True) if several and y.ndim == 2 > y.shape[1] else y
 
 

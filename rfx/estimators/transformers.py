@@ -117,7 +117,7 @@ class Supervised(Transformer):
         """
         # words or integers are classes
         task, classes = "regression", type_of_target(y) in ("binary", "multiclass")
-        X, y = checked(self, X, y, y_numeric=not classes)
+        X, y = checked(self, X, y, numbers=not classes)
         if classes:
             labels, y = np.unique(y, return_inverse=True)
             task = "binary" if len(labels) <= 2 else "multiclass"
@@ -469,8 +469,6 @@ class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):  # 
             )
 
     def _features(self, X):
-        if not self._n_features_out:
-            return np.empty((X.shape[0], 0), self.map_.dtype)
         return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))
 
 

@@ -20,7 +20,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
 from sklearn.utils import get_tags
 from test_estimators import CHECKED, small
 
@@ -76,7 +75,8 @@ def declared_by(kind):
     }
     options |= {"device": base.DEVICE} if method.accelerated else {}
     options |= {option.name: option for option in kind.added}
-    return options, method.defaults() | {"device": "cpu"}
+    more = {"device": "cpu", "categorical_features": "from_dtype"}
+    return options, method.defaults() | more
 
 
 def written(value):
@@ -89,8 +89,6 @@ def test_the_signature_is_what_is_declared(estimator):
     kind = type(estimator)
     options, defaults = declared_by(kind)
     shown = dict(inspect.signature(kind).parameters)
-    if issubclass(kind, (base.Classifier, base.Regressor)):
-        assert shown.pop("categorical_features").default == "from_dtype"
     assert shown.pop("random_state").default is None
     assert set(shown) == set(options)
     for name, parameter in shown.items():
@@ -107,17 +105,14 @@ def test_every_parameter_is_documented(estimator):
     section = re.search(r"^Parameters\n-+\n(.*?)\n\n", document, re.S | re.M)[1]
     entries = re.findall(r"^(\w+) : (.*), default=(.*)\n((?:    .*(?:\n|$))+)", section, re.M)
     assert [name for name, *_ in entries] == list(inspect.signature(kind).parameters)
-    for name, types, default, text in entries:
+    for name, _, default, text in entries:
         if name in ADDED:
             assert default == written(inspect.signature(kind).parameters[name].default)
             continue
         option, parameter = options[name], inspect.signature(kind).parameters[name]
         assert default == written(parameter.default), name
-        if name != "kernel":  # plug-ins may add choices
-            for choice in option.meanings():
-                assert written(choice) in types or re.search(rf"\b{choice}\b", text), (name, choice)
-            for choice in re.findall(r'"([^"]+)"', types):
-                assert choice in option.meanings(), (name, choice)
+        choices = [] if name == "kernel" else option.meanings()  # plug-ins may add kernels
+        assert all(re.search(rf"\b{choice}\b", text) for choice in choices), name
     assert "--" not in re.sub("---+", "", document)
     for title in ("Attributes", "Examples"):
         assert f"\n{title}\n{'-' * len(title)}\n" in document
@@ -219,19 +214,14 @@ def test_a_column_of_a_frame_that_is_no_numbers_is_named(thing, make):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "bool", "object"])
-def test_frames_of_other_types_of_numbers_are_read(kind):
-    column = pandas.Series(np.arange(300) % 2).astype(kind)
-    want = estimators.RFRegressor(n_features=20).fit(_FRAME.assign(c=np.arange(300) % 2), TARGET)
-    found = estimators.RFRegressor(n_features=20).fit(_FRAME.assign(c=column), TARGET)
-    frame = _FRAME.assign(c=column)
-    np.testing.assert_array_equal(found.predict(frame), want.predict(frame))
-    with pytest.raises(ValueError, match="feature names should match"):
-        found.predict(frame[["b", "a", "c"]])
-    if kind in ("Int64", "Float64", "boolean"):
-        frame.loc[3, "c"] = pandas.NA
-        with pytest.raises(ValueError, match="X contains NaN: row 4, column 'c' has no value"):
-            found.predict(frame)
+@pytest.mark.parametrize("kind", ["Int64", "boolean", "bool", "object"])
+def test_numbers_of_any_type_are_the_same_numbers(kind):
+    frame = _FRAME.assign(c=np.arange(300) % 2)
+    found = [
+        estimators.RFRegressor(n_features=20).fit(one, TARGET).predict(one)
+        for one in (frame, frame.astype({"c": kind}))
+    ]
+    np.testing.assert_array_equal(*found)
 
 
 def test_not_converged_is_a_warning():
@@ -467,17 +457,6 @@ def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
     assert clone(back).fit(X, target_of(estimator)).get_params() == model.get_params()
 
 
-def test_a_regressor_with_a_tube_is_scikit_learns_svr():
-    options = {"scaling": "none", "metric": "none", "kernel": "gaussian", "gamma": 0.5}
-    model = estimators.KernelRegressor(
-        loss="epsilon_insensitive", epsilon=0.3, lam=0.1, tol=1e-8, **options
-    ).fit(X, TARGET)
-    oracle = SVR(C=10, gamma=0.5, epsilon=0.3, tol=1e-8).fit(X, TARGET)
-    np.testing.assert_allclose(model.predict(X), oracle.predict(X), atol=1e-2)
-    with pytest.raises(ValueError, match="epsilon is 0.3, which has no effect without loss"):
-        estimators.KernelRegressor(epsilon=0.3, **options).fit(X, TARGET)
-
-
 def test_labels_and_names_come_back(tmp_path):
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     for labels in (WORDS, np.digitize(RADIUS, [2.0]) * 7, RADIUS > 2):
@@ -490,19 +469,6 @@ def test_labels_and_names_come_back(tmp_path):
         np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
 
 
-def test_files_of_the_command_line_and_back(tmp_path):
-    labels = np.where(RADIUS > 2, 2.0, 5.0)
-    methods.create("rf", n_features=50, lam=0.1).fit(X, labels).save(tmp_path / "m.npz")
-    back = rfx.load(tmp_path / "m.npz")
-    assert isinstance(back, estimators.RFClassifier) and back.lam == 0.1
-    np.testing.assert_array_equal(back.classes_, [2.0, 5.0])
-    np.testing.assert_array_equal(back.predict(X), methods.load(tmp_path / "m.npz").predict(X))
-    estimators.RFClassifier(n_features=50, lam=0.1).fit(X, labels.astype(int)).save(
-        tmp_path / "e.npz"
-    )
-    np.testing.assert_array_equal(methods.load(tmp_path / "e.npz").predict(X), back.predict(X))
-
-
 def _with_entry(path, **entries):
     """The model file with other entries in its header."""
     with np.load(path, allow_pickle=False) as archive:
@@ -512,21 +478,7 @@ def _with_entry(path, **entries):
     np.savez(path, **arrays)
 
 
-def test_damaged_labels_are_a_sentence(tmp_path):
-    estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
-    for labels, says in ((["a", "b"], "its estimator is damaged"),):
-        saved = {
-            "inputs": None,
-            "named": False,
-            "size": 0,
-            "target": None,
-            "target_form": None,
-            "ignored": [],
-            "labels": labels,
-        }
-        _with_entry(tmp_path / "m.npz", schema=saved)
-        with pytest.raises(DataError, match=says):
-            rfx.load(tmp_path / "m.npz")
+def test_labels_that_no_file_has_are_refused(tmp_path):
     model = estimators.RFClassifier(n_features=20).fit(X, WORDS)
     model.classes_ = np.array([b"a", b"b", b"c"])
     with pytest.raises(ValueError, match="labels of type .S1 can't be saved in a model file"):

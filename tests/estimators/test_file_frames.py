@@ -3,12 +3,10 @@
 """
 
 import json
-import pickle
 
 import numpy as np
 import pandas
 import pytest
-from sklearn.base import clone
 from sklearn.feature_selection import SelectFromModel
 
 import rfx
@@ -165,22 +163,16 @@ def test_each_column_of_a_file_has_one_importance(folder, tmp_path):
     assert select.get_support().sum() == 2
 
 
-def test_saving_and_pickling_keep_it_and_fit_forgets_it(folder, tmp_path):
+def test_saving_keeps_it_and_fit_forgets_it(folder, tmp_path):
     frame = pandas.read_csv(folder / "test.csv")
     for target in TARGETS:
         model = rfx.load(folder / f"{target}.npz")
-        want = model.predict(frame)
         model.save(tmp_path / "again.npz")
-        for other in (rfx.load(tmp_path / "again.npz"), pickle.loads(pickle.dumps(model))):
-            found = other.predict(frame)
-            np.testing.assert_array_equal(found, want)
-            assert found.dtype == want.dtype
-    assert not hasattr(clone(model), "method_")
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    model.fit(pandas.DataFrame(X, columns=["a", "b"]), X[:, 0] > 0)
-    assert model.schema_ is None
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["a"]])
+        again, want = rfx.load(tmp_path / "again.npz").predict(frame), model.predict(frame)
+        np.testing.assert_array_equal(again, want)
+        assert again.dtype == want.dtype
+    model.fit(frame[["two"]].assign(a=np.arange(100) % 7), frame["y"] > 0)
+    assert model.schema_.target is None and model.n_features_in_ == 2
 
 
 def test_a_file_without_names_goes_by_place(tmp_path, capfd):
@@ -200,7 +192,3 @@ def test_a_file_without_names_goes_by_place(tmp_path, capfd):
     np.testing.assert_array_equal(model.predict(rows[40:][[1, 2]]), want)
     with pytest.raises(ValueError, match="X has 4 unnamed columns"):
         model.predict(rows[40:].assign(more=1))
-    gap = rows[40:].copy()
-    gap.iloc[0, 2] = np.nan
-    with pytest.raises(ValueError, match="X, row 1: column 3 has no value; fill it in"):
-        model.predict(gap)

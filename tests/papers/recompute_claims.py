@@ -13,7 +13,7 @@ from scipy import stats
 
 ROWS = Path(__file__).resolve().parents[2] / "docs" / "rows"
 LOW_RANK = ["r-pegasos", "n-pegasos", "r-sdca", "n-sdca"]
-WIDE = {"rf": "rf", "nystrom": "nystrom", "block": "block"}
+WIDE = ("rf", "nystrom", "block")
 
 
 def rows(name):
@@ -123,79 +123,82 @@ def distance_slopes(table, power):
     return found
 
 
-def dai():
-    ripple, cost, choice = (
-        rows("dai2014-synthetic"),
-        rows("dai2014-complexity"),
-        rows("dai2014-choice"),
-    )
+def over_bound(table, zero):
+    """The last distance, or that of f = 0, over the bound of Theorem 4."""
     found = {}
-
-    def beside(name, plan, label, others, value="wrong", difference=False):
-        table = rows(f"dai2014-{plan}")
-        table = table[table.label == label]
-        ours = (
-            last(table[table.method == "doubly-sgd"], value)
-            if len(table)
-            else pd.Series(dtype=float)
-        )
-        scale = 100 if difference else 1
-        found[name] = {}
-        for other in others if len(table) else ():
-            theirs = last(table[table.method == other], value)
-            found[name] |= named(pairs(scale * ours, scale * theirs, difference), other)
-
-    beside("adult-comparable", "fig1-adult", "adult-sc1", ["norma", "k-sdca"], difference=True)
-    beside("adult-same-time", "fig1-adult", "adult-sc2", ["norma", "k-sdca"], difference=True)
-    beside("8v6-best", "fig1-mnist8v6", "mnist8v6-sc1", ["norma", "k-sdca", *LOW_RANK])
-    beside("forest-better", "fig1-forest", "forest-sc1", LOW_RANK)
-    beside("ripple", "synthetic", "synthetic-sc1", ["norma", "k-sdca", *LOW_RANK], "mae")
-    beside("quantum-machine", "fig1-qm7", "qm7", ["mlp"], "mae")
-    million = rows("dai2014-fig1-qm7")
-    million = million[million.label == "qm7-million"]
-    found["quantum-machine-million"] = lists(last(million, "mae") / 2.97) if len(million) else {}
-    adult = rows("dai2014-fig1-adult")
-    found["low-rank-worse"] = {}
-    for other in ("r-sdca", "n-sdca"):
-        for table, label, value in (
-            (adult, "adult-sc1", "wrong"),
-            (ripple, "synthetic-sc1", "mae"),
-        ):
-            one = table[table.label == label]
-            sides = [last(one[one.method == method], value) for method in (other, "k-sdca")]
-            found["low-rank-worse"] |= named(pairs(*sides), other)
-    printed = ripple[ripple.label == "synthetic-printed"]
-    shifted = ripple[ripple.label == "synthetic-theorem"]
-    found["rate"] = distance_slopes(printed, 1.0)
-    found["rate-shifted"] = distance_slopes(shifted, 1.0)
-    found["generalisation"] = distance_slopes(shifted, 0.5)
-    found["bound"], found["bound-zero"] = {}, {}
-    for nu, own in sorted(printed.groupby("nu"), reverse=True):
+    for nu, own in sorted(table.groupby("nu"), reverse=True):
         theta, excess = 1.5 / nu, 2.0
         q0 = 2 * 2**0.5 * (1 + 2) * theta**2
         q1 = (q0 + (q0**2 + excess * 2.5**2 * theta**2) ** 0.5) / excess
         ends = [curve_points(row) for row in own.itertuples()]
         bounds = [(2 * 4 * 9 * theta**2 + 2 * q1**2) / p.index[-1] for p in ends]
-        found["bound"][f"nu = {nu:g}"] = [p.iloc[-1] / b for p, b in zip(ends, bounds)]
-        found["bound-zero"][f"nu = {nu:g}"] = [1 / b for b in bounds]
-    cost = cost.assign(training=cost.seconds_steps.fillna(cost.seconds))
-    for name, value in (
-        ("storage", "model_bytes"),
-        ("training-storage", "training_bytes"),
-        ("training-cost", "training"),
-    ):
-        found[name] = {}
-        for (method, _), own in cost.groupby(["method", "seed"]):
-            own = own.groupby("n_train")[value].last().dropna()
-            upper = own.iloc[len(own) // 3 :]
-            found[name].setdefault(method, []).append(slope(upper.index, upper))
-    doubly = choice[
-        (choice.method == "doubly-sgd")
-        & choice.dataset.isin(["a9a", "covtype", "ripple:n=32768,n_test=2000"])
-    ]
-    doubly = doubly.assign(bytes_each=doubly.model_bytes / doubly.n_features)
-    found["storage-dimension"] = slopes(doubly, "bytes_each", "n_inputs", ("method",))
+        found[f"nu = {nu:g}"] = [(1 if zero else p.iloc[-1]) / b for p, b in zip(ends, bounds)]
     return found
+
+
+def growth(table, value):
+    """The exponent of the number of rows over the upper two thirds of the sizes."""
+    found = {}
+    for (method, _), own in table.groupby(["method", "seed"]):
+        own = own.groupby("n_train")[value].last().dropna()
+        upper = own.iloc[len(own) // 3 :]
+        found.setdefault(method, []).append(slope(upper.index, upper))
+    return found
+
+
+def beside(plan, label, others, value="wrong", difference=False, ours="doubly-sgd"):
+    """The value of one method over, or less, that of each of the others."""
+    table = rows(f"dai2014-{plan}")
+    table = table[table.label == label]
+    of = lambda method: last(table[table.method == method], value) * (100 if difference else 1)
+    return {
+        case: effects
+        for other in others
+        if len(table)
+        for case, effects in named(pairs(of(ours), of(other), difference), other).items()
+    }
+
+
+def dai():
+    ripple, cost, choice, million = (
+        rows(f"dai2014-{name}") for name in ("synthetic", "complexity", "choice", "fig1-qm7")
+    )
+    million = million[million.label == "qm7-million"]
+    printed = ripple[ripple.label == "synthetic-printed"]
+    shifted = ripple[ripple.label == "synthetic-theorem"]
+    cost = cost.assign(training=cost.seconds_steps.fillna(cost.seconds))
+    data = ["a9a", "covtype", "ripple:n=32768,n_test=2000"]
+    doubly = choice[(choice.method == "doubly-sgd") & choice.dataset.isin(data)]
+    doubly = doubly.assign(bytes_each=doubly.model_bytes / doubly.n_features)
+    whole = ["norma", "k-sdca"]
+    worse = {
+        f"{case} {other}": effects
+        for other in ("r-sdca", "n-sdca")
+        for plan, label, value in (
+            ("fig1-adult", "adult-sc1", "wrong"),
+            ("synthetic", "synthetic-sc1", "mae"),
+        )
+        for case, effects in beside(plan, label, ["k-sdca"], value, ours=other).items()
+    }
+    return {
+        "adult-comparable": beside("fig1-adult", "adult-sc1", whole, difference=True),
+        "adult-same-time": beside("fig1-adult", "adult-sc2", whole, difference=True),
+        "8v6-best": beside("fig1-mnist8v6", "mnist8v6-sc1", [*whole, *LOW_RANK]),
+        "forest-better": beside("fig1-forest", "forest-sc1", LOW_RANK),
+        "ripple": beside("synthetic", "synthetic-sc1", [*whole, *LOW_RANK], "mae"),
+        "quantum-machine": beside("fig1-qm7", "qm7", ["mlp"], "mae"),
+        "quantum-machine-million": lists(last(million, "mae") / 2.97) if len(million) else {},
+        "low-rank-worse": {case.replace(" k-sdca", ""): effects for case, effects in worse.items()},
+        "rate": distance_slopes(printed, 1.0),
+        "rate-shifted": distance_slopes(shifted, 1.0),
+        "generalisation": distance_slopes(shifted, 0.5),
+        "bound": over_bound(printed, zero=False),
+        "bound-zero": over_bound(printed, zero=True),
+        "storage": growth(cost, "model_bytes"),
+        "training-storage": growth(cost, "training_bytes"),
+        "training-cost": growth(cost, "training"),
+        "storage-dimension": slopes(doubly, "bytes_each", "n_inputs", ("method",)),
+    }
 
 
 # --------------------------------------------------------------------------------------- Yen et al.
@@ -372,30 +375,28 @@ def yen_figure1(found):
                 )
 
 
+TABLE_CLAIMS = {
+    "sparse-model": (("table1", "table2"), "model_size", "rf", "sparse-rf"),
+    "comparable-accuracy": (("table2",), "score", "sparse-rf", "rf"),
+    "comparable-rmse": (("table1",), "score", "sparse-rf", "rf"),
+    "less-memory": (("table1", "table2"), "peak_rss_mb", "rf", "sparse-rf"),
+    "faster-prediction": (("table1", "table2"), "seconds_predict", "rf", "sparse-rf"),
+    "faster-regression": (("table1",), "seconds", "rf", "sparse-rf"),
+}
+
+
 def yen():
-    found = {}
-    both = ("table1", "table2")
-    for label, end in (("paper", ""), ("tuned", "-tuned")):
-        for claim, *what in (
-            ("sparse-model", both, "model_size", "rf", "sparse-rf"),
-            ("comparable-accuracy", ("table2",), "score", "sparse-rf", "rf"),
-            ("comparable-rmse", ("table1",), "score", "sparse-rf", "rf"),
-            ("less-memory", both, "peak_rss_mb", "rf", "sparse-rf"),
-            ("faster-prediction", both, "seconds_predict", "rf", "sparse-rf"),
-            ("faster-regression", ("table1",), "seconds", "rf", "sparse-rf"),
-        ):
-            found[claim + end] = table_pairs(*what, label, claim == "comparable-accuracy")
-    growth = rows("yen2014-growth")
-    found["size-against-rows"] = (
-        slopes(growth, "model_size", "n_train", ("method", "lam")) if len(growth) else {}
-    )
-    kernels = rows("yen2014-table2")
-    kernels = kernels[
-        (kernels.method == "kernel")
-        & (kernels.label == "paper")
-        & kernels.dataset.isin(["covtype-20k", "covtype"])
-    ]
-    found["kernel-quadratic"] = slopes(kernels, "seconds", "n_train", ("kernel",), 2)
+    growing, kernels = rows("yen2014-growth"), rows("yen2014-table2")
+    kernels = kernels[(kernels.method == "kernel") & (kernels.label == "paper")]
+    kernels = kernels[kernels.dataset.isin(["covtype-20k", "covtype"])]
+    found = {
+        claim + end: table_pairs(*what, label, claim == "comparable-accuracy")
+        for label, end in (("paper", ""), ("tuned", "-tuned"))
+        for claim, what in TABLE_CLAIMS.items()
+    } | {
+        "size-against-rows": slopes(growing, "model_size", "n_train", ("method", "lam")),
+        "kernel-quadratic": slopes(kernels, "seconds", "n_train", ("kernel",), 2),
+    }
     yen_figure1(found)
     yen_theory(found)
     return found
@@ -404,100 +405,102 @@ def yen():
 # ---------------------------------------------------------------------------------- Sinha and Duchi
 
 
+def by_held_out(table):
+    """The share of wrong labels of each data set and seed, D by held-out rows."""
+    steps_of = lambda row: [
+        step
+        for step in (row.validation if isinstance(row.validation, list) else ())
+        if step["by"] == row.method
+    ]
+    table = table[[bool(steps_of(row)) for row in table.itertuples()]]
+    held = [min(one[-1] for one in steps_of(row)[-1]["tried"]) for row in table.itertuples()]
+    table = table.assign(held=held).sort_values(["held", "n_features"], kind="stable")
+    return 100 * table.groupby(["dataset", "seed"]).wrong.first()
+
+
 def sinha():
-    found = {}
-    table = rows("sinha2016-fig1")
-    table = table.assign(case="d = " + table.n_inputs.astype(str))
-    sides = [last(table[table.method == method], "wrong", ["case"]) for method in ("lkrf", "rf")]
-    found["kernel-learned"] = pairs(*sides)
-    table = rows("sinha2016-fig2")
-    learned = table[table.method == "lkrf"]
-    found["feature-selection"] = lists(
-        last(learned.assign(part=learned.support / learned.pool), "part")
+    sphere, chosen, table, joint = (
+        rows(f"sinha2016-{name}") for name in ("fig1", "fig2", "table1", "joint")
     )
-    whole = learned[learned.n_features_asked.isna() & (learned.n_features >= learned.support)]
-    random = table[(table.method == "rf") & (table.n_features == 1000)]
-    found["selected-beats-random"] = pairs(last(whole, "wrong"), last(random, "wrong"))
-    table = rows("sinha2016-table1")
+    sphere = sphere.assign(case="d = " + sphere.n_inputs.astype(str))
+    kept, all_random = (chosen[chosen.method == method] for method in ("lkrf", "rf"))
+    whole = kept[kept.n_features_asked.isna() & (kept.n_features >= kept.support)]
     table = table[table.label == "table1-tuned"]
     learned, random = (table[table.method == method] for method in ("lkrf", "rf"))
-
-    def held_out(row):
-        own = [step for step in row.validation if step["by"] == row.method]
-        return min(tried[-1] for tried in own[-1]["tried"])
-
-    errors = []
-    for side in (learned, random):
-        side = side[
-            [
-                isinstance(one, list) and any(s["by"] == m for s in one)
-                for one, m in zip(side.validation, side.method)
-            ]
-        ]
-        side = side.assign(held=[held_out(row) for row in side.itertuples()])
-        side = side.sort_values(["held", "n_features"], kind="stable")
-        errors.append(100 * side.groupby(["dataset", "seed"]).wrong.first())
-    found["same-error"] = pairs(*errors, difference=True)
-    for size in (32, 128, 256):
-        found[f"fewer-features-{size}"] = pairs(
-            last(learned[learned.n_features_asked == size], "wrong"),
-            last(random[random.n_features == size], "wrong"),
-        )
-    target = last(learned[learned.n_features_asked == 128], "wrong")
-    found["faster"] = reach(table, "seconds", "wrong", target, "lkrf", "rf")
-    table = rows("sinha2016-joint")
-    table = table[table.rho_share == 0.005]
-    by_scores = table.seconds_scores + table.seconds_maximise
-    table = table.assign(choice=table.seconds_joint.fillna(by_scores))
-    jointly, scores = table[table.joint == 10], table[table.joint.isna()]
-    found["joint-slower"] = pairs(last(jointly, "choice"), last(scores, "choice"))
-    found["joint-errs-less"] = pairs(last(jointly, "wrong"), last(scores, "wrong"))
-    return found
+    joint = joint[joint.rho_share == 0.005]
+    by_scores = joint.seconds_scores + joint.seconds_maximise
+    joint = joint.assign(choice=joint.seconds_joint.fillna(by_scores))
+    sides = [joint[joint.joint == 10], joint[joint.joint.isna()]]
+    asked = lambda size: last(learned[learned.n_features_asked == size], "wrong")
+    drawn = lambda table, size: last(table[table.n_features == size], "wrong")
+    return {
+        "kernel-learned": pairs(
+            *(last(sphere[sphere.method == one], "wrong", ["case"]) for one in ("lkrf", "rf"))
+        ),
+        "feature-selection": lists(last(kept.assign(part=kept.support / kept.pool), "part")),
+        "selected-beats-random": pairs(last(whole, "wrong"), drawn(all_random, 1000)),
+        "same-error": pairs(by_held_out(learned), by_held_out(random), difference=True),
+        **{
+            f"fewer-features-{size}": pairs(asked(size), drawn(random, size))
+            for size in (32, 128, 256)
+        },
+        "faster": reach(table, "seconds", "wrong", asked(128), "lkrf", "rf"),
+        "joint-slower": pairs(*(last(side, "choice") for side in sides)),
+        "joint-errs-less": pairs(*(last(side, "wrong") for side in sides)),
+    }
 
 
 # ---------------------------------------------------------------------------------------- Wu et al.
 
 
 def wu():
-    found = {}
-    table = rows("wu2016-fig5")
+    table, swept, ranked, timed = (
+        rows(f"wu2016-{name}") for name in ("fig5", "fig3", "fig4", "fig6")
+    )
     table = table[table.label == "fig5-tuned"]
+    few = table.assign(cost=table.R * table.kappa_bound.fillna(1.0))
+    few = few[(table.method == "rf") | (table.R == 16)]
+    large = table[table.R.isin([128, 256, 512, 1024]) & (table.method != "kernel")]
+    passes = steps("wu2016-fig6").dropna(subset=["pass_seconds"])
+    passes = passes.groupby(["key", "output"]).pass_seconds.last().groupby(level=0).sum()
+    timed = timed.assign(passes=timed.key.map(passes))
 
     def error(method, rank=None):
         own = table[table.method == method]
         return last(own if rank is None else own[rank == own.R], "error")
 
-    for rank in (32, 1024):
-        for other in WIDE:
-            found[f"better-than-{other}-{rank}"] = pairs(error("rb", rank), error(other, rank))
-    found["advantage-diminishes"] = {
-        case: own
-        for other in WIDE
-        for case, own in named(
-            pairs(error("rb", 1024) / error(other, 1024), error("rb", 32) / error(other, 32)), other
-        ).items()
+    def speedup(method):
+        own = timed[timed.method == method]
+        return pairs(*(last(own[own.threads == count], "passes") for count in (1, 2)))
+
+    found = {
+        **{
+            f"better-than-{other}-{rank}": pairs(error("rb", rank), error(other, rank))
+            for rank in (32, 1024)
+            for other in WIDE
+        },
+        "advantage-diminishes": {
+            f"{case} {other}": own
+            for other in WIDE
+            for case, own in pairs(
+                error("rb", 1024) / error(other, 1024), error("rb", 32) / error(other, 32)
+            ).items()
+        },
+        "reaches-kernel": pairs(100 * error("rb", 1024), 100 * error("kernel"), difference=True),
+        **{
+            f"orders-of-magnitude-{other}": reach(
+                table, "seconds", "error", error("rb", 64), "rb", other
+            )
+            for other in WIDE
+        },
+        "kappa-fewer": reach(few, "cost", "error", error("rb", 16), "rb", "rf"),
+        "linear-time": slopes(large, "seconds", "R", ("dataset", "method")),
+        "bins-grow": slopes(swept[swept.label == "fig3-tuned"], "n_features", "width"),
+        "error-falls": slopes(ranked[ranked.label == "fig4-tuned"], "error", "R"),
+        "speedup": speedup("sparse-rb"),
+        "no-speedup-rf": speedup("sparse-rf"),
     }
-    found["reaches-kernel"] = pairs(100 * error("rb", 1024), 100 * error("kernel"), difference=True)
-    for other in WIDE:
-        found[f"orders-of-magnitude-{other}"] = reach(
-            table, "seconds", "error", error("rb", 64), "rb", other
-        )
-    cost = table.R * table.kappa_bound.fillna(1.0)
-    few = table.assign(cost=cost)[(table.method == "rf") | (table.R == 16)]
-    found["kappa-fewer"] = reach(few, "cost", "error", error("rb", 16), "rb", "rf")
-    large = table[table.R.isin([128, 256, 512, 1024]) & (table.method != "kernel")]
-    found["linear-time"] = slopes(large, "seconds", "R", ("dataset", "method"))
-    swept = rows("wu2016-fig3")
-    found["bins-grow"] = slopes(swept[swept.label == "fig3-tuned"], "n_features", "width")
-    ranked = rows("wu2016-fig4")
-    found["error-falls"] = slopes(ranked[ranked.label == "fig4-tuned"], "error", "R")
     wu_theory(found)
-    table, trace = rows("wu2016-fig6"), steps("wu2016-fig6")
-    passes = trace.dropna(subset=["pass_seconds"]).groupby(["key", "output"]).pass_seconds.last()
-    table = table.assign(passes=table.key.map(passes.groupby(level=0).sum()))
-    for claim, method in (("speedup", "sparse-rb"), ("no-speedup-rf", "sparse-rf")):
-        own = table[table.method == method]
-        found[claim] = pairs(*(last(own[own.threads == count], "passes") for count in (1, 2)))
     return found
 
 

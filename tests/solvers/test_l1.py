@@ -17,7 +17,7 @@ from rfx.solvers.l1 import newton
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point, interior_point
 from rfx.solvers.l1.newton import lambda_max, path_l1, solve_l1
-from rfx.solvers.l1.quadratic import residual, solve_quadratic
+from rfx.solvers.l1.quadratic import residual, segment_minimum, solve_quadratic
 
 LOSSES = [Squared, SquaredHinge, Logistic]
 
@@ -330,6 +330,23 @@ def test_gram_of_scaled_signs_is_exact():
     expected = 2.0 * wide[:, None] * wide * (signs[rows].T @ signs[rows])
     np.testing.assert_allclose(square, expected[:30, :30], rtol=1e-14)
     np.testing.assert_allclose(cross, expected[:30, 30:], rtol=1e-14)
+
+
+def test_segment_minimum_against_a_grid():
+    rng = np.random.default_rng(1)
+    grid = np.linspace(0, 1, 20_001)
+    for _ in range(50):
+        x, p = rng.standard_normal((2, 4))
+        x[0] = 0.0
+        slope, curvature, lam = rng.normal() * 3, rng.uniform(0, 4), 1.0
+        t = segment_minimum(x, p, slope, curvature, lam)
+        values = (
+            lam * np.abs(x + grid[:, None] * p).sum(axis=1)
+            + slope * grid
+            + 0.5 * curvature * grid**2
+        )
+        at_t = lam * np.abs(x + t * p).sum() + slope * t + 0.5 * curvature * t * t
+        assert at_t <= values.min() + 1e-6
 
 
 def far(Z, y, loss):

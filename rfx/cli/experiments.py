@@ -13,7 +13,7 @@ from rfx import files, methods, papers
 from rfx.cli.flags import completing, flags, named
 from rfx.cli.output import print_json, print_rendered
 from rfx.cli.progress import Progress, stamp
-from rfx.errors import DataError, RfxError, UsageError, or_near
+from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
 from rfx.plans.catalogue import rows_for
@@ -99,12 +99,9 @@ def run(
     from rfx.plans import plan as plans
 
     names = papers.plans()
-    if list:
-        for name in names:
-            click.echo(f"{name:24} {plans.title(name, names)}")
-        return 0
-    if example:
-        click.echo(plans.example(), nl=False)
+    if list or example:
+        titles = "".join(f"{name:24} {plans.title(name, names)}\n" for name in names)
+        click.echo(titles if list else plans.example(), nl=False)
         return 0
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
@@ -120,8 +117,8 @@ def run(
 
     from rfx.runs import runner
 
-    with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
-        say = report if log else (lambda text: None) if quiet else progress.say
+    with _report(log) as report, Progress(loaded.name, quiet, report) as progress:
+        say = report or ((lambda text: None) if quiet else progress.say)
         how = {"trace": trace, "progress": progress.runs, "pool": pool}
         summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, **how)
         counts = {status: summary.count(status) for status in results_file.STATUSES}
@@ -156,17 +153,13 @@ def _pool(jobs, scheduler):
 
 @contextlib.contextmanager
 def _report(log):
-    """A function that writes a progress line to standard error, or appends it with a timestamp to
-    the file `log`; log files also receive errors.
+    """A function that appends a progress line with a timestamp to the file `log`, which also
+    receives errors; None without a file.
     """
     if log is None:
-        yield lambda text: click.echo(text, err=True)
+        yield None
         return
-    try:
-        file = open(log, "a", encoding="utf-8", errors="replace", buffering=1)
-    except OSError as error:
-        raise DataError(f"--log {log} can't be written: {error.strerror}") from error
-    with file:
+    with open(log, "a", encoding="utf-8", errors="replace", buffering=1) as file:
         try:
             yield lambda text: file.write(f"{stamp()} {text}\n")
         except (KeyboardInterrupt, RfxError) as error:
@@ -194,14 +187,13 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
     rows = results_file.read(path) if Path(path).exists() else []
     steps = traces.read(trace or traces.beside(path))
     todo = runner.missing(loaded, rows, retry_failed, steps)
-    ready, (first, *more) = runner.ahead(loaded, todo, rows)
+    ready, lines = runner.ahead(loaded, todo)
     if as_json:
         print_json([run.as_dict() for run in todo], indent=1)
     else:
         for run in ready:
             click.echo(plans.describe(run))
-    words = first.removeprefix(f"{len(todo)} to do")
-    for line in (f"{len(todo)} of {len(loaded.runs)} runs to do{words}", *more):
+    for line in (f"{len(todo)} of {len(loaded.runs)} runs to do", *lines):
         click.echo(f"{loaded.name}: {line}", err=True)
     return 0
 
@@ -224,7 +216,8 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
     "force",
     dry_run="Print the plans with their estimated time and memory, and exit.",
 )
-def reproduce(name, paper, form, results, output, jobs, dry_run, force) -> int:
+@click.pass_context
+def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> int:
     """Reproduce the table or figure NAME, such as yen2014-table1: run the missing rows of its plan,
     print the table and draw the figure.
 
@@ -236,7 +229,7 @@ def reproduce(name, paper, form, results, output, jobs, dry_run, force) -> int:
     if name is not None:
         if paper:
             raise UsageError("NAME and --paper can't be combined; use only one of them")
-        return _one(name, form, Path(results), jobs, dry_run, force)
+        return _one(ctx, name, form, Path(results), jobs, dry_run, force)
     from rfx.reporting.report import page
     from rfx.runs import reproduce as every
 
@@ -251,15 +244,11 @@ def reproduce(name, paper, form, results, output, jobs, dry_run, force) -> int:
     return code
 
 
-def _one(name, form, folder, jobs, dry_run, force) -> int:
+def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
     """Run the plan of one table or figure, with --full also its long rows; print the table and draw
     the figure.
     """
-    from rfx.plans import plan
-    from rfx.reporting import figures as drawing
-    from rfx.reporting import tables as printing
     from rfx.runs import reproduce as every
-    from rfx.runs import runner
 
     quick = form == "quick" or name.endswith("-quick")
     name, end = name.removesuffix("-quick"), "-quick" if quick else ""
@@ -276,25 +265,12 @@ def _one(name, form, folder, jobs, dry_run, force) -> int:
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     for one in todo:
-        loaded = plan.load(one, False, plans)
-        with Progress(loaded.name) as progress:
-            how = {"report": progress.say, "progress": progress.runs}
-            ended = runner.run(loaded, path, jobs, **how).exit_code
-        if ended not in (0, 3):
-            return ended
-        code = code or ended
-    steps = traces.beside(path)
-
-    def read():
-        return results_file.read(path, traces.finder(steps))
-
+        code = max(code, ctx.invoke(run, plan=one, results=path, jobs=jobs))
     if name in tables:
-        print_rendered(printing.build(name, rows_for(tables[name], read), None, tables))
+        ctx.invoke(table, name=name, results=path)
     if name in figures:
-        inputs = [("the results", path), ("the traces", steps)]
-        given = str(folder / f"{name}{end}"), None, figures, inputs, force
-        for drawn in drawing.draw(name, rows_for(figures[name], read), *given):
-            click.echo(drawn)
+        drawn = str(folder / f"{name}{end}")
+        ctx.invoke(figure, name=name, results=path, output=drawn, force=force)
     return code
 
 

@@ -46,17 +46,15 @@ class Progress:
         # seconds of training before this start, when resuming from a checkpoint
         self._earlier = 0.0
         self._end, self._lock = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
 
     def __enter__(self):
-        if not self.quiet:
-            self._thread = threading.Thread(target=self._tick, daemon=True)
-            self._thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_):
         self._end.set()
-        if not self.quiet:
-            self._thread.join()
+        self._thread.join()
         self._clear()
 
     def tell(self, entry: dict) -> None:
@@ -73,12 +71,9 @@ class Progress:
         """Report the number of finished runs; working: for each run in progress, its name and the
         last step of its solver, or None.
         """
-        names = [
-            f"{name}: {told}" if (told := words(step or {})) else name for name, step in working
-        ]
-        self.count(
-            done, total, "; ".join(names), sum(share(step) or 0.0 for _, step in working if step)
-        )
+        names = [": ".join(filter(None, (name, words(step or {})))) for name, step in working]
+        more = sum(share(step or {}) or 0.0 for _, step in working)
+        self.count(done, total, "; ".join(names), more)
 
     def say(self, text) -> None:
         """Print a separate line on standard error."""
@@ -88,20 +83,20 @@ class Progress:
 
     def _tick(self):
         wait = TICK if self.live else MINUTE
-        while not self._end.wait(wait):
+        while not (self.quiet or self._end.wait(wait)):
             with self._lock:
                 if not self.live:
                     line = f"{self.what}: {self.line()}"
                     self.log(line) if self.log else click.echo(f"{stamp()} {line}", err=True)
                 elif time.monotonic() - self.start > PATIENCE:
                     width = shutil.get_terminal_size().columns - 1
-                    _draw(f"\r\033[K{plain(f'{self.what}: {self.line()}')[:width]}")
+                    text = plain(f"{self.what}: {self.line()}")[:width]
+                    click.echo(f"\r\033[K{text}", err=True, nl=False)
                     self._shown = True
 
     def _clear(self):
-        if self._shown:
-            _draw("\r\033[K")
-            self._shown = False
+        click.echo("\r\033[K" * self._shown, err=True, nl=False)
+        self._shown = False
 
     def line(self) -> str:
         """Seconds since the start, the last step, and the remaining time if it is known."""
@@ -110,10 +105,6 @@ class Progress:
         if self._share is not None and self._share >= LEAST:
             parts.append(f"{clock((self._earlier + elapsed) * (1 / self._share - 1))} left")
         return ", ".join(parts)
-
-
-def _draw(text: str) -> None:
-    click.echo(text, err=True, nl=False)
 
 
 def words(entry: dict) -> str:

@@ -13,8 +13,6 @@ import os
 import pickle
 import platform
 import signal
-import subprocess
-import tempfile
 import time
 from contextlib import contextmanager, suppress
 from importlib import metadata
@@ -154,22 +152,12 @@ def _local(count):
         "distributed.worker.preload": [__name__],
         **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": malloc[name] for name in malloc},
     }
-    with (
-        tempfile.TemporaryDirectory(prefix="rfx-workers-", ignore_cleanup_errors=True) as folder,
-        lazy.dask.config.set(settings | {"temporary-directory": folder}),
-    ):
-        # its end closes the pipe: the folder is removed even after kill -9 of this process
-        words = ["sh", "-c", 'cat; sleep 3; rm -rf "$0"', folder]
-        sweeper = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+    with lazy.dask.config.set(settings):
+        cluster = _started(count)
         try:
-            cluster = _started(count)
-            try:
-                yield cluster
-            finally:
-                _close(cluster)
+            yield cluster
         finally:
-            sweeper.kill()
-            sweeper.communicate()
+            _close(cluster)
 
 
 def _started(count):

@@ -51,7 +51,6 @@ class Pool:
         self.taken: dict[int, tuple[Run, Any]] = {}
         # number -> the last step of its solver, None before any
         self.begun: dict[int, dict | None] = {}
-        self.results = dask().as_completed(loop=client.loop, with_results=True, raise_errors=False)
         # simultaneous runs on each machine, whose cores they share, not counted yet
         self.at_once = Counter({"": 1})
         self.looked = float("-inf")
@@ -66,34 +65,19 @@ class Pool:
     def take(self, todo: list[Run]) -> None:
         self._look()
         # one run waits for each that is at work, so that no worker waits
-        runs = todo[: max(0, 2 * sum(self.at_once.values()) - len(self.taken))]
-        if not runs:
-            return
-        del todo[: len(runs)]
-        names = [(self.name, self.count + number) for number in range(len(runs))]
-        self.count += len(runs)
-        futures = self.client.map(
-            execute,
-            names,
-            list(map(_resolved, runs)),
-            key=names,
-            pure=False,
-            way=self.way,
-            at_once=self.at_once,
-        )
-        self.taken |= {
-            number: (run, future) for (_, number), run, future in zip(names, runs, futures)
-        }
-        self.results.update(futures)
+        while todo and len(self.taken) < 2 * sum(self.at_once.values()):
+            run, self.count = todo.pop(0), self.count + 1
+            name = self.name, self.count
+            args = name, _resolved(run), self.way, self.at_once
+            future = self.client.submit(execute, *args, key=name, pure=False)
+            self.taken[self.count] = run, future
 
     def ended(self) -> Iterator[tuple[Run, Result]]:
-        while self.results.has_ready():
-            future, result = next(self.results)
-            number = future.key[1]
-            run, _ = self.taken.pop(number, (None, None))
+        ready = [number for number, (_, future) in self.taken.items() if future.done()]
+        for number in ready:
+            run, future = self.taken.pop(number)
             self.begun.pop(number, None)
-            if run is not None:  # else it was cancelled
-                yield run, self._result(run, future.status, result)
+            yield run, self._result(run, future)
 
     def stop(self) -> list[Run]:
         runs = [run for run, _ in self.at_work()]
@@ -103,34 +87,29 @@ class Pool:
             self.client.cancel(futures)
         return runs
 
-    def _result(self, run, status, result) -> Result:
-        if status == "finished":
-            return result_of(run, result)
-        if status != "error":
+    def _result(self, run, future) -> Result:
+        if future.status not in ("finished", "error"):
             raise cluster.lost(self.client)
-        error = result[1]
-        if isinstance(error, dask().KilledWorker):
+        try:
+            return result_of(run, future.result())
+        except dask().KilledWorker as error:
             return failure(run, "failed", cluster.killed(error))
-        raise ClusterError(
-            f"a worker of {cluster.address_of(self.client)} can't run:"
-            f" {type(error).__name__}: {error}"
-        )
+        except Exception as error:
+            raise ClusterError(
+                f"a worker of {cluster.address_of(self.client)} can't run:"
+                f" {type(error).__name__}: {error}"
+            ) from error
 
     def _look(self):
         if time.monotonic() - self.looked > _LOOK:
-            before, self.at_once = self.at_once, _at_once(self.client)
-            self.looked = time.monotonic()
-            if not self.at_once and self.at_once != before:
+            # simultaneous runs on each machine, which is the host in its workers' addresses
+            counts: Counter = Counter()
+            for address, threads in self.client.nthreads().items():
+                counts[_host(address)] += threads
+            if self.at_once and not counts:
                 address = cluster.address_of(self.client)
                 self.report(f"{address} has no workers; waiting for workers")
-
-
-def _at_once(client) -> Counter:
-    """Simultaneous runs on each machine, which is the host in its workers' addresses."""
-    counts: Counter = Counter()
-    for address, threads in client.nthreads().items():
-        counts[_host(address)] += threads
-    return counts
+            self.at_once, self.looked = counts, time.monotonic()
 
 
 def _host(address) -> str:
@@ -162,7 +141,8 @@ def execute(name: tuple, asked: tuple[Run, str], way: Way, at_once: Counter) -> 
     child, reported, step = way.child(run, max(1, env.threads() // share), key), 0.0, None
     try:
         while not child.finished():
-            if _given_up(worker, name):
+            task, closing = worker.state.tasks.get(name), ("closing", "closed", "failed")
+            if task is None or task.state == "cancelled" or worker.status.name in closing:
                 raise dask().Reschedule
             if time.monotonic() - reported > _TELL and child.heard() != step:
                 reported, step = time.monotonic(), child.step
@@ -171,9 +151,3 @@ def execute(name: tuple, asked: tuple[Run, str], way: Way, at_once: Counter) -> 
     finally:
         child.kill()
     return replace(child.ending(), worker=worker.address, host=os.uname().nodename)
-
-
-def _given_up(worker, name) -> bool:
-    task = worker.state.tasks.get(name)
-    closing = worker.status.name in ("closing", "closed", "failed")
-    return closing or task is None or task.state == "cancelled"

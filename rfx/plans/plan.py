@@ -120,8 +120,8 @@ _HELD_OUT = ("validation", "tuned", "loo", "match-rf")
 @dataclass(frozen=True)
 class Plan:
     """A named list of runs; `table` is the name of the table for their results, or empty. notes:
-    messages before the runs; has_quick: it is not the small form, but has one; sources: the origin
-    of values, by the option, or by a data set, method or label, a slash and the option.
+    messages before the runs; sources: the origin of values, by the option, or by a data set, method
+    or label, a slash and the option.
     """
 
     name: str
@@ -130,7 +130,6 @@ class Plan:
     table: str
     runs: list[Run] = field(default_factory=list)
     notes: tuple[str, ...] = ()
-    has_quick: bool = False
     sources: dict[str, str] = field(default_factory=dict)
 
     def source(self, run: Run, option: str) -> str | None:
@@ -362,7 +361,6 @@ class Reader:
             content.get("table", ""),
             wanted,
             tuple(notes),
-            has_quick=small is not None and not quick,
             sources=sources,
         )
 

@@ -5,9 +5,7 @@ A row is on the disk before the next run starts, so that no result is lost howev
 the next call continues with the missing rows.
 """
 
-import statistics
 import time
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +21,6 @@ from rfx.records.run import Run
 from rfx.runs import baseline
 from rfx.runs.child import NO_DATA
 from rfx.runs.process import NAP, Way, failure, local
-
-# Estimates below are not reported; above the second, the small form of a plan is suggested.
-_SHORT, _LONG = 60.0, 600.0
 
 
 @dataclass
@@ -80,26 +75,21 @@ def no_data(row: Result) -> bool:
     return row.params.get("error") == NO_DATA
 
 
-def ahead(
-    plan: Plan, todo: list[Run], rows: Iterable[Result], jobs: int = 1, here: bool = True
-) -> tuple[list[Run], list[str]]:
+def ahead(plan: Plan, todo: list[Run], here: bool = True) -> tuple[list[Run], list[str]]:
     """Messages before the first run: (the runs that can be executed, lines).
 
     here: the data is read on this machine, so its availability is checked here.
     """
     sets = [{str(name).partition(":")[0] for name in (run.dataset, run.test)} for run in todo]
-    absent = {name for name in set().union(*sets) if here and _by_hand(name)}
+    named = {name for name in set().union(*sets) if here and registry.has(name)}
+    absent = {name for name in named if not is_obtainable(name)}
     ready = [run for run, names in zip(todo, sets) if not names & absent]
-    lines = [f"{len(todo)} to do{Times(rows).words(ready, jobs, plan.has_quick)}", *plan.notes]
+    lines = [*plan.notes]
     for name in sorted(absent):
         obtain = registry.get(name).obtain or f"see rfx fetch {name}"
         skipped = _runs(sum(name in names for names in sets))
         lines.append(f"{name}: {skipped} skipped; its data must be obtained by hand: {obtain}")
     return ready, lines
-
-
-def _by_hand(name: str) -> bool:
-    return registry.has(name) and not is_obtainable(name)
 
 
 def _runs(count: int) -> str:
@@ -199,9 +189,9 @@ def run(
         names = _keys(plan)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else (), names)
         done = len(plan.runs) - len(todo)
-        ready, (first, *more) = ahead(plan, todo, rows, jobs, pool is None)
-        report(f"{plan.name}: {len(plan.runs)} runs, {done} have a row in {path}, {first}")
-        for line in more:
+        ready, lines = ahead(plan, todo, pool is None)
+        counts = f"{len(plan.runs)} runs, {done} have a row in {path}, {len(todo)} to do"
+        for line in (counts, *lines):
             report(f"{plan.name}: {line}")
         without = len(todo) - len(ready)
         if ready:
@@ -232,7 +222,6 @@ class _Desk:
         # runs without a row, because their data is unavailable: it is asked for once per call,
         # because downloads are retried for long
         self.without = 0
-        self.shown = None
 
     def work(self, todo):
         self.total, todo = len(todo), list(todo)
@@ -269,12 +258,9 @@ class _Desk:
             )
 
     def tell(self):
-        if self.progress is None:
-            return
-        now = self.done, self.total, [(describe(run), step) for run, step in self.pool.at_work()]
-        if now != self.shown:
-            self.shown = now
-            self.progress(*now)
+        if self.progress is not None:
+            runs = [(describe(run), step) for run, step in self.pool.at_work()]
+            self.progress(self.done, self.total, runs)
 
     def write(self, run: Run, row: Result) -> None:
         if row.steps:
@@ -309,48 +295,3 @@ def _in_words(row: Result) -> str:
         if known
     ]
     return ", ".join(words) or "ok"
-
-
-class Times:
-    """The times of earlier runs, from which those of similar runs are estimated."""
-
-    def __init__(self, rows: Iterable[Result] = ()) -> None:
-        self.known: dict[tuple[str, str], list[tuple[Result, float]]] = {}
-        for row in rows:
-            seconds = row.params.get("seconds_process") or row.params.get("seconds_total")
-            if row.status == "ok" and seconds:
-                method = (row.params.get("asked") or {}).get("method") or row.method
-                self.known.setdefault((row.dataset, method), []).append((row, seconds))
-
-    def of(self, run: Run) -> float | None:
-        """Estimated seconds of a run: from runs that differ only in the seed, else from the most
-        similar ones of its method on its data set; None if there are none.
-        """
-        rows = self.known.get((run.dataset, run.method))
-        if not rows:
-            return None
-        wanted = run.given() | {"split": run.split}
-        alike = [sum(_asked(row, name) == wanted[name] for name in wanted) for row, _ in rows]
-        return statistics.fmean(
-            seconds for (_, seconds), same in zip(rows, alike) if same == max(alike)
-        )
-
-    def words(self, runs: Sequence[Run], jobs: int, has_quick: bool = False) -> str:
-        """ ", about 40 min", with advice if that is long; "" if unknown or short."""
-        seconds = [self.of(run) for run in runs]
-        total = sum(filter(None, seconds)) / max(1, min(jobs, len(runs)))
-        if None in seconds or total < _SHORT:
-            return ""
-        advice = "; --quick runs the small form" if has_quick and total >= _LONG else ""
-        return f", about {duration(total)}{advice}"
-
-
-def _asked(row: Result, name: str) -> object:
-    """The requested value of an option of a row."""
-    asked = row.params.get("asked") or {}
-    return asked[name] if name in asked else row.params.get(name, row.get(name))
-
-
-def duration(seconds: float) -> str:
-    """40 min, 3.5 h."""
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

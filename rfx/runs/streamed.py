@@ -14,7 +14,7 @@ from rfx.data.stream import Source
 from rfx.data.tabular import foreign
 from rfx.data.tabular.schema import Schema
 from rfx.data.textstream import CsvSource, LibsvmSource
-from rfx.errors import UsageError
+from rfx.errors import UsageError, quoted
 from rfx.fitting import checkpoints
 from rfx.fitting.streaming import StreamMethod
 from rfx.records.run import Run
@@ -86,6 +86,13 @@ def train(trainer, run: Run, progress=None) -> tuple:
     if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
+    if reading.target is not None and known is not None and known.target is not None:
+        name, place = known.target
+        if reading.target not in (name, str(place + 1)):
+            raise UsageError(
+                f"--target is {quoted(reading.target)}, but the targets of {run.checkpoint} are"
+                f" column {quoted(name)}; omit --target to continue it, or --resume to begin again"
+            )
     source: Source
     if _is_csv(path, reading):
         if n_inputs:

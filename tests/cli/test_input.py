@@ -550,9 +550,16 @@ def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
             == json.loads(out)["score"]
             > 0.5
         )
+    words += ("--data", files / "train.csv")
     assert "--n-inputs is 3, which is for LIBSVM text" in refused(
-        capfd, *words, "--data", files / "train.csv", "--n-inputs", 3, code=2
+        capfd, *words, "--n-inputs", 3, code=2
     )
+    words += ("--ignore", "id", "--checkpoint", files / "c.npz", "--resume", "--target")
+    for target in ("buys", "buys", "5"):
+        printed(capfd, *words, target)
+    said = refused(capfd, *words, "age", code=2)
+    assert "--target is 'age', but the targets of" in said
+    assert "are column 'buys'; omit --target" in said
 
 
 OWN = """# mine

@@ -23,7 +23,6 @@ from rfx.records import keys, results
 from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import child, runner
-from rfx.runs.runner import Times
 
 # The name of its data set tells the child what to do; it follows the protocol of rfx.runs.child.
 STUB = """
@@ -121,22 +120,6 @@ def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
     runs = [a_run("nest", features=str(tmp_path / "pid"))]
     runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", timeout=3, command=stub)
     assert not _alive(pid_in(tmp_path / "pid"))
-
-
-def test_a_plan_says_beforehand_what_earlier_rows_tell(tmp_path, stub):
-    path, said = tmp_path / "r.csv", []
-    work = a_plan("a")
-    before = Result(
-        key="other",
-        dataset="a",
-        method="rf",
-        status="ok",
-        lam=1.0,
-        params={"seconds_total": 300.0},
-    )
-    results.append(path, before)
-    runner.run(work, path, command=stub, report=said.append)
-    assert said[0].endswith("1 to do, about 5 min")
 
 
 def test_another_runner_is_refused(tmp_path, stub):
@@ -317,22 +300,6 @@ def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, 
     summary = runner.run(work, tmp_path / "r.csv", command=stub, report=said.append)
     assert said[1].startswith("p: census: 2 runs skipped; its data must be obtained by hand: ")
     assert (summary.ran, summary.skipped, summary.exit_code) == (1, 2, 3)
-
-
-def test_how_long_runs_take_is_known_from_runs_like_them():
-    def row(seconds, status="ok", method="rf", lam=1.0, **params):
-        params["seconds_total"] = seconds
-        return Result(dataset="a", method=method, status=status, lam=lam, params=params)
-
-    one, other = a_run("a"), replace(a_run("a", lam=10), seed=3)
-    times = Times([row(100.0), row(140.0), row(700.0, lam=10.0), row(9.0, "timeout")])
-    assert (times.of(one), times.of(other), times.of(a_run("b"))) == (120.0, 700.0, None)
-    assert times.of(a_run("a", lam=3)) == pytest.approx(940 / 3), "of the runs most like it"
-    assert times.words([one, other], 1, True) == ", about 14 min; --quick runs the small form"
-    assert times.words([one, other], 2, True) == ", about 7 min"
-    assert times.words([one, a_run("b")], 1) == "", "never invented"
-    named = Times([row(90.0, method="kernel", asked={"method": "auto", "lam": "auto"})])
-    assert named.of(replace(one, method="auto")) == 90.0
 
 
 def test_jobs_share_the_cores(tmp_path, stub):

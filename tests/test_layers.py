@@ -42,7 +42,6 @@ ROOMS = [
         "files",
         "compiled",
         "device",
-        "interrupts",
         "errors",
         "lazy",
         "numerals",

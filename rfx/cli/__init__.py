@@ -10,7 +10,7 @@ import warnings
 
 import click
 
-from rfx import env, interrupts
+from rfx import env
 from rfx._version import __version__
 from rfx.errors import RfxError, RfxWarning, UsageError, or_near, plain
 
@@ -147,7 +147,7 @@ def main(args=None):
     _say_warnings()
     with contextlib.suppress(AttributeError, ValueError):  # a closed or other stream
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    with interrupts.terminate_as_interrupt():
+    with env.terminate_as_interrupt():
         asks_help = {"--help", "-h", "--help-all"} & {*args}
         if args and args[0] in _COMPILING and not asks_help and env.nothing_compiled():
             click.echo(

@@ -100,10 +100,6 @@ def _set_threads(ctx, param, value) -> None:
         env.set_threads(min(value, cores))
 
 
-def _columns(ctx, param, value) -> int:
-    return value or shutil.get_terminal_size((80, 24)).columns
-
-
 def _hush(ctx, param, value) -> bool:
     """With --quiet, print neither notes nor warnings while the command runs."""
     if value:
@@ -118,7 +114,7 @@ def _hush(ctx, param, value) -> bool:
 _CALLBACKS: dict[str, dict[str, Any]] = {
     "quiet": {"callback": _hush, "is_eager": True},
     "threads": {"callback": _set_threads, "expose_value": False, "is_eager": True},
-    "width": {"callback": _columns},
+    "width": {"callback": lambda ctx, param, value: value or shutil.get_terminal_size().columns},
 }
 
 

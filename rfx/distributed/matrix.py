@@ -116,8 +116,7 @@ class RowVector(NDArrayOperatorsMixin):
             raise TypeError("assignment to vectors on workers needs an index of their own rows")
         self.futures = self._each(_with, self, key, values)
 
-    def __iter__(self):
-        raise TypeError("vectors on workers can't be iterated")
+    __iter__ = None
 
     def __array__(self, dtype=None, copy=None):
         if self.size > _FETCHED:

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -33,12 +33,8 @@ def pool(where: str, way: Way, report):
     """The workers of the scheduler of --scheduler. ClusterError, also outside the block, if they
     become unavailable.
     """
-    with cluster.connect(where) as client:
-        pool = Pool(client, way, report)
-        try:
-            yield pool
-        finally:
-            pool.stop()
+    with cluster.connect(where) as client, closing(Pool(client, way, report)) as runs:
+        yield runs
 
 
 class Pool:
@@ -79,7 +75,7 @@ class Pool:
             self.begun.pop(number, None)
             yield run, self._result(run, future)
 
-    def stop(self) -> list[Run]:
+    def close(self) -> list[Run]:
         runs = [run for run, _ in self.at_work()]
         futures = [future for _, future in self.taken.values()]
         self.taken = {}

@@ -4,18 +4,15 @@
 
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rfx.data import encodings, ranges, rowweights, tables
-from rfx.data.libsvm import svmlight
 from rfx.data.libsvm.svmlight import Labels, OtherSpelling
 from rfx.data.loading import Split, load
-from rfx.data.ranges import Arrays, Taken
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.registry import fetch, registry
 from rfx.data.survey import MOST_LABELS
@@ -49,47 +46,6 @@ _WITHOUT = (
 )
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files of training rows, and their properties.
-
-    path: a file, a pattern or a folder. test: a file of test rows, or (X, y), None for none. name,
-    split, task: of a data set. labels: {label: value}; rows with other labels are dropped. width:
-    minimum number of columns. numbers: labels are numbers, however they are spelled.
-    """
-
-    path: str
-    reading: Reading
-    test: Any = None
-    name: str | None = None
-    split: str = "all"
-    task: str | None = None
-    labels: Mapping[float, float] = field(default_factory=dict)
-    width: int = 0
-    numbers: bool = False
-
-    @classmethod
-    def of(cls, run: Run) -> "Files":
-        """The files of a run accepted by `check`; those of a data set are fetched."""
-        info = _info(run)
-        if info is None:
-            return cls(str(run.dataset), run.how_to_read())
-        if own := info.own:
-            return cls(own.train, own.reading, own.test, info.name, task=own.task)
-        paths = fetch.fetch(info.name, roles=("train", "test"))
-        X, y = svmlight.read(paths["test"])
-        test = next(Taken(Arrays(X, y), labels=info.labels, width=info.d).chunks())
-        more = {"labels": info.labels, "width": max(info.d, X.shape[1]), "numbers": True}
-        path = str(paths["train"])
-        return cls(path, Reading(), test, info.name, "default", info.task, **more)
-
-
-def _info(run: Run) -> registry.DatasetInfo | None:
-    """The entry of a data set, None for files."""
-    name = str(run.dataset).partition(":")[0]
-    return registry.get(name) if registry.has(name) and not os.path.exists(run.dataset) else None
-
-
 def check(trainer, run: Run) -> None:
     """Raise UsageError, before reading, for options and data that do not support a run's
     scheduler.
@@ -102,21 +58,14 @@ def check(trainer, run: Run) -> None:
             f"--{name.replace('_', '-')} needs all rows in one process; omit it or --scheduler"
         )
     check_method(trainer)
-    path, info = str(run.dataset), _info(run)
-    if path == "-" or (info is not None and (info.builtin or path != info.name)):
-        raise UsageError(f"--data is {path}; with --scheduler use files that the workers can read")
-    if info is None:
-        return
-    if info.own is not None and run.how_to_read() != Reading():
+    path = str(run.dataset)
+    if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
+        files = registry.get(path).files if registry.has(path) else ()
+        flags = {"train": "--data", "test": "--test"}
+        paths = [f"{flags[one.role]} {fetch.place(one)}" for one in files if one.role in flags]
+        example = f", {' '.join(paths)} (rfx fetch {path})" if paths else ""
         raise UsageError(
-            f"{path} is a data set of {info.own.registry}, which defines how to read it; set this"
-            " option there"
-        )
-    if info.own is None and "test" not in {entry.role for entry in info.files}:
-        raise UsageError(
-            f"--data is {path}, which has no test part and is split 80/20 in one process; with"
-            f" --scheduler use its file, --data {fetch.place(info.file('train'))} (from rfx fetch"
-            f" {path}), and --holdout 0.2"
+            f"--data is {path}; with --scheduler use files that the workers can read{example}"
         )
 
 
@@ -128,19 +77,14 @@ def train(trainer, run: Run, progress=None) -> tuple:
     """
     check(trainer, run)
     assert run.scheduler is not None
-    given = Files.of(run)
-    if trainer.method.task is None and given.task is not None:
-        trainer = trainer.with_options(task=given.task)
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client)
-        files = _files(given.path, workers)
-        data = _read(files, given, run.parts, workers, trainer.method)
+        files = _files(run.dataset, workers)
+        data = _read(files, run, workers, trainer.method)
         whole, schema = data.rows, data.schema
-        name = given.name or os.path.basename(
-            files[0].path if len(files) == 1 else given.path.rstrip("/")
-        )
-        split = Split(name, given.split, given.task, None, None, schema=schema)
-        split.X_test, split.y_test = _test_rows(run, given, whole.shape[1], schema)
+        name = os.path.basename(files[0].path if len(files) == 1 else run.dataset.rstrip("/"))
+        split = Split(name, "all", None, None, None, schema=schema)
+        split.X_test, split.y_test = _test_rows(run, whole.shape[1], schema)
         if trainer.method.task is None:
             trainer = trainer.with_options(task=schema.task() or data.task or _task(whole.survey))
         trainer = replace(trainer, schema=schema)
@@ -157,7 +101,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
         }
         if held_out.wanted(run) or run.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
-            here = Split(name, given.split, given.task, None, y, schema=schema)
+            here = Split(name, "all", None, None, y, schema=schema)
             without = partial(_without, data)
             split.held_out = held_out.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.method.get("lam_path"):
@@ -261,38 +205,29 @@ def _measured(path):
     return [ranges.measured(own) for own in ranges.found(path)]
 
 
-def _read(files, given, parts, workers, method) -> _Data:
+def _read(files, run, workers, method) -> _Data:
     """The rows of these files."""
-    parts = parts or max(workers.threads, -(-sum(file.size for file in files) // _BYTES))
+    parts = run.parts or max(workers.threads, -(-sum(file.size for file in files) // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
-    reading = given.reading
+    reading = run.how_to_read()
 
     def rows(reader) -> DistributedRows:
-        sources: list[Any] = [ranges.Pieces(reader, own) for own in pieces]
-        if given.labels or given.width:
-            sources = [Taken(own, labels=given.labels, width=given.width) for own in sources]
+        sources = [ranges.Pieces(reader, own) for own in pieces]
         return DistributedRows(workers, sources, method.scaling in BY_MOMENTS)
 
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        labels = Labels(task=method.task, settled=given.numbers)
+        labels = Labels(task=method.task, settled=False)
         text = ranges.LibsvmRanges(bool(reading.zero_based), labels)
-        read = _libsvm_rows(text, pieces, workers, rows, given.path)
+        try:
+            read = rows(text)
+        except OtherSpelling:  # learnt from all pieces, which are read again
+            labels.learn(_spellings(text, pieces, workers), run.dataset)
+            read = rows(text)
         form = FileFormat("libsvm", text.zero_based)
         return _Data(read, Schema(labels=labels.names, format=form), labels.task)
     reader, task, gaps = _table_reader(files, reading, pieces, workers, method.task)
     return _Data(rows(reader), reader.schema, task, reading=reading if gaps else None)
-
-
-def _libsvm_rows(reader, pieces, workers, rows, name) -> DistributedRows:
-    """The rows; afterwards the reader knows the spelling of the labels, for which rows are read
-    twice if needed.
-    """
-    try:
-        return rows(reader)
-    except OtherSpelling:
-        reader.labels.learn(_spellings(reader, pieces, workers), name)
-        return rows(reader)
 
 
 def _spellings(reader, pieces, workers) -> labelwords.Spellings:
@@ -374,14 +309,14 @@ def _task(survey) -> str:
     return guess_of(values, np.array([survey.labels[value] for value in values.tolist()]))
 
 
-def _test_rows(run, given, n_inputs, schema):
-    """(X, y) of the run's test rows, else those of its data set; None if there are none."""
-    test = run.test or given.test or (None, None)
-    if isinstance(test, tuple):
-        return test
-    if os.path.exists(test):
-        return tables.other_rows(test, schema, n_inputs, given.reading, strict=bool(run.strict))
-    loaded = load(test)
+def _test_rows(run, n_inputs, schema):
+    """(X, y) of the run's test rows; None if there are none."""
+    if run.test is None:
+        return None, None
+    if os.path.exists(run.test):
+        reading = run.how_to_read()
+        return tables.other_rows(run.test, schema, n_inputs, reading, strict=bool(run.strict))
+    loaded = load(run.test)
     return loaded.X_test, loaded.y_test
 
 

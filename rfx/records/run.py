@@ -154,8 +154,8 @@ class Run:
     scheduler: str | None = option(
         None,
         "Dask workers, or N local processes. Each reads its own part of --data: a file,"
-        " a pattern or folder of files, an address that fsspec opens, or a data set with test rows"
-        " (rf, sparse-rf, rb, lkrf, local).",
+        " a pattern or folder of files, or an address that fsspec opens (rf, sparse-rf, rb, lkrf,"
+        " local).",
         metavar="ADDRESS|local[:N]",
     )
     parts: int | None = option(

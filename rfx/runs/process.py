@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,27 +175,17 @@ class Way:
         return Child(job | ({"key": key} if key else {}), self.timeout or run.timeout, self.command)
 
 
-@contextmanager
-def local(jobs: int, way: Way):
-    """`jobs` local processes at a time, which share the cores.
+class Local:
+    """`jobs` local processes at a time, which share the cores; `rfx.distributed.pool` has the same
+    interface on Dask workers.
 
     Not a local Dask cluster, which takes seconds to start and needs distributed: rfx's required
     dependencies are enough.
-    """
-    pool = Local(jobs, way)
-    try:
-        yield pool
-    finally:
-        pool.stop()
-
-
-class Local:
-    """See `local`. `rfx.distributed.pool` has the same interface on Dask workers.
 
     take(todo): start as many runs as possible, removing them from the list. ended(): (run, result)
     of each run that has ended since, one by one, so that a row is written before the next is
     requested. at_work(): each running run, and the last step of its solver, None before any.
-    stop(): end everything at once; return the runs in progress.
+    close(): end everything at once; return the runs in progress.
     """
 
     def __init__(self, jobs: int, way: Way):
@@ -217,7 +207,7 @@ class Local:
                 self.children.remove((run, child))
                 yield run, result_of(run, child.ending())
 
-    def stop(self) -> list[Run]:
+    def close(self) -> list[Run]:
         for _, child in self.children:
             child.kill()
         runs, self.children = [run for run, _ in self.children], []
@@ -240,9 +230,10 @@ def result_of(run: Run, ending: Ending) -> Result:
         status, message = "timeout", f"not finished within {ending.timeout:g} seconds"
     if status == "ok":
         columns = {name: answer[name] for name in COLUMNS if answer.get(name) is not None}
-        columns["params"] = _params(run) | {"seconds_process": ending.seconds} | params
+        asked, options = _asked(run)
+        columns["params"] = options | {"seconds_process": ending.seconds} | params
         columns |= {"key": keys.key(run), "steps": answer.get("trace") or None}
-        return Result(**(_columns(run) | columns))
+        return Result(**(asked | columns))
     row = failure(run, status, message or "", ending.peak_mb, **params)
     if not host:
         return row
@@ -255,21 +246,19 @@ def failure(
     run: Run, status: str, message: str, peak_mb: float | None = None, **params: Any
 ) -> Result:
     """The result of a run without an answer; params: entries in addition to those of the run."""
-    columns = _columns(run) | env.describe() | {"key": keys.key(run), "peak_rss_mb": peak_mb}
-    columns |= {"status": status, "message": message[:_LONGEST], "params": _params(run) | params}
+    columns, options = _asked(run)
+    columns |= env.describe() | {"key": keys.key(run), "peak_rss_mb": peak_mb}
+    columns |= {"status": status, "message": message[:_LONGEST], "params": options | params}
     return Result(**columns)
 
 
-def _columns(run: Run) -> dict[str, Any]:
+def _asked(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of a run, and the entries of its params."""
     names = ("dataset", "split", "method", "seed", "threads")
-    options = {name: value for name, value in run.options.items() if _has_column(name, value)}
-    return {name: getattr(run, name) for name in names} | options
-
-
-def _has_column(name, value) -> bool:
-    return name in _OPTION_COLUMNS and isinstance(value, _OPTION_COLUMNS[name])
-
-
-def _params(run: Run) -> dict[str, Any]:
-    params = {name: value for name, value in run.options.items() if not _has_column(name, value)}
-    return params | run.told()
+    options = {
+        name: value
+        for name, value in run.options.items()
+        if isinstance(value, _OPTION_COLUMNS.get(name, ()))
+    }
+    params = {name: value for name, value in run.options.items() if name not in options}
+    return {name: getattr(run, name) for name in names} | options, params | run.told()

@@ -6,11 +6,11 @@ the next call continues with the missing rows.
 """
 
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rfx import interrupts
+from rfx import env
 from rfx.data.registry import registry
 from rfx.data.registry.fetch import is_obtainable
 from rfx.errors import ClusterError
@@ -20,7 +20,7 @@ from rfx.records.result import Result, seconds_train
 from rfx.records.run import Run
 from rfx.runs import baseline
 from rfx.runs.child import NO_DATA
-from rfx.runs.process import NAP, Way, failure, local
+from rfx.runs.process import NAP, Local, Way, failure
 
 
 @dataclass
@@ -180,7 +180,7 @@ def run(
         After Ctrl-C or SIGTERM, when the running runs have been ended and have rows that state
         this.
     """
-    with results.exclusive(path), interrupts.terminate_as_interrupt():
+    with results.exclusive(path), env.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
         trace = trace or traces.beside(path)
         asked = any(run.trace for run in plan.runs)
@@ -196,7 +196,7 @@ def run(
         without = len(todo) - len(ready)
         if ready:
             way = Way(timeout, command)
-            with pool(way, report) if pool else local(jobs, way) as there:
+            with pool(way, report) if pool else closing(Local(jobs, way)) as there:
                 desk = _Desk(there, path, trace, report, progress)
                 desk.work(ready)
                 without += desk.without
@@ -240,7 +240,7 @@ class _Desk:
             with suppress(ClusterError):
                 for run, row in self.pool.ended():
                     self.write(run, row)
-            for run in self.pool.stop():
+            for run in self.pool.close():
                 self.write(run, failure(run, "interrupted", "interrupted while it ran"))
             raise
 

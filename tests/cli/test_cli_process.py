@@ -106,7 +106,7 @@ __main__.main()
 
 SIGNALLED_IN_LLVM = """
 import os, signal, time, types
-from rfx import interrupts
+from rfx import env
 calls = []
 def callback(number):
     os.kill(os.getpid(), number)
@@ -114,8 +114,8 @@ def callback(number):
     calls.append(number)
 callback = types.FunctionType(callback.__code__, globals() | {"__name__": "llvmlite.binding"})
 for number in (signal.SIGINT, signal.SIGTERM):
-    interrupts._TOGETHER = 0
-    with interrupts.terminate_as_interrupt():
+    env._TOGETHER = 0
+    with env.terminate_as_interrupt():
         try:
             callback(number)
             time.sleep(10)

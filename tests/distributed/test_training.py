@@ -13,7 +13,6 @@ import numpy as np
 
 from rfx import methods
 from rfx.data.libsvm import svmlight
-from rfx.data.registry import fetch, registry
 from rfx.data.tabular.learner import Learner
 from rfx.distributed import cluster, training
 from rfx.errors import DataError, UsageError
@@ -190,77 +189,19 @@ def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
         same(one, other, rel=1e-6 if method == "rf" else 2e-4)
 
 
-# ---------------------------------------------------------------------- data sets by their names
-
-
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    """A data folder with files that are fetched unchanged."""
-
-    def fetched(name, offline=False, roles=None):
-        info = registry.get(name)
-        return {role: tmp_path / info.file(role).filename for role in roles}
-
-    monkeypatch.setattr(fetch, "fetch", fetched)
-    return tmp_path
-
-
-def test_a_data_set_by_its_name_is_trained_and_scored_on_its_parts(address, data):
-    svmlight.write(data / "a9a", X[:400], Y[:400])
-    wide = np.zeros((100, 123))
-    wide[:, :4], wide[:, 122] = X[400:], 1
-    svmlight.write(data / "a9a.t", wide, Y[400:])
-    ours, theirs = both(a_run("a9a"), address)
-    same(ours, theirs)
-    for name in ("dataset", "split", "key", "n_inputs"):
-        assert theirs[name] == ours[name]
-    assert (theirs["n_train"], theirs["n_test"], theirs["n_inputs"]) == (400, 100, 123)
-
-
-def test_labels_that_a_data_set_does_not_have_are_left_out(address, data):
-    name = next(
-        name
-        for name in registry.names()
-        if (info := registry.get(name)).labels
-        and {"train", "test"} <= {entry.role for entry in info.files}
-    )
-    info = registry.get(name)
-    labels = np.array([*info.labels, 99.0])[np.arange(len(X)) % 3]
-    svmlight.write(data / info.file("train").filename, X[:400], labels[:400])
-    svmlight.write(data / info.file("test").filename, X[400:], labels[400:])
-    weights = data / "w"
-    weights.write_text("\n".join(map(str, WEIGHTS[: np.count_nonzero(labels[:400] != 99)] + 0.5)))
-    ours, theirs = both(a_run(name, sample_weight=str(weights)), address)
-    same(ours, theirs)
-    assert theirs["n_train"] == np.count_nonzero(labels[:400] != 99)
-
-
-def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch):
-    own = tmp_path / "mine.toml"
-    own.write_text(
-        f'[mine]\ntrain = "{folder}/t.csv"\ntest = "{folder}/t.csv"\ntarget = "y"\nmissing ='
-        ' "mean"\n'
-    )
-    monkeypatch.setenv("RFX_DATASETS", str(own))
-    ours, theirs = both(a_run("mine"), address)
-    same(ours, theirs)
-    assert theirs["dataset"] == "mine" and theirs["n_test"] == len(X)
-    with pytest.raises(UsageError, match="mine is a data set of .*set this option there"):
-        run = a_run("mine", reading={"target": "y"}, scheduler=address)
-        training.check(methods.create("rf", **run.given()), run)
-
-
 @pytest.mark.parametrize(
     "name, more, words",
     [
         ("sphere:n=100", {}, "with --scheduler use files that the workers can read"),
-        ("covtype", {}, "no test part and is split 80/20.*use its file, --data .*--holdout 0.2"),
-        ("a9a", {"split": "yen2014"}, "--split needs all rows in one process; omit it"),
-        ("a9a:n=3", {}, "with --scheduler use files that the workers can read"),
+        ("a9a", {}, "the workers can read, --data .*/a9a --test .*/a9a.t .rfx fetch a9a"),
+        ("rows.svm", {"split": "0.8"}, "--split needs all rows in one process; omit it"),
+        ("mine", {}, "with --scheduler use files that the workers can read"),
         ("-", {}, "with --scheduler use files that the workers can read"),
     ],
 )
-def test_what_is_not_in_files_of_its_own_is_refused(data, name, more, words):
+def test_what_is_not_in_files_of_its_own_is_refused(tmp_path, monkeypatch, name, more, words):
+    (tmp_path / "own.toml").write_text('[mine]\ntrain = "t.csv"\n')
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
     run = a_run(name, scheduler="local:2", **more)
     with pytest.raises(UsageError, match=words):
         training.check(methods.create("rf", **run.given()), run)

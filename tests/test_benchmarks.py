@@ -64,18 +64,6 @@ def test_timed_and_the_machine(monkeypatch):
     assert not told[1] or pairs.machine(3).endswith(", forced by OPENBLAS_CORETYPE")
 
 
-def test_versions_are_those_of_their_checkouts(monkeypatch, tmp_path):
-    """The package in the current folder of the script must not matter."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    versions = loaded("bench_versions")
-    (tmp_path / "rfx").mkdir()
-    (tmp_path / "rfx" / "__init__.py").write_text("")
-    monkeypatch.chdir(FOLDER.parent)
-    for checkout in (tmp_path, FOLDER.parent):
-        found = versions.python(checkout, "-c", "import rfx; print(rfx.__file__)").stdout.strip()
-        assert Path(found).is_relative_to(checkout)
-
-
 def test_every_benchmark_takes_five_pairs():
     assert loaded().PAIRS == 5
     for path in FOLDER.glob("bench_*.py"):
@@ -83,19 +71,6 @@ def test_every_benchmark_takes_five_pairs():
         assert ("add_pairs(parser)" in text and "machine(" in text) != (path.name in WITHOUT), (
             path.name
         )
-
-
-def test_competitors_run_as_long_as_they_are_wanted(monkeypatch):
-    """Their processor time shows that they run; after the block there is no such process."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    bench = loaded("bench_threads")
-    started, popen = [], bench.subprocess.Popen
-    monkeypatch.setattr(
-        bench.subprocess, "Popen", lambda *words: started.append(popen(*words)) or started[-1]
-    )
-    with bench.competitors(2):
-        assert len(started) == 2 and all(one.poll() is None for one in started)
-    assert all(one.returncode for one in started)
 
 
 def test_every_benchmark_has_its_block_in_the_document():
@@ -134,21 +109,6 @@ def test_what_a_script_prints_and_a_failure(monkeypatch, tmp_path):
         docs_benchmarks.printed("bench_x.py") == "| a |\n"
         and docs_benchmarks.printed("bench_x.py --fail") is None
     )
-
-
-def test_learners_race_for_equal_seconds(monkeypatch):
-    """Not all methods that it calls are public."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    bench, rng = loaded("bench_doubly"), np.random.default_rng(0)
-    X = rng.random((2000, 54)).astype(np.float32)
-    y = np.where(X[:, 0] > X[:, 1], 1.0, -1.0)
-    learners = bench.pair(
-        "covtype", X, y, [bench.PLAIN["covtype"], bench.CHOSEN["covtype"]], [bench.PEER["covtype"]]
-    )
-    found = bench.race(learners, X, y, X, y, 0.05)
-    assert len(found) == 3
-    for name, wrong, rows in found:
-        assert name and 0 <= wrong <= 100 and rows > 0
 
 
 @pytest.fixture
@@ -201,28 +161,6 @@ def test_certificate_of_a_kernel_machine(peers, loss):
     found = peers.certified(problem, 0.5, X, y, coef, intercept)
     assert 0 <= found["gap"] < 1e-7
     assert found["objective"] == pytest.approx(best["objective"], rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["l1-logistic", "l2-logistic", "l1-hinge", "lasso", "ridge"])
-def test_programs_solve_the_same_problem(peers, name):
-    """rfx, scikit-learn and LIBLINEAR reach one objective, each with a gap that proves it."""
-    own = peers.PROBLEMS[name]
-    X, target = machine_problem(n=60)
-    Z = peers.features(X, 12)
-    squared = own.loss is peers.Squared
-    y = target if squared else np.where(target > 0, 1.0, -1.0)
-    programs = ["rfx"]
-    if name != "l1-hinge":
-        programs.append(f"scikit-learn{' saga' if name == 'l1-logistic' else ''}")
-    if not squared:
-        programs.append("LIBLINEAR")
-    found = []
-    for program in programs:
-        fit = peers.PROGRAMS[program].prepare(own, 0.7, Z, y, np.float64)
-        found.append(peers.certified(own, 0.7, Z, y, fit(1e-9)))
-    assert all(-1e-12 <= one["gap"] < 1e-4 for one in found)
-    objectives = [one["objective"] for one in found]
-    assert np.ptp(objectives) < 1e-4 * objectives[0]
 
 
 def fits(cpu, gap):

@@ -206,18 +206,6 @@ def test_make_asks_rfx_for_what_its_target_is_called():
     assert asked == ["yen2014-table1", "wu2016-fig3-quick"] and "--full" in said.stdout
 
 
-def test_make_clean_deletes_what_it_says():
-    said, recipe = re.search(
-        r"^clean: ## (.*)\n\t(.*)", (ROOT / "Makefile").read_text(), re.M
-    ).groups()
-    assert (
-        "demo/" in said
-        and "not results/" in said
-        and "demo" in recipe.split()
-        and "results" not in recipe
-    )
-
-
 @EVERY
 def test_paths_exist(name):
     for path in re.findall(r"`((?:rfx|tests|benchmarks|docs)/[\w/.-]*)`", DOCS[name]):
@@ -417,28 +405,6 @@ def test_the_quick_numbers_of_generated_data_are_still_so(entry):
     assert all(
         same for same, _ in docs_numbers.compare(entry, docs_numbers.row_of(entry["command"]))
     )
-
-
-def test_a_number_that_differs_is_told(monkeypatch, capsys):
-    import docs_numbers
-
-    entry = {
-        "command": "rfx x",
-        "document": "d.md",
-        "numbers": [{"field": "score", "value": 0.9, "text": "0.90", "within": 0.01}],
-    }
-    monkeypatch.setattr(docs_numbers, "entries", lambda: [entry])
-    for score, code in ((0.905, 0), (0.92, 1)):
-        monkeypatch.setattr(docs_numbers, "row_of", lambda command: {"score": score})
-        assert docs_numbers.main() == code
-    assert "score 0.92, then 0.9 ± 0.01: DIFFERS" in capsys.readouterr().out
-
-    def fails(command):
-        raise RuntimeError("it ended with 2: no such option")
-
-    monkeypatch.setattr(docs_numbers, "row_of", fails)
-    assert docs_numbers.main() == 1 and "no such option" in capsys.readouterr().out
-    assert docs_numbers.main("another command") == 0
 
 
 def test_tables_are_put_into_documents(capsys):

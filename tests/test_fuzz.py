@@ -1,13 +1,12 @@
 """A small part of every fuzz target; `make fuzz` runs a million cases."""
 
 import pytest
-from fuzz import archive, cells, libsvm, model, plan, reporting, results
+from fuzz import cells, libsvm, model, plan, reporting, results
 
 # The number of files (fewer if one takes long), and the least number that must be read: if all were
 # refused at once, the fuzz would show nothing.
 TARGETS = [
     (libsvm, 10_000, 500),
-    (archive, 10_000, 250),
     (model, 5_000, 150),
     (plan, 2_000, 200),
     (results, 10_000, 500),

@@ -156,28 +156,25 @@ def predict(
     with device.use(values["device"]):
         numbers = method.decision_function(X)
     labels = method.labels(numbers)
-    kind, names, shown = "", None, None
-    if decision:
-        kind, shown = "decision", numbers
-    elif proba:
-        kind, shown = "probabilities", method.probabilities(numbers)
-    elif sets is not None:
-        kind, shown = "sets", 1.0 * method.sets(numbers, sets)
-    elif interval is not None:
-        kind, names = "intervals", ["lower", "upper"]
-        shown = lazy.numpy.stack(method.interval(numbers, interval), axis=1)
+    kinds = {
+        "decision": (decision, lambda: numbers),
+        "probabilities": (proba, lambda: method.probabilities(numbers)),
+        "sets": (sets, lambda: 1.0 * method.sets(numbers, sets)),
+        "intervals": (interval, lambda: lazy.numpy.stack(method.interval(numbers, interval), 1)),
+    }
+    kind = next((name for name, (asked, _) in kinds.items() if asked not in (None, False)), "")
+    shown = kinds[kind][1]() if kind else None
     labels = rows.rounded(labels, digits) if method.task == "regression" else labels
     shown = None if shown is None else rows.rounded(shown, digits)
     if form == "csv":
         prefix = kind.removesuffix("s") * (kind in ("decision", "sets"))
+        names = ["lower", "upper"] if kind == "intervals" else None
         text = rows.predictions(method, labels, shown, prefix, ids, names)
     elif form == "json":
         classes = method.classes
-        found = {} if classes is None else {"labels": schema.shown(method, classes)}
-        found["predictions"] = schema.shown(method, labels)
-        if shown is not None:
-            found[kind] = shown.tolist()
-        text = json_text(found) + "\n"
+        answer = {} if classes is None else {"labels": schema.shown(method, classes)}
+        answer |= {"predictions": schema.shown(method, labels)}
+        text = json_text(answer | ({kind: shown.tolist()} if kind else {})) + "\n"
     elif kind == "intervals":
         text = svmlight.numbers(lazy.numpy.column_stack([labels, shown]))
     elif shown is not None:

@@ -89,11 +89,8 @@ def predictions(method, labels, shown, prefix, ids, names=None) -> str:
     shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None. names: of the
     columns of `shown`, if they are not the labels.
     """
-    columns = {"prediction": _cells(schema.shown(method, labels))}
-    identifier = None
-    if ids is not None:
-        identifier = "id_prediction" if ids[0] == "prediction" else ids[0]
-        columns = {identifier: ids[1]} | columns
+    named = {} if ids is None else {"id_" * (ids[0] == "prediction") + ids[0]: ids[1]}
+    columns = named | {"prediction": _cells(schema.shown(method, labels))}
     if shown is not None:
         values = shown if shown.ndim == 2 else shown[:, None]
         if names is None:
@@ -105,8 +102,7 @@ def predictions(method, labels, shown, prefix, ids, names=None) -> str:
             title = f"probability_{title}" if title in columns else title
             columns[title] = _cells(column)
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *zip(*columns.values())])
+    csv.writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values())])
     return text.getvalue()
 
 

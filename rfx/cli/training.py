@@ -384,16 +384,14 @@ def tune(
         click.echo(_LINE.format(*_HEADINGS))
 
     def tell(trial, there):
-        if told:
-            cells = _LINE.format(*_cells(trial))
-            click.echo(cells + (" (was there)" if there else ""))
+        click.echo(_LINE.format(*_cells(trial)) + " (was there)" * there)
 
     with Progress("tuning", quiet) as progress:
         tuning = Tuning(
             split,
             names,
             given,
-            tell,
+            tell if told else None,
             kernels=wanted,
             score=measure,
             cv=run.cv,

@@ -204,9 +204,3 @@ def test_check_prints_every_problem(tmp_path):
 def test_check_standard_input(words, text, code, says, capfd, monkeypatch):
     more = {"stdin": text.encode(), "monkeypatch": monkeypatch}
     assert printed(capfd, "check", "-", *words, code=code, **more).startswith(says)
-
-
-def test_check_what_can_not_be_read(tmp_path, capfd):
-    assert "none can't be read: No such" in refused(capfd, "check", tmp_path / "none")
-    (tmp_path / "z.xz").write_bytes(lzma.compress(GOOD.encode() * 99)[:60])
-    assert "damaged or truncated" in refused(capfd, "check", tmp_path / "z.xz")

@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from shell import refused, run
+from shell import run
 
 from rfx.cli import cli
 from rfx.data.libsvm import svmlight
@@ -153,11 +153,6 @@ def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd):
     assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig --force")[0] == 0
 
 
-def test_special_files_are_written_to_as_before(folder, capfd):
-    assert rfx(capfd, f"{TRAIN} --data data.txt --model /dev/null")[0] == 0
-    assert rfx(capfd, "featurize data.txt -n 3 -o /dev/null")[0] == 0
-
-
 @pytest.mark.parametrize("place", ["sub", "sub/", "new/"])
 @pytest.mark.parametrize("option", ["--model", "--results", "--trace", "--checkpoint"])
 def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
@@ -165,16 +160,6 @@ def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
     code, out, err = rfx(capfd, f"{TRAIN} --data data.txt {option} {place}")
     assert code == 2 and out == "" and len(err.splitlines()) == 1
     assert f"{option} is {place}, which is a folder" in err
-
-
-@pytest.mark.parametrize(
-    "line", ["predict m.npz data.txt -o {}", "featurize data.txt -o {}", "convert data.txt {}"]
-)
-@pytest.mark.parametrize("place", ["sub", "new/"])
-def test_other_outputs_are_no_folders_either(line, place, folder, capfd):
-    (folder / "sub").mkdir()
-    code, _, err = rfx(capfd, line.format(place))
-    assert code == 1 and "a file name is required" in err and not (folder / "new").exists()
 
 
 def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
@@ -259,20 +244,6 @@ def test_no_two_columns_of_predictions_have_the_same_name(graded, capfd):
     more[-1] = "patient"
     header = run(capfd, "predict", model, data, *more)[1].splitlines()[0]
     assert header == "patient,prediction,mid,probability_patient,probability_prediction"
-
-
-def test_only_a_table_of_predictions_is_replaced(graded, tmp_path, capfd):
-    model, data = graded
-    out = tmp_path / "out"
-    for form, code in (("csv", 0), ("csv", 0), ("text", 0), ("text", 2)):
-        assert run(capfd, "predict", model, data, "--format", form, "-o", out)[0] == code, form
-    other = tmp_path / "other.csv"
-    other.write_text(TABLE)
-    assert (
-        "is not a CSV file of predictions"
-        in refused(capfd, "predict", model, data, "--format", "csv", "-o", other, code=2)
-        and other.read_text() == TABLE
-    )
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,6 @@ def test_train_eval_predict(method, files, capfd):
     np.testing.assert_array_equal(np.where(decision > 0, 1, -1), labels)
 
 
-def test_train_for_people(files, capfd):
-    out = printed(capfd, *trained_words(files))
-    assert "train.txt" in out and "100 of 100 features" in out and "converged" in out
-
-
 def test_not_converged_exits_3(files, capfd):
     code, out, err = trained(capfd, files, "--max-iter", 1, "--tol", 1e-9)
     assert code == 3 and "DID NOT CONVERGE" in out and "did not converge; try a larger" in err
@@ -213,13 +208,6 @@ def test_featurize_learns_on_a_data_set_s_own_training_rows(files, capfd):
     printed(capfd, *rows, "-n", 5, "--train", files / "own.txt", "-o", files / "b.txt")
     one, two = (svmlight.read(files / out)[0].toarray() for out in ("a.txt", "b.txt"))
     np.testing.assert_allclose(one, two, atol=1e-6)
-
-
-def test_pipes(files):
-    """Data from a pipe, and a pipe that is closed before the end of the output."""
-    command = f"{sys.executable} -m rfx featurize - -n 2000 -o - < train.txt | head -c 100"
-    done = subprocess.run(command, shell=True, capture_output=True, cwd=files)
-    assert len(done.stdout) == 100 and b"Traceback" not in done.stderr
 
 
 REFUSALS = [
@@ -494,13 +482,6 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
     assert not (files / "out.txt").exists() and not (files / "none.csv").exists()
 
 
-def test_debug_shows_the_traceback(files, capfd):
-    code, _, err = run(
-        capfd, "--debug", "train", "--method", "svr", "--data", str(files / "train.txt")
-    )
-    assert code == 2 and err.startswith("Traceback") and "unknown" in err.splitlines()[-1]
-
-
 def test_every_option_and_command_has_help(capfd):
     for name in COMMANDS:
         command = cli.get_command(None, name)
@@ -536,30 +517,10 @@ def test_methods_lists_all_options(capfd):
     assert code == 0 and all(f"{name}: " in out for name in methods.names()) and "--rounds" in out
     listed = json.loads(run(capfd, "methods", "--json")[1])
     assert [entry["name"] for entry in listed] == methods.names()
-    sections = {name: run(capfd, "methods", name)[1] for name in methods.names()}
-    sections = {name: text for name, text in sections.items() if "--batch" not in text}
-    assert [
-        name
-        for name, text in sections.items()
-        if "hinge\n" in text or "hinge or" in text or ", hinge" in text
-    ] == ["kernel", "rfm"]
-    assert [
-        name for name, text in sections.items() if "linear," in text.replace("liblinear", "")
-    ] == [
-        "block",
-        "kernel",
-        "lkrf",
-        "nystrom",
-        "rf",
-        "rfm",
-        "sparse-rf",
-    ]
-    assert "one of squared, squared_hinge, hinge, logistic" in sections["kernel"]
+    assert "squared_hinge, hinge, logistic" in run(capfd, "methods", "kernel")[1]
 
 
-@pytest.mark.parametrize(
-    "solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")]
-)
+@pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("rfx", "kernel")])
 def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     rows = RNG.uniform(-1, 1, (20000, 10))
     # noise: even on a fast and idle machine each solver needs a minute or more

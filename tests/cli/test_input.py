@@ -431,17 +431,6 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
     )
 
 
-def test_word_labels_need_a_model_of_words(tmp_path, capfd):
-    rows, labels = np.column_stack([AGE, HEIGHT]), np.where(AGE > 50, 1.0, -1.0)
-    svmlight.write(tmp_path / "t.txt", rows, labels)
-    run(capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--model", tmp_path / "m.npz")
-    (tmp_path / "w.txt").write_text("old 1:60 2:170\nyoung 1:20 2:180 9:1\n")
-    said = refused(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "w.txt")
-    assert "the label 'old' is not a finite number" in said
-    code, out, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.txt")
-    assert (code, len(out.split()), err.count("which are ignored")) == (0, 2, 1)
-
-
 def test_a_damaged_schema_is_refused(files):
     header = methods.load(files / "m.npz").schema.to_dict()
     assert Schema.from_dict(json.loads(json.dumps(header))).to_dict() == json.loads(
@@ -601,49 +590,6 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
     assert split.X_train.shape == (144, 5) and split.X_test.shape == (36, 5)
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        (("ignore = [", "ignore = "), "is not TOML"),
-        (
-            ("ignore", "ignroe"),
-            "people has an unknown field 'ignroe'; did you mean ignore?",
-        ),
-        (('target = "buys"', "target = 3"), "target of people is 3; it must be words"),
-        (
-            ('"buys"', '"buys"\nmissing = "zero"'),
-            "missing of people is 'zero'; it must be one of refuse, mean, median",
-        ),
-        (
-            ('[bare]\ntrain = "train.csv"', "[bare]"),
-            "bare is {}; it must be a table",
-        ),
-        (
-            ("[bare]", "[cod_rna]"),
-            "cod_rna is the name of a data set of rfx itself; choose another",
-        ),
-        (("[bare]", "[ba re]"), "is not TOML"),
-        (("# mine", "bare2 = 3"), "bare2 is 3; it must be a table [bare2]"),
-    ],
-)
-def test_what_is_wrong_in_a_registry_is_named(change, message, files, capfd, monkeypatch):
-    (files / "own.toml").write_text(OWN.replace(*change))
-    monkeypatch.setenv("RFX_DATASETS", str(files))
-    code, out, err = run(capfd, "train", *FAST, "--data", "people")
-    assert (code, out) == (2, "")
-    assert "own.toml" in err
-    assert message in err
-    assert run(capfd, "train", *FAST, "--data", "sphere:n=50,d=2")[0] == 0
-
-
-def test_a_registry_that_is_not_there(capfd, monkeypatch, tmp_path):
-    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "none"))
-    assert (
-        "which does not exist; it must be a registry file or a folder that contains one"
-        in refused(capfd, "train", *FAST, "--data", "people", code=2)
-    )
-
-
 def test_check_says_what_is_in_a_table(files, capfd):
     (files / "t.csv").write_text("a,b,c\n1,x,2020-01-31\n,y,2020-02-28\n3,x,2020-01-31\n")
     code, out, _ = run(capfd, "check", files / "t.csv")
@@ -669,23 +615,3 @@ def test_the_command_that_works_is_said_with_the_problem(tmp_path, capfd):
     program, *again = shlex.split(said.partition("this works:\n\n")[2])
     assert program == "rfx"
     printed(capfd, *again)
-
-
-def test_tune_reads_tables_and_says_how(files, capfd):
-    args = (
-        "--data",
-        files / "train.csv",
-        "--ignore",
-        "id",
-        "--target",
-        "buys",
-        "--model",
-        files / "t.npz",
-        "--json",
-    )
-    code, out, err = run(
-        capfd, "tune", "--method", "rf", "--trials", 5, "--budget-seconds", 60, *args
-    )
-    assert code in (0, 3), err
-    assert "--target buys --ignore id" in json.loads(out)["command"]
-    assert scored(capfd, files / "t.npz", files / "test.csv")[0] > 0.7

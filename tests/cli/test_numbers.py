@@ -34,13 +34,12 @@ def made(name, **options):
     )
 
 
-@pytest.mark.parametrize("size", [1e200, 1e300])
 @pytest.mark.parametrize("name", methods.names())
-def test_targets_whose_squares_are_not_finite_are_a_sentence(name, size):
-    X, y = np.arange(20.0).reshape(10, 2), size * np.array([1, -1] * 5)
+def test_targets_whose_squares_are_not_finite_are_a_sentence(name):
+    X, y = np.arange(20.0).reshape(10, 2), 1e200 * np.array([1, -1] * 5)
     with pytest.raises(
         (DataError, UsageError),
-        match="the targets are up to 1e.[23]00, and their squares|task is regression",
+        match="the targets are up to 1e.200, and their squares|task is regression",
     ):
         made(name, task="regression", target_scaling="none").fit(X, y)
 

@@ -21,7 +21,6 @@ HERE = Path(__file__).resolve().parent
 SHARES = {
     "cells": 0.1,
     "libsvm": 0.35,
-    "archive": 0.3,
     "model": 0.1,
     "plan": 0.05,
     "results": 0.1,

@@ -457,27 +457,18 @@ def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, monkeypatch):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("method", ["rf", "kernel", "sparse-rf", "rb", "doubly-sgd"])
-def test_a_solver_s_steps_are_told(method):
+@pytest.mark.parametrize(
+    "method, options, words",
+    [
+        ("rf", {"n_features": 50}, {"choosing", "iteration"}),
+        ("kernel", {}, {"choosing", "iteration"}),
+        ("doubly-sgd", {"block": 16, "budget_seconds": 0.6, "epochs": 10**6}, {"samples"}),
+    ],
+)
+def test_a_solver_s_steps_are_told(method, options, words):
     told = []
-    more = (
-        {"n_features": 50}
-        if "rf" in method
-        else {"block": 16}
-        if method == "doubly-sgd"
-        else {"n_grids": 20}
-        if method == "rb"
-        else {}
-    )
-    made = methods.create(method, task="binary", **more)
-    if method == "doubly-sgd":
-        made = methods.create(method, task="binary", budget_seconds=0.6, epochs=10**6, **more)
-    made = made.fit(X, Y["binary"], progress=told.append)
-    assert any("iteration" in entry or "samples" in entry for entry in told)
-    if method != "doubly-sgd":
-        assert any("choosing" in entry for entry in told) and all(
-            entry.get("outputs", 1) == 1 for entry in told
-        )
+    methods.create(method, task="binary", **options).fit(X, Y["binary"], progress=told.append)
+    assert words <= {name for entry in told for name in entry}
 
 
 def test_a_table_of_one_label_is_said_to_have_one(tmp_path, capfd):
@@ -538,13 +529,11 @@ def noise(n, seed, task):
     return rng.standard_normal((n, 4)), y.astype(float)
 
 
-@pytest.mark.parametrize(("task", "method"), [("binary", "auto"), ("regression", "rfm")])
-def test_on_noise_the_mean_score_is_that_of_a_constant(trained, task, method):
+def test_on_noise_the_mean_score_is_that_of_a_constant(trained):
     gains = []
     for seed in range(12):
-        row = trained(*noise(65, seed, task), method, QUICK | {"task": task})
-        gain = row.score - row.params["constant_score"]
-        gains.append(gain if task == "binary" else -gain)
+        row = trained(*noise(65, seed, "binary"), "auto", QUICK | {"task": "binary"})
+        gains.append(row.score - row.params["constant_score"])
     assert np.mean(gains) < 2 * np.std(gains) / np.sqrt(len(gains))
 
 
@@ -605,32 +594,9 @@ def test_without_rows_to_hold_out_the_score_is_that_of_training(trained, count):
     assert "train_score" in row.params
 
 
-@pytest.mark.parametrize("option", [("--holdout", "0.3"), ("--cv", "2")])
-def test_the_command_of_the_same_model_holds_nothing_out(tmp_path, capfd, option):
+def test_the_command_of_the_same_model_holds_nothing_out(tmp_path, capfd):
     X, y = noise(60, 0, "binary")
     np.savez(tmp_path / "data.npz", X=X, y=y)
     words = ("train", "--data", tmp_path / "data.npz", "--scaling", "standard", "--metric", "none")
-    out = printed(capfd, *words, *option, "--no-baseline", "--json")
-    assert option[0] not in json.loads(out)["command"]
-
-
-@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e20])
-def test_errors_are_printed_with_significant_digits(tmp_path, capfd, unit):
-    X, y = noise(60, 0, "regression")
-    np.savez(tmp_path / "data.npz", X=X, y=unit * y)
-    words = ("train", "--data", tmp_path / "data.npz", "--method", "rf", "--task", "regression")
-    words += ("--lam", 1, "--gamma", 1, "--model", tmp_path / "m.npz")
-    printed(capfd, *words)
-    for command in (words, ("eval", tmp_path / "m.npz", "--data", tmp_path / "data.npz")):
-        text = printed(capfd, *command, *(["--force"] if command is words else []))
-        score = re.search(r"^rmse +(\S+) on", text, re.MULTILINE).group(1)
-        assert re.fullmatch(r"[0-9.]{5,7}(e[+-][0-9]{2})?", score)
-        assert float(score) == pytest.approx(unit, rel=0.5)
-
-
-def test_a_chosen_value_that_is_none_is_not_printed(tmp_path, capfd):
-    X, y = noise(300, 0, "regression")
-    np.savez(tmp_path / "data.npz", X=X, y=y)
-    text = printed(capfd, "train", "--data", tmp_path / "data.npz", "--no-baseline")
-    assert "None" not in text
-    assert "00000000" not in text
+    out = printed(capfd, *words, "--holdout", "0.3", "--no-baseline", "--json")
+    assert "--holdout" not in json.loads(out)["command"]

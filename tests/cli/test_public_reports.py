@@ -5,9 +5,6 @@ Each test names its report. Only the facts come from it.
 """
 
 import datetime
-import decimal
-import gzip
-import json
 
 import numpy as np
 import pytest
@@ -181,12 +178,6 @@ def test_a_code_that_may_mean_a_missing_cell_is_named():
     assert "column 'country' has no value" in refused(*words, "--missing", "refuse")
 
 
-def test_check_lists_every_problem():
-    said = refused("check", write("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n"))
-    assert "t.svm:1:9: the value 'nan'" in said
-    assert "t.svm:3:5: the value 'NaN'" in said
-
-
 def test_an_empty_cell_is_missing_in_whichever_row():
     """mlpack/mlpack#658: a missing cell was read as a value that depended on its row."""
     for place in range(3):
@@ -195,55 +186,6 @@ def test_an_empty_cell_is_missing_in_whichever_row():
         name = write("t.csv", "\n".join(["a,b,y", *lines]) + "\n")
         assert "column 'a' has no value" in refused("convert", name, "x.svm", "--missing", "refuse")
         assert converted(name, "--missing", "mean")[place] == "1 1:2 2:4"
-
-
-def test_columns_of_new_rows_are_found_by_their_names():
-    """lightgbm-org/LightGBM#2642 and #2022: predictions changed if columns were reordered, or if
-    the ignored column was absent.
-    """
-    rfx(
-        "train",
-        *OPTIONS,
-        "--data",
-        write(
-            "t.csv",
-            "k,a,b,y\n" + "".join(f"{n % 3},{a},{b},{y}\n" for n, ((a, b), y) in enumerate(PAIRS)),
-        ),
-        "--ignore",
-        "k",
-        "--target",
-        "y",
-        "--model",
-        "m.npz",
-    )
-    expected = rfx("predict", "m.npz", "t.csv")
-    assert (
-        rfx(
-            "predict",
-            "m.npz",
-            write("new.csv", "b,y,a\n" + "".join(f"{b},{y},{a}\n" for (a, b), y in PAIRS)),
-        )
-        == expected
-    )
-    assert set(expected.split()) == {"0", "1"}
-
-
-def test_new_rows_with_other_columns_are_refused_or_named():
-    """h2oai/h2o-3#3909: wrong messages about unused columns, and about a file without a header."""
-    rfx(
-        "train",
-        *OPTIONS,
-        "--data",
-        write("t.csv", "a,b,y\n" + rows()),
-        "--target",
-        "y",
-        "--model",
-        "m.npz",
-    )
-    assert "no column 'a', 'b'" in refused("predict", "m.npz", write("new.csv", "x1,x2\n1,2\n"))
-    with pytest.warns(UserWarning, match="columns that were absent in training.*'extra'"):
-        found = rfx("predict", "m.npz", write("new.csv", "b,extra,a\n1,7,90\n"))
-    assert found.split() == ["1"]
 
 
 def test_zeros_that_are_written_are_zeros_that_are_not():
@@ -256,35 +198,7 @@ def test_zeros_that_are_written_are_zeros_that_are_not():
     )
 
 
-# ---------------------------------------------------------------------- compressed files
-
-
-def test_all_members_of_a_gzip_file_are_read():
-    """duckdb/duckdb#780: rows of a compressed tab-separated table with apostrophes were lost
-    without an error.
-    """
-    text = ("n\tb\ty\n" + "".join(f"o'{a % 3}\t{b}\t{y}\n" for (a, b), y in PAIRS)).encode()
-    with open("t.csv.gz", "wb") as file:
-        file.write(gzip.compress(text[:151]) + gzip.compress(text[151:]))
-    assert "40 rows, 3 columns" in rfx("check", "t.csv.gz")
-
-
-def test_a_gzip_file_by_another_name_is_read():
-    """hove-io/mimirsbrunn#628: a compressed file named .csv gave no rows and no error."""
-    with open("t.csv", "wb") as file:
-        file.write(gzip.compress(("a,b,y\n" + rows()).encode()))
-    assert "40 rows, 3 columns" in rfx("check", "t.csv")
-
-
 # ---------------------------------------------------------------------- arrays and Parquet
-
-
-def test_arrays_of_other_orders_of_bytes_and_axes():
-    """rogersce/cnpy#7, SciTools/iris#1590: arrays in Fortran order or big-endian arrays were read
-    wrongly.
-    """
-    np.savez("t.npz", X=np.asfortranarray(A.astype(">f4")), y=Y.astype(">i2"))
-    assert converted("t.npz")[1] == f"{Y[1]} 1:{A[1, 0]} 2:{A[1, 1]}"
 
 
 def parquet(**columns):
@@ -296,34 +210,6 @@ def parquet(**columns):
         "t.parquet",
     )
     return "t.parquet"
-
-
-def test_unsigned_numbers_of_parquet():
-    """dflib/dflib#639: unsigned numbers above the signed range were read as negative numbers."""
-    pyarrow = pytest.importorskip("pyarrow")
-    columns = {
-        "b": ([200, 1], pyarrow.uint8()),
-        "i": ([3_000_000_000, 1], pyarrow.uint32()),
-        "l": ([3 << 62, 1], pyarrow.uint64()),
-    }
-    assert (
-        converted(parquet(**columns, y=([1.5, 2.5],)))[0]
-        == "1.5 1:200 2:3000000000 3:1.3835058055282164e+19"
-    )
-
-
-def test_decimal_numbers_of_parquet():
-    """apache/texera#8512: 12.34 in a decimal column was read as 1234."""
-    pyarrow = pytest.importorskip("pyarrow")
-    column = (
-        [decimal.Decimal("12.34"), decimal.Decimal("0.10"), decimal.Decimal("7.00")],
-        pyarrow.decimal128(9, 2),
-    )
-    assert converted(parquet(d=column, y=([1.5, 2.5, 3.5],))) == [
-        "1.5 1:12.34",
-        "2.5 1:0.1",
-        "3.5 1:7",
-    ]
 
 
 def test_a_parquet_column_that_cannot_be_read_is_named():
@@ -343,38 +229,3 @@ def test_durations_of_parquet_are_seconds_in_whatever_unit():
             "1.5 1:1.5",
             "2.5 1:86400",
         ]
-
-
-# ---------------------------------------------------------------------- labels
-
-
-def test_truth_values_are_the_same_labels_in_any_file():
-    """openml/automlbenchmark#324: True, TRUE and true were different values."""
-    files = [
-        ("t.csv", ("false", "true")),
-        ("excel.csv", ("FALSE", "TRUE")),
-        ("numbers.csv", ("0", "1")),
-    ]
-    for name, words in files:
-        write(name, "a,b,y\n" + "".join(f"{a},{b},{words[y]}\n" for (a, b), y in PAIRS))
-    scores = set()
-    for name, _ in files:
-        rfx("train", *OPTIONS, "--data", name, "--model", "m.npz")
-        for other, _ in files:
-            measures = json.loads(rfx("eval", "m.npz", "--data", other, "--json"))["params"][
-                "measures"
-            ]
-            assert len(measures["labels"]) == 2
-            scores.add(measures["accuracy"])
-    assert len(scores) == 1
-
-
-def test_weights_below_zero_and_too_few_are_refused():
-    """VowpalWabbit/vowpal_wabbit#4925: training silently ignored a row with a negative weight."""
-    write("t.csv", "a,b,y\n" + rows())
-    words = ("train", *OPTIONS, "--data", "t.csv", "--sample-weight", "w.txt")
-    for line in ("-1", "nan", "1 2", "1_0", ""):
-        write("w.txt", "1\n" * 39 + line + "\n")
-        assert "w.txt, line 40" in refused(*words)
-    write("w.txt", "1\n" * 39)
-    assert "has 39 weights, but there are 40 training rows" in refused(*words)

@@ -11,8 +11,7 @@ import click
 
 from rfx import files, methods, papers
 from rfx.cli.flags import completing, flags, named
-from rfx.cli.output import print_json, print_rendered
-from rfx.cli.progress import Progress, stamp
+from rfx.cli.output import Progress, print_json, print_rendered, stamp
 from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option

@@ -16,6 +16,7 @@ import click
 from rfx import files, lazy, methods
 from rfx.cli.flags import NAMES, TEXT, check_data, completing, flags, named, reading_of
 from rfx.cli.output import (
+    Progress,
     finish,
     json_text,
     label_text,
@@ -28,7 +29,6 @@ from rfx.cli.output import (
     seconds_of,
     table,
 )
-from rfx.cli.progress import Progress
 from rfx.data import archives
 from rfx.data.registry import registry
 from rfx.errors import NoRows, RfxError, RfxWarning, UsageError, quoted

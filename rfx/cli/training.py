@@ -18,12 +18,12 @@ from rfx.cli.flags import (
     run_of,
 )
 from rfx.cli.output import (
+    Progress,
     command_of,
     finish,
     print_path,
     print_row,
 )
-from rfx.cli.progress import Progress
 from rfx.errors import UsageError, or_near
 from rfx.options import Option, union
 from rfx.records import results as results_file

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from rfx import data, env, methods
+from rfx import data, env, lazy, methods
 from rfx.data import rowweights
+from rfx.data.tabular import schema
 from rfx.errors import DataError
 from rfx.fitting.left_out import LEAVE_ONE_OUT
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
 from rfx.records.result import Result
 from rfx.records.run import Run
-from rfx.runs import baseline, held_out, metrics, streamed
+from rfx.runs import baseline, held_out, streamed
 
 # entries of info with a column; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
@@ -219,7 +220,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     if measure not in (None, "accuracy") and (held is not None or split.X_test is not None):
         rows = (held.decisions[place], held.y) if held is not None else ()
         rows = rows or (point.decision_function(split.X_test), split.y_test)
-        score = metrics.measures(point, *rows).get(measure)
+        score = measures(point, *rows).get(measure)
         more["measured"] = {"on": told[-1].on} | ({} if score is None else {measure: score})
     scores = [asdict(one) for one in told]
     if (count := point.outcome.leave_one_out_rows) is not None:
@@ -354,7 +355,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y
     (n,).
 
-    detailed: also the measures of `rfx.runs.metrics`.
+    detailed: also the measures of `measures`.
 
     For regression also mae, the mean absolute error in the target's original units, and
     relative_error, ||f - y|| / ||y|| in these units as in Wu et al. (2016), if ||y|| > 0.
@@ -373,8 +374,79 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     if score["metric"] == "rmse" and size and y.ndim == 1:
         score["relative_error"] = score["score"] * method.target_scaler.unit * len(y) ** 0.5 / size
     if detailed:
-        score["measures"] = metrics.measures(method, decision, y)
+        score["measures"] = measures(method, decision, y)
     return score
+
+
+def measures(method, decision, y) -> dict:
+    """Evaluate a trained method's decision values (n,), (n, classes) or (n, targets) for rows with
+    labels y (n,) or targets (n,), (n, targets).
+
+    Classification: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the
+    mean over the classes), auc (of several the one-against-rest mean), log_loss if the model has
+    probabilities, labels, confusion (rows: true labels, columns: predicted labels). Regression, in
+    the target's original units: rmse, mae, r2. Undefined measures, such as auc with a single class,
+    are omitted.
+
+    Rows whose label is not among the model's count as wrong: in accuracy; in balanced_accuracy, as
+    separate classes; and in f1, which is then the mean over all labels, also for two classes. auc
+    and log_loss need a value for each label and are omitted.
+    """
+    y = np.asarray(y)
+    found = method.labels(decision)
+    if method.task == "regression":
+        return _of_numbers(y.astype(np.float64), found)
+    metrics = lazy.metrics
+    labels = np.unique(np.concatenate([method.classes, y]))
+    known = len(labels) == len(method.classes)
+    two = known and len(method.classes) == 2
+    # scikit-learn treats decimal labels such as 0.1 as regression targets, but not their positions
+    places, own = np.searchsorted(labels, y), np.searchsorted(labels, found)
+    every = np.arange(len(labels))
+    counted = every[-1:] if two else every
+    more = {
+        "f1": float(metrics.f1_score(places, own, labels=counted, average="macro", zero_division=0))
+    }
+    # several classes: probabilities rank one class against the rest; for two classes the decision
+    # value is equivalent and has no ties
+    values = (
+        method.probabilities(decision)
+        if decision.ndim > 1 and method.has_probabilities
+        else decision
+    )
+    columns = values[:, None] if values.ndim == 1 else values
+    areas = [
+        metrics.roc_auc_score(y == label, column)
+        for label, column in zip(
+            method.classes[-1:] if len(method.classes) == 2 else method.classes, columns.T
+        )
+        if 0 < np.count_nonzero(y == label) < len(y)
+    ]
+    if areas and known and len(method.classes) > 1:
+        more["auc"] = float(np.mean(areas))
+    if known and method.has_probabilities:
+        sure = method.probabilities(decision)[np.arange(len(y)), np.searchsorted(method.classes, y)]
+        more["log_loss"] = float(-np.log(np.maximum(sure, np.finfo(np.float64).eps)).mean())
+    confusion = metrics.confusion_matrix(places, own, labels=every)
+    recalls = [
+        confusion[place, place] / total
+        for place, total in enumerate(confusion.sum(axis=1))
+        if total
+    ]
+    return {
+        "accuracy": float(np.mean(found == y)),
+        "balanced_accuracy": float(np.mean(recalls)),
+        **more,
+        "labels": schema.shown(method, labels),
+        "confusion": confusion.tolist(),
+    }
+
+
+def _of_numbers(y, found) -> dict:
+    error = found - y
+    spread = float(np.sum((y - y.mean(axis=0)) ** 2))
+    scores = {"rmse": float(np.sqrt(np.mean(error**2))), "mae": float(np.mean(np.abs(error)))}
+    return scores | ({"r2": 1 - float(np.sum(error**2)) / spread} if spread else {})
 
 
 def result(method, model_bytes: int, evaluation: dict) -> Result:

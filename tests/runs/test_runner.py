@@ -16,7 +16,7 @@ import psutil
 import pytest
 from waiting import pid_in, wait_for
 
-from rfx.cli.progress import Progress
+from rfx.cli.output import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
 from rfx.plans.plan import Plan
 from rfx.records import keys, results

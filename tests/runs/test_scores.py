@@ -20,15 +20,15 @@ from sklearn.preprocessing import StandardScaler
 
 import rfx
 from rfx import data, methods
-from rfx.cli import progress
-from rfx.cli.progress import Progress
+from rfx.cli import output
+from rfx.cli.output import Progress
 from rfx.data.libsvm import svmlight
 from rfx.errors import DataError, RfxWarning
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.held_out import HeldOut
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import baseline, held_out, metrics, single
+from rfx.runs import baseline, held_out, single
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 2))
@@ -56,7 +56,7 @@ def files(tmp_path):
 def test_measures_of_classes_are_those_of_scikit_learn(task):
     method = fitted(task, loss="logistic")
     y, decision = Y[task][200:], method.decision_function(X[200:])
-    found, predicted = metrics.measures(method, decision, y), method.predict(X[200:])
+    found, predicted = single.measures(method, decision, y), method.predict(X[200:])
     probabilities = method.probabilities(decision)
     assert found["accuracy"] == sk.accuracy_score(y, predicted)
     assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(y, predicted))
@@ -75,7 +75,7 @@ def test_measures_of_classes_are_those_of_scikit_learn(task):
 def test_measures_of_a_regression_are_in_the_target_s_own_units():
     method = fitted("regression", target_scaling="minmax01")
     y, predicted = Y["regression"][200:], method.predict(X[200:])
-    found = metrics.measures(method, method.decision_function(X[200:]), y)
+    found = single.measures(method, method.decision_function(X[200:]), y)
     assert found == {
         "rmse": pytest.approx(sk.root_mean_squared_error(y, predicted)),
         "mae": pytest.approx(sk.mean_absolute_error(y, predicted)),
@@ -86,7 +86,7 @@ def test_measures_of_a_regression_are_in_the_target_s_own_units():
 def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix():
     method, y = fitted("binary"), Y["binary"][200:].copy()
     y[:5] = 7.0
-    found = metrics.measures(method, method.decision_function(X[200:]), y)
+    found = single.measures(method, method.decision_function(X[200:]), y)
     assert (
         found["labels"] == [-1.0, 1.0, 7.0]
         and sum(found["confusion"][2]) == 5
@@ -441,7 +441,7 @@ def test_progress_says_how_far_and_how_long():
 
 
 def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, monkeypatch):
-    monkeypatch.setattr(progress, "MINUTE", 0.02)
+    monkeypatch.setattr(output, "MINUTE", 0.02)
     with Progress("training rf") as told:
         told.tell({"iteration": 1, "objective": 2.0})
         while "step 1, objective 2" not in (text := capfd.readouterr().err):

@@ -174,7 +174,7 @@ def predict(
         classes = method.classes
         answer = {} if classes is None else {"labels": schema.shown(method, classes)}
         answer |= {"predictions": schema.shown(method, labels)}
-        text = json_text(answer | ({kind: shown.tolist()} if kind else {})) + "\n"
+        text = json_text(answer | ({} if shown is None else {kind: shown.tolist()})) + "\n"
     elif kind == "intervals":
         text = svmlight.numbers(lazy.numpy.column_stack([labels, shown]))
     elif shown is not None:

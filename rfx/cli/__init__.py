@@ -22,7 +22,7 @@ COMMANDS = {
         "List the data sets: which exist, which are downloaded, which need manual steps.",
     ),
     "check": (
-        "check.command",
+        "data.check",
         "Report the problems of a data file by line and column, or summarise its contents.",
     ),
     "featurize": (

@@ -40,7 +40,7 @@ def accelerator(name, double=True):
     return device.Accelerator(xp, None, name, double, lambda: 1 << 32)
 
 
-@pytest.fixture(params=["numpy", "array_api_strict", "torch"])
+@pytest.fixture(params=["array_api_strict", "torch"])
 def used(request, monkeypatch):
     """In a block of small tiles."""
     monkeypatch.setattr(device, "ENTRIES", 1000)

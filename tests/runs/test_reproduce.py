@@ -242,20 +242,20 @@ def test_as_cron_runs_it(tmp_path):
     """No output if everything is done or another run is working on it, so that cron sends no mail;
     a line if rows failed.
     """
-    (tmp_path / "plan.toml").write_text(PLAN.format(size=20, quick=""))
+    one = PLAN.format(size=20, quick="").replace("[0, 1]", "0")
+    (tmp_path / "plan.toml").write_text(one)
     done = cron(tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     log = (tmp_path / "rfx.log").read_text().splitlines()
-    assert len(log) >= 4 and all(line[:2] == "20" and line[10] in "T " for line in log), (
+    assert len(log) >= 3 and all(line[:2] == "20" and line[10] in "T " for line in log), (
         "every line has its time"
     )
-    assert len(results.read(tmp_path / "results.csv")) == 2
+    assert len(results.read(tmp_path / "results.csv")) == 1
     with results.exclusive(tmp_path / "results.csv"):
         locked = cron(tmp_path)
     assert (locked.returncode, locked.stdout) == (4, "")
     (tmp_path / "plan.toml").write_text(
-        PLAN.format(size=20, quick="")
-        + '[[run]]\nmethod = "kernel"\ntimeout = 0.001\noptions.solver = "rfx"\n'
+        one + '[[run]]\nmethod = "kernel"\ntimeout = 0.001\noptions.solver = "rfx"\n'
     )
     failed = cron(tmp_path)
     assert (
@@ -312,7 +312,6 @@ def test_one_name_runs_its_plan_prints_its_table_and_draws_its_figure(a_paper):
     assert {"nobody1998-fig1-quick.csv", "nobody1998-fig1-quick.png"} <= {
         path.name for path in Path("results").iterdir()
     }
-    assert "2 rows" in made("nobody1998-fig1").stdout
     whole = made("nobody1998-fig1", "--full")
     assert "3 rows" in whole.stdout and len(results.read("results/nobody1998-fig1.csv")) == 3
     with pytest.raises(UsageError, match="no table or figure 'nobody1998-fig2' .* nobody1998-fig1"):

@@ -222,21 +222,15 @@ def _read(files, run, workers, method) -> _Data:
         try:
             read = rows(text)
         except OtherSpelling:  # learnt from all pieces, which are read again
-            labels.learn(_spellings(text, pieces, workers), run.dataset)
+            parts = [ranges.Pieces(text, own) for own in pieces]
+            seen = [workers.submit(ranges.Pieces.spellings, part) for part in parts]
+            first = labelwords.Spellings(labelwords.MOST)
+            labels.learn(_merged([first, *workers.results(seen)]), run.dataset)
             read = rows(text)
         form = FileFormat("libsvm", text.zero_based)
         return _Data(read, Schema(labels=labels.names, format=form), labels.task)
     reader, task, gaps = _table_reader(files, reading, pieces, workers, method.task)
     return _Data(rows(reader), reader.schema, task, reading=reading if gaps else None)
-
-
-def _spellings(reader, pieces, workers) -> labelwords.Spellings:
-    """The spellings of the labels of all pieces."""
-    spellings = labelwords.Spellings(labelwords.MOST)
-    parts = [ranges.Pieces(reader, part) for part in pieces]
-    for own in workers.results([workers.submit(ranges.Pieces.spellings, part) for part in parts]):
-        spellings.merge(own)
-    return spellings
 
 
 # ---------------------------------------------------------------------- tables

@@ -202,11 +202,10 @@ def _words(run, parts, count) -> str:
     if run.time is not None:
         windows = f"{len(parts)} growing windows by time"
         return windows if several else f"held out, the last {100 * share:.3g} % by time"
-    how = f"held out, {share:.3g} of the training rows"
-    if several:
-        how = f"{len(parts)}-fold cross-validation"
-        if sum(len(out) for _, out in parts) < count:
-            how = f"{len(parts)} folds of {share:.3g} of the training rows"
+    of = f"{share:.3g} of the training rows"
+    whole = sum(len(out) for _, out in parts) == count
+    folds = f"{len(parts)}-fold cross-validation" if whole else f"{len(parts)} folds of {of}"
+    how = folds if several else f"held out, {of}"
     return how if run.groups is None else f"{how} by groups"
 
 

@@ -41,9 +41,10 @@ LEAF_WIDEST = 128
 # Bandwidths in the leaves of `local` that differ from METRIC_WIDTH. Choosing them in each leaf has
 # larger errors; powers of the distance (0.6, 0.8, 1.2) are no better at the best bandwidth.
 LEAF_WIDTHS = {"laplacian": 1.0}
-# Ridge parameters of the leaves of `local`, for rows of weight 1, tried from the middle one on.
+# Ridge parameters of the leaves of `local`, for rows of weight 1, tried from LEAF_LAM on; the
+# largest leave little more than a constant.
 # Those next to the best are tried afterwards, the factor LEAF_BESIDE apart.
-LEAF_LAMS = (3.0, 0.3, 0.03, 0.003, 0.0003, 0.00003)
+LEAF_LAM, LEAF_LAMS = 0.003, (300.0, 30.0, 3.0, 0.3, 0.03, 0.003, 0.0003, 0.00003)
 LEAF_BESIDE = 3.0
 # Of lkrf: multiples of the pool's size, bandwidths, numbers of features, lambdas.
 RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)

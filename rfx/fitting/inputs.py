@@ -296,7 +296,7 @@ def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
     """The forms possible for rows X (n, d) and the kernel; diagonal if none of several is
     possible.
     """
-    wide = X.shape[1] > MOST_INPUTS or scipy.sparse.issparse(X)
+    wide = X.shape[1] > MOST_INPUTS or keeps_sparse(X)
     diagonal = wide or kernels.get_kernel(kernel).metric == "l1"
     possible = [form for form in forms if form == "diagonal" or not diagonal]
     return possible or ["diagonal"] * bool(forms)

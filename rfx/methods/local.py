@@ -27,6 +27,7 @@ from rfx.errors import UsageError
 from rfx.features.partition import Partition, sampled
 from rfx.fitting.candidates import (
     LEAF_BESIDE,
+    LEAF_LAM,
     LEAF_LAMS,
     LEAF_ROWS,
     LEAF_WIDEST,
@@ -48,7 +49,7 @@ from rfx.fitting.options import (
     METRIC,
     chosen_kernel,
 )
-from rfx.fitting.problem import Cache, Clock, Problem, error
+from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.fitting.weights import part
 from rfx.losses import get_loss
 from rfx.methods.kernel import PARTITION, partition_arrays, restored_partition
@@ -169,15 +170,12 @@ class Local(Method):
         gap = Certificate("gap", sum(one.gap for one in machines))
         objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
-        counts = [cell.weight for cell in cells]
-        left_out = float(np.average([cell.error for cell in cells], weights=counts))
         values = np.zeros(problem.Y.shape)
         for cell in cells:
             values[cell.own] = cell.out
         details = {
             "n_blocks": len(leaves),
             "lam": float(np.median([one.lam for one in machines] or LEAF_LAMS[:1])),
-            "leave_one_out": left_out**0.5 if problem.task == "regression" else left_out,
         }
         return Fitted(model, solution, details, clock.seconds, values)
 
@@ -211,8 +209,6 @@ class Cell:
     leaves : list of Leaf
     own, out : array (n,), array (n, k)
         Rows that belong to this cell alone, and their decision values by the machine without each.
-    error, weight : float
-        Of these values, and the sum of the rows' weights.
     used, rows : array (m,), array or CSR matrix (m, d)
         The rows of all machines.
     """
@@ -222,8 +218,6 @@ class Cell:
     leaves: list[Leaf]
     own: np.ndarray
     out: np.ndarray
-    error: float
-    weight: float
     used: np.ndarray
     rows: Any
 
@@ -239,12 +233,8 @@ def _cell(
     # the rows that a leaf shares are left out of the machine of their own leaf
     for rows, placed, leaf in zip(blocks, partition.place(problem.X), leaves):
         out[placed] = leaf.out[np.searchsorted(rows, placed)]
-    weights = part(problem.weights, own)
-    left_out = error(problem.task, out[own], problem.Y[own], weights)
-    weight = len(own) if weights is None else float(weights.sum())
     used = _used(blocks, leaves)
-    rows = problem.X[used]
-    return Cell(partition, blocks, leaves, own, out[own], left_out, weight, used, rows)
+    return Cell(partition, blocks, leaves, own, out[own], used, problem.X[used])
 
 
 def _used(blocks: list[np.ndarray], leaves: list[Leaf]) -> np.ndarray:
@@ -290,8 +280,8 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
     def fit(low: int, high: int) -> None:
         for number in left[low:high]:
             rows = blocks[number]
-            X, Y = dense(problem.X[rows]).astype(method.dtype), np.asarray(problem.Y[rows])
-            leaf = _leaf(X, Y, part(problem.weights, rows), method, problem.task)
+            some = problem.rows(rows)
+            leaf = _leaf(replace(some, X=dense(some.X).astype(method.dtype)), method)
             with lock:
                 leaves[number] = leaf
                 finished = next(done)
@@ -399,15 +389,14 @@ def _digest(problem: Problem) -> str:
     return digest({}, arrays)
 
 
-def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) -> Leaf:
-    """The machines of the rows X (n, d) of a leaf, with their encoded targets (n, k) and weights
-    (n,), with mean 1 over all leaves, or None.
-    """
+def _leaf(rows: Problem, method: Local) -> Leaf:
+    """The machines of the dense rows of a leaf, whose weights have mean 1 over all leaves."""
+    X, Y, weights = rows.X, rows.Y, rows.weights
     offset = np.average(Y, axis=0, weights=weights)
     if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
         return Leaf(offset, Y * 0 + offset)
     fits = [
-        _machine(place, kernel, X, Y, offset, weights, method, task)
+        _machine(place, kernel, rows, offset, method)
         for place, kernel in enumerate(method.kernels)
         if not place or X.shape[1] <= LEAF_WIDEST
     ]
@@ -417,7 +406,7 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
     apart = other - out
     square = np.sum(own * apart**2)
     share = np.clip(np.sum(own * apart * (Y - out)) / square, 0, 1) if square > 0 else 0.0
-    mean = criterion(task, out + share * apart, Y, weights) / (1 - GAIN)
+    mean = criterion(rows.task, out + share * apart, Y, weights, rows.measure) / (1 - GAIN)
     errors = {float(share): mean, 0.0: first.error, 1.0: second.error}
     share = min(errors, key=lambda share: errors[share])
     machines = (
@@ -429,17 +418,11 @@ def _leaf(X: np.ndarray, Y: np.ndarray, weights: Any, method: Local, task: str) 
 
 
 def _machine(
-    place: int,
-    kernel: str,
-    X: np.ndarray,
-    Y: np.ndarray,
-    offset: np.ndarray,
-    weights: Any,
-    method: Local,
-    task: str,
+    place: int, kernel: str, rows: Problem, offset: np.ndarray, method: Local
 ) -> tuple[Machine, np.ndarray]:
     """The machine of a kernel, and the decision values of each row by the machine without it."""
-    lam = None if method.lam == AUTO else method.lam
+    X, Y, weights = rows.X, rows.Y, rows.weights
+    lam, groups = None if method.lam == AUTO else method.lam, _groups(rows)
     best: Any = None
     metric: Metric | None = None
     full, width = "full" in allowed(FORMS, X, kernel), LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
@@ -449,12 +432,12 @@ def _machine(
         params = bandwidth(kernel, Z, method.seed, width)
         K = kernels.values(kernel, Z, Z, params)
         if lam is None:
-            lam = _best_lam(K, T, row_weights)
+            lam = _best_lam(K, T, row_weights, groups)
         # a lambda that suits some of the rows may be too small for all of them
-        while not (solved := left_out(K, T, lam, 1 / row_weights)):
+        while not (solved := left_out(K, T, lam, 1 / row_weights, groups)):
             lam *= 10
         coef, residuals = solved
-        value = criterion(task, Y - residuals, Y, weights)
+        value = criterion(rows.task, Y - residuals, Y, weights, rows.measure)
         if best is not None and value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)
@@ -473,20 +456,26 @@ def _machine(
     return fit
 
 
-def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray) -> float:
+def _groups(rows: Problem) -> np.ndarray | None:
+    """The groups of rows that are left out together."""
+    apart = rows.apart
+    return apart.values if apart is not None and apart.by == "groups" else None
+
+
+def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any) -> float:
     """The lambda with the lowest leave-one-out squared error on some of the rows."""
     some = np.arange(0, len(K), -(-len(K) // CHOOSING))
-    K, T, weights = K[np.ix_(some, some)], T[some], weights[some]
+    K, T, weights, groups = K[np.ix_(some, some)], T[some], weights[some], part(groups, some)
     errors: dict[float, float] = {}
 
     def attempt(lam: float) -> float:
-        solved = left_out(K, T, lam, 1 / weights)
+        solved = left_out(K, T, lam, 1 / weights, groups)
         error = weights @ np.square(solved[1]).sum(axis=1) if solved else math.inf
         errors[lam] = float(error)
         return errors[lam]
 
     # from the middle downwards, or else upwards, as long as the error falls
-    middle = len(LEAF_LAMS) // 2
+    middle = LEAF_LAMS.index(LEAF_LAM)
     for lams in (LEAF_LAMS[middle:], LEAF_LAMS[:middle][::-1]):
         for lam in lams:
             if attempt(lam) > min(errors.values()):

@@ -2,7 +2,8 @@
 
 Kernel ridge regression: with A = K + lam W^-1, W the diagonal matrix of the sample weights, the
 residual of row i of the machine without that row is alpha_i / (A^-1)_ii, so that one factor gives
-both the machine and its errors on rows that it has not seen.
+both the machine and its errors on rows that it has not seen. For a group G of rows it is
+((A^-1)_GG)^-1 alpha_G.
 
 Linear machines with a smooth loss, f = Z w at the minimum of lam/2 ||w||^2 + sum L(f_i, y_i): with
 g = L', d = L'' and h_i = z_i'(Z' diag(d) Z + lam I)^-1 z_i, one step of Newton's method without row
@@ -38,7 +39,11 @@ WORK = 2e11
 
 
 def left_out(
-    K: np.ndarray | device.Values, Y: np.ndarray, lam: float, unit: Any = 1.0
+    K: np.ndarray | device.Values,
+    Y: np.ndarray,
+    lam: float,
+    unit: Any = 1.0,
+    groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Coefficients of kernel ridge regression, and the residuals of each row left out.
 
@@ -49,6 +54,8 @@ def left_out(
     lam : float
     unit : float or array (n,)
         1 / sample weights.
+    groups : array (n,), optional
+        Rows of one group are left out together.
 
     Returns
     -------
@@ -66,7 +73,13 @@ def left_out(
         if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
             continue
         coef += correction
-        return coef, coef / factor.inverse_diagonal()[:, None]
+        if groups is None:
+            return coef, coef / factor.inverse_diagonal()[:, None]
+        inverse, residuals = factor.solve(np.eye(len(coef))), np.empty_like(coef)
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            residuals[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], coef[rows])
+        return coef, residuals
     return None
 
 

@@ -146,7 +146,6 @@ def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
         sources = [ranges.Arrays(rows[cut], y[cut]) for cut in cuts]
         there = DistributedRows(three, sources, weights=of_parts)
         model = methods.create("local", **options).fit(there, there.y, there.weights)
-        assert model.info["leave_one_out"] == pytest.approx(here.info["leave_one_out"])
         for name, array in here.model.arrays().items():
             assert np.array_equal(array, model.model.arrays()[name]), name
 

@@ -133,19 +133,18 @@ def test_the_error_is_that_of_machines_without_the_row(task):
     assert machine.score == pytest.approx(expected, rel=1e-3)
 
 
-def test_sparse_rows_have_a_diagonal_metric_the_same_as_dense_ones():
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_sparse_rows_have_the_metric_of_dense_ones(form):
     X, Y = planted(200, 10)
     X[np.abs(X) < 0.5] = 0
-    dense = learn(X, Y, "diagonal", 2).scaler.metric
-    sparse = learn(scipy.sparse.csr_matrix(X), Y, "diagonal", 2).scaler.metric
-    assert inputs.allowed(("diagonal", "full"), scipy.sparse.csr_matrix(X), "laplacian-l2") == [
-        "diagonal"
-    ]
-    np.testing.assert_array_equal(sparse.map, dense.map)
     rows = scipy.sparse.csr_matrix(X)
+    dense, sparse = (learn(each, Y, form, 2).scaler for each in (X, rows))
+    assert sparse.metric.form == form
+    np.testing.assert_array_equal(sparse.metric.map, dense.metric.map)
     mapped = sparse.transform(rows)
-    assert scipy.sparse.issparse(mapped)
-    np.testing.assert_allclose(mapped.toarray(), dense.transform(X))
+    assert scipy.sparse.issparse(mapped) == (form == "diagonal")
+    mapped = mapped.toarray() if form == "diagonal" else mapped
+    np.testing.assert_allclose(mapped, dense.transform(X))
     with pytest.raises(UsageError, match="--metric is full, which would make sparse rows dense"):
         Metric(np.eye(10)).transform(rows)
 

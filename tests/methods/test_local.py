@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from rfx import env, kernels, methods, model
 from rfx.cli import main
 from rfx.data.libsvm import svmlight
+from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.features import partition
 from rfx.features.partition import Partition
@@ -42,6 +43,23 @@ def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted):
         rest = np.delete(np.arange(60), out)
         alpha = np.linalg.solve(A[np.ix_(rest, rest)], Y[rest])
         assert residuals[out] == pytest.approx(Y[out] - K[out, rest] @ alpha, abs=1e-4)
+
+
+def test_rows_of_a_group_are_left_out_together():
+    groups, Y = np.arange(60) % 20, VALUES[:60, None]
+    coef, residuals = left_out(K[:60, :60], Y, 0.1, groups=groups)
+    for group in (0, 7):
+        out, rest = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
+        alpha = np.linalg.solve(K[np.ix_(rest, rest)] + 0.1 * np.eye(len(rest)), Y[rest])
+        np.testing.assert_allclose(Y[out] - residuals[out], K[np.ix_(out, rest)] @ alpha, atol=1e-4)
+
+
+def test_groups_of_copies_raise_lambda():
+    """A row left out alone is predicted by its copies."""
+    rows, y = np.repeat(X[:150], 4, axis=0), np.repeat(RNG.normal(size=150), 4)
+    apart = Apart("groups", np.repeat(np.arange(150), 4))
+    lams = [local().fit(rows, y, apart=one).info["lam"] for one in (None, apart)]
+    assert lams[1] > 10 * lams[0]
 
 
 def test_equal_rows_with_a_tiny_lambda_are_solved_in_float64():

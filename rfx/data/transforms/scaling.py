@@ -240,6 +240,8 @@ class Scaler:
         with np.errstate(over="ignore", invalid="ignore"):
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
         _check_values(X, out)
+        if self.metric is not None and self.metric.form == "full" and X.shape[1] <= WIDE:
+            out = out.toarray() if scipy.sparse.issparse(out) else out
         return out if self.metric is None else self.metric.transform(out)
 
     def steps(self, dtype: DTypeLike) -> told.Steps:

@@ -320,11 +320,11 @@ class MethodEstimator(Estimator):
         They sum to 1. Raises AttributeError if no metric was learnt.
         """
         check_is_fitted(self)
-        shares = self.method_.importances()
+        shares = self.method_.importances(own=True)
         if shares is None:
             raise AttributeError(
-                f"{type(self).__name__} has no feature_importances_, because it has no learnt"
-                " metric; set metric to diagonal or full"
+                f"{type(self).__name__} has no feature_importances_, because it has no metric or"
+                " gradients; set metric to diagonal or full"
             )
         if self.schema_ is None:
             return shares

@@ -13,16 +13,20 @@ from rfx import kernels
 from rfx import steps as told
 from rfx.errors import DataError
 from rfx.fitting.candidates import GAMMA_FACTORS, LAMS, SearchSpace
+from rfx.fitting.held_out import evenly
 from rfx.fitting.method import Method, TunedMethod, scalars
 from rfx.fitting.options import (
     DTYPE,
     chosen_kernel,
 )
 from rfx.fitting.preprocessing import stays_sparse
+from rfx.kernels.gradients import outer_product
 from rfx.model import Array
 
 # For a model of pairs of classes.
 PAIRS_COEF, PAIRS_INTERCEPT = Array("f", "vectors pairs"), Array("f", "pairs")
+# Rows over which squared gradients are averaged.
+GRADIENT_ROWS = 300
 # Minimum number of sparse rows that are dense at a time when kernel values are computed
 # (rfx.kernels.blocks).
 SPARSE_ROWS = 128
@@ -203,3 +207,16 @@ class ExpansionMethod(TunedMethod):
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, self)
+
+
+def gradient_shares(model: Any) -> np.ndarray | None:
+    """(d,) each input's share of an expansion's average squared gradient over its rows; they sum to
+    1. None for other models, sparse rows, and a kernel without gradients.
+    """
+    if type(model) is not ExpansionModel or not len(model.coef) or sp.issparse(model.support):
+        return None
+    if model.n_classes or not kernels.get_kernel(model.kernel).has_gradient:
+        return None
+    rows = evenly(len(model.coef), GRADIENT_ROWS)
+    squares = outer_product(model.kernel, model.support, model.coef, model.params, rows, False)
+    return squares / squares.sum() if squares.any() else None

@@ -18,6 +18,7 @@ from rfx.data.transforms import scaling
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.calibration import TEMPERATURE, Calibration, of_all
+from rfx.fitting.expansion import gradient_shares
 from rfx.fitting.left_out import ErrorQuantiles, LeftOut
 from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
@@ -184,18 +185,25 @@ class Pipeline:
             return [str(number) for number in range(1, self.outcome.n_inputs + 1)]
         return [column.name for column in inputs]
 
-    def importances(self) -> np.ndarray | None:
+    def importances(self, own: bool = False) -> np.ndarray | None:
         """Each input's share of the learnt metric, the average squared gradient over scaled inputs.
+
+        Parameters
+        ----------
+        own : bool
+            Without a metric, take the gradients of the model itself, if it has some.
 
         Returns
         -------
         array, (columns,), or None
-            They sum to 1. A table column has the sum of its inputs. None without a metric.
+            They sum to 1. A table column has the sum of its inputs. None without gradients.
         """
         metric = self.preprocessing.scaler.metric
-        if metric is None:
+        shares = None if metric is None else metric.shares()
+        if metric is None and own:
+            shares = gradient_shares(self.model)
+        if shares is None:
             return None
-        shares = metric.shares()
         inputs = None if self.schema is None else self.schema.inputs
         if inputs is None:
             return shares

@@ -15,7 +15,13 @@ from sklearn.pipeline import make_pipeline
 
 import rfx
 from rfx.errors import RfxWarning
-from rfx.estimators import AutoClassifier, AutoRegressor, RBClassifier, RFRegressor
+from rfx.estimators import (
+    AutoClassifier,
+    AutoRegressor,
+    NystromRegressor,
+    RBClassifier,
+    RFRegressor,
+)
 
 N = 240
 SMALL = {"scaling": "standard", "metric_steps": 1}  # a small choice
@@ -55,6 +61,13 @@ def test_importances_stand_beside_the_names_of_the_columns(model, frame):
     assert list(named) == list(frame.columns)
     assert max(named, key=named.get) in ("dose", "ward")
     assert sum(named.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", [AutoRegressor, NystromRegressor])
+def test_importances_need_no_metric(frame, kind):
+    given = {"metric": "none", "scaling": "standard"}
+    model = kind(**given).fit(frame[["noise", "plan"]], 2.0 * (frame["plan"] == "full"))
+    assert model.feature_importances_.argmax() == 1
 
 
 def test_probabilities_and_labels_agree(model, frame, labels):

@@ -4,12 +4,14 @@ the figures that its rows allow, and errors.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rfx.errors import DataError, UsageError
 from rfx.records import traces
 from rfx.records.result import Result
 from rfx.reporting import columns, figures_general, tables
+from rfx.reporting.cells import Section
 from rfx.reporting.measures import good
 from rfx.reporting.report import page, sources
 from rfx.reporting.report.page import Part
@@ -90,7 +92,10 @@ def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
         yield from _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
     for number, dataset in enumerate(datasets):
         own = [row for row in done if row["dataset"] == dataset]
-        yield from _table(f"data-{number}", dataset, own, mean_over="seed")
+        for part in _table(f"data-{number}", dataset, own, mean_over="seed"):
+            assert part.table is not None
+            sections = [_of_one(section, dataset) for section in part.table.sections]
+            yield replace(part, table=replace(part.table, sections=sections))
     for name, heading in _FIGURES.items():
         yield from _figure(name, heading, done, output)
     if len(rows) <= _MOST_LISTED:
@@ -98,6 +103,12 @@ def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     else:
         reason = f"{len(rows):,} runs are too many for a page; rfx table summary lists them."
         yield Part("rows", "All runs", reasons=[reason])
+
+
+def _of_one(section: Section, dataset: str) -> Section:
+    """The section without the column of the data set, which all its lines share."""
+    heads, lines = section.columns[1:], [line[1:] for line in section.lines]
+    return Section(section.title, heads, lines, section.n_labels - 1, dataset.partition(":")[0])
 
 
 def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Iterator[Part]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rfx import model
 from rfx.data.libsvm import svmlight
-from rfx.data.registry.checked import digest
+from rfx.data.registry.fetch import digest
 from rfx.records import results
 
 PLAN = """title = "to be killed"

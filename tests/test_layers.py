@@ -165,7 +165,6 @@ def test_no_room_of_data_imports_itself_in_a_circle():
 INSIDE = {
     "__init__": "the estimators import the package",
     "__main__": "Ctrl-C shows no traceback while the command line is imported",
-    "data/registry/checked": "numba, for a file whose size alone is known",
     "data/registry/fetch": "http.client and numba, for what is not fetched yet",
     "methods/__init__": "the command line names methods without numba",
     "runs/child": "the number of BLAS threads is set before numpy is imported",

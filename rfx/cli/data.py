@@ -17,9 +17,9 @@ from rfx.cli.flags import (
 )
 from rfx.cli.output import print_json, table
 from rfx.data import archives, encodings
-from rfx.data.registry import checked, registry
+from rfx.data.registry import registry
+from rfx.data.registry.fetch import check_of, is_fetched, is_obtainable
 from rfx.data.registry.fetch import fetch as fetch_set
-from rfx.data.registry.fetch import is_fetched, is_obtainable
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.options import Option
 
@@ -59,7 +59,7 @@ def _sets(names, paper) -> list:
 
 
 def _described(info) -> dict:
-    own, means = info.own is not None, {file.filename: checked.means(file) for file in info.files}
+    own, means = info.own is not None, {file.filename: check_of(file) for file in info.files}
     status = "own file" if own else "built in" if info.builtin else "fetched"
     if status == "fetched" and not is_fetched(info.name):
         status = "not fetched" if is_obtainable(info.name) else "by hand"

@@ -82,7 +82,7 @@ def print_json(value, **more: Any) -> None:
 
 def label_text(label) -> str:
     """A label or the name of a column."""
-    from rfx.data.tasks import number_text
+    from rfx.data.tabular.labelwords import number_text
 
     return number_text(label) if isinstance(label, float) else str(label)
 

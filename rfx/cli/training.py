@@ -359,7 +359,7 @@ def tune(
     rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
         --results tune.csv --model m.npz
     """
-    from rfx.data.tasks import guess_task
+    from rfx.data.tabular.labelwords import guess_task
     from rfx.runs import held_out, single
     from rfx.runs.tune import AUTO, Tuning
 

@@ -7,7 +7,7 @@ use, to keep `rfx --help` fast.
 import importlib
 
 __all__ = ["Split", "guess_task", "load"]
-_MODULES = {"guess_task": "tasks"}
+_MODULES = {"guess_task": "tabular.labelwords"}
 
 
 def __getattr__(name):

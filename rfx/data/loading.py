@@ -1,5 +1,6 @@
 """Load training and test rows by name or file: the common entry point of commands and plans."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rfx.data import archives, splits, tables
+from rfx import files, numerals
+from rfx.data import archives, encodings, splits, tables
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.registry import fetch, registry, synthetic
-from rfx.data.survey import stacked
-from rfx.data.tabular import crossfit, learner
+from rfx.data.rows import stacked
+from rfx.data.tabular import learner, targetmeans
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
@@ -61,7 +63,7 @@ class Split:
         assert self.schema is not None
         table, reading = self.table
         schema = learner.refilled(self.schema, table.rows(kept), reading)
-        if crossfit.wanted(schema):
+        if targetmeans.wanted(schema):
             assert self.task is not None and self.y_train is not None
             schema, X = tables.fitted(
                 schema, table, self.y_train, self.task, self.seed, kept, self.apart
@@ -164,18 +166,18 @@ def _drawn(X, y, size, key, role):
     return X[rows], y[rows]
 
 
-def check_split(name, split, known):
+def check_split(name, split, names):
     """The fraction of rows to train on if the split is one, else None.
 
     Raises UsageError for a split that is neither a fraction nor a known name.
     """
-    known = [*known, SHARE]
-    if split in known:
+    names = [*names, SHARE]
+    if split in names:
         return None
     share = training_share(split)
     if split is not None and share is None:
         raise UsageError(
-            f"{name} has no split {quoted(split)}; it has {', '.join(known)}, or a fraction of the"
+            f"{name} has no split {quoted(split)}; it has {', '.join(names)}, or a fraction of the"
             " rows to train on, such as 0.7"
         )
     return share
@@ -199,17 +201,19 @@ def _builtin(info, split, settings, seed, n_train, n_test):
 
 def _owned(info, split, drawn, strict, reading, task):
     """The split of a set from a user registry; drawn: see `_file`."""
-    own, (seed, _) = info.own, drawn
+    entry, (seed, _) = info.own, drawn
     if replace(reading, groups=None, time=None) != Reading():
         raise UsageError(
-            f"{info.name} is a data set of {own.registry}, which defines how to read it; set this"
+            f"{info.name} is a data set of {entry.registry}, which defines how to read it; set this"
             " option there"
         )
-    own_reading = replace(own.reading, groups=reading.groups, time=reading.time)
-    loaded = _file(own.train, split, drawn, own_reading, task or own.task)
-    if split is None and own.test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, True, seed, strict, own.reading)
-    loaded.name, loaded.task, loaded.info = info.name, task or own.task or loaded.task, info
+    own_reading = replace(entry.reading, groups=reading.groups, time=reading.time)
+    loaded = _file(entry.train, split, drawn, own_reading, task or entry.task)
+    if split is None and entry.test is not None:
+        loaded.X_test, loaded.y_test = _test_rows(
+            entry.test, loaded, True, seed, strict, entry.reading
+        )
+    loaded.name, loaded.task, loaded.info = info.name, task or entry.task or loaded.task, info
     return loaded
 
 
@@ -238,7 +242,7 @@ def _registered(info, split, offline, seed):
         )
         rows = X[train], y[train], X[test], y[test]
     else:
-        (X, y), (X_test, y_test) = (_joined(parts, own) for own in (spec.train, spec.test))
+        (X, y), (X_test, y_test) = (_joined(parts, chosen) for chosen in (spec.train, spec.test))
         rows = *_drawn(X, y, spec.n_train, key, 0), *_drawn(X_test, y_test, spec.n_test, key, 1)
     schema = Schema(format=FileFormat("libsvm", False)) if scipy.sparse.issparse(rows[0]) else None
     return Split(info.name, split or "default", info.task, *rows, info, schema=schema)
@@ -308,3 +312,36 @@ def _test_rows(test, loaded, offline, seed, strict, reading):
     return (
         svmlight.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X
     ), other.y_test
+
+
+# ---------------------------------------------------------------------- sample weights
+
+
+def read_weights(path, count: int) -> np.ndarray:
+    """(count,) float64 weights.
+
+    Raises DataError with the line number for an invalid weight, and if there are not `count` of
+    them.
+    """
+    name, weights = files.shown(path), []
+    try:
+        with files.open_regular(path) as handle:
+            text = encodings.text(handle.read(), name).decode("utf-8", "replace")
+    except OSError as error:
+        raise DataError(f"weights {name} can't be read: {error.strerror or error}") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            weights.append(numerals.real(line))
+        except ValueError:
+            weights.append(math.nan)
+        if not 0 <= weights[-1] < math.inf:
+            raise DataError(
+                f"{name}, line {number}: {line.strip()[:40]!r} is not a weight; weights are numbers"
+                " of 0 or more, one per line"
+            )
+    if len(weights) != count:
+        raise DataError(
+            f"{name} has {len(weights):,} weights, but there are {count:,} training rows; there"
+            " must be one per row"
+        )
+    return np.array(weights)

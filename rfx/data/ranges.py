@@ -22,9 +22,9 @@ from rfx import files, lazy
 from rfx.data import archives, encodings, pieces, tables
 from rfx.data.libsvm.svmlight import Labels
 from rfx.data.pieces import SIZE
+from rfx.data.rows import stacked
 from rfx.data.splits import relabelled
-from rfx.data.survey import stacked
-from rfx.data.tabular import csvtext, foreign, parquetfiles
+from rfx.data.tabular import arrayfiles, csvtext
 from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
@@ -69,18 +69,14 @@ def is_pattern(path) -> bool:
 def found(path) -> list[str]:
     """The files that a path or pattern matches, sorted; DataError if there are none."""
     names = [str(path)]
-    if remote(path):
+    if remote(path) and any(mark in str(path) for mark in "*?["):
         fs, inner = _filesystem(path)
-        if any(mark in inner for mark in "*?["):
-            names = [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))]
+        names = [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))]
     elif Path(path).is_dir():
-        names = sorted(
-            str(own)
-            for own in Path(path).iterdir()
-            if own.is_file() and not own.name.startswith((".", "_"))
-        )
-    elif not Path(path).exists():
-        names = sorted(glob.glob(str(path))) if is_pattern(path) else names
+        files_there = (file for file in Path(path).iterdir() if file.is_file())
+        names = sorted(str(file) for file in files_there if not file.name.startswith((".", "_")))
+    elif is_pattern(path) and not remote(path) and not Path(path).exists():
+        names = sorted(glob.glob(str(path)))
     if not names:
         raise DataError(f"{path} matches no file")
     return names
@@ -115,7 +111,7 @@ def measured(path) -> Measured:
             head = archives.open_plain(handle).read(_HEAD)
         kind = tables.kind_of_name(path) or tables.kind_of_content(head)
         _check_mark(head, path)
-        foreign.check(encodings.head(head), str(path))
+        tables.check_foreign(encodings.head(head), str(path))
         if kind not in ("libsvm", "csv", "tsv", "parquet"):
             raise DataError(
                 f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
@@ -125,7 +121,7 @@ def measured(path) -> Measured:
             raise DataError(f"{path} is empty")
         units = 1 if packed else size
         if kind == "parquet":
-            units = parquetfiles.ParquetGroups(handle, str(path)).n_groups
+            units = arrayfiles.ParquetGroups(handle, str(path)).n_groups
         return Measured(str(path), kind, units, size)
 
 
@@ -169,8 +165,8 @@ def lines(piece: Piece, chunk: int = SIZE) -> Iterator[pieces.Piece]:
             ends = left > 0 or not data or data.endswith(b"\n")
             return data if ends else data + handle.readline()
 
-        for own in pieces.pieces(read, piece.path, chunk, start, None if start else 1):
-            yield own if own.start else replace(own, raw=own.raw.removeprefix(_MARK))
+        for text in pieces.pieces(read, piece.path, chunk, start, None if start else 1):
+            yield text if text.start else replace(text, raw=text.raw.removeprefix(_MARK))
 
 
 def dialect(file: Measured, header: bool | None):
@@ -203,9 +199,10 @@ class LibsvmRanges:
     def __init__(self, zero_based: bool, labels: Labels):
         self.zero_based, self.labels = zero_based, labels
 
-    def _rows(self, piece):
-        for own in lines(piece):
-            rows = self.labels.parse(own, self.zero_based, piece.path)
+    def rows(self, piece):
+        """The parsed rows of a piece, some megabytes of text at a time."""
+        for text in lines(piece):
+            rows = self.labels.parse(text, self.zero_based, piece.path)
             if len(rows.y):
                 yield rows
 
@@ -213,13 +210,8 @@ class LibsvmRanges:
         """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the
         chunk's largest index.
         """
-        for rows in self._rows(piece):
+        for rows in self.rows(piece):
             yield rows.matrix(rows.width), self.labels.targets(rows, piece.path)
-
-    def count(self, spellings: Spellings, piece) -> None:
-        """Count the labels of a piece."""
-        for rows in self._rows(piece):
-            self.labels.count(spellings, rows)
 
 
 class TableRanges:
@@ -242,12 +234,11 @@ class TableRanges:
 
     def _groups(self, piece):
         with opened(piece.path) as handle:
-            groups = parquetfiles.ParquetGroups(handle, piece.path, self._words_of)
+            groups = arrayfiles.ParquetGroups(handle, piece.path, self._words_of)
             yield from groups.tables(range(piece.start, piece.stop))
 
     def _records(self, piece):
-        names, named = list(self.shape.names), self.shape.header
-        as_words = self._words_of(Table(self.shape.name, names, named, []))
+        as_words = self._words_of(self.shape.columns())
         for own_piece in lines(piece):
             raw, begin = own_piece.raw, own_piece.start
             if b'"' in raw:
@@ -260,13 +251,13 @@ class TableRanges:
                     )
             line = 1
             if begin == 0:
-                own = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
-                if own.names != self.shape.names:
+                begun = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
+                if begun.names != self.shape.names:
                     raise DataError(
                         f"{piece.path} has other columns than {self.shape.name}; all files need the"
                         " same columns"
                     )
-                raw, line = raw[own.start :], own.line
+                raw, line = raw[begun.start :], begun.line
             try:
                 table = csvtext.parse(raw, self.shape, line, as_words, begin == 0)
             except DataError as error:
@@ -289,15 +280,16 @@ class Pieces:
     def __init__(self, reader, pieces):
         self.reader, self.pieces = reader, pieces
 
-    def chunks(self):
+    def _each(self, read):
         for piece in self.pieces:
             with archives.naming(piece.path):
-                yield from self.reader.chunks(piece)
+                yield from read(piece)
+
+    def chunks(self):
+        return self._each(self.reader.chunks)
 
     def tables(self):
-        for piece in self.pieces:
-            with archives.naming(piece.path):
-                yield from self.reader.tables(piece)
+        return self._each(self.reader.tables)
 
     def reading_as(self, schema: Schema) -> "Pieces":
         """The same rows of a table with another schema."""
@@ -308,9 +300,8 @@ class Pieces:
     def spellings(self) -> Spellings:
         """The spellings of the labels."""
         spellings = Spellings(MOST)
-        for piece in self.pieces:
-            with archives.naming(piece.path):
-                self.reader.count(spellings, piece)
+        for rows in self._each(self.reader.rows):
+            self.reader.labels.count(spellings, rows)
         return spellings
 
 
@@ -331,12 +322,11 @@ class Taken:
             after = at + len(y)
             if self.index is not None:
                 low, high = np.searchsorted(self.index, (at, after))
-                own = self.index[low:high] - at
-                X, y = X[own], y[own]
+                rows = self.index[low:high] - at
+                X, y = X[rows], y[rows]
             at = after
             if X.shape[1] < self.width and scipy.sparse.issparse(X):
-                shape = (X.shape[0], self.width)
-                X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape)
+                X.resize(X.shape[0], self.width)
             if len(y):
                 yield X, y
 

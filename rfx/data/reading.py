@@ -58,14 +58,14 @@ class Reading:
 
     def given(self) -> dict[str, object]:
         """The options that differ from the defaults, by name; JSON serialisable."""
-        found = {
+        chosen = {
             one.name: getattr(self, one.name)
             for one in fields(self)
             if getattr(self, one.name) != one.default
         }
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in found.items()
+            for name, value in chosen.items()
         }
 
 
@@ -95,29 +95,29 @@ class FileFormat:
     encoding: str | None = None
 
 
-def index_base(asked: Reading, known: FileFormat | None, name: str) -> bool:
+def index_base(asked: Reading, trained: FileFormat | None, name: str) -> bool:
     """Whether the indices of the LIBSVM text `name` start at 0: as in the model's file, else as
     requested.
 
     Raises UsageError if the two differ.
     """
-    if known is None or known.zero_based is None:
+    if trained is None or trained.zero_based is None:
         return bool(asked.zero_based)
-    if asked.zero_based is not None and asked.zero_based != known.zero_based:
+    if asked.zero_based is not None and asked.zero_based != trained.zero_based:
         raise UsageError(
             "--zero-based contradicts the model, whose training rows have indices from 1; omit it,"
             f" or write {name} with indices from 1"
         )
-    return known.zero_based
+    return trained.zero_based
 
 
-def check_header(asked: Reading, known: FileFormat | None, name: str) -> None:
+def check_header(asked: Reading, trained: FileFormat | None, name: str) -> None:
     """Raise UsageError for a --header or --no-header that contradicts the model."""
     if (
-        known is None
-        or known.header is None
+        trained is None
+        or trained.header is None
         or asked.header is None
-        or asked.header == known.header
+        or asked.header == trained.header
     ):
         return
     flag, has = ("--header", "none") if asked.header else ("--no-header", "one")

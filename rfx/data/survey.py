@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from rfx import steps as told
 from rfx.counters import uniforms
+from rfx.data.rows import Statistics, stacked
 from rfx.data.transforms.columns import TRANSFORMS
-from rfx.data.transforms.pca import PCA, unit_rows
-from rfx.data.transforms.scaling import (
-    Scaler,
-    TargetScaler,
-    column_spread,
-    extremes,
-    joined,
-)
+from rfx.data.transforms.linear import PCA, unit_rows
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,84 +21,11 @@ if TYPE_CHECKING:
 
     from rfx.data.rows import RowsLike
 
-# Rows of the sample, maximum labels counted, rows per chunk.
-SAMPLE, MOST_LABELS, CHUNK = 4096, 1000, 8192
+# Rows of the sample, rows per chunk.
+SAMPLE, CHUNK = 4096, 8192
 # Rows of the separate sample for learning column transforms.
 TRANSFORMED = 10_000
 _DRAW = 91
-
-
-@dataclass
-class PartSurvey:
-    """count rows of `width` columns with `entries` stored numbers; low, high and mean of each
-    column, and its sum of squared differences.
-
-    mean and squares are None unless requested; weight: their total sample weight, `count` without
-    weights. labels: {target: rows}, None for more than MOST_LABELS.
-    """
-
-    count: int
-    width: int
-    entries: int
-    low: np.ndarray
-    high: np.ndarray
-    mean: np.ndarray | None
-    squares: np.ndarray | None
-    labels: dict | None
-    weight: float = 0.0
-
-    @classmethod
-    def of(
-        cls, X: Any, y: np.ndarray, moments: bool, weights: np.ndarray | None = None
-    ) -> PartSurvey:
-        """The statistics of rows X (n, d) and their targets y (n,), or (n, k) without labels."""
-        weight = float(X.shape[0] if weights is None else weights.sum())
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, spread = column_spread(X, "standard", weights) if moments else (None, None)
-            low, high = extremes(X)
-        squares = None if spread is None else spread**2 * weight
-        entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
-        values, counts = np.unique(y, return_counts=True)
-        few = y.ndim == 1 and len(values) <= MOST_LABELS
-        labels = dict(zip(values.tolist(), counts.tolist())) if few else None
-        n, d = X.shape
-        return cls(n, d, entries, low, high, mean, squares, labels, weight)
-
-    def __add__(self, other: PartSurvey) -> PartSurvey:
-        if not self.count or not other.count:
-            return self if self.count else other
-        both, width = (self, other), max(self.width, other.width)
-        lows, highs = (
-            [_wide(one.low, width) for one in both],
-            [_wide(one.high, width) for one in both],
-        )
-        mean, squares, labels = None, None, None
-        if self.mean is not None:
-            moments = [
-                (one.weight, _wide(one.mean, width), _wide(one.squares, width)) for one in both
-            ]
-            _, mean, squares = joined(*moments[0], *moments[1])
-        if self.labels is not None and other.labels is not None:
-            labels = dict(Counter(self.labels) + Counter(other.labels))
-            labels = labels if len(labels) <= MOST_LABELS else None
-        return PartSurvey(
-            self.count + other.count,
-            width,
-            self.entries + other.entries,
-            np.minimum(*lows),
-            np.maximum(*highs),
-            mean,
-            squares,
-            labels,
-            self.weight + other.weight,
-        )
-
-
-def _wide(values, width):
-    """For columns missing from a part, whose values are zeros there."""
-    return (
-        values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
-    )
 
 
 @dataclass
@@ -127,8 +47,8 @@ class Inputs:
 
     def steps(self, dtype: DTypeLike) -> told.Steps:
         """The computation steps of `after_scaling` for dense rows of that type."""
-        own: told.Steps = (told.Unit(), *told.rounded(dtype)) if self.unit else ()
-        return own if self.pca is None else own + self.pca.steps(dtype)
+        first: told.Steps = (told.Unit(), *told.rounded(dtype)) if self.unit else ()
+        return first if self.pca is None else first + self.pca.steps(dtype)
 
 
 class Survey:
@@ -159,23 +79,23 @@ class Survey:
         independently of the chunks, or from all rows if there are fewer.
         """
         self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        seen: PartSurvey | None = None
+        seen: Statistics | None = None
         kept: tuple[Any, np.ndarray, np.ndarray] | None = None
         keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
         learner, at = PCA(pca, centred) if pca else None, 0
         for X, y in _cut(chunks()):
-            part = PartSurvey.of(X, y, scaling == "standard")
+            part = Statistics.of(X, scaling == "standard", y=y)
             seen = part if seen is None else seen + part
             low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
             if self._y is not None:
                 low, high = np.minimum(self._y[0], low), np.maximum(self._y[1], high)
                 total = self._y[2] + total
             self._y = low, high, total
-            own = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
-            kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), own, most)
+            part_keys = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
+            kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), part_keys, most)
             at = seen.count
             if learner and scaling == "none":
-                plain = Inputs(Scaler.of_parts("none", part), unit)
+                plain = Inputs(Scaler.of_statistics("none", part), unit)
                 learner.partial_fit(plain.transform(X, dtype))
         if seen is None or kept is None:
             raise DataError(
@@ -189,7 +109,7 @@ class Survey:
         if scaling in TRANSFORMS:
             scaler = Scaler.fit(kept[0][:TRANSFORMED], scaling)
         else:
-            scaler = Scaler.of_parts(scaling, seen)
+            scaler = Scaler.of_statistics(scaling, seen)
         self.inputs = Inputs(scaler, unit)
         if learner and scaling != "none":
             for X, _ in _cut(chunks()):
@@ -212,31 +132,28 @@ def _cut(chunks):
             yield X[start : start + CHUNK], y[start : start + CHUNK]
 
 
-def stacked(parts):
-    """The rows of these parts, arrays or CSR, concatenated."""
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-
-
-def _smallest(kept, keys, new, own, count):
+def _smallest(kept, keys, new, new_keys, count):
     """The rows with the smallest keys among stored and new ones, in the order of the keys."""
     if kept is not None:
         new = tuple(map(stacked, zip(kept, new)))
-        own = np.concatenate([keys, own])
-    chosen = np.argsort(own, kind="stable")[:count]
-    return tuple(part[chosen] for part in new), own[chosen]
+        new_keys = np.concatenate([keys, new_keys])
+    chosen = np.argsort(new_keys, kind="stable")[:count]
+    return tuple(part[chosen] for part in new), new_keys[chosen]
 
 
 def survey_parts(
-    source, moments: bool, weights: np.ndarray | None = None
-) -> tuple[PartSurvey, np.ndarray]:
+    source: Any, moments: bool, weights: np.ndarray | None = None
+) -> tuple[Statistics, np.ndarray]:
     """(statistics, targets) of the rows of a source (rfx.data.ranges); moments: compute means and
     squares, with sample weights (n,), None for ones.
     """
     none = np.zeros(0)
-    total, targets = PartSurvey(0, 0, 0, none, none, none, none, {}), [none]
+    total, targets = Statistics(0, 0, 0, none, none, none, none, 0.0, {}), [none]
     for X, y in source.chunks():
         if X.shape[0]:
-            own = None if weights is None else weights[total.count : total.count + X.shape[0]]
-            total = total + PartSurvey.of(X, y, moments, own)
+            part_weights = (
+                None if weights is None else weights[total.count : total.count + X.shape[0]]
+            )
+            total = total + Statistics.of(X, moments, part_weights, y)
             targets.append(np.asarray(y, np.float64))
     return total, np.concatenate(targets)

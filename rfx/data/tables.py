@@ -9,8 +9,9 @@ import io
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,56 +20,54 @@ from rfx import files
 from rfx.data import archives, encodings
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
-from rfx.data.tabular import (
-    arrayfiles,
-    crossfit,
-    csvtext,
-    foreign,
-    labelwords,
-    parquetfiles,
-    targetmeans,
-)
+from rfx.data.tabular import arrayfiles, csvtext, labelwords, targetmeans
 from rfx.data.tabular.apart import Apart, kept_apart
-from rfx.data.tabular.header import is_value
+from rfx.data.tabular.csvtext import is_value
+from rfx.data.tabular.labelwords import guess_task
 from rfx.data.tabular.learner import Learner, targets_of
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text
 from rfx.data.tabular.table import Table, Words
-from rfx.data.tasks import guess_task
 from rfx.errors import DataError, NoRows, UsageError
 from rfx.numerals import is_number
 
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files: its suffixes; for arrays, their first bytes and the function that reads
+    them: see `arrayfiles.npy`.
+    """
+
+    suffixes: tuple[str, ...]
+    begins: bytes = b""
+    read: Any = None
+
+
+FORMATS = {
+    "csv": Format((".csv",)),
+    "tsv": Format((".tsv", ".tab")),
+    "npy": Format((".npy",), b"\x93NUMPY", arrayfiles.npy),
+    "npz": Format((".npz",), b"PK\x03\x04", arrayfiles.npz),
+    "parquet": Format((".parquet", ".pq"), b"PAR1", arrayfiles.parquet),
+    "libsvm": Format((".libsvm", ".svm", ".svmlight")),
 }
+TABLES = tuple(FORMATS.keys() - {"libsvm"})
+_ARRAYS = {kind for kind, form in FORMATS.items() if form.read is not None}
 _HEAD = 1 << 16
 _ENTRY = re.compile(rb"(?:^|\s)[0-9]+:")  # of LIBSVM text
 log = logging.getLogger(__name__)
-TABLES = ("csv", "tsv", "npy", "npz", "parquet")
-_ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": parquetfiles.parquet}
 
 
 def kind_of_name(path) -> str | None:
     """The format indicated by a file's name."""
-    return _SUFFIXES.get(Path(archives.plain_name(path)).suffix.lower())
+    suffix = Path(archives.plain_name(path)).suffix.lower()
+    return next((kind for kind, form in FORMATS.items() if suffix in form.suffixes), None)
 
 
 def kind_of_content(head: bytes) -> str:
     """The format of content that begins with these plain bytes."""
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"\x93NUMPY"):
-        return "npy"
-    if head.startswith(b"PK\x03\x04") and b".npy" in head[:256]:
-        return "npz"
+    kinds = [kind for kind in _ARRAYS if head.startswith(FORMATS[kind].begins)]
+    if kinds and (kinds != ["npz"] or b".npy" in head[:256]):
+        return kinds[0]
     return "csv" if csvtext.looks_like(head) and not sequences.recognised(head) else "libsvm"
 
 
@@ -113,14 +112,13 @@ class File:
 
     def _recognised(self, named: str | None, table: bool) -> str:
         """The format of the file: by its name, else by its first bytes."""
-        if named in _ARRAYS:
-            return named
-        head = self._head(files.open_regular)
-        unpacked = foreign.recognised(head) is None and kind_of_content(head) not in _ARRAYS
-        if unpacked and archives.compressed(head[:8]):
+        head = b"" if named in _ARRAYS else self._head(files.open_regular)
+        if named in _ARRAYS or kind_of_content(head) in _ARRAYS:
+            return named or kind_of_content(head)
+        if foreign_kind(head) is None and archives.compressed(head[:8]):
             head = self._head(archives.open_plain)
         head = encodings.head(bytes(head), self.encoding)
-        foreign.check(head, self.name)
+        check_foreign(head, self.name)
         kind = named or kind_of_content(head)
         first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
         if named is None and table and kind == "libsvm" and not _ENTRY.search(first):
@@ -148,43 +146,50 @@ class File:
             The positions of the columns to read as words whatever their cells; by default those of
             the schema.
         """
-        if words_of is None:
-            words_of = (lambda table: frozenset()) if schema is None else schema.words_in
+        words_of = words_of or (schema.words_in if schema else lambda table: frozenset())
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
             with self._opened(files.open_regular) as handle:
-                return _ARRAYS[self.kind](handle, self.name, words_of)
-        known = None if schema is None else schema.format
-        check_header(reading, known, self.name)
+                return FORMATS[self.kind].read(handle, self.name, words_of)
+        form = None if schema is None else schema.format
+        check_header(reading, form, self.name)
         with self.text() as text:
             raw = text.read()
-        separator = "\t" if self.kind == "tsv" else None
-        if schema is None or schema.inputs is None:
-            shape = csvtext.dialect(raw, self.name, reading.header, separator)
-        else:
-            widths, prefer = (schema.size, schema.size - 1), known.separator if known else None
-            sample = csvtext.sample(io.BytesIO(raw).read, self.name, separator, widths, prefer)
-            shape = sample.decided(has_header(sample, reading, schema))
-        for note in shape.notes:
-            log.warning(note)
-        encoding = encodings.remembered(self.encoding)
-        self.format = FileFormat(
-            self.kind, header=shape.header, separator=shape.separator, encoding=encoding
-        )
-        words = words_of(Table(self.name, list(shape.names), shape.header, []))
+        shape = dialect(io.BytesIO(raw).read, self.path, self.name, reading, schema)
+        self.format = shape.format(encodings.remembered(self.encoding))
+        words = words_of(shape.columns())
         table = csvtext.parse(raw[shape.start :], shape, shape.line, words, whole=True)
         if table is None:
             raise NoRows(f"{self.name} has no rows" + ", only a header" * shape.header)
         return table
 
 
-def has_header(found: csvtext.Dialect, reading: Reading, schema: Schema) -> bool:
+def dialect(
+    read: Callable[[int], bytes], path, name: str, reading: Reading, schema: Schema | None
+) -> csvtext.Dialect:
+    """The dialect of a CSV text, for a model if there is a schema; guesses are logged. read: see
+    `csvtext.sample`.
+    """
+    separator = "\t" if kind_of_name(path) == "tsv" else None
+    if schema is None or schema.inputs is None:
+        shape = csvtext.sample(read, name, separator).decided(reading.header)
+    else:
+        prefer = schema.format.separator if schema.format else None
+        widths = (schema.size, schema.size - 1)
+        sample = csvtext.sample(read, name, separator, widths, prefer)
+        shape = sample.decided(_has_header(sample, reading, schema))
+    for note in shape.notes:
+        log.warning(note)
+    return shape
+
+
+def _has_header(sample: csvtext.Dialect, reading: Reading, schema: Schema) -> bool:
     """Whether a CSV text begins with a header, for a model trained on a table.
 
     Raises DataError if the text and the training file differ so that rows or columns would be
     confused.
     """
-    cells, names = found.cells, [column.name for column in schema.columns]
+    cells, names = sample.cells, [column.name for column in schema.columns]
     if reading.header is not None:
         return reading.header
     if schema.named and (
@@ -194,25 +199,25 @@ def has_header(found: csvtext.Dialect, reading: Reading, schema: Schema) -> bool
     lacking = schema.target is not None and len(cells) == schema.size - 1
     shift = schema.target[1] if schema.target is not None and lacking else schema.size
     below = dict(enumerate(cells))
-    known = any(
+    has_category = any(
         below.get(column.position - (column.position > shift)) in (column.categories or ())
         for column in schema.columns
     )
-    guess, start = found.guess(), f"{found.name}, line {found.line}: it"
-    if schema.named and guess.header and not known:
+    guess, start = sample.guess(), f"{sample.name}, line {sample.line}: it"
+    if schema.named and guess.header and not has_category:
         return True
-    if schema.named and guess.doubt and not known:
+    if schema.named and guess.doubt and not has_category:
         raise DataError(
             f"{start} may be a header or a row ({', '.join(cells):.80}); add the model's header"
-            f" above the rows: {found.separator.join(names):.200}"
+            f" above the rows: {sample.separator.join(names):.200}"
         )
     if schema.named:
         log.warning(
             "%s does not begin with the model's header, so its columns are read in the order of the"
             " training file",
-            found.name,
+            sample.name,
         )
-    elif not known and (guess.header or (guess.doubt and not any(map(is_value, cells)))):
+    elif not has_category and (guess.header or (guess.doubt and not any(map(is_value, cells)))):
         raise DataError(
             f"{start} is a header ({', '.join(cells):.80}), but the model was trained on a file"
             " without one; remove the line"
@@ -236,10 +241,9 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
     """Raise UsageError for table options with LIBSVM text or a sparse matrix, and for an encoding
     of a file that is not text.
     """
-    options = reading.given()
-    if "encoding" in options and kind not in ("csv", "tsv", "libsvm"):
+    if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
         raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; omit it")
-    tabular = sorted(options.keys() - {"encoding", "zero_based"})
+    tabular = sorted(reading.given().keys() - {"encoding", "zero_based"})
     what = {"libsvm": "LIBSVM text", "matrix": "a sparse matrix", "set": "not a table"}.get(kind)
     if tabular and what is not None:
         raise UsageError(f"--{tabular[0]} is for tables such as CSV, but {name} is {what}")
@@ -275,8 +279,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
         check_reading("matrix", file.name, replace(reading, encoding=None))
         X, y = content
         schema = Schema(format=file.format)
-        if isinstance(y, Words) or _checked(y, file.name).ndim == 1:
-            table = _targets(y, file.name)
+        if (table := _targets(y, file.name)) is not None:
             schema.labels, schema.target_form, task = targets_of(table, task)
             y = schema.targets_of(table, 0)
     train, test = cut(X.shape[0], None)
@@ -285,16 +288,15 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     return first, others, schema, None, task, None
 
 
-def _checked(targets, name: str):
-    """The targets of a file of arrays; DataError if there are none."""
-    if targets is None:
+def _targets(column, name: str) -> Table | None:
+    """The table of a single target column from an array; None for several targets per row.
+
+    Raises DataError if there are none.
+    """
+    if column is None:
         raise DataError(f"{name} has no targets y")
-    return targets
-
-
-def _targets(column, name: str) -> Table:
-    """The table of a single target column from an array."""
-    return Table(name, ["y"], True, [column], own_target=0)
+    single = isinstance(column, Words) or column.ndim == 1
+    return Table(name, ["y"], True, [column], own_target=0) if single else None
 
 
 def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed):
@@ -306,11 +308,11 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     rows = content if train is None else content.rows(train)
     schema = replace(learner.update(rows).finish(), format=file.format)
     task, y = learner.task, schema.targets_of(rows, learner.target)
-    means = seed is not None and bool(crossfit.wanted(schema))
+    means = seed is not None and bool(targetmeans.wanted(schema))
     if means:
         task = schema.task() or task or guess_task(y)
         schema, X = fitted(schema, rows, y, task, seed, apart=sides)
-        for message in crossfit.notes(schema, rows, sides, seed):
+        for message in targetmeans.notes(schema, rows, sides, seed):
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})
@@ -345,7 +347,7 @@ def fitted(
     if kept is not None:
         table, Y = table.rows(kept), Y[kept]
         apart = None if apart is None else apart.rows(kept)
-    return crossfit.fitted(schema, table, Y, seed, titles, apart)
+    return targetmeans.fitted(schema, table, Y, seed, titles, apart)
 
 
 def written_rows(
@@ -393,7 +395,7 @@ def other_rows(
     model, and UsageError if the options contradict it.
     """
     reading = reading or Reading()
-    known = None if schema is None else schema.format
+    form, names = (None, None) if schema is None else (schema.format, schema.labels)
     file = _known_file(path, schema, reading)
     if file.kind != "libsvm":
         content = file.read(reading, schema)
@@ -411,15 +413,12 @@ def other_rows(
             )
         if targets == "ignored":
             return X, None
-        if not isinstance(column, Words) and _checked(column, file.name).ndim == 2:
-            return X, column
-        names = None if schema is None else schema.labels
-        return X, encode_labels(_targets(column, file.name), 0, names)
-    names = None if schema is None else schema.labels
+        table = _targets(column, file.name)
+        return X, column if table is None else encode_labels(table, 0, names)
     X, y = svmlight.read(
         file.text(),
         n_features=n_inputs,
-        zero_based=index_base(reading, known, file.name),
+        zero_based=index_base(reading, form, file.name),
         letters=letters,
         labels=svmlight.Labels(names, optional=targets == "ignored"),
         strict=strict,
@@ -429,9 +428,9 @@ def other_rows(
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:
     """A file to read by the schema of a model."""
-    table = schema is not None and schema.inputs is not None
-    form = None if schema is None else schema.format
-    return File(path, table, reading.encoding, None if form is None else form.encoding)
+    if schema is None or schema.format is None:
+        return File(path, schema is not None and schema.inputs is not None, reading.encoding)
+    return File(path, schema.inputs is not None, reading.encoding, schema.format.encoding)
 
 
 def identified_rows(path, schema: Schema | None, identify: str, reading=None, strict=False):
@@ -458,16 +457,12 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
     file = _known_file(path, schema, reading)
     if schema is None or schema.inputs is None:
         raise UsageError("--id is for models that were trained on a table")
-    columns: list[int] = []
-
-    def words_of(table: Table) -> frozenset[int]:
-        columns.append(table.find(identify, "--id"))
-        return schema.words_in(table) | {columns[-1]}
-
-    content = None if file.kind == "libsvm" else file.read(reading, schema, words_of)
+    as_words = lambda table: schema.words_in(table) | {table.find(identify, "--id")}
+    content = None if file.kind == "libsvm" else file.read(reading, schema, as_words)
     if not isinstance(content, Table):
         raise UsageError(f"--id is {identify!r:.80}, but {file.name} has no columns with names")
-    name, words = content.names[columns[-1]], content.columns[columns[-1]]
+    place = content.find(identify, "--id")
+    name, words = content.names[place], content.columns[place]
     X, _ = replace(schema, ignored=(*schema.ignored, name)).encode(content, strict, "ignored")
     if not isinstance(words, Words):
         words = labelwords.of_numbers(words)
@@ -493,3 +488,49 @@ def _by_position(table: Table, schema: Schema | None, n_inputs: int, targets: st
     place = None if target is None else ("y", target)
     labels = None if schema is None else schema.labels
     return Schema(inputs, False, len(table.names), place, (), labels)
+
+
+# ---------------------------------------------------------------------- formats that are not read
+
+
+_FOREIGN = [
+    (re.compile(pattern, re.IGNORECASE), name)
+    for pattern, name in (
+        (rb"PK\x03\x04(?s:.)*(?:\[Content_Types\]\.xml|xl/)", "an Excel workbook (.xlsx)"),
+        (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook (.xls)"),
+        (rb"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+        (rb"ARROW1|FEA1", "a Feather or Arrow file"),
+        (rb"ORC", "an ORC file"),
+        (rb"Obj\x01", "an Avro file"),
+        (rb"SQLite format 3\0", "an SQLite database"),
+        (rb"MATLAB 5\.0 MAT-file", "a MATLAB file"),
+        (rb"\$FL2", "an SPSS file"),
+        (rb"<stata_dta>", "a Stata file"),
+        (rb"%PDF-", "a PDF document"),
+        (rb"\x80[\x02-\x05]", "a pickle"),
+        (rb"(?:\s|[%#].*\n)*@relation\b", "ARFF"),
+        (rb"\s*<(?:!doctype html|html|\?xml)", "a page of HTML or XML"),
+        (
+            rb"""\s*(?:\{\s*(?:"[^"\n]*"\s*:|\}|\Z)|\[\s*(?:[{\["\]]|-?[0-9][-+.0-9e]*\s*,|\n|\Z))""",
+            "JSON",
+        ),
+        # labels, weight and tag, then features in a namespace after the bar
+        (rb"[-+.0-9e \t]*(?:'[^ \t|]*+)?[ \t]\|[A-Za-z_][^ \t|]*[ \t]", "Vowpal Wabbit text"),
+    )
+]
+
+
+def foreign_kind(head: bytes) -> str | None:
+    """The format of a file that begins with these bytes, in UTF-8 if it is text; None for formats
+    that rfx may read.
+    """
+    return next((name for pattern, name in _FOREIGN if pattern.match(head)), None)
+
+
+def check_foreign(head: bytes, name: str) -> None:
+    """Raise DataError with the name of an unsupported format."""
+    kind = foreign_kind(head)
+    if kind is not None:
+        raise DataError(
+            f"{name} is {kind}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM text"
+        )

@@ -13,8 +13,8 @@ import numpy as np
 
 from rfx import methods
 from rfx.data.ranges import Arrays, Taken, load, picked
-from rfx.data.rows import Rows
-from rfx.data.survey import stacked, survey_parts
+from rfx.data.rows import Rows, stacked
+from rfx.data.survey import survey_parts
 from rfx.data.tabular.frames import check_columns
 from rfx.distributed.cluster import Workers, dask
 from rfx.distributed.matrix import PartsMatrix, RowVector, computed, fetched, located

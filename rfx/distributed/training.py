@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data import encodings, ranges, rowweights, tables
+from rfx.data import encodings, ranges, tables
 from rfx.data.libsvm.svmlight import Labels, OtherSpelling
-from rfx.data.loading import Split, load
+from rfx.data.loading import Split, load, read_weights
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.registry import fetch, registry
-from rfx.data.survey import MOST_LABELS
+from rfx.data.rows import MOST_LABELS
 from rfx.data.tabular import labelwords
+from rfx.data.tabular.labelwords import guess_of
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.data.tasks import guess_of
 from rfx.distributed import cluster
 from rfx.distributed.cluster import Workers
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows, check_method
@@ -90,7 +90,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
         trainer = replace(trainer, schema=schema)
         if run.sample_weight is not None:
             count = whole.shape[0]
-            sample_weights = rowweights.read(run.sample_weight, count)
+            sample_weights = read_weights(run.sample_weight, count)
             data.weights = weights.of_rows(np.empty(count), sample_weights)
         rows = data.training_rows(trainer)
         trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
@@ -267,11 +267,7 @@ def _table_reader(files, reading, pieces, workers, task):
             )
         as_words |= changed
     learner = _merged(learners)
-    form = (
-        FileFormat("parquet")
-        if shape is None
-        else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
-    )
+    form = FileFormat("parquet") if shape is None else shape.format()
     reader.schema = replace(learner.finish(), format=form)
     learner.say(reader.schema)
     return reader, learner.task, learner.has_gaps

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from rfx import device, lazy
 from rfx.data.reading import Reading
-from rfx.data.tabular import crossfit, frames, targetmeans
+from rfx.data.tabular import frames, targetmeans
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table
@@ -67,8 +67,8 @@ class TableRows:
         learner = _Learner(self.reading, task="regression").update(taught)
         titles = range(Y.shape[1]) if classes is None else classes.tolist()
         titles = list(map(str, titles)) if Y.shape[1] > 1 else []
-        schema, X = crossfit.fitted(learner.finish(), taught, Y, seed, titles)
-        for message in crossfit.notes(schema, taught):
+        schema, X = targetmeans.fitted(learner.finish(), taught, Y, seed, titles)
+        for message in targetmeans.notes(schema, taught):
             learner.tell(message)
         learner.say(schema, summary=False)
         return replace(schema, target=None, size=len(names)), X

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
-from rfx.data.transforms.scaling import FILLED, WIDE
+from rfx.data.rows import FILLED, WIDE
 from rfx.errors import DataError, UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms

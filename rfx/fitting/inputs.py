@@ -26,10 +26,10 @@ import numpy as np
 import scipy.sparse
 
 from rfx import kernels
-from rfx.data.rows import Rows
+from rfx.data.rows import Rows, keeps_sparse
 from rfx.data.tabular.apart import Part
-from rfx.data.transforms.metric import FORMS, Metric
-from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
+from rfx.data.transforms.linear import FORMS, Metric
+from rfx.data.transforms.scaling import TRIED, Scaler
 from rfx.features.partition import Partition
 from rfx.fitting.candidates import (
     KERNELS,

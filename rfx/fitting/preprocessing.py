@@ -15,9 +15,9 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.data import guess_task
-from rfx.data.rows import Rows, RowsLike
+from rfx.data.rows import WIDE, Rows, RowsLike, keeps_sparse
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
-from rfx.data.transforms.scaling import WIDE, Scaler, TargetScaler, keeps_sparse
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.losses import EpsilonInsensitive
 from rfx.options import Declared

@@ -28,7 +28,7 @@ from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import virtual
-from rfx.data.transforms.pca import PCA
+from rfx.data.transforms.linear import PCA
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.features import MAPS

@@ -20,9 +20,8 @@ import scipy.sparse
 
 from rfx import device, kernels, parallel
 from rfx import steps as told
-from rfx.data.rows import Rows
-from rfx.data.survey import stacked
-from rfx.data.transforms.metric import FORMS, Metric
+from rfx.data.rows import Rows, stacked
+from rfx.data.transforms.linear import FORMS, Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, sampled
 from rfx.fitting.candidates import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rfx import data, env, lazy, methods
-from rfx.data import rowweights
+from rfx.data.loading import read_weights
 from rfx.data.tabular import schema
 from rfx.errors import DataError
 from rfx.fitting.left_out import LEAVE_ONE_OUT
@@ -89,7 +89,7 @@ def train(
     else:
         split = load(run) if split is None else split
         if run.sample_weight is not None:
-            split.weights = rowweights.read(run.sample_weight, len(split.y_train))
+            split.weights = read_weights(run.sample_weight, len(split.y_train))
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
         trainer, listening = streamed.prepared(trainer, run, split, progress)
         trainer = replace(trainer, schema=split.schema, left_out=left_out)

@@ -10,10 +10,8 @@ from rfx.data import archives, encodings, tables
 from rfx.data.libsvm import svmlight
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat
-from rfx.data.stream import Source
-from rfx.data.tabular import foreign
+from rfx.data.stream import CsvSource, LibsvmSource, Source
 from rfx.data.tabular.schema import Schema
-from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError, quoted
 from rfx.fitting import checkpoints
 from rfx.fitting.streaming import StreamMethod
@@ -134,7 +132,7 @@ def _is_csv(path, reading) -> bool:
     if path == "-":
         stdin = files.standard_input()
         head = encodings.head(stdin.peek(1), reading.encoding) if hasattr(stdin, "peek") else b""
-        foreign.check(head, "standard input")
+        tables.check_foreign(head, "standard input")
         return tables.kind_of_content(head) == "csv"
     if not Path(path).is_file():
         return tables.kind_of_name(path) in ("csv", "tsv")

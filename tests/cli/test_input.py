@@ -18,8 +18,8 @@ from rfx import methods
 from rfx.data import load, tables
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import FileFormat, Reading
+from rfx.data.stream import CsvSource
 from rfx.data.tabular.schema import Schema
-from rfx.data.textstream import CsvSource
 from rfx.errors import DataError
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.training import Trainer

@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from rfx import data
 from rfx.data.reading import Reading
-from rfx.data.tabular import crossfit, targetmeans
+from rfx.data.tabular import targetmeans
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words
@@ -62,18 +62,6 @@ def test_labels_have_their_share_of_every_part():
     assert y[out].mean() == pytest.approx(0.1, abs=0.02)
 
 
-def test_two_groups_are_a_side_each():
-    kept, out = Apart("groups", np.array([7, 7, 3, 3, 3])).held_out(0.2, 0)
-    assert {tuple(kept), tuple(out)} == {(0, 1), (2, 3, 4)}
-
-
-def test_beyond_the_groups_that_are_weighed_parts_are_alike(monkeypatch):
-    monkeypatch.setattr("rfx.data.tabular.apart.WEIGHED", 20)
-    group = np.arange(4000) // 2
-    sizes = [len(out) for _, out in Apart("groups", group).parts(4, 0)]
-    assert sum(sizes) == 4000 and min(sizes) > 800
-
-
 @pytest.mark.parametrize("number", [2, 4, 10])
 def test_windows_are_those_of_time_series_split(number):
     order = np.argsort(TIME)
@@ -94,11 +82,6 @@ def test_rows_of_one_time_stay_on_one_side(seed):
         found += windows
     for kept, out in found:
         assert len(kept) and len(out) and times[kept].max() < times[out].min()
-
-
-def test_the_last_share():
-    kept, out = Apart("time", TIME).held_out(0.2, 3)
-    assert sorted(TIME[out]) == list(range(78, 97)) and len(kept) == 78
 
 
 # ---------------------------------------------------------------------- columns of tables
@@ -227,8 +210,8 @@ def encoded(codes, y, apart):
     words = Words(codes.astype(np.int32), [f"c{number:02}" for number in range(50)])
     schema = Schema([Input("c", 0, sorted(words.values))], True, 2, ("y", 1))
     rows = Table("t", ["c", "y"], True, [words, y])
-    schema, X = crossfit.fitted(schema, rows, y[:, None], 0, apart=apart)
-    return schema, X[:, 0], list(crossfit.notes(schema, rows, apart, 0))
+    schema, X = targetmeans.fitted(schema, rows, y[:, None], 0, apart=apart)
+    return schema, X[:, 0], list(targetmeans.notes(schema, rows, apart, 0))
 
 
 def test_means_of_nested_categories_are_informative_without_groups():
@@ -271,22 +254,3 @@ def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
     assert means[48][0] > y.mean()
     assert len(notes) == 1
     assert "1 of 50 categories of column 'c' occur in only one" in notes[0]
-
-
-def test_nested_categories_of_a_file_say_nothing_in_any_split(tmp_path, caplog):
-    generator = np.random.default_rng(3)
-    school, number = generator.integers(0, 8, 480), generator.integers(0, 6, 480)
-    effect = generator.normal(scale=10, size=(8, 6))
-    columns = {
-        "school": school,
-        "class": [f"c{a}{b}" for a, b in zip(school, number)],
-        "y": effect[school, number] + generator.normal(size=480),
-    }
-    reading = Reading(target="y", groups="school")
-    split = data.load(table(tmp_path, **columns), reading=reading)
-    assert "categories of column 'class' occur in only one group" in caplog.text
-    assert np.ptp(split.X_train[:, 0]) == 0
-    held = np.flatnonzero(school < 2), np.flatnonzero(school >= 2)
-    kept, out = split.part(held[1], held[0])
-    assert np.ptp(kept[:, 0]) == 0
-    np.testing.assert_allclose(out[:, 0], kept[0, 0])

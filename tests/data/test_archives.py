@@ -11,9 +11,7 @@ import zipfile
 import pytest
 from shell import run
 
-from rfx.data import archives, ranges, stream, tables, textstream
-from rfx.data.libsvm import svmlight
-from rfx.data.reading import Reading
+from rfx.data import archives, stream
 from rfx.data.registry import convert
 from rfx.errors import DataError
 
@@ -74,43 +72,8 @@ def test_a_compressed_file_is_whole_or_refused(kind, what, tmp_path):
                 archives.read_plain(source, "the file")
 
 
-def of_table(path):
-    return tables.File(path).read(Reading()).n_rows
-
-
-def of_ranges(path):
-    reader = ranges.LibsvmRanges(False, svmlight.Labels())
-    return sum(
-        len(y) for _, y in ranges.Pieces(reader, [ranges.Piece(str(path), 0, 1, True)]).chunks()
-    )
-
-
 def of_stream(path):
-    return sum(len(y) for _, y, _ in stream.Stream(textstream.LibsvmSource(path, n_inputs=2), 10))
-
-
-READERS = {
-    "read": lambda path: svmlight.read(path)[0].shape[0],
-    "scan": lambda path: svmlight.shape(path)[0],
-    "stream": of_stream,
-    "ranges": of_ranges,
-    "table": of_table,
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("kind", PACK)
-def test_every_reader_refuses_a_damaged_second_part(kind, reader, tmp_path):
-    path = tmp_path / (f"data.csv.{kind}" if reader == "table" else f"data.{kind}")
-    parts = (
-        [b"a,b,y\n" + b"1,2,0\n" * 20, b"3,4,1\n" * 30] if reader == "table" else [FIRST, SECOND]
-    )
-    first, second = [PACK[kind](part) for part in parts]
-    path.write_bytes(first + second)
-    assert READERS[reader](path) == 50
-    path.write_bytes(first + flipped(second, 1))
-    with pytest.raises(DataError, match="damaged or truncated"):
-        READERS[reader](path)
+    return sum(len(y) for _, y, _ in stream.Stream(stream.LibsvmSource(path, n_inputs=2), 10))
 
 
 @pytest.mark.parametrize("kind", PACK)

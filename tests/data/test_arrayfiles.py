@@ -9,7 +9,6 @@ from shell import run
 
 from rfx.data import ranges, tables
 from rfx.data.reading import Reading
-from rfx.data.tabular import arrayfiles
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
@@ -124,12 +123,6 @@ def test_targets_that_are_none_are_refused_in_a_sentence(what, sparse, tmp_path)
         read(saved(tmp_path / "a.npz", **inputs, y=array))
 
 
-def test_an_array_that_nothing_needs_is_not_read(tmp_path, capfd):
-    other = np.array([{"a": 1}, None], object)
-    path = saved(tmp_path / "a.npz", X=X, y=Y, notes=other, big=np.zeros(1000, complex))
-    assert run(capfd, *FAST, "--data", path)[0] == 0
-
-
 @pytest.mark.parametrize("labels", [("0", "1"), ("007", "7"), (b"10", b"20")])
 def test_targets_that_are_words_of_digits_are_labels(labels, tmp_path, capfd):
     path = saved(tmp_path / "a.npz", X=X, y=np.where(Y, *labels))
@@ -154,16 +147,6 @@ def test_a_damaged_npz_is_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match="is not a readable .npz file"):
             read(path)
-
-
-def test_a_table_has_so_many_columns_at_most(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrayfiles, "MOST_COLUMNS", 3)
-    assert len(read(saved(tmp_path / "a.npz", X=np.zeros((2, 3)), y=[0, 1])).columns) == 4
-    with pytest.raises(
-        DataError,
-        match=("has 4 columns, but a table may have at most 3; use a sparse matrix"),
-    ):
-        read(saved(tmp_path / "b.npz", X=np.zeros((2, 4)), y=[0, 1]))
 
 
 # ---------------------------------------------------------------------- Parquet
@@ -252,11 +235,6 @@ def test_a_file_larger_than_memory_is_read_by_row_groups(tmp_path, monkeypatch):
     assert ranges.measured(path).units == 4
     parts = ranges.TableRanges().tables(ranges.Piece(str(path), 1, 3, False))
     assert np.concatenate([part.columns[0] for part in parts]).tolist() == list(range(1000, 3000))
-
-
-def test_rows_without_columns_are_refused_beside_several_targets_too(tmp_path):
-    with pytest.raises(DataError, match=r"an array of shape \(60, 0\)"):
-        read(saved(tmp_path / "a.npz", X=np.zeros((N, 0)), y=np.zeros((N, 2))))
 
 
 @pytest.mark.parametrize("y", [Y, np.where(Y, "yes", "no"), np.where(Y, b"yes", b"no")])

@@ -13,11 +13,11 @@ from shell import run
 from rfx import methods
 from rfx.data import load
 from rfx.data.reading import Reading, typed
+from rfx.data.stream import CsvSource
 from rfx.data.tables import other_rows
 from rfx.data.tabular import written
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Table
-from rfx.data.textstream import CsvSource
 from rfx.errors import UsageError
 from rfx.options import Names
 
@@ -117,31 +117,6 @@ def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(
     # a model of the file without row numbers reads the file that has them
     trained(capfd, tmp_path / "plain.csv")
     assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
-
-
-@pytest.mark.parametrize(
-    "numbers, left_out",
-    [
-        (RNG.permutation(60), True),
-        (RNG.permutation(60) + 1, True),
-        (np.arange(60) % 30, False),
-        (RNG.integers(0, 9, 60), False),
-        (A, False),
-    ],
-    ids=["shuffled", "shuffled from 1", "twice", "few", "no whole ones"],
-)
-def test_a_stream_leaves_out_the_column_without_a_name_that_memory_does(
-    numbers, left_out, tmp_path
-):
-    (tmp_path / "t.csv").write_text(
-        ",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y))
-    )
-    titles = ["a"] if left_out else ["column 1", "a"]
-    assert (
-        load(tmp_path / "t.csv").schema.titles()
-        == CsvSource(tmp_path / "t.csv", chunk=100).schema.titles()
-        == titles
-    )
 
 
 @pytest.mark.parametrize(
@@ -303,19 +278,6 @@ def test_codes_with_zeros_in_front_are_warned_of_in_streams_and_parts(tmp_path, 
     assert f"{ZEROS}: column 'zip' (012), column 'a' (01)" in caplog.text
 
 
-def test_long_numbers_stay_apart_as_categories(tmp_path, capfd):
-    """Two ids of 17 digits are the same double."""
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    code = np.where(A > 0, 12345678901234567, 12345678901234568)
-    frame = pandas.DataFrame({"b": A[::-1], "code": code, "y": Y})
-    frame.to_parquet(tmp_path / "t.parquet")
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    for first, second in (("t.parquet", "t.csv"), ("t.csv", "t.parquet")):
-        model, _ = trained(capfd, tmp_path / first, "--categorical", "code")
-        assert model.schema.titles() == ["b", "code=12345678901234567", "code=12345678901234568"]
-        assert predicted(capfd, tmp_path / second) == (Y.tolist(), "")
-
-
 def test_spellings_that_differ_in_case_alone_are_kept_apart_and_said(tmp_path, capfd):
     path = saved(
         tmp_path / "t.csv", a=A, city=np.array(["Paris", "paris", "Rome"])[np.arange(60) % 3], y=Y
@@ -442,16 +404,6 @@ def test_targets_with_a_currency_are_a_regression(tmp_path, capfd):
     assert code == 0 and "RMSE" in out
 
 
-def test_missing_cells_of_written_numbers_are_filled(tmp_path):
-    path = saved(tmp_path / "t.csv", rate=["6%", "8%", "8%", "", "10%"] * 12, a=A, y=Y)
-    for how, value in (("mean", 8), ("median", 8), ("most_frequent", 8)):
-        assert load(path, reading=Reading(missing=how)).X_train[3, 0] == value
-    split = load(path, reading=Reading(missing="mean"))
-    assert split.part(np.array([0, 1]), np.array([3]))[1][0, 0] == 7, (
-        "what is held out teaches nothing"
-    )
-
-
 # ---------------------------------------------------------------------- dates
 
 DATES = [
@@ -534,20 +486,6 @@ def test_months_and_quarters_are_dates(tmp_path, capfd):
     assert trained(capfd, path, "--categorical", "month")[0].schema.titles()[0] == "month=2020-Q2"
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["1/2/2020", "3/4/2020", "5/6/2020"], "an ambiguous order of day and month"),
-        (["2020-01-01", "2020-01-02", "soon"], "'soon', which is not a date, unlike most"),
-    ],
-)
-def test_a_column_with_more_than_dates_is_named(words, message, tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", d=words * 20, a=A, y=Y)
-    said = refused(capfd, path)
-    assert message in said
-    assert "--categorical d" in said
-
-
 @pytest.mark.parametrize("word, share", [(".", 0.4), ("-", 0.6), ("<LOD", 0.9), (".", 0.95)])
 def test_a_marker_among_decimals_is_named_however_often_it_occurs(word, share, tmp_path, capfd):
     dose = [word if k < share * 60 else f"{k / 10}" for k in range(60)]
@@ -556,12 +494,6 @@ def test_a_marker_among_decimals_is_named_however_often_it_occurs(word, share, t
     assert f"t.csv, line 2: column 'dose' has {word!r}, which is not a number" in message
     assert "--categorical dose" in message
     assert trained(capfd, path, "--categorical", "dose")[0].schema.columns[0].categories
-
-
-def test_integers_among_other_words_stay_categories(tmp_path, capfd):
-    size = [["S", "36", "38", "S", "40", "M", "S", "S"][k % 8] for k in range(60)]
-    path = saved(tmp_path / "t.csv", size=size, a=A, y=Y)
-    assert "40" in trained(capfd, path)[0].schema.columns[0].categories
 
 
 def test_the_order_of_day_and_month_is_remembered(tmp_path, capfd):
@@ -640,27 +572,6 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
     assert trained(capfd, path, *again)[0].schema.width == 1
 
 
-def test_a_name_of_several_lines_is_advised_by_its_number(tmp_path, capfd):
-    days = ["2020-01-01", "2020-01-02", "soon"] * 20
-    path = saved(tmp_path / "t.csv", **{"a": A, "two\nlines": days, "y": Y})
-    assert refused(capfd, path).endswith("ignore it with --ignore 2")
-
-
-def test_the_target_is_never_advised_to_be_left_out(tmp_path, capfd):
-    said = refused(capfd, saved(tmp_path / "t.csv", a=A, y=[f"n{i}" for i in range(60)]))
-    assert (
-        "column 'y' of" in said
-        and "--ignore" not in said
-        and "name another column with --target" in said
-    )
-    said = refused(capfd, saved(tmp_path / "t.csv", a=A, y=["2020-01-01", "2020-01-02"] * 30))
-    assert (
-        "has dates such as '2020-01-01'" in said
-        and "--ignore" not in said
-        and "--dates" not in said
-    )
-
-
 @pytest.mark.parametrize("names", [["a"], ["Row ID", "b"], ["a,b", 'c"d', "it's", "$x"], ["-x"]])
 def test_options_that_are_advised_are_read_as_they_were_meant(names):
     option, value = shlex.split(typed("ignore", names))
@@ -668,37 +579,6 @@ def test_options_that_are_advised_are_read_as_they_were_meant(names):
 
 
 # ---------------------------------------------------------------------- declared categories
-
-
-def test_category_columns_of_numbers_are_categories(tmp_path, capfd):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    codes = np.array([60601, 10001, 94103])[np.arange(60) % 3]
-    frame = pandas.DataFrame({"zip": codes, "half": codes / 2, "on": codes > 20000, "a": A, "y": Y})
-    frame.astype({"zip": "category", "half": "category", "on": "category"}).to_parquet(
-        tmp_path / "t.parquet"
-    )
-    model, _ = trained(capfd, tmp_path / "t.parquet")
-    titles = [
-        "zip=10001",
-        "zip=60601",
-        "zip=94103",
-        "half=30300.5",
-        "half=47051.5",
-        "half=5000.5",
-        "on=False",
-        "on=True",
-        "a",
-    ]
-    assert model.schema.titles() == titles
-    frame.to_parquet(tmp_path / "plain.parquet")
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    want = predicted(capfd, tmp_path / "t.parquet")
-    assert (
-        want[1] == ""
-        and predicted(capfd, tmp_path / "plain.parquet")
-        == predicted(capfd, tmp_path / "t.csv")
-        == want
-    )
 
 
 def test_numbers_are_categories_where_that_is_said(tmp_path, capfd):
@@ -735,69 +615,4 @@ def _libsvm_refusal(tmp_path, capfd):
     return refused(capfd, tmp_path / "t.txt", "--categorical", "1")
 
 
-def test_a_registry_says_categories_and_dates(tmp_path, capfd, monkeypatch):
-    path = saved(
-        tmp_path / "t.csv",
-        code=[1, 2, 3] * 20,
-        d=["2020-01-31", "2020-02-01", "2020-03-02"] * 20,
-        a=A,
-        y=Y,
-    )
-    (tmp_path / "own.toml").write_text(
-        f'[mine]\ntrain = "{path.name}"\ncategorical = ["code"]\ndates = ["d"]\n'
-    )
-    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
-    assert load("mine").schema.width == 3 + 4 + 1
-
-
-def test_the_command_of_a_search_names_columns_as_one_types_them(tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", **{"a, b": A, "code": [1, 2, 3] * 20, "y": Y})
-    args = (
-        "tune",
-        "--method",
-        "rf",
-        "--data",
-        path,
-        "--categorical",
-        "code",
-        "--ignore",
-        '"a, b"',
-        "--budget-seconds",
-        "2",
-        "--trials",
-        "1",
-    )
-    code, out, err = run(capfd, *args)
-    line = next(line for line in out.splitlines() if line.startswith("rfx train"))
-    words = shlex.split(line)
-    assert (
-        Names.values(words[words.index("--ignore") + 1]) == ("a, b",)
-        and words[words.index("--categorical") + 1] == "code"
-    )
-
-
 # ---------------------------------------------------------------------- texts by themselves
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1.2.3",
-        "192.168.1.1",
-        "555-1234",
-        "A1",
-        "12 34",
-        "1,2,3",
-        "--5",
-        "5$5",
-        "$",
-        "%",
-        "13:08",
-        "2020-13-01",
-        "²",
-        "12 apples",
-        "",
-    ],
-)
-def test_codes_and_names_are_words(text):
-    assert written.kind(text) == "word"

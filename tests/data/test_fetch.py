@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rfx.data.libsvm import svmlight
-from rfx.data.registry import checked, convert, fetch, registry
+from rfx.data.registry import convert, fetch, registry
 from rfx.errors import DataError, LockedError, UsageError
 
 TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
@@ -223,13 +222,6 @@ def test_a_server_in_trouble_is_asked_again(server, entry, caplog):
     assert caplog.text.count("status 500); trying again") == 2
 
 
-def test_no_server_at_all(server, entry):
-    entry()
-    server.http.server_close()
-    with pytest.raises(DataError, match="Connection refused.* after 4 attempts"):
-        fetch.fetch("toy")
-
-
 def test_a_download_that_breaks_off(server, entry):
     server.files["/files/toy.bz2"] = bz2.compress(TEXT * 100)
     server.cut_short.add("/files/toy.bz2")
@@ -278,9 +270,9 @@ def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
 def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monkeypatch):
     server.files["/files/toy.bz2"] = PACKED_TEXT
     target = entry(sha256=None)
-    assert checked.means(registry.get("toy").files[0]) == "size"
+    assert fetch.check_of(registry.get("toy").files[0]) == "size"
     fetch.fetch("toy")
-    assert checked.means(registry.get("toy").files[0]) == "first copy"
+    assert fetch.check_of(registry.get("toy").files[0]) == "first copy"
     target.unlink()
     (tmp_path / "toy").write_bytes(OTHER)
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
@@ -301,7 +293,7 @@ def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, publis
     target = entry(sha256=published)
     fetch.fetch("toy")
     with monkeypatch.context() as patch:
-        patch.setattr(checked, "digest", lambda *_: pytest.fail("nothing had changed"))
+        patch.setattr(fetch, "digest", lambda *_: pytest.fail("nothing had changed"))
         fetch.fetch("toy")
     status = target.stat()
     target.write_bytes(OTHER)
@@ -328,27 +320,8 @@ def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
         fetch.fetch("toy")
     target.write_bytes(TEXT)
     fetch.fetch("toy")
-    monkeypatch.setattr(checked, "digest", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr(fetch, "digest", lambda *_: pytest.fail("it was read again"))
     fetch.fetch("toy")
-
-
-@pytest.mark.parametrize("record", [b"", b"{}", b'{"sha256": 1}'])
-def test_a_damaged_record_is_none(server, entry, record):
-    server.files["/files/toy.bz2"] = PACKED_TEXT
-    target = entry(sha256=None)
-    fetch.fetch("toy")
-    place = target.parent / ".checked" / "toy"
-    good = place.read_bytes()
-    place.write_bytes(record)
-    fetch.fetch("toy")
-    assert place.read_bytes() == good
-
-
-def test_a_known_copy_needs_no_other_check(server, entry):
-    server.files["/files/toy.bz2"] = bz2.compress(OTHER)
-    entry(sha256=None, copies=[hashlib.sha256(OTHER).hexdigest()], rows=7)
-    fetch.fetch("toy")
-    assert checked.means(registry.get("toy").files[0]) == "known copy"
 
 
 # Sizes
@@ -436,13 +409,6 @@ def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name):
     assert not left_over(target)
 
 
-def test_a_mirror_that_lacks_the_file_is_passed_over(tmp_path, server, entry, monkeypatch):
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    server.files["/files/toy.bz2"] = PACKED_TEXT
-    entry()
-    assert fetch.fetch("toy")["train"].read_bytes() == TEXT
-
-
 def test_a_mirror_that_is_nothing(tmp_path, entry, monkeypatch):
     entry()
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path / "nowhere"))
@@ -495,14 +461,6 @@ def test_a_source_is_converted(server, entry, tmp_path, monkeypatch):
         (tmp_path / name).unlink()
 
 
-def test_a_mirrors_source_is_checked(server, entry, tmp_path, monkeypatch):
-    (tmp_path / "cpu.tgz").write_bytes(cpu_archive())
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    entry("/files/cpu.tgz", convert="cpu_train", md5="0" * 32)
-    with pytest.raises(DataError, match="cpu.tgz: the file has md5 .* but datasets.toml says 0"):
-        fetch.fetch("toy")
-
-
 @pytest.mark.parametrize(
     "content", [tar_of("cpu/readme", b"nothing"), tar_of("cpu.mat", b"MATLAB?")]
 )
@@ -535,28 +493,6 @@ def test_the_converters(tmp_path):
     molecules = {"coulomb": b"1:4 2:1 3:2", "bags": b"1:4 2:2 3:1"}
     for name, entries in molecules.items():
         assert converted(tmp_path, name, saved.getvalue()) == b"-400.5 " + entries + b"\n"
-
-
-def test_molecules_without_their_coulomb_matrices(server, entry, tmp_path, monkeypatch):
-    positions = np.zeros((2, 3, 3))
-    positions[0, 1, 0], positions[0, 2, 1] = 1.1, 1.2
-    arrays = {"charges": np.array([[6, 1, 1], [8, 0, 0]]), "positions": positions}
-    np.savez(tmp_path / "toy.npz", **arrays, energies=np.array([-400.5, -1000]))
-    instead = {"filename": "toy.npz", "sha256": checked.digest(tmp_path / "toy.npz")}
-    target = entry("/files/toy.mat", convert="coulomb", instead=instead, sha256=None, d=6)
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    X, y = svmlight.read(fetch.fetch("toy", offline=True)["train"])
-    bohr = 0.52917721
-    np.testing.assert_allclose(
-        [X[0, 0], X[0, 1], X[1, 0]], [0.5 * 6**2.4, 6 * bohr / 1.1, 0.5 * 8**2.4], rtol=1e-6
-    )
-    assert X[1].nnz == 1
-    assert y.tolist() == [-400.5, -1000]
-    target.unlink()
-    np.savez(tmp_path / "toy.npz", **arrays, energies=np.array([0.0, 1]))
-    # a mirror's source is checked
-    with pytest.raises(DataError, match="toy.npz: the file has sha256 .* but datasets.toml says"):
-        fetch.fetch("toy")
 
 
 # Locks and folders
@@ -632,13 +568,3 @@ def test_names_and_roles(monkeypatch, tmp_path):
         "tr": "letter.scale.tr",
         "test": "letter.scale.t",
     }
-
-
-def test_a_bar_is_shown_only_when_asked_for(server, entry, capfd):
-    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
-    target = entry()
-    fetch.fetch("toy")  # standard error is not a terminal here
-    assert capfd.readouterr().err == ""
-    target.unlink()
-    fetch.fetch("toy", progress=True)
-    assert "100%" in capfd.readouterr().err

@@ -10,13 +10,11 @@ import pytest
 import scipy.sparse
 from shell import run
 
-from rfx import estimators, files, methods
-from rfx.data import textstream
-from rfx.data.libsvm import parser, svmlight
-from rfx.data.stream import Stream
+from rfx import files, methods
+from rfx.data import stream
+from rfx.data.libsvm import parser
+from rfx.data.stream import CsvSource, LibsvmSource, Stream
 from rfx.data.tabular import csvtext, labelwords
-from rfx.data.tabular.table import Words
-from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError
 from rfx.options import LabelWeights
 
@@ -95,14 +93,6 @@ def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
     assert found["f1"] < 0.8
     assert not {"auc", "log_loss"} & found.keys()
     assert "absent in training" not in measures(capfd, model, data)[1]
-
-
-def test_a_label_of_many_digits_is_printed_whole(tmp_path, capfd, caplog):
-    data = put(tmp_path / "t.svm", ["1234567", "7654321"] * 12)
-    model, _ = trained(capfd, data)
-    assert "1234567 and 7654321 only" in caplog.text
-    assert "2: 1234567, 7654321" in good(capfd, "info", model)[0]
-    assert "true, predicted  1234567  7654321" in good(capfd, "eval", model, "--data", data)[0]
 
 
 def test_a_class_of_weight_zero_stays_a_class_of_the_model(tmp_path, capfd):
@@ -312,34 +302,6 @@ def test_rows_that_are_written_anew_keep_the_spelling_of_labels(labels, suffix, 
         assert [line.split()[0] for line in out.read_text().splitlines()] == expected
 
 
-def test_featurize_says_which_number_a_word_became(tmp_path, capfd):
-    data = put(tmp_path / "t.svm", ["cat", "dog"] * 5)
-    said = good(capfd, "featurize", data, "-n", 3, "-o", tmp_path / "out")
-    assert said == ("", "label 0\tcat\nlabel 1\tdog\n")
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array(BIG * 20),
-        np.array([2**63 + 1, 2**63 + 3] * 20, np.uint64),
-        np.array([1, BIG[0]] * 20),
-    ],
-)
-def test_estimators_keep_whole_numbers_beyond_doubles(labels, tmp_path, capfd):
-    X = np.array([[3.0 * (row % 2), row % 7 / 10] for row in range(40)])
-    fitted = estimators.RFClassifier(n_features=20, gamma=1, lam=1).fit(X, labels)
-    fitted.save(tmp_path / "m.npz")
-    again = estimators.load(tmp_path / "m.npz")
-    assert again.classes_.dtype == labels.dtype
-    for estimator in (fitted, again):
-        np.testing.assert_array_equal(estimator.predict(X), labels)
-    words = Words(np.arange(40, dtype=np.int32) % 2, list(map(str, labels[:2].tolist())))
-    svmlight.write(tmp_path / "t.svm", X, words)
-    texts = predicted(capfd, tmp_path / "m.npz", tmp_path / "t.svm")
-    assert texts == list(map(str, labels.tolist()))
-
-
 # ------------------------------------------------------------------ rows that are not all in memory
 
 STREAMED = [
@@ -379,7 +341,7 @@ def test_what_is_read_once_refuses_a_label_that_it_could_not_know(
     suffix = ".svm" if source is LibsvmSource else ".csv"
     data = put(tmp_path / f"t{suffix}", [*first] * 40 + [later])
     monkeypatch.setattr(files, "standard_input", lambda: open(data, "rb"))
-    monkeypatch.setattr(textstream, "HEAD", 200)
+    monkeypatch.setattr(stream, "HEAD", 200)
     monkeypatch.setattr(csvtext, "HEAD", 200)
     message = f"label '{later}'|'{later}', which is not a number|'{later}' is not a number"
     with pytest.raises(DataError, match=message):
@@ -468,19 +430,6 @@ def test_check_tells_the_labels_that_training_would_have(labels, shown, tmp_path
     assert out.endswith(f"24 rows, 2 columns, labels {shown}\n")
 
 
-def test_check_and_train_refuse_the_same_label_among_words(tmp_path, capfd):
-    data = tmp_path / "t.svm"
-    data.write_text("cat 1:2\n\ndog 1:x\n3 1:2\n1:3\n")
-    code, out, _ = run(capfd, "check", data)
-    assert code == 1
-    assert [line.split(":", 1)[1] for line in out.splitlines()] == [
-        "3:7: the value 'x' is not a finite number",
-        "4:1: the label '3' is not a word, unlike the previous labels",
-        "5:1: the label '1:3' is not a word, unlike the previous labels",
-    ]
-    assert "line 3, column 7: the value 'x'" in run(capfd, *TRAIN, "--data", data)[2]
-
-
 # ---------------------------------------------------------------- labels with signs
 
 PERCENT = ["10%", "10.0%", "20%"]
@@ -499,12 +448,3 @@ def test_labels_with_a_sign_keep_their_spelling(name, tmp_path, capfd):
         assert measures(capfd, model, other)[0]["labels"] == PERCENT
     model, _ = trained(capfd, data, "--class-weight", "10.0%:0")
     assert "10.0%" not in predicted(capfd, model, data)
-
-
-@pytest.mark.parametrize("by", [TRAIN, STREAM])
-def test_labels_with_a_sign_are_those_of_a_stream_and_numbers_of_a_regression(by, tmp_path, capfd):
-    data = put(tmp_path / "t.csv", PERCENT * 12)
-    assert methods.load(trained(capfd, data, by=by)[0]).schema.labels == PERCENT
-    schema = methods.load(trained(capfd, data, "--task", "regression", by=by)[0]).schema
-    assert schema.labels is None
-    assert schema.target_form.sign == "%"

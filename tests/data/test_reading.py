@@ -10,10 +10,8 @@ import pytest
 
 from rfx import methods
 from rfx.cli import main
-from rfx.data import tables
-from rfx.data.reading import FileFormat, Reading
+from rfx.data.reading import FileFormat
 from rfx.data.tabular.schema import Schema
-from rfx.data.textstream import CsvSource
 from rfx.errors import DataError
 
 FAST = ("--method", "rf", "--n-features", 50, "--gamma", 1, "--lam", 1)
@@ -133,17 +131,6 @@ def test_indices_that_start_elsewhere_are_refused(command, indexed, capfd):
     )
 
 
-def test_a_registry_s_index_base_goes_into_the_model(indexed, capfd, monkeypatch):
-    (indexed / "own.toml").write_text('[mine]\ntrain = "zero.libsvm"\nzero_based = true\n')
-    monkeypatch.setenv("RFX_DATASETS", str(indexed / "own.toml"))
-    good(capfd, "train", *FAST, "--data", "mine", "--model", indexed / "m.npz")
-    plain, _ = good(capfd, "predict", indexed / "m.npz", indexed / "new-zero.libsvm")
-    flagged, _ = good(
-        capfd, "predict", indexed / "m.npz", indexed / "new-zero.libsvm", "--zero-based"
-    )
-    assert plain == flagged and plain.count("\n") == 25
-
-
 def test_a_damaged_file_format_is_refused():
     saved = Schema(format=FileFormat("libsvm", True)).to_dict()
     assert Schema.from_dict(json.loads(json.dumps(saved))).format.zero_based is True
@@ -248,20 +235,6 @@ def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
     assert ("in the order of the training file" in err) == header
 
 
-def test_other_formats_go_with_a_model_of_csv(tmp_path, capfd):
-    """Options of CSV text do not apply to LIBSVM text or arrays."""
-    good(
-        capfd, "train", *FAST, "--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz"
-    )
-    (tmp_path / "new.csv").write_text("2019,2020\n1,1\n-1,-1\n")
-    (tmp_path / "one.libsvm").write_text("1:1 2:1\n1:-1 2:-1\n")
-    (tmp_path / "zero.libsvm").write_text("0:1 1:1\n0:-1 1:-1\n")
-    np.save(tmp_path / "new.npy", [[1.0, 1.0], [-1.0, -1.0]])
-    want, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    for name, more in (("one.libsvm", ()), ("zero.libsvm", ("--zero-based",)), ("new.npy", ())):
-        assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / name, *more)[0] == want, name
-
-
 @pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.data"])
 def test_a_table_with_spaces_between_its_cells_is_trained_on(name, tmp_path, capfd):
     out, _ = good(
@@ -293,17 +266,6 @@ def test_a_stream_leaves_out_comments_and_keeps_long_headers(end, tmp_path, capf
     assert (
         schema.titles() == wide and schema.target == ("y", 400) and schema.labels == ["no", "yes"]
     )
-
-
-def test_every_chunk_of_a_stream_with_carriage_returns_keeps_its_first_row(tmp_path):
-    (tmp_path / "f.csv").write_bytes(
-        b"a,y\r" + b"".join(b"%d,%d\r" % (i, i * i) for i in range(100))
-    )
-    source = CsvSource(tmp_path / "f.csv", chunk=50)
-    rows = []
-    while (found := source._chunk()) is not None:
-        rows += found[1].tolist()
-    assert rows == [i * i for i in range(100)]
 
 
 # ---------------------------------------------------------------------- encodings
@@ -368,36 +330,6 @@ def test_encodings_that_can_not_be_are_refused(tmp_path, capfd):
     )
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
-def test_weights_and_registries_may_have_a_byte_order_mark(encoding, tmp_path, capfd, monkeypatch):
-    mark = "\ufeff" if encoding == "utf-16-be" else ""
-    (tmp_path / "f.libsvm").write_text(SPAM)
-    own = "utf-8-sig"  # TOML is UTF-8; a byte order mark does no harm
-    (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.libsvm"\ntitle = "thé"\n', encoding=own)
-    (tmp_path / "w.txt").write_text(mark + "1\n2\n" * 15, encoding=encoding)
-    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
-    out, _ = good(
-        capfd, "train", *FAST, "--data", "mine", "--sample-weight", tmp_path / "w.txt", "--json"
-    )
-    assert json.loads(out)["params"]["weight_sum"] == 45
-
-
-def test_a_registry_names_the_encoding_of_its_files(tmp_path, capfd, monkeypatch):
-    (tmp_path / "f.csv").write_text("a,b,y\n" + "1,2,thé\n3,4,café\n" * 9, encoding="cp1252")
-    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
-    (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.csv"\nencoding = "cp1252"\n')
-    good(capfd, "train", *FAST, "--data", "mine", "--model", tmp_path / "m.npz")
-    assert methods.load(tmp_path / "m.npz").schema.labels == ["café", "thé"]
-    (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.csv"\nencoding = "klingon"\n')
-    assert "own.toml: encoding of mine is 'klingon', which Python does not support" in refused(
-        capfd, "train", *FAST, "--data", "mine"
-    )
-    (tmp_path / "own.toml").write_bytes(
-        '[mine]\ntrain = "f.csv"\ntitle = "thé"\n'.encode("latin-1")
-    )
-    assert "own.toml is not TOML" in refused(capfd, "train", *FAST, "--data", "mine")
-
-
 # -------------------------------------------------------------------- formats that are none of ours
 
 
@@ -432,21 +364,6 @@ def test_a_format_that_is_not_read_is_named(name, tmp_path, capfd):
     want = f"{name} is {words}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM text"
     assert want in refused(capfd, "train", *FAST, "--data", tmp_path / name)
     assert want in refused(capfd, "train", *STREAMED, "--data", tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1|a b|x\n2|c d|y\n",
-        "1 | 2 | x\n3 | 4 | y\n",
-        "a|b|y\n1|2|x\n",
-        "[a],b\n1,2\n",
-        "{a},b\n1,2\n",
-    ],
-)
-def test_tables_that_look_a_little_like_them_are_read(text, tmp_path):
-    (tmp_path / "f.csv").write_text(text)
-    assert tables.File(tmp_path / "f.csv").read(Reading()).n_rows in (1, 2)
 
 
 @pytest.mark.parametrize("missing", ["refuse", "mean"])

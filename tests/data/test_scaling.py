@@ -65,7 +65,7 @@ def test_constant_columns_are_zero_at_prediction_too():
 @pytest.mark.parametrize("kind", scaling.KINDS)
 def test_blocks_change_nothing(kind, monkeypatch):
     whole = Scaler.fit(X, kind)
-    monkeypatch.setattr(scaling, "_VALUES_A_BLOCK", 40)
+    monkeypatch.setattr("rfx.data.rows._VALUES_A_BLOCK", 40)
     parts = Scaler.fit(scipy.sparse.csr_matrix(X), kind)
     np.testing.assert_allclose(parts.shift, whole.shift, rtol=1e-14)
     np.testing.assert_allclose(parts.scale, whole.scale, rtol=1e-13)

@@ -16,7 +16,7 @@ from rfx.errors import DataError, RfxWarning, UsageError
 def data_folder(own_folders, tmp_path, monkeypatch):
     """A data folder for small files with the names of real ones, whose checksums do not match."""
     (tmp_path / "data").mkdir()
-    monkeypatch.setattr(fetch.checked, "in_place", lambda *_: None)
+    monkeypatch.setattr(fetch, "in_place", lambda *_: None)
 
 
 def put(tmp_path, name, rows, d, first=0, label=lambda i: 1 if i % 2 else -1):
@@ -179,24 +179,6 @@ def test_which_papers_splits_are_drawn():
     assert not {("cpu", "yen2014"), ("ijcnn1", "wu2016"), ("census16h", "yen2014")} & drawn
 
 
-def test_only_the_files_of_the_split_are_needed(tmp_path):
-    put(tmp_path, "ijcnn1.tr", 10, 22)
-    put(tmp_path, "ijcnn1.t", 6, 22)
-    with pytest.raises(UsageError, match="35,000 rows from 10"):
-        load("ijcnn1", split="wu2016", offline=True)
-    with pytest.raises(DataError, match="ijcnn1 does not exist, and offline"):
-        load("ijcnn1", offline=True)
-
-
-def test_without_a_test_file_the_default_is_a_seeded_cut(tmp_path):
-    put(tmp_path, "australian", 50, 14)
-    data, again, other = load("australian"), load("australian"), load("australian", seed=1)
-    assert data.X_train.shape == (40, 14) and data.X_test.shape == (10, 14)
-    np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))
-    assert numbers(data.X_test).tolist() != numbers(other.X_test).tolist()
-    assert load("australian", split="80/20").X_test.shape == (10, 14)
-
-
 def test_a_share_of_the_rows_to_train_on(tmp_path):
     """For a file, a data set and a built-in one: the seed selects training rows, the others are
     test rows.
@@ -305,15 +287,3 @@ def test_names_that_are_nothing():
         load("cpu", split="wu2016")
     with pytest.raises(UsageError, match="without settings"):
         load("cpu:n=3")
-
-
-def test_fetching_is_left_to_fetch(tmp_path, monkeypatch):
-    asked = []
-
-    def fake(name, offline=False, roles=None):
-        asked.append((name, offline, roles))
-        return {"train": put(tmp_path, "a", 10, 123), "test": put(tmp_path, "b", 5, 122)}
-
-    monkeypatch.setattr(fetch, "fetch", fake)
-    assert load("adult", offline=True).X_test.shape == (5, 123)
-    assert asked == [("a9a", True, ("train", "test"))]

@@ -10,14 +10,11 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from rfx.data import load, pieces, textstream
+from rfx.data import load
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
-from rfx.data.stream import ArraySource, GeneratedSource, Stream
-from rfx.data.textstream import CsvSource, LibsvmSource
+from rfx.data.stream import ArraySource, CsvSource, GeneratedSource, LibsvmSource, Stream
 from rfx.errors import DataError, UsageError
 
 RNG = np.random.default_rng(0)
@@ -94,29 +91,6 @@ def test_a_position_brings_back_the_rest(make, buffer, taken):
         np.testing.assert_array_equal(dense(a), dense(d))
         np.testing.assert_array_equal(b, e)
         np.testing.assert_array_equal(c, f)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 30), st.integers(1, 50))
-def test_chunk_batch_and_buffer_sizes_lose_nothing(batch, buffer, taken, chunk):
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows"
-        svmlight.write(path, X[:40], Y[:40])
-
-        def stream():
-            return Stream(LibsvmSource(path, n_inputs=5, chunk=10 * chunk), batch, buffer, seed=1)
-
-        whole = [i.tolist() for _, _, i in stream()]
-        assert sorted(sum(whole, [])) == list(range(40))
-        first = stream()
-        for _ in range(min(taken, len(whole))):
-            next(first)
-        second = stream()
-        second.seek(first.position())
-        assert [i.tolist() for _, _, i in second] == whole[min(taken, len(whole)) :]
 
 
 def test_a_changed_or_shortened_file_is_refused(tmp_path):
@@ -217,7 +191,7 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
     path = tmp_path / "rows"
     svmlight.write(path, X, Y)
     code = (
-        "import sys, json\nfrom rfx.data.stream import *\nfrom rfx.data.textstream import *\nstream"
+        "import sys, json\nfrom rfx.data.stream import *\nstream"
         " = Stream(LibsvmSource('-', n_inputs=5, chunk=500), 8, 16, epochs=int(sys.argv[2]))\nif"
         " sys.argv[1] != 'null':"
         " stream.seek(json.loads(sys.argv[1]))\nprint(json.dumps([[i.tolist() for _, _, i in"
@@ -254,12 +228,3 @@ def test_rows_drawn_with_replacement_are_uniform_and_seekable():
     again = Stream(ArraySource(X, Y, seed=3, replace=True), 10, epochs=None)
     again.seek(stream.position())
     np.testing.assert_array_equal(next(again)[2], next(stream)[2])
-
-
-def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "LONGEST_LINE", 1000)
-    path = tmp_path / "long"
-    path.write_bytes(b"1 1:1\n1 1:" + b"0" * 5000)
-    source = textstream.LibsvmSource(path, chunk=100)
-    with pytest.raises(DataError, match="long, line 2: it is longer than 1,000 bytes"):
-        source.read(10)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx.data import survey
 from rfx.data.survey import Survey
-from rfx.data.transforms.pca import PCA, unit_rows
+from rfx.data.transforms.linear import PCA, unit_rows
 from rfx.data.transforms.scaling import KINDS, Scaler, TargetScaler
 from rfx.errors import DataError
 

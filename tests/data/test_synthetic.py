@@ -87,30 +87,6 @@ def test_seed_and_size(name):
 
 
 @pytest.mark.parametrize(
-    "name, task", [("covtype-sized", "binary"), ("yearpred-sized", "regression")]
-)
-def test_shape_alikes_can_be_learnt(name, task):
-    data = load(f"{name}:n=3000,n_test=1000")
-    assert (
-        data.X_train.dtype == np.float32 and data.task == task and np.isfinite(data.X_train).all()
-    )
-    if task == "binary":
-        from sklearn.neighbors import KNeighborsClassifier
-
-        model, chance = (
-            KNeighborsClassifier(5),
-            max(np.mean(data.y_test == 1), np.mean(data.y_test == 2)),
-        )
-        assert set(data.y_train) == {1, 2} and (data.X_train[:, 10:].sum(axis=1) == 2).all()
-        assert model.fit(data.X_train, data.y_train).score(data.X_test, data.y_test) > chance + 0.2
-    else:
-        from sklearn.linear_model import Ridge
-
-        assert data.y_train.min() >= 1922 and data.y_train.max() <= 2011
-        assert Ridge().fit(data.X_train, data.y_train).score(data.X_test, data.y_test) > 0.3
-
-
-@pytest.mark.parametrize(
     "name, shape, task",
     [
         ("digits", (1797, 64), "multiclass"),
@@ -125,12 +101,6 @@ def test_bundled_sets(name, shape, task):
     assert len(data.y_test) == round(0.2 * shape[0])
     np.testing.assert_array_equal(data.X_test, again.X_test)  # one split, for any seed
     assert load(name, n_train=50, n_test=20).X_train.shape == (50, shape[1])
-
-
-def test_a_papers_split():
-    assert load("sphere", split="sinha2016").X_train.shape == (10_000, 10)
-    with pytest.raises(UsageError, match="sphere has no split 'yen2014'; it has sinha2016, 80/20"):
-        load("sphere", split="yen2014")
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from sklearn.preprocessing import TargetEncoder
 from rfx import methods
 from rfx.data import load
 from rfx.data.reading import Reading
+from rfx.data.stream import CsvSource
 from rfx.data.tables import other_rows
 from rfx.data.tabular import targetmeans
-from rfx.data.tabular.crossfit import MOST_COLUMNS
 from rfx.data.tabular.schema import Schema
-from rfx.data.textstream import CsvSource
+from rfx.data.tabular.targetmeans import MOST_COLUMNS
 from rfx.errors import DataError, RfxWarning
 
 N, MANY = 600, 90
@@ -86,7 +86,7 @@ def test_each_part_has_the_means_of_the_other_rows(task):
 
 def test_missing_and_constant_targets():
     codes, y = np.array([0, 0, -1, 1]), np.array([1.0, 3.0, 8.0, 4.0])
-    means = targetmeans.TargetMeans.learn(codes, 3, y[:, None], ())
+    means = targetmeans.learn(codes, 3, y[:, None], ())
     assert means.default == [4.0] and means.values[2] == [4.0]
     assert means.of(np.array([-1, 1])).tolist() == [[4.0], [4.0]]
     assert targetmeans.smoothed(codes, 3, np.ones((4, 1))).tolist() == [[1.0]] * 3
@@ -103,11 +103,6 @@ def test_parts_are_equal_and_the_seeds_own():
     assert len(targetmeans.parts(np.zeros(1), 0)) == 1
 
 
-def test_few_rows_have_the_mean_of_all():
-    one = targetmeans.cross_fitted(np.zeros(1, int), 1, np.full((1, 1), 3.0), np.zeros(1, int))
-    assert one.tolist() == [[3.0]]
-
-
 def test_no_row_sees_its_own_target():
     """Categories without information: the means of their own rows seem informative, those of other
     rows do not.
@@ -117,7 +112,7 @@ def test_no_row_sees_its_own_target():
         generator = np.random.default_rng(seed)
         codes, y = generator.integers(0, 300, 1000), generator.normal(size=1000)
         Y = y[:, None]
-        means = targetmeans.TargetMeans.learn(codes, 300, Y, ())
+        means = targetmeans.learn(codes, 300, Y, ())
         honest = targetmeans.cross_fitted(codes, 300, Y, targetmeans.parts(y, seed))
         leaking.append(np.corrcoef(means.of(codes)[:, 0], y)[0, 1])
         fitted.append(np.corrcoef(honest[:, 0], y)[0, 1])
@@ -148,19 +143,6 @@ def test_several_classes_have_a_column_each(file):
     words = np.array(["low", "mid", "top"])[TARGETS["multiclass"].astype(int)]
     frame(y=words).to_csv(file, index=False)
     assert load(file).schema.titles()[:3] == ["town.low", "town.mid", "town.top"]
-
-
-def test_numbers_are_categories_where_that_is_said(file):
-    frame(town=CODES * 100).to_csv(file, index=False)
-    reading = Reading(categorical=("town",))
-    assert load(file, reading=reading).schema.columns[0].means is not None
-    assert load(file).schema.columns[0].categories is None
-
-
-def test_the_seed_decides_the_parts_alone(file):
-    one, same, other = load(file, seed=1), load(file, seed=1), load(file, seed=2)
-    np.testing.assert_array_equal(one.X_train, same.X_train)
-    assert one.schema == other.schema and (one.X_train != other.X_train).any()
 
 
 def test_test_rows_take_no_part(file, tmp_path):
@@ -195,7 +177,7 @@ def test_a_part_is_learnt_without_the_rows_that_are_held_out(y, file):
     Y = targetmeans.outputs(split.y_train, task)[kept]
     column = split.schema.columns[0]
     codes = np.array([column.categories.index(f"t{code}") for code in CODES])
-    means = targetmeans.TargetMeans.learn(codes[kept], MANY, Y, ())
+    means = targetmeans.learn(codes[kept], MANY, Y, ())
     np.testing.assert_array_equal(X_out[:, :width], means.of(codes[out]))
     assert (X[:, :width] != means.of(codes[kept])).any()
 
@@ -262,17 +244,6 @@ def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog, capfd):
     assert code == 0
     code, _, err = run(capfd, "predict", file.parent / "m.npz", file)
     assert code == 0 and err == ""
-
-
-def test_names_alone_are_refused(tmp_path):
-    names = pandas.DataFrame({"name": [f"n{i}" for i in range(60)], "y": [0, 1] * 30})
-    names.to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(
-        DataError,
-        match="60 different words in 60 rows.*; read the column as categories with --categorical"
-        " name, or ignore it with --ignore name, but that leaves no input",
-    ):
-        load(tmp_path / "t.csv")
 
 
 def test_the_means_are_in_the_model_file(file, tmp_path, capfd):

@@ -4,12 +4,10 @@ molecules.
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 
 from rfx.data.transforms import virtual
 from rfx.data.transforms.virtual import Deformation
 from rfx.errors import UsageError
-from rfx.fitting import streaming as examples
 
 RNG = np.random.default_rng(0)
 IMAGES = np.zeros((7, 28, 28), np.uint8)
@@ -127,35 +125,3 @@ def test_bags_of_bonds_are_the_entries_by_pairs_of_elements():
             np.sort(virtual.triangles(matrix[None])[virtual.triangles(matrix[None]) != 0]),
         )
     np.testing.assert_allclose(virtual.bags_of_bonds(virtual.permute(C, np.arange(3), 4)), bags)
-
-
-@pytest.mark.parametrize("planes", [1, 3])
-def test_a_stream_of_images_that_are_shifted_and_mirrored(planes):
-    """With the option --virtual: rows of the same width, the planes of each pixel together; a
-    border of zeros moves in.
-    """
-    rows = RNG.integers(1, 200, (5, planes * 64))
-    made = examples.virtual_source("images", csr_matrix(rows.astype(float)), np.arange(5.0), seed=4)
-    X, y, _ = made.read(300)
-    assert X.shape == (300, planes * 64)
-    shifts = set()
-    for row, label in zip(X, y.astype(int)):
-        image, source = (
-            row.reshape(planes, 8, 8),
-            np.pad(rows[label].reshape(planes, 8, 8), ((0, 0), (1, 1), (1, 1))),
-        )
-        found = [
-            (r, c, flip)
-            for r in range(3)
-            for c in range(3)
-            for flip in (1, -1)
-            if np.array_equal(image, source[:, r : r + 8, c : c + 8][:, :, ::flip])
-        ]
-        assert len(found) == 1
-        shifts.add(found[0])
-    assert len(shifts) == 18
-    made.rewind()
-    made.read(100)
-    np.testing.assert_array_equal(made.read(200)[0], X[100:])
-    with pytest.raises(UsageError, match="rows of 65 numbers are not square images"):
-        examples.virtual_source("images", np.zeros((2, 65)), np.zeros(2), 0)

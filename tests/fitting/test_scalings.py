@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from rfx import estimators, methods, model
 from rfx.cli import cli
 from rfx.data.libsvm import svmlight
-from rfx.data.textstream import LibsvmSource
+from rfx.data.stream import LibsvmSource
 from rfx.data.transforms.columns import TRANSFORMS
 from rfx.errors import DataError
 

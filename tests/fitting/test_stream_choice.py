@@ -7,8 +7,7 @@ import pytest
 
 from rfx import env, methods, model
 from rfx.data.libsvm import svmlight
-from rfx.data.stream import ArraySource
-from rfx.data.textstream import LibsvmSource
+from rfx.data.stream import ArraySource, LibsvmSource
 from rfx.fitting.streaming import FEW_NU, StreamMethod
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,7 @@ import pytest
 from rfx import methods, model
 from rfx.cli import main
 from rfx.data.libsvm import svmlight
-from rfx.data.stream import ArraySource
-from rfx.data.textstream import CsvSource, LibsvmSource
+from rfx.data.stream import ArraySource, CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
 from rfx.fitting import streaming
 

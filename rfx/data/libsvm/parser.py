@@ -1,4 +1,4 @@
-"""The LIBSVM text format: parse bytes into arrays on all threads, and describe the problems of a
+"""The LIBSVM text format: parse bytes into arrays, and describe the problems of a
 line.
 
 Compiled code parses and decides whether a line is valid; `line_problems` describes in Python what
@@ -6,10 +6,10 @@ is wrong with an invalid one. The rules are thus written twice, for speed and fo
 tests check that both agree.
 
 Numbers are correctly rounded, with the same bits as Python's float(). Short ones use Clinger's
-exact path (a product or quotient of two exact doubles); the others use Lemire's method (D. Lemire,
-"Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021): the 64-bit
-mantissa times a 128-bit power of five. Numbers that neither method decides are reported as
-undecided, and the caller uses float().
+exact path (a product or quotient of two exact doubles); longer ones are quotients with about a
+hundred bits (T. J. Dekker, "A floating-point technique for extending the available precision",
+Numerische Mathematik 18, 1971), which decide the rounding unless they are very close to the middle
+of two doubles. The others are reported as undecided, and the caller uses float().
 
 All compiled code is in one file because numba's cache of a function only detects changes of its
 own file.
@@ -22,12 +22,10 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from rfx import env
 from rfx.compiled import njit
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.table import Words
 from rfx.numerals import NUMBER, is_number
-from rfx.parallel import for_ranges
 
 # What the labels of a text may be; ANY: numbers, words, or none.
 NUMBERS, WORDS, ANY = 0, 1, 2
@@ -35,90 +33,11 @@ NUMBERS, WORDS, ANY = 0, 1, 2
 _EXACT, _UNDECIDED, _MALFORMED = 0, 1, 2
 _NEWLINE, _HASH, _COLON = 10, 35, 58
 
-# powers of ten beyond these give zero or infinity for any 64-bit mantissa
-_SMALLEST, _LARGEST = -342, 308
-
-
-def _power_table() -> np.ndarray:
-    """The leading 128 bits of 5^q, one (high, low) pair per row; q runs from _SMALLEST to
-    _LARGEST.
-    """
-    rows = []
-    for q in range(_SMALLEST, _LARGEST + 1):
-        power = 5 ** abs(q)
-        if q < 0:
-            # A small power can divide the mantissa exactly: its reciprocal is rounded up in the
-            # last of 128 bits, so that an exact quotient is never too small. For the others,
-            # rounding up a longer one is enough.
-            width = (power - 1).bit_length()
-            bits = (1 << (width + 127 if q >= -27 else 2 * width + 128)) // power + 1
-        else:
-            bits = power << 128
-        bits >>= bits.bit_length() - 128
-        rows.append((bits >> 64, bits & 0xFFFFFFFFFFFFFFFF))
-    return np.array(rows, dtype=np.uint64)
-
-
-_POWERS = _power_table()
-_TENS = np.array([float(10**k) for k in range(23)])
 _U = np.uint64
-_MASK32 = _U(0xFFFFFFFF)
-_ALL = _U(0xFFFFFFFFFFFFFFFF)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _product(a, b):
-    """High and low halves of the 128-bit product of two uint64."""
-    a_low, a_high = a & _MASK32, a >> _U(32)
-    b_low, b_high = b & _MASK32, b >> _U(32)
-    low = a_low * b_low
-    middle = a_high * b_low + (low >> _U(32))
-    cross = a_low * b_high + (middle & _MASK32)
-    high = a_high * b_high + (middle >> _U(32)) + (cross >> _U(32))
-    return high, (cross << _U(32)) | (low & _MASK32)
-
-
-@njit(cache=True, nogil=True)
-def _scaled(mantissa, q):
-    """mantissa * 10^q (mantissa > 0) as the bits of a positive double, and whether they are
-    certainly correct.
-    """
-    if q < _SMALLEST or q > _LARGEST:
-        return _U(0), False
-    shift = 0
-    w = mantissa
-    for step in (32, 16, 8, 4, 2, 1):
-        if w >> _U(64 - step) == _U(0):
-            w <<= _U(step)
-            shift += step
-    high, low = _product(w, _POWERS[q - _SMALLEST, 0])
-    if high & _U(0x1FF) == _U(0x1FF):
-        # The bits that decide the rounding may still change: include the lower half of the power.
-        carry, _ = _product(w, _POWERS[q - _SMALLEST, 1])
-        low += carry
-        if low < carry:
-            high += _U(1)
-    if low == _ALL and (q < -27 or q > 55):
-        return _U(0), False
-    top = high >> _U(63)
-    bits = high >> (top + _U(9))
-    exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - shift + 1023
-    if exponent <= 0 or exponent >= 2046:
-        return _U(0), False
-    if (
-        low <= _U(1)
-        and q >= -4
-        and q <= 23
-        and bits & _U(3) == _U(1)
-        and bits << (top + _U(9)) == high
-    ):
-        bits &= ~_U(1)  # exactly halfway between two doubles: round to even
-    bits += bits & _U(1)
-    bits >>= _U(1)
-    if bits >= _U(1 << 53):
-        bits = _U(1 << 52)
-        exponent += 1
-    return (bits & _U((1 << 52) - 1)) | (_U(exponent) << _U(52)), True
+# Powers of ten as sums of two doubles; up to the exact ones, the second is zero.
+_TENS = np.array([float(10**k) for k in range(61)])
+_RESTS = np.array([float(10**k - int(_TENS[k])) for k in range(61)])
+_EXACT_TENS = 22
 
 
 # Function calls per number would cost a quarter of the time, so these parts are inlined.
@@ -152,24 +71,39 @@ def _exponent(text, at, stop):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _nearest(mantissa, q, scratch):
-    """(the double closest to mantissa * 10^q, for a mantissa above 0, whether that is certain)."""
-    if mantissa <= _U(1 << 53) and -22 <= q <= 22:
-        value = np.float64(mantissa)
-        return (value * _TENS[q] if q >= 0 else value / _TENS[-q]), True
-    bits, certain = _scaled(mantissa, q)
-    scratch[0] = bits
-    return scratch.view(np.float64)[0], certain
+def _halves(x):
+    """Two doubles of half as many bits whose sum is x."""
+    wide = 134217729.0 * x
+    high = wide - (wide - x)
+    return high, x - high
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _number(text, at, stop, scratch):
+def _nearest(mantissa, q):
+    """(the double closest to mantissa * 10^q, for a mantissa above 0, whether that is certain)."""
+    if mantissa <= _U(1 << 53) and -_EXACT_TENS <= q <= _EXACT_TENS:
+        value = np.float64(mantissa)
+        return (value * _TENS[q] if q >= 0 else value / _TENS[-q]), True
+    if q >= 0 or -q >= len(_TENS):
+        return 0.0, False
+    high, ten = np.float64(mantissa & ~_U(2047)), _TENS[-q]
+    first = high / ten
+    a, b = _halves(first)
+    c, d = _halves(ten)
+    product = first * ten
+    error = ((a * c - product) + a * d + b * c) + b * d
+    left = ((high - product) - error) + (np.float64(mantissa & _U(2047)) - first * _RESTS[-q])
+    low, top = first + left / ten * (1 - 1e-9), first + left / ten * (1 + 1e-9)
+    return low, low == top
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _number(text, at, stop):
     """Read [+-]digits[.digits][e[+-]digits] at text[at:stop] (uint8).
 
     Returns (value, end, status): end is the first byte after the number; status is _EXACT,
     _UNDECIDED (well formed, but float() must decide its value) or _MALFORMED (end is then the
-    position of the error). `scratch` is a uint64 array of length 1 whose memory converts bits to a
-    double.
+    position of the error).
     """
     negative, first = _sign(text, at, stop)
     at = _past_zeros(text, first, stop)
@@ -202,7 +136,7 @@ def _number(text, at, stop, scratch):
         return 0.0, at, _UNDECIDED
     if mantissa == _U(0):
         return (-0.0 if negative else 0.0), at, _EXACT
-    value, certain = _nearest(mantissa, q, scratch)
+    value, certain = _nearest(mantissa, q)
     if not certain:
         return 0.0, at, _UNDECIDED
     return (-value if negative else value), at, _EXACT
@@ -261,11 +195,11 @@ def _is_entry(text, at, stop):
 
 
 @njit(cache=True, nogil=True)
-def _label(text, at, stop, kind, scratch):
+def _label(text, at, stop, kind):
     """(value, end, status) like `_number` for a label; nan for a word, and for none, which ends
     where it begins.
     """
-    value, end, status = _number(text, at, stop, scratch)
+    value, end, status = _number(text, at, stop)
     if status != _MALFORMED and _ends_token(text, end, stop):
         return value, end, _MALFORMED if kind == WORDS else status
     if kind == ANY and _is_entry(text, at, stop):
@@ -321,7 +255,6 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
     valid); asked has (offset of a number, its entry or -1 - its row) for each number that float()
     must decide; plain: every label is certainly an integer as rfx prints it.
     """
-    scratch = np.zeros(1, np.uint64)
     asked = np.empty((16, 2), np.int64)
     bad = np.empty((16, 2), np.int64)
     n_asked = 0
@@ -338,7 +271,7 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
             continue
         asked_before, entries_before = n_asked, entries
         asked = _with_room(asked, n_asked)
-        value, end, status = _label(text, at, stop, kind, scratch)
+        value, end, status = _label(text, at, stop, kind)
         good = status != _MALFORMED
         if status == _UNDECIDED:
             asked[n_asked, 0] = at
@@ -369,7 +302,7 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
             last = index
             at += 1
             asked = _with_room(asked, n_asked)
-            value, end, status = _number(text, at, stop, scratch)
+            value, end, status = _number(text, at, stop)
             if status == _MALFORMED or not _ends_token(text, end, stop):
                 good = False
                 break
@@ -394,7 +327,6 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
     return rows, entries, bad[:n_bad, 0], False, asked[:n_asked], plain
 
 
-_CHUNK = 1 << 20  # bytes; smaller texts do not benefit from a second thread
 # Quantifiers of characters are possessive: they never backtrack, so a word of any length is matched
 # in one pass.
 _NUMBER_AT = re.compile(NUMBER.encode())
@@ -444,87 +376,44 @@ class Rows:
         return Words(np.array(codes, np.int32), values)
 
 
-def _stretch(raw, text, at, stop, base, kind, arrays):
-    """`_parse_lines` of text[at:stop], with undecided numbers resolved by float(): (rows, entries,
-    bad, wide, plain).
+def parse(raw: bytes, zero_based: bool, kind: int = NUMBERS, index_type=np.int32) -> Rows:
+    """The rows of whole lines.
+
+    kind: what the labels may be. The indices have `index_type`, or int64 if one of them needs it.
     """
-    rows, entries, bad, wide, asked, plain = _parse_lines(text, at, stop, base, kind, *arrays)
-    labels, values, infinite = arrays[0], arrays[-1], []
+    text = np.frombuffer(raw, np.uint8)
+    # Every line except an unfinished last one has a newline, every entry a colon: enough space for
+    # all, usually exact.
+    newlines, colons = _count_marks(text, 0, len(text))
+    labels, places = np.empty(newlines + 1), np.empty((newlines + 1, 2), np.int64)
+    ends = np.zeros(newlines + 2, np.int64)
+    indices, values = np.empty(colons, index_type), np.empty(colons)
+    n_rows, n_entries, bad, wide, asked, plain = _parse_lines(
+        text, 0, len(text), 1 - zero_based, kind, labels, places, ends[1:], indices, values
+    )
+    if wide:
+        return parse(raw, zero_based, kind, np.int64)
+    wrong = []  # places in lines that have a number without a double, or no label
     for offset, slot in asked.tolist():
         match = _NUMBER_AT.match(raw, offset)
         assert match is not None
         number = float(match[0])
         if number in (np.inf, -np.inf):
-            infinite.append(raw.rfind(b"\n", 0, offset) + 1)
+            wrong.append(offset)
         elif slot < 0:
             labels[-1 - slot] = number
         else:
             values[slot] = number
-    return rows, entries, np.union1d(bad, np.array(infinite, np.int64)), wide, plain
-
-
-def _cuts(raw, parts):
-    """Offsets from 0 to len(raw) that split raw into at most `parts` blocks of whole lines."""
-    cuts = {raw.find(b"\n", len(raw) * part // parts) + 1 or len(raw) for part in range(1, parts)}
-    return sorted(cuts | {0, len(raw)}) if raw else [0, 0]
-
-
-def parse(raw: bytes, zero_based: bool, kind: int = NUMBERS, index_type=np.int32) -> Rows:
-    """The rows of whole lines, on all threads.
-
-    kind: what the labels may be. The indices have `index_type`, or int64 if one of them needs it.
-    """
-    text = np.frombuffer(raw, np.uint8)
-    cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
-    stretches = len(cuts) - 1
-    counts = for_ranges(
-        lambda i, _: _count_marks(text, cuts[i], cuts[i + 1]), stretches, parts=stretches
-    )
-    # Every line except an unfinished last one has a newline, every entry a colon: enough space for
-    # all, usually exact.
-    row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
-    entry_at = np.cumsum([0] + [colons for _, colons in counts])
-    labels, words = np.empty(row_at[-1]), np.empty((row_at[-1], 2), np.int64)
-    ends = np.empty(row_at[-1], np.int64)
-    indices, values = np.empty(entry_at[-1], index_type), np.empty(entry_at[-1])
-
-    def work(i, _):
-        rows, entries = slice(row_at[i], row_at[i + 1]), slice(entry_at[i], entry_at[i + 1])
-        arrays = labels[rows], words[rows], ends[rows], indices[entries], values[entries]
-        return _stretch(raw, text, cuts[i], cuts[i + 1], 0 if zero_based else 1, kind, arrays)
-
-    results = for_ranges(work, stretches, parts=stretches)
-    n_rows, n_entries, bad, wide, plain = zip(*results)
-    if any(wide):
-        return parse(raw, zero_based, kind, np.int64)
-    before = np.cumsum([0, *n_entries])
-    indptr = np.zeros(sum(n_rows) + 1, index_type)
-    pieces = [ends[at : at + rows] + offset for at, rows, offset in zip(row_at, n_rows, before)]
-    np.concatenate(pieces, out=indptr[1:], casting="same_kind")
+    indptr, entries = ends[: n_rows + 1].astype(index_type), slice(n_entries)
     rows = Rows(
-        raw,
-        _packed(labels, row_at, n_rows),
-        _packed(words, row_at, n_rows),
-        all(plain),
-        indptr,
-        _packed(indices, entry_at, n_entries),
-        _packed(values, entry_at, n_entries),
-        np.concatenate(bad),
+        raw, labels[:n_rows], places[:n_rows], plain, indptr, indices[entries], values[entries], bad
     )
-    if kind == WORDS:  # nan is not a label, but a missing one
+    if kind == WORDS:
         odd = [word.lower() in ("nan", "inf", "infinity") for word in rows.words.values]
-        missing = rows.places[np.array(odd, bool)[rows.words.codes], 0].tolist()
-        starts = [raw.rfind(b"\n", 0, at) + 1 for at in missing]
-        rows.bad = np.union1d(rows.bad, np.array(starts, np.int64))
+        wrong += rows.places[np.array(odd, bool)[rows.words.codes], 0].tolist()
+    starts = [raw.rfind(b"\n", 0, at) + 1 for at in wrong]
+    rows.bad = np.union1d(rows.bad, np.array(starts, np.int64))
     return rows
-
-
-def _packed(array, starts, lengths):
-    """The used parts of array, contiguous; no copy if only the end is unused."""
-    ends = [start + length for start, length in zip(starts, lengths)]
-    if ends[:-1] == list(starts[1:-1]):
-        return array[: ends[-1]]
-    return np.concatenate([array[start:end] for start, end in zip(starts, ends)])
 
 
 def line_problems(line: bytes, zero_based: bool, kind: int = NUMBERS, cut_off: bool = False):

@@ -28,46 +28,34 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
     """X (n, places) float64 of the letters' codes and y (n,) float64.
 
     places: the required length; by default that of the first sequence. letters: the allowed
-    upper-case letters; by default A to Z. Raises DataError with file, line and column.
+    upper-case letters; by default A to Z. Raises DataError with file and line.
     """
     labels, rows = [], []
-    allowed = np.zeros(256, bool)
-    allowed[list(letters or _LETTERS)] = True
     for number, line in enumerate(bytes(raw).split(b"\n"), start=1):
         words = line.partition(b"#")[0].split()
-        if not words:
-            continue
-
-        def refuse(column, message, number=number):
-            raise DataError(f"{name}, line {number}, column {column}: {message}")
-
-        label = _number(words[0])
-        if label is None:
-            refuse(line.index(words[0]) + 1, f"the label {_text(words[0])} is not a finite number")
-        if len(words) != 2:
-            refuse(
-                len(line.rstrip()),
-                f"a row needs a label and one sequence of letters, but this one has {len(words)}"
-                " words",
-            )
-        start = line.index(words[1], line.index(words[0]) + len(words[0])) + 1
-        sequence = np.frombuffer(words[1].upper(), np.uint8)
-        bad = np.flatnonzero(~allowed[sequence])
-        if len(bad):
-            known = f"; the letters are {', '.join(map(chr, letters))}" if letters else ""
-            refuse(
-                start + bad[0],
-                f"{_text(words[1][bad[0] : bad[0] + 1])} is not a known letter{known}",
-            )
-        places = places or len(sequence)
-        if len(sequence) != places:
-            refuse(
-                start,
-                f"the sequence has {len(sequence)} letters, but {places} are expected in every row",
-            )
-        labels.append(label)
-        rows.append(sequence)
+        if words:
+            if problem := _problem(words, places, bytes(letters or _LETTERS)):
+                raise DataError(f"{name}, line {number}: {problem}")
+            labels.append(_number(words[0]))
+            rows.append(np.frombuffer(words[1].upper(), np.uint8))
+            places = places or len(rows[0])
     return np.array(rows, dtype=np.float64), np.array(labels)
+
+
+def _problem(words: list[bytes], places: int | None, letters: bytes) -> str | None:
+    """What is wrong with the words of a row, or None."""
+    if _number(words[0]) is None:
+        return f"the label {_text(words[0])} is not a finite number"
+    if len(words) != 2:
+        return (
+            f"a row needs a label and one sequence of letters, but this one has {len(words)} words"
+        )
+    if odd := words[1].upper().translate(None, letters):
+        listed = f"; the letters are {', '.join(map(chr, letters))}" if letters != _LETTERS else ""
+        return f"{_text(odd[:1])} is not a known letter{listed}"
+    if places not in (None, len(words[1])):
+        return f"the sequence has {len(words[1])} letters, but {places} are expected in every row"
+    return None
 
 
 def letters(X) -> bytes | None:

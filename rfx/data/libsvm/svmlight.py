@@ -7,12 +7,12 @@ output. The format and its errors are defined in `parser`.
 import contextlib
 import warnings
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import islice
 
 import numpy as np
 import scipy.sparse
 
-from rfx import files
+from rfx import env, files
 from rfx.data import encodings
 from rfx.data.libsvm import parser, sequences
 from rfx.data.pieces import Piece, pieces
@@ -20,9 +20,10 @@ from rfx.data.tabular import labelwords, schema
 from rfx.data.tabular.labelwords import Spellings
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError, NoRows, RfxWarning
+from rfx.parallel import for_ranges
 
 MOST_LABELS = 1_000_000  # maximum distinct labels that a scan counts
-_PIECE = 32 << 20  # bytes of a file parsed at a time
+_PIECE = 4 << 20  # bytes of a file that a thread parses at a time
 _VALUES_A_BLOCK = 1 << 16
 _HEAD = 1 << 16  # bytes that identify the kind of a file
 _KEPT = "\0"  # follows a label whose spelling is preserved
@@ -66,7 +67,10 @@ class Labels:
         """The rows of a piece; DataError for the first bad line. The first row of a text decides
         whether its labels are words.
         """
-        rows = self.scan(piece, zero_based, name)
+        return self.checked(self.scan(piece, zero_based, name), piece, zero_based, name)
+
+    def checked(self, rows: parser.Rows, piece: Piece, zero_based: bool, name: str) -> parser.Rows:
+        """The rows of a piece; DataError if one is bad."""
         if len(rows.bad):
             if b"\0" in piece.raw:
                 raise DataError(f"{name} is a binary file, not LIBSVM text")
@@ -182,13 +186,17 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
         if sequences.recognised(first.raw):
             raw = b"".join([first.raw, *(piece.raw for piece in stream)])
             return sequences.parse(raw, text.name, n_features, letters)
-        parts = []
-        for piece in chain([first], stream):
-            rows = labels.parse(piece, zero_based, text.name)
-            if not (labels.optional or rows.plain) and (labels.names or not labels.settled):
-                rows.words  # noqa: B018 (from the text, which is not kept)
-            rows.raw = b""
-            parts.append(rows)
+        parts, group = [], [first]
+        while group:
+            scan = lambda i, _: labels.scan(group[i], zero_based, text.name)
+            for piece, rows in zip(group, for_ranges(scan, len(group), parts=len(group))):
+                labels.checked(rows, piece, zero_based, text.name)
+                if not (labels.optional or rows.plain) and (labels.names or not labels.settled):
+                    rows.words  # noqa: B018 (from the text, which is not kept)
+                rows.raw = b""
+                parts.append(rows)
+            # the first label decides the kind of all
+            group = list(islice(stream, 1 if labels.kind is None else env.threads()))
     if not sum(len(rows.y) for rows in parts):
         raise NoRows(f"{text.name} has no rows, only blank lines and comments")
     y = labels.targets_of_all(parts, text.name)

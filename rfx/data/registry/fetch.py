@@ -1,11 +1,18 @@
 """Fetch data sets from a mirror or their publisher, verified and complete, or not at all.
 
-A file is downloaded, decompressed or converted in a work folder, verified (`checked`), and only
-then moved into the data folder, so files there are complete. One process at a time works on a file;
-the others wait.
+A file is downloaded, decompressed or converted in a work folder, verified, and only then moved into
+the data folder, so files there are complete. One process at a time works on a file; the others
+wait.
+
+Files are verified by the registry's checksum, or by that of their own first copy. If no checksum is
+published, the first copy must be LIBSVM text with the rows and columns stated in the registry. Its
+sha256 is stored next to the data (.checked/NAME). Every later copy, and the file itself when it has
+changed, is compared with it.
 """
 
 import contextlib
+import hashlib
+import json
 import logging
 import os
 import shutil
@@ -16,10 +23,10 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rfx import env, lazy
+from rfx import env, files, lazy
 from rfx._version import __version__
 from rfx.data import archives
-from rfx.data.registry import checked, registry
+from rfx.data.registry import registry
 from rfx.errors import DataError, LockedError, NoData
 
 log = logging.getLogger(__name__)
@@ -113,7 +120,7 @@ class _Fetch:
         except OSError as error:
             where = f"{self.target} can't be written ({error.strerror or error})"
             raise NoData(f"{where}; RFX_DATA sets another folder for data") from None
-        checked.in_place(self.info, self.entry, self.target, self.trust)
+        in_place(self.info, self.entry, self.target, self.trust)
         return self.target
 
     def make(self, work: Path) -> None:
@@ -121,8 +128,8 @@ class _Fetch:
         entry, plain = self.entry, work / "plain"
         sources = list(entry.sources)
         names = [entry.filename, *(own.filename for own in sources if not entry.convert)]
-        if found := self.mirrored(names, work):
-            self.unpack(*found, plain)
+        if copy := self.mirrored(names, work):
+            self.unpack(*copy, plain)
         elif not sources:
             hint = self.info.obtain or "RFX_MIRROR may name a folder or URL that has it"
             raise NoData(f"{self.info.name}: {entry.filename} has no public download; {hint}")
@@ -130,32 +137,32 @@ class _Fetch:
             if entry.instead and self.mirrored([entry.instead.filename], work):
                 sources = [entry.instead]
             served = [self.source(source, work) for source in sources]
-            found = served[0][0], " and ".join(origin for _, origin in served)
+            copy = served[0][0], " and ".join(origin for _, origin in served)
             if entry.convert:
-                _convert(entry, [path for path, _ in served], plain, found[1])
+                _convert(entry, [path for path, _ in served], plain, copy[1])
             else:
-                self.unpack(*found, plain)
+                self.unpack(*copy, plain)
         if plain.stat().st_size == 0:
-            raise NoData(f"{found[1]} is empty and was discarded")
-        sha256 = checked.verified(self.info, entry, plain, found[1], _DISCARDED, self.trust)
+            raise NoData(f"{copy[1]} is empty and was discarded")
+        sha256 = verified(self.info, entry, plain, copy[1], _DISCARDED, self.trust)
         os.replace(plain, self.target)
-        checked.keep(entry, self.target, sha256)
+        keep(entry, self.target, sha256)
 
     def source(self, source: registry.Source, work: Path) -> tuple[Path, str]:
         """(path, origin) of one source, as served; verified, wherever it comes from."""
-        found = self.mirrored([source.filename], work) if self.entry.convert else None
-        if found is None and self.offline:
+        copy = self.mirrored([source.filename], work) if self.entry.convert else None
+        if copy is None and self.offline:
             raise NoData(
                 f"{self.info.name}: {self.target} does not exist, and offline mode does not"
                 f" download {source.url}; run `rfx fetch {self.info.name}`"
             )
-        path, origin = found or (work / source.filename, str(source.url))
-        if found is None and not self.download(origin, path):
+        path, origin = copy or (work / source.filename, str(source.url))
+        if copy is None and not self.download(origin, path):
             raise NoData(f"{self.info.name}: {origin} was not found (404); the file may have moved")
         for kind, expected in (("md5", source.md5), ("sha256", source.sha256)):
-            if expected and (digest := checked.digest(path, kind)) != expected:
+            if expected and (actual := digest(path, kind)) != expected:
                 raise NoData(
-                    f"{origin}: the file has {kind} {digest}, but datasets.toml says {expected};"
+                    f"{origin}: the file has {kind} {actual}, but datasets.toml says {expected};"
                     f" {_DISCARDED}"
                 )
         return path, origin
@@ -291,3 +298,106 @@ def _reported(message: str, *more: type[Exception]):
         raise NoData(message % error) from None
     except DataError as error:
         raise NoData(str(error)) from None
+
+
+# ---------------------------------------------------------------------- checksums
+
+
+def check_of(entry: registry.DataFile) -> str:
+    """How a file is verified, as shown by `rfx datasets`."""
+    if entry.sha256:
+        return "sha256"
+    if entry.sources and all(source.sha256 or source.md5 for source in entry.sources):
+        return "source"
+    recorded = _record(entry).get("sha256")
+    return (
+        "size" if recorded is None else "known copy" if recorded in entry.copies else "first copy"
+    )
+
+
+def digest(path, kind: str = "sha256") -> str:
+    """The checksum of a file, in hexadecimal digits."""
+    with files.open_regular(path) as handle:
+        return hashlib.file_digest(handle, kind).hexdigest()
+
+
+def _place(entry: registry.DataFile) -> Path:
+    return env.data_dir() / ".checked" / entry.filename
+
+
+def _record(entry: registry.DataFile) -> dict:
+    """The result of the last check of a file: its sha256 and its status; empty if there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        saved = json.loads(_place(entry).read_text())
+        if isinstance(saved, dict) and isinstance(saved.get("sha256"), str):
+            return saved
+    return {}
+
+
+def _status(path) -> dict[str, int]:
+    status = os.stat(path)
+    return {name: getattr(status, f"st_{name}") for name in ("size", "mtime_ns", "ctime_ns")}
+
+
+def keep(entry: registry.DataFile, target, sha256: str) -> None:
+    """Record that a file was checked; if the data folder is not writable, it is checked again each
+    time.
+    """
+    with contextlib.suppress(OSError):
+        _place(entry).parent.mkdir(parents=True, exist_ok=True)
+        with files.whole(_place(entry)) as handle:
+            handle.write(json.dumps({"sha256": sha256} | _status(target)).encode())
+
+
+def verified(info, entry, path, origin: str, advice: str, trust: bool = False) -> str:
+    """The sha256 of a file of the data folder, or for it; NoData with its `origin` and `advice` if
+    it is another file.
+
+    `trust` accepts another sha256 than that of the first copy, or another size than the registry
+    states, but nothing that differs from a checksum in the registry.
+    """
+    sha256, first = digest(path), _record(entry).get("sha256")
+    expected, source = (
+        (entry.sha256, "datasets.toml says") if entry.sha256 else (first, "was first")
+    )
+    if sha256 in (expected, *entry.copies) or (trust and not entry.sha256):
+        return sha256
+    accepts = "" if entry.sha256 else f"; `rfx fetch --trust {info.name}` accepts it"
+    if expected:
+        raise NoData(
+            f"{origin}: {entry.filename} has sha256 {sha256}, but {source} {expected}; {advice}"
+            f"{accepts}"
+        )
+    from rfx.data.libsvm import svmlight  # imports numba
+
+    try:
+        rows, columns = svmlight.shape(path)
+    except DataError as error:
+        reason = str(error).removeprefix(f"{path}, ").removeprefix(f"{path} ")
+        raise NoData(
+            f"{origin}: {entry.filename} is not LIBSVM text ({reason}); {advice}{accepts}"
+        ) from None
+    if rows != entry.rows or columns > info.d:
+        raise NoData(
+            f"{origin}: {entry.filename} has {rows:,} rows and {columns:,} columns, but"
+            f" datasets.toml says {entry.rows:,} rows and at most {info.d:,} columns; {advice}"
+            f"{accepts}"
+        )
+    return sha256
+
+
+def in_place(info, entry, target, trust: bool = False) -> None:
+    """Raise NoData, with instructions to replace it, for a file of the data folder that is not the
+    registry's, or has changed since it was checked.
+    """
+    try:
+        record, accepted = _record(entry), {entry.sha256, *entry.copies}
+        unchanged = record.items() >= _status(target).items()
+        if not unchanged or trust or (entry.sha256 and record["sha256"] not in accepted):
+            advice = "put a complete one there"
+            if entry.sources:
+                advice = f"remove it, and `rfx fetch {info.name}` downloads it again"
+            advice += ", or move it and use it as a file"
+            keep(entry, target, verified(info, entry, target, str(target), advice, trust))
+    except OSError as error:
+        raise NoData(f"{target} can't be read: {error.strerror or error}") from None

@@ -64,8 +64,7 @@ def _motifs(rng, shared, n, d):
     planted = bound[:, None] & (rng.random((n, len(words))) < 0.5)
     for (place, word), rows in zip(words, planted.T):
         X[rows, place : place + len(word)] = np.frombuffer(word.encode(), np.uint8)
-    wrong = rng.random(n) < 0.05
-    return X, np.where(bound ^ wrong, 1.0, -1.0)
+    return X, np.where(bound ^ (rng.random(n) < 0.05), 1.0, -1.0)
 
 
 def _planted_words(shared, d):
@@ -93,8 +92,7 @@ def _covtype_sized(rng, shared, n, d):
     X[:, :10] = centres[cluster] + rng.standard_normal((n, 10))
     X[np.arange(n), 10 + areas[cluster]] = 1
     X[np.arange(n), 14 + np.where(rng.random(n) < 0.7, soils[cluster], rng.integers(0, 40, n))] = 1
-    flipped = rng.random(n) < 0.04
-    return X, np.where(classes[cluster] ^ flipped, 2.0, 1.0)
+    return X, np.where(classes[cluster] ^ (rng.random(n) < 0.04), 2.0, 1.0)
 
 
 def _yearpred_sized(rng, shared, n, d):
@@ -145,17 +143,16 @@ _MOST = 10**12  # of rows, inputs and seeds
 
 def _settings(name: str, text: str) -> dict[str, int]:
     problem = _PROBLEMS.get(name)
-    known = {"seed": 0}
-    if problem:
-        known |= {"n": 1, "n_test": 1} | ({} if problem.fixed_d else {"d": 1})
+    least = {"seed": 0} | ({"n": 1, "n_test": 1} if problem else {})
+    least |= {"d": 1} if problem and not problem.fixed_d else {}
     values = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, _, value = part.partition("=")
-        if key not in known:
-            raise UsageError(f"{name} has no setting {key!r}; it has {', '.join(sorted(known))}")
-        if not value.isascii() or not value.isdigit() or not known[key] <= int(value[:99]) <= _MOST:
+        if key not in least:
+            raise UsageError(f"{name} has no setting {key!r}; it has {', '.join(sorted(least))}")
+        if not value.isascii() or not value.isdigit() or not least[key] <= int(value[:99]) <= _MOST:
             raise UsageError(
-                f"{name}: {key} must be a whole number from {known[key]} to {_MOST:,}, not"
+                f"{name}: {key} must be a whole number from {least[key]} to {_MOST:,}, not"
                 f" {value!r:.60}"
             )
         values[key] = int(value)

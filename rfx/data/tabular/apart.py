@@ -117,12 +117,12 @@ class Apart:
         """
         times, counts = np.unique(self.values, return_counts=True)
         before = np.cumsum(counts)[:-1]
-        found: list[int] = []
+        cuts: list[int] = []
         for place, edge in enumerate(edges):
-            lowest = found[-1] + 1 if found else 0
+            lowest = cuts[-1] + 1 if cuts else 0
             highest = len(before) - (len(edges) - place)
-            found.append(min(max(int(np.argmin(np.abs(before - edge))), lowest), highest))
-        return np.searchsorted(times[1:][found], self.values, side="right")
+            cuts.append(min(max(int(np.argmin(np.abs(before - edge))), lowest), highest))
+        return np.searchsorted(times[1:][cuts], self.values, side="right")
 
     def _shared_out(
         self,

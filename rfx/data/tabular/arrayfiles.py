@@ -1,24 +1,26 @@
-"""Tables from numpy's .npy and .npz files: code in a file is never run, and memory is limited."""
+"""Tables from files of arrays: numpy's .npy and .npz, and Parquet.
+
+Code in a file is never run, and memory is limited. pyarrow, an optional package, is used only here.
+"""
 
 import contextlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from rfx import lazy
 from rfx.data import archives
 from rfx.data.tabular.csvtext import ABSENT
-from rfx.data.tabular.table import Table, Words, words_of_numbers
-from rfx.errors import DataError
+from rfx.data.tabular.table import Table, Words, words_of
+from rfx.errors import DataError, NoRows
 
 # Accepted names of the arrays of an .npz file: inputs, targets, names of columns.
 _NAMES = (("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns"))
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
-# Columns of a table; each is a separate object, from reading to the model file.
-MOST_COLUMNS = 1_000_000
 
 
 @contextlib.contextmanager
@@ -32,25 +34,25 @@ def _refused(name, what):
         raise DataError(f"{name} is not a readable {what} ({reason:.200})") from None
 
 
-def npy(file, name: str, words_of: Callable[[Table], frozenset[int]]) -> Table:
+def npy(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
     """The array of a .npy file, one row of numbers per row; the file is a binary handle.
 
-    words_of: a function of a table without rows, which returns the positions of columns to read as
+    as_words: a function of a table without rows, which returns the positions of columns to read as
     words, integers with all digits.
     """
     with _refused(name, ".npy file"):
         archives.check_held(file.seek(0, io.SEEK_END), name)
         file.seek(0)
-        return _table(np.load(file, allow_pickle=False), name, words_of)
+        return _table(np.load(file, allow_pickle=False), name, as_words)
 
 
-def npz(file, name: str, words_of: Callable[[Table], frozenset[int]]):
+def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
     """The content of a .npz file, a binary handle: a Table of its arrays X and y, or (X, column of
     y or None) if X (n, d) is sparse or y is (n, k) with k targets per row.
 
     X is called X or data and has numbers; y, numbers or words, is called y, target or labels and is
     optional; feature_names are the column names. A matrix written by scipy.sparse.save_npz is
-    sparse X, with or without y. Other arrays are not read. words_of: see npy; y follows the columns
+    sparse X, with or without y. Other arrays are not read. as_words: see npy; y follows the columns
     of X.
     """
     with _refused(name, ".npz file"), np.load(file, allow_pickle=False) as content:
@@ -84,7 +86,7 @@ def npz(file, name: str, words_of: Callable[[Table], frozenset[int]]):
         y = None if y is None else y.reshape(len(y))
         if sparse:
             return X, None if y is None else _targets(y, name, True)
-        return _table(X, name, words_of, names, y)
+        return _table(X, name, as_words, names, y)
 
 
 def _check_shape(array: np.ndarray, name: str) -> None:
@@ -99,14 +101,9 @@ def _check_shape(array: np.ndarray, name: str) -> None:
             f"{name}: its array has type {array.dtype!s:.40} instead of numbers; save columns of"
             " several types as CSV or Parquet"
         )
-    if array.shape[1] > MOST_COLUMNS:
-        raise DataError(
-            f"{name} has {array.shape[1]:,} columns, but a table may have at most {MOST_COLUMNS:,};"
-            " use a sparse matrix (scipy.sparse.save_npz)"
-        )
 
 
-def _table(array, name, words_of, names=None, y=None) -> Table:
+def _table(array, name, as_words, names=None, y=None) -> Table:
     _check_shape(array, name)
     titles = [str(number) for number in range(1, array.shape[1] + 1)]
     if names is not None:
@@ -116,14 +113,14 @@ def _table(array, name, words_of, names=None, y=None) -> Table:
     table = Table(name, titles, names is not None, [])
     if y is not None:
         table.names, table.own_target = [*titles, "y"], len(titles)
-    as_words = words_of(table)
+    worded = as_words(table)
     columns = list(np.array(array.T, np.float64, order="C"))
     if array.dtype.kind in "iu":
-        for place in as_words - {table.own_target}:
-            columns[place] = words_of_numbers(array[:, place])
+        for place in worded - {table.own_target}:
+            columns[place] = words_of(array[:, place])
     if y is None:
         return replace(table, columns=columns)
-    columns.append(_targets(y, name, table.own_target in as_words))
+    columns.append(_targets(y, name, table.own_target in worded))
     return replace(table, columns=columns, typed=frozenset("y" if y.dtype.kind in "US" else ""))
 
 
@@ -142,7 +139,7 @@ def _targets(y, name, as_words):
         raise DataError(
             f"{name}: the array of targets has type {y.dtype!s:.40}; numbers or words are needed"
         )
-    return words_of_numbers(y) if as_words and y.dtype.kind in "iu" else y.astype(np.float64)
+    return words_of(y) if as_words and y.dtype.kind in "iu" else y.astype(np.float64)
 
 
 def _check_numbers(values, name) -> np.ndarray:
@@ -152,3 +149,119 @@ def _check_numbers(values, name) -> np.ndarray:
             f"{name} has an array of shape {values.shape} with other than finite numbers"
         )
     return values.astype(np.float64)
+
+
+# ---------------------------------------------------------------------- Parquet
+
+
+def parquet(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+    """The columns of a Parquet file, a binary handle: numbers, booleans and words. as_words: see
+    arrayfiles.npy.
+    """
+    content = ParquetGroups(file, name, as_words)
+    archives.check_held(8 * content.n_rows * len(content.schema.names), name)
+    table = next(content.tables([range(content.n_groups)]), None)
+    if table is None:
+        raise NoRows(f"{name} has no rows or no columns")
+    return table
+
+
+class ParquetGroups:
+    """The row groups of a Parquet file, a seekable binary handle, as Tables.
+
+    as_words: a function of a table without rows: the positions of numeric columns to read as words.
+    Raises DataError if the file is invalid or pyarrow is missing.
+    """
+
+    def __init__(self, file, name: str, as_words=lambda table: frozenset()):
+        self.name, self.as_words = name, as_words
+        try:
+            pyarrow = lazy.pyarrow
+        except ImportError:
+            raise DataError(
+                f"{name} is a Parquet file, which needs pyarrow; pip install 'rfx-kernels[parquet]'"
+            ) from None
+        self._damage = (pyarrow.ArrowException, OSError, ValueError, IndexError)
+        try:
+            self._content = pyarrow.parquet.ParquetFile(file)
+        except self._damage as error:
+            raise self._damaged(error) from None
+        self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
+        self.n_rows = self._content.metadata.num_rows
+        if len(set(self.schema.names)) < len(self.schema.names):
+            raise DataError(f"{name} has two columns of the same name")
+
+    def _damaged(self, error) -> DataError:
+        reason = str(error).splitlines()[0] if str(error) else repr(error)
+        return DataError(f"{self.name} is not a readable Parquet file ({reason:.200})")
+
+    def tables(self, groups: Iterable[Any]) -> Iterator[Table]:
+        """The Tables of row groups, each of which fits into memory; groups: their numbers, or
+        several of them for one table.
+        """
+        nested = lazy.pyarrow.types.is_nested
+        names = [field.name for field in self.schema if not nested(field.type)]
+        for group in groups:
+            try:
+                numbers = [group] if isinstance(group, int) else group
+                rows = self._content.read_row_groups(numbers, names)
+                archives.check_held(rows.nbytes, self.name)
+                if names and rows.num_rows:
+                    yield table_of(rows, self.schema, self.name, self.as_words)
+            except self._damage as error:
+                raise self._damaged(error) from None
+
+
+def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+    """The Table of a pyarrow table; columns of its file's schema that it lacks have no cells."""
+    index, categorical = _pandas_columns(schema)
+    dictionary = lazy.pyarrow.types.is_dictionary
+    categorical |= {field.name for field in schema if dictionary(field.type)}
+    table = Table(name, schema.names, True, [], index=index, categorical=categorical)
+    worded = as_words(table)
+    frame = rows.to_pandas(
+        ignore_metadata=True, strings_to_categorical=True, integer_object_nulls=True
+    )
+    for position, field in enumerate(schema):
+        numeric, cells = _is_number(field.type), Words(np.full(len(frame), -1, np.int32), [])
+        if field.name not in frame:
+            table.unread[position] = f"is of type {field.type!s:.40}"
+        elif numeric and position not in worded and field.name not in categorical:
+            cells = _seconds(frame[field.name]).to_numpy(np.float64, na_value=np.nan)
+        else:
+            try:
+                cells = words_of(_seconds(frame[field.name]))
+            except UnicodeDecodeError:
+                table.unread[position] = "has words that are not UTF-8"
+        table.columns.append(cells)
+    typed = [f.name for f, cells in zip(schema, table.columns) if not _is_number(f.type)]
+    table.typed = frozenset(typed)
+    return table
+
+
+def _seconds(column):
+    """A column of a data frame, durations as seconds."""
+    is_duration = lazy.pandas.api.types.is_timedelta64_dtype(column.dtype)
+    return column / np.timedelta64(1, "s") if is_duration else column
+
+
+def _is_number(kind) -> bool:
+    """Whether a pyarrow type is numbers."""
+    types = lazy.pyarrow.types
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_duration)
+    return any(check(kind) for check in checks)
+
+
+def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
+    """The columns that pandas wrote as its index, and as categories, according to a file's
+    metadata.
+    """
+    try:
+        said = schema.pandas_metadata or {}
+        index = frozenset(one for one in said.get("index_columns", ()) if isinstance(one, str))
+        columns = [
+            one for one in said.get("columns", ()) if one.get("pandas_type") == "categorical"
+        ]
+        return index, frozenset(one.get("field_name") or one["name"] for one in columns)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return frozenset(), frozenset()  # not written by pandas

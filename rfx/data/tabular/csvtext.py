@@ -11,7 +11,8 @@ import io
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from rfx import lazy
 from rfx.data import encodings
 from rfx.data.pieces import LONGEST_LINE
-from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
+from rfx.data.reading import FileFormat
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, NoRows
 from rfx.numerals import is_number
@@ -30,18 +31,15 @@ _SEPARATORS = ",;\t|"
 SPACED = " "  # the separator of cells with any number of spaces and tabs between them
 # Cells that mean a missing value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
-_END = b"\x1a"  # DOS ends a text with ctrl-Z
-_MARK = "\ufeff"
 _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _ENTRY = re.compile(r"[0-9]+:[-+.0-9]")  # of LIBSVM text
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 _DOTTED_CELL = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # dots between thousands
-# The beginning of a cell of digits with a leading 0, the whole cell, and how many are inspected.
-_PADDED = re.compile(rb'0[0-9](?<=[,;|\t "\n]..)')
-_PADDED_CELL = re.compile("0[0-9]+")
-_MOST_PADDED = 1000
+# A cell of digits with a leading 0, in a text and alone.
+_PADDED = re.compile(rb'0[0-9](?<=[,;|\t "\n]..)[0-9]*+(?=[,;|\t "\n]|\Z)')
+_PADDED_CELL = "0[0-9]+"
 _MANY = 1000  # more distinct decimals than this are no classes, categories or names
 # The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
@@ -81,7 +79,16 @@ class Dialect:
     cells: list[str] = field(default_factory=list, compare=False)
     rows: list[list[str]] = field(default_factory=list, compare=False)
 
-    def guess(self) -> Guess:
+    def format(self, encoding: str | None = None) -> FileFormat:
+        """The format of a file in this dialect."""
+        kind = "tsv" if self.separator == "\t" else "csv"
+        return FileFormat(kind, None, self.header, self.separator, encoding)
+
+    def columns(self) -> Table:
+        """The columns, without rows."""
+        return Table(self.name, list(self.names), self.header, [])
+
+    def guess(self) -> "Guess":
         """Whether the first record is a header."""
         return guess(self.cells, self.rows, ABSENT)
 
@@ -147,8 +154,8 @@ def records(raw: bytes, separator: str) -> Iterator[tuple[int, int, list[str] | 
 
 def split(line: str, separator: str) -> list[str]:
     """The cells of a record, without surrounding spaces."""
-    found = next(records(line.encode(), separator), None)
-    return [] if found is None else [cell.strip() for cell in found[2] or ()]
+    record = next(records(line.encode(), separator), None)
+    return [] if record is None else [cell.strip() for cell in record[2] or ()]
 
 
 def _unix(raw: bytes) -> bytes:
@@ -166,7 +173,7 @@ def whole_records(raw: bytes, separator: str) -> int:
     if last[2] is not None:
         return end
     lines = itertools.islice(re.finditer(rb"\r\n|\r|\n", raw), last[0])
-    return max((found.end() for found in lines), default=0)
+    return max((match.end() for match in lines), default=0)
 
 
 # ---------------------------------------------------------------------- how a text is written
@@ -203,7 +210,7 @@ def sample(
         more = len(raw) == size
         if b"\0" in raw:
             raise _binary(name)
-        text = raw[: whole_records(raw, ",")] if more else raw.removesuffix(_END)
+        text = raw[: whole_records(raw, ",")] if more else raw
         start, line, said, comments = _above_first(text)
         mark = separator or said or _separator_of(_unix(text[start:]), name)
         rows = _first_records(text[start:], mark)
@@ -222,7 +229,7 @@ def sample(
         mark, rows = (prefer, others) if len(others[0]) in widths else (mark, rows)
     encodings.check(text, name)
     lines = ", ".join(map(str, comments[:_LINES]))
-    notes = (f"{name}: what begins with # is ignored (line {lines})",) if comments else ()
+    notes = (f"{name}: what begins with # is ignored (line {lines})",) * bool(comments)
     cells, *below = rows
     below = [row for row in below if len(row) == len(cells)][: max(2, CELLS // len(cells))]
     return Dialect(mark, False, (), name, start, line, notes, cells, below)
@@ -230,13 +237,8 @@ def sample(
 
 def _first_records(text: bytes, separator: str) -> list[list[str]]:
     """The cells of the first records of a text."""
-    found = itertools.islice(records(_unix(text), separator), 1 + ROWS)
-    # concatenated files may have a mark before a record
-    return [
-        [cell.strip() for cell in [cells[0].removeprefix(_MARK), *cells[1:]]]
-        for _, _, cells in found
-        if cells is not None
-    ]
+    first = itertools.islice(records(_unix(text), separator), 1 + ROWS)
+    return [[cell.strip() for cell in cells] for _, _, cells in first if cells is not None]
 
 
 def dialect(
@@ -347,7 +349,7 @@ def parse(
     if b"\0" in raw:
         raise _binary(shape.name)
     encodings.check(raw, shape.name, line)
-    raw = _unix(raw.removesuffix(_END))
+    raw = _unix(raw)
     if first and shape.header:
         above = next(records(raw, shape.separator), (0, 0, None))
         if above[2] is None:
@@ -362,7 +364,7 @@ def parse(
             f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes are ambiguous; double"
             " each quote inside a cell"
         )
-    commas = shape.separator == ";" and b"." in raw
+    dotted, padded = _odd_numbers(raw, shape, columns)
     return Table(
         shape.name,
         list(shape.names),
@@ -370,8 +372,8 @@ def parse(
         columns,
         lines,
         decimal=_DECIMAL.get(shape.separator),
-        dotted=_dotted(_read(raw, shape, range(len(columns)))) if commas else {},
-        padded=_padded(raw, shape.separator),
+        dotted=dotted,
+        padded=padded,
     )
 
 
@@ -384,11 +386,11 @@ def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
         texts = raw.removesuffix(b"\n").split(b"\n")
         if {text.count(mark) for text in texts} == {width - 1} and width > 1:
             return np.arange(line, line + len(texts))
-    found = [
+    counted = [
         (line + at, None if cells is None else len(cells))
         for at, _, cells in records(raw, shape.separator)
     ]
-    odd = next(((at, count) for at, count in found if count != width), None)
+    odd = next(((at, count) for at, count in counted if count != width), None)
     if odd is not None and odd[1] is None:
         raise DataError(f"{shape.name}, line {odd[0]}: a quote opens there and is never closed")
     if odd is not None:
@@ -396,14 +398,11 @@ def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
             f"{shape.name}, line {odd[0]}: it has {_counted(odd[1])}, but the previous rows have"
             f" {width}; remove it, or a title or comment above, if it is no row"
         )
-    return np.array([at for at, _ in found], np.int64)
+    return np.array([at for at, _ in counted], np.int64)
 
 
 def _read(raw: bytes, shape: Dialect, words, only=None):
     """The data frame of records, with the columns `words` as texts; only: those to read."""
-    if raw.startswith(_MARK.encode()):
-        # within a text it is part of a cell, but pandas removes it at the beginning
-        raw = _MARK.encode() + raw
     places = range(len(shape.names))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -448,8 +447,8 @@ def _columns(raw: bytes, shape: Dialect, as_words, whole: bool) -> list:
 
 def _are_decimals(values: np.ndarray) -> bool:
     """Whether numbers are very many decimals."""
-    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values[:0]
-    return bool((known % 1 != 0).any()) and len(np.unique(known)) > _MANY
+    numbers = values[~np.isnan(values)] if values.dtype.kind == "f" else values[:0]
+    return bool((numbers % 1 != 0).any()) and len(np.unique(numbers)) > _MANY
 
 
 def _cells(texts, as_words: bool, commas: bool):
@@ -461,28 +460,21 @@ def _cells(texts, as_words: bool, commas: bool):
     return Words.of(codes, (None if value in ABSENT else value for value in values))
 
 
-def _dotted(frame) -> dict[int, str]:
-    """`dotted` of a Table, for a frame of texts."""
-    found = {}
-    for place in frame.columns:
-        cells = frame[place].str.strip()
-        cells = cells[cells.str.contains(".", regex=False)]
-        if len(cells):
-            found[place] = cells.iloc[0] if cells.str.fullmatch(_DOTTED_CELL).all() else ""
-    return found
-
-
-def _padded(raw: bytes, separator: str) -> dict[int, str]:
-    """`padded` of a Table, from the first lines with a cell of digits that begins with 0."""
-    found: dict[int, str] = {}
-    raw = b"\n" + raw
-    for cell in itertools.islice(_PADDED.finditer(raw), _MOST_PADDED):
-        start, end = raw.rfind(b"\n", 0, cell.start()) + 1, raw.find(b"\n", cell.end())
-        line = raw[start : end if end >= 0 else len(raw)].decode("utf-8", "replace")
-        for place, own in enumerate(split(line, separator)):
-            if _PADDED_CELL.fullmatch(own):
-                found.setdefault(place, own)
-    return found
+def _odd_numbers(raw: bytes, shape: Dialect, columns: list) -> tuple[dict, dict]:
+    """`dotted` and `padded` of a Table, for columns of numbers, read again as texts."""
+    dotted, padded = {}, {}
+    commas = shape.separator == ";" and b"." in raw
+    places = [place for place, column in enumerate(columns) if not isinstance(column, Words)]
+    if places and (commas or _PADDED.search(b"\n" + raw)):
+        for place, texts in _read(raw, shape, places, places).items():
+            texts = texts.str.strip()
+            zeros = texts[texts.str.fullmatch(_PADDED_CELL)]
+            dots = texts[texts.str.contains(".", regex=False)] if commas else zeros[:0]
+            if len(zeros):
+                padded[place] = zeros.iloc[0]
+            if len(dots):
+                dotted[place] = dots.iloc[0] if dots.str.fullmatch(_DOTTED_CELL).all() else ""
+    return dotted, padded
 
 
 def numbers_of(values, commas) -> list[float] | None:
@@ -496,3 +488,129 @@ def numbers_of(values, commas) -> list[float] | None:
     ):
         return None
     return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
+
+
+# ---------------------------------------------------------------------- headers
+
+
+# Numbers, dates and times in common formats: frequent in column values, rare in names.
+_VALUE = re.compile(
+    r"[+-]?[$€£¥]?\s?[+-]?[0-9][0-9.,'\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?\s?(?:%|[$€£¥])?"
+    r"|[+-]?(?:inf|infinity)|[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}(?:["
+    r" T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?",
+    re.IGNORECASE,
+)
+# Rows below to inspect, total cells to inspect, and the number of rows from which a range of
+# numbers is meaningful.
+ROWS, CELLS, ENOUGH = 1000, 400_000, 5
+
+
+@dataclass
+class Guess:
+    """header: whether the first row is one. doubt: neither is certain. note: a message about a
+    guess.
+    """
+
+    header: bool
+    doubt: bool = False
+    note: str = ""
+
+
+def is_value(cell: str) -> bool:
+    """Whether a cell is a number in a common format, a date or a time."""
+    return _VALUE.fullmatch(cell) is not None or is_number(cell)
+
+
+def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Guess:
+    """Whether `cells`, the first row of a table, is a header; rows: those below, each with as many
+    cells.
+
+    absent: the cells that mean a missing value.
+    """
+    below = [row for row in rows if row != cells]
+    columns = [
+        [row[place] for row in below if row[place] not in absent] for place in range(len(cells))
+    ]
+    evidence = [_evidence(cell, values, absent) for cell, values in zip(cells, columns)]
+    counts = Counter(evidence)
+    if counts["gone"] == len(cells):
+        return Guess(False)
+    if rows and not below:
+        return Guess(False, True)
+    if counts["seen"]:
+        note = "its cells occur in other rows" if counts["unseen"] else ""
+        return Guess(False, counts["over"] > 0, note)
+    if any(map(is_value, cells)):
+        return _with_numbers(cells, columns, below, counts)
+    absent_names = [cell for cell, what in zip(cells, evidence) if what == "gone"]
+    if counts["over"]:
+        return Guess(True, any(absent_names))
+    if absent_names and absent_names != [""] or evidence[0] != "gone" and absent_names:
+        return Guess(False, True)  # an index column has no name, but comes first
+    repeated = len(below) < len(rows)
+    note = "its cells occur in no other row" if rows else ""
+    return Guess(True, repeated and not counts["unseen"], note)
+
+
+def _with_numbers(cells, columns, below, counts: Counter) -> Guess:
+    """The guess for a first row that has numbers; columns: the values below each cell."""
+    numbers = [cell for cell in cells if is_value(cell)]
+    values = [column for cell, column in zip(cells, columns) if is_value(cell)]
+    counted = len(numbers) > 1 and _counts_up(numbers)
+    counted = counted and not any(_counts_up(list(filter(is_value, row))) for row in below)
+    # the positions of columns without names, which pandas writes above decimals
+    if counted and any(column and all("." in value for value in column) for column in values):
+        note = "its numbers count up from 0 or 1 and have no decimals, unlike those below"
+        return Guess(len(below) >= ENOUGH, len(below) < ENOUGH, note)
+    words = counts["over"] + counts["unseen"]
+    if not counts["near"] and words:
+        note = "its cells occur in no other row, and its numbers are far from those below"
+        return Guess(True, False, note)
+    if not counts["near"]:
+        plain = counts["far"] == len(cells) > 1 and all(map(is_number, numbers))
+        return Guess(False, plain and _named(numbers))
+    if counts["over"]:
+        return Guess(False, True)
+    if words:
+        return Guess(False, counted, "" if counted else "its numbers are among those below")
+    least = 3 if any("." in value for column in values for value in column) else 4
+    return Guess(False, counted and len(numbers) >= least and len(below) >= ENOUGH)
+
+
+def _evidence(cell: str, values: list[str], absent) -> str:
+    """The evidence from a cell of the first row and the values below it: gone, over, seen, unseen,
+    far, near, or nothing.
+    """
+    if cell in absent or not values:
+        return "gone" if cell in absent else ""
+    numbers = [value for value in values if is_value(value)]
+    if not is_value(cell):
+        different = set(values)
+        if len(numbers) == len(values):
+            return "over"
+        repeat = len(values) >= 4 and 2 * len(different) <= len(values)
+        return "seen" if cell in different else "unseen" if repeat else ""
+    if 2 * len(numbers) <= len(values):
+        return "unseen" if not numbers else "seen" if cell in values else ""
+    plain = [float(value) for value in numbers if is_number(value)]
+    if not is_number(cell):
+        return "near" if len(plain) < len(numbers) else "unseen"
+    if len(plain) < ENOUGH:
+        return "near"
+    low, high = min(plain), max(plain)
+    return "near" if 2 * low - high <= float(cell) <= 2 * high - low else "far"
+
+
+def _named(numbers) -> bool:
+    """Whether numbers may be names: integers, or increasing in equal steps."""
+    values = [float(cell) for cell in numbers]
+    steps = {round(after - before, 9) for before, after in zip(values, values[1:])}
+    return all(value == int(value) for value in values) or (len(steps) == 1 and min(steps) > 0)
+
+
+def _counts_up(numbers) -> bool:
+    """Whether numbers are 0, 1, 2, … or 1, 2, 3, …"""
+    first = numbers[0] if numbers else ""
+    return first in ("0", "1") and numbers == [
+        str(number) for number in range(int(first), int(first) + len(numbers))
+    ]

@@ -10,8 +10,7 @@ import numpy as np
 from rfx import lazy
 from rfx.data.tabular.csvtext import ABSENT
 from rfx.data.tabular.schema import Input, Schema
-from rfx.data.tabular.table import Table, Words
-from rfx.data.tabular.written import shortest
+from rfx.data.tabular.table import Table, Words, words_of
 from rfx.errors import DataError
 
 _ADVICE = "encode it with OneHotEncoder in a ColumnTransformer"
@@ -67,25 +66,6 @@ def check_columns(X, advice: str = _ADVICE) -> None:
         )
 
 
-def words_of(column) -> Words:
-    """A column of a pandas data frame, or of an array, as words: numbers in their shortest digits,
-    so that 3, 3.0 and "3" are equal.
-    """
-    codes, values = lazy.pandas.factorize(column)
-    return Words.of(codes, map(_text, values))
-
-
-def _text(value) -> str:
-    """A category as a word."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value))
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    if isinstance(value, (float, np.floating)):
-        return shortest(float(value))
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
 # ---------------------------------------------------------------------- as a file has it
 
 
@@ -105,37 +85,23 @@ def encoded(frame: Any, schema: Schema) -> Any:
     names = [str(name) for name in frame.columns]
     if not len(frame):
         raise DataError("X has no rows")
-    inputs: dict[Any, Input]
-    if schema.named:
-        inputs = {column.name: column for column in schema.columns}
-        own = [inputs.get(name) for name in names]
-        twice = [name for name in inputs if names.count(name) > 1]
-        if twice:
-            raise DataError(f"X has two columns called {twice[0]!r:.80}; rename one of them")
-    else:
-        inputs = {column.position: column for column in schema.columns}
-        behind = schema.size if schema.target is None else schema.target[1]
-        lacking = len(names) == schema.size - 1
-        own = [inputs.get(place + (lacking and place >= behind)) for place in range(len(names))]
-    unused = np.full(len(frame), np.nan)
-    columns = [
-        unused if column is None else cells(frame.iloc[:, place], column)
-        for place, column in enumerate(own)
-    ]
-    table = Table(
-        "X", names, schema.named, columns, for_gaps='fill it in, or train with missing="mean"'
-    )
+    table = Table("X", names, schema.named, [], for_gaps='fill it in, or train with missing="mean"')
+    positions = schema.positions(table)
+    twice = [names[place] for place in positions if names.count(names[place]) > 1]
+    if schema.named and twice:
+        raise DataError(f"X has two columns called {twice[0]!r:.80}; rename one of them")
+    table.columns = [np.full(len(frame), np.nan)] * len(names)
+    for place, column in zip(positions, schema.columns):
+        table.columns[place] = cells(frame.iloc[:, place], column)
     return schema.encode(table, targets="ignored")[0]
 
 
 def cells(column: Any, learnt: Input) -> np.ndarray | Words:
     """A data frame column for an input of a schema: numbers (n,), nan if missing, or words."""
     types, kind = lazy.pandas.api.types, column.dtype
-    dates = learnt.form is not None and learnt.form.kind == "dates"
-    if (types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)) and not (
-        learnt.categories is not None or dates
-    ):
-        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    if not learnt.is_text() or (learnt.form is not None and learnt.form.kind == "numbers"):
+        if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
+            return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     words, absent = words_of(column), set(ABSENT) - set(learnt.categories or ())
     texts = map(str.strip, words.values)
     return Words.of(words.codes, (None if text in absent else text for text in texts))

@@ -1,9 +1,8 @@
-"""Spellings of labels: which are the same label, and LIBSVM text with word labels or without
-labels.
-
-Such a text is rewritten with numbers as labels for the strict reader.
+"""Labels: which spellings are the same label; the task that targets show if that is safe, which is
+logged; and LIBSVM text with word labels or without labels.
 """
 
+import logging
 import re
 import warnings
 from collections.abc import Iterable
@@ -12,11 +11,9 @@ from decimal import Decimal
 import numpy as np
 
 from rfx import numerals
-from rfx.data import tasks
 from rfx.data.tabular import written
 from rfx.data.tabular.table import Words
-from rfx.data.tasks import number_text
-from rfx.errors import DataError, RfxWarning
+from rfx.errors import DataError, RfxWarning, UsageError
 
 # The task for rows that are only rewritten: labels keep their spelling, and nothing is inferred.
 KEPT = "kept"
@@ -46,8 +43,8 @@ def matched(words: Iterable[str], labels: list[str]) -> list[int]:
     label with the same value: 1.0 is 1, and 10.0% is 10%. Booleans match in any case, and 1 and 0
     match if all labels are booleans.
     """
-    known = set(labels)
-    words = [word if word in known else unsigned(word) for word in words]
+    spelled = set(labels)
+    words = [word if word in spelled else unsigned(word) for word in words]
     return written.matched(words, labels, _quantity)
 
 
@@ -143,11 +140,11 @@ class Spellings:
         if task == "regression" or not spelled or (task == KEPT and not are_numbers(self.counts)):
             return None, task
         labels = ascending(self.counts, self.numbers.values())
-        if task in (None, KEPT) and len(set(self.numbers.values())) > tasks.FEWEST_NUMBERS:
+        if task in (None, KEPT) and len(set(self.numbers.values())) > FEWEST_NUMBERS:
             return None, task
         if task is None:
             counts = np.array([self.counts[one] for one in labels])
-            task = tasks.guess_of(np.array([self.numbers[one] for one in labels]), counts, labels)
+            task = guess_of(np.array([self.numbers[one] for one in labels]), counts, labels)
             if task == "regression":
                 return None, task
         exact: dict = {}
@@ -203,3 +200,66 @@ def recognised(raw) -> bool:
     """Whether the first row's label is a word."""
     first = _FIRST.search(bytes(raw[:_HEAD]))
     return first is not None and is_word(first[1])
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+log = logging.getLogger(__name__)
+MOST_CLASSES = 30  # maximum distinct integers inferred as classes
+# number of distinct integers above which regression is inferred
+FEWEST_NUMBERS = 100
+_FEWEST_ROWS = 5  # minimum rows of each class
+_SMALLEST_SHARE = 0.1  # minimum rows of a class, relative to an equal share
+
+
+def number_text(value: float) -> str:
+    """A number in the shortest digits that read back as the same value of its type; integers
+    without `.0`.
+    """
+    short = isinstance(value, (np.float16, np.float32))
+    return (str(value) if short else repr(float(value))).removesuffix(".0")
+
+
+def guess_task(y) -> str:
+    """The task of targets y (n,): binary, multiclass or regression.
+
+    Two distinct values are classes; so are integers, up to 30 distinct ones, if none is rare (fewer
+    than five rows, or less than a tenth of an equal share). Non-integers, and more than 100
+    distinct values, mean regression. The inference is logged as a warning, which the command line
+    shows. Raises UsageError otherwise: targets such as 1 to 10 may be grades or classes, and a
+    wrong guess would silently train the wrong model.
+    """
+    return guess_of(*np.unique(y, return_counts=True))
+
+
+def guess_of(values, counts, texts: list[str] | None = None) -> str:
+    """`guess_task` for the distinct targets `values`, ascending, with the number of rows of each;
+    texts: their spellings.
+    """
+    texts = [number_text(one) for one in values] if texts is None else texts
+    whole = bool(np.all(values == np.round(values)))
+    kind = "whole numbers" if whole else "numbers"
+    seen = f"{len(values):,} different {kind} from {texts[0]} to {texts[-1]}"
+    if len(values) <= 2:
+        task = "binary" if len(values) == 2 else "multiclass" if whole else "regression"
+        seen = f"{' and '.join(texts)} only"
+    elif not whole or len(values) > FEWEST_NUMBERS:
+        task = "regression"
+    elif len(values) <= MOST_CLASSES and counts.min() >= max(
+        _FEWEST_ROWS, _SMALLEST_SHARE * counts.sum() / len(values)
+    ):
+        task = "multiclass"
+        seen += f", each in {counts.min():,} rows or more"
+    else:
+        rare = (
+            f", the rarest in {counts.min():,} of {counts.sum():,} rows"
+            if len(values) <= MOST_CLASSES
+            else ""
+        )
+        raise UsageError(
+            f"the targets are {seen}{rare}, which may be numbers or classes; use --task regression"
+            " or --task multiclass"
+        )
+    log.warning("task %s, inferred from the targets: %s; --task overrides it", task, seen)
+    return task

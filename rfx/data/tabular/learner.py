@@ -15,7 +15,7 @@ from rfx.data.reading import Reading, typed
 from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.csvtext import numbers_of
 from rfx.data.tabular.schema import Input, Schema
-from rfx.data.tabular.table import Table, Words, check_finite, words_of_numbers
+from rfx.data.tabular.table import Table, Words, check_finite, words_of
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
@@ -254,7 +254,7 @@ class Learner:
         table, column = self.table, self.columns[self.target]
         whose = f"{table.title(self.target)} of {table.name}"
         if self.reading.target is None and table.own_target is None:
-            counts = self.n_rows >= LEAST_COUNTED and column.by_one and column.first is not None
+            counts = self.n_rows >= LEAST_COUNTED and column.range == self.n_rows - 1
             if table.unnamed(self.target) or counts:
                 what = "looks like a row number" if counts else "has no name"
                 raise DataError(f"{whose}, the last, {what}; name the target column with --target")
@@ -420,10 +420,8 @@ class Learner:
             return False
         if table.unnamed(position):
             return column.whole
-        if column.grows and column.first is not None and column.last is not None:
-            # more than half of the integers between the first and the last
-            if column.last - column.first < 2 * self.n_rows:
-                return True
+        if column.range < 2 * self.n_rows:  # half of the integers between the first and the last
+            return True
         named_as_id = table.named and _ID_NAME.fullmatch(table.names[position]) is not None
         return named_as_id and column.words is None and column.all_different(self.n_rows)
 
@@ -566,9 +564,8 @@ class _Column:
     typed: bool = False
     target: bool = False
     forgets: bool = False
-    words: dict[str, int] | None = None
-    kinds: dict[str, str] = field(default_factory=dict)  # of words
-    places: dict[str, tuple[str, str]] = field(default_factory=dict)  # of the first of a kind
+    words: dict[str, int] | None = None  # the number of cells
+    places: dict[str, str] = field(default_factory=dict)  # of the first cell of each word
     values: list[np.ndarray] | None = None
     count: int = 0
     many: bool = False
@@ -578,9 +575,8 @@ class _Column:
     high: float = -np.inf
     whole: bool = True
     repeated: bool = False
-    # whether they count up, in steps of 1, and between which
+    # whether they count up, in integer steps, and between which
     grows: bool = True
-    by_one: bool = True
     first: float | None = None
     last: float | None = None
 
@@ -593,24 +589,29 @@ class _Column:
         """Whether all cells with a value have the same value."""
         return self.low == self.high if self.words is None else len(self.words) == 1
 
+    @property
+    def range(self) -> float:
+        """The difference of the last number and the first; infinity if they do not count up."""
+        if self.first is None or self.last is None or not self.grows:
+            return np.inf
+        return self.last - self.first
+
     def update(self, table: Table, position: int) -> None:
         values = table.columns[position]
         check_finite(table, position)
         if self.words is None:
             self._add_numbers(values)
             return
-        values = values if isinstance(values, Words) else words_of_numbers(values)
+        values = values if isinstance(values, Words) else words_of(values)
         if self.target and self._are_many(values, table):
             return
-        counts = np.bincount(values.codes + 1, minlength=len(values.values) + 1)[1:]
-        self.count += int(counts.sum())
-        for code in np.flatnonzero(counts).tolist():
-            word = values.values[code]
-            self.words[word] = self.words.get(word, 0) + int(counts[code])
-            if word not in self.kinds and not self.declared:
-                kind = self.kinds[word] = written.kind(word)
-                if kind not in self.places:
-                    self.places[kind] = table.place(int(np.argmax(values.codes == code))), word
+        codes, rows, counts = np.unique(values.codes, return_index=True, return_counts=True)
+        for code, row, count in zip(codes.tolist(), rows.tolist(), counts.tolist()):
+            if code >= 0:
+                word = values.values[code]
+                self.count += count
+                self.words[word] = self.words.get(word, 0) + count
+                self.places.setdefault(word, table.place(row))
 
     def _are_many(self, values: Words, table: Table) -> bool:
         """Whether targets are certainly numbers, because there are so many; they are added as
@@ -632,31 +633,24 @@ class _Column:
         self.total += float(np.nansum(values))
         self._count_up(values)
         self.whole = self.whole and bool(((values == np.floor(values)) | np.isnan(values)).all())
+        self.repeated = self.repeated or (self.whole and len(np.unique(values)) < len(values))
         if self.values is not None:
             self.values.append(values)
-        elif self.whole:
-            self.repeated = self.repeated or len(np.unique(values)) < len(values)
 
     def _count_up(self, values: np.ndarray) -> None:
         if self.grows and len(values):
             steps = np.diff(values, prepend=[] if self.last is None else [self.last])
             self.grows = bool((steps >= 1).all() and (values == np.floor(values)).all())
-            self.by_one = self.by_one and self.grows and bool((steps == 1).all())
             self.first = float(values[0]) if self.first is None else self.first
             self.last = float(values[-1])
 
     def merge(self, other: "_Column") -> None:
         self.count, self.total = self.count + other.count, self.total + other.total
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        step = 0.0
-        if self.last is not None and other.first is not None:
-            step = other.first - self.last
-        self.by_one = self.by_one and other.by_one and step == 1
-        self.grows = self.grows and other.grows and step >= 1
-        self.last = other.last
+        ends = np.nan if self.last is None or other.first is None else other.first - self.last
+        self.grows, self.last = self.grows and other.grows and ends >= 1, other.last
         self.whole, self.repeated = self.whole and other.whole, self.repeated or other.repeated
-        self.kinds, self.places = other.kinds | self.kinds, other.places | self.places
-        self.many = self.many or other.many
+        self.places, self.many = other.places | self.places, self.many or other.many
         if self.words is not None:
             self.words = dict(Counter(self.words) + Counter(other.words or {}))
 
@@ -666,9 +660,7 @@ class _Column:
             return False
         if self.words is not None:
             return len(self.words) == n_rows
-        if self.values is None:
-            return self.whole and not self.repeated and self.high - self.low + 1 >= self.count
-        return self.whole and len(np.unique(np.concatenate(self.values))) == n_rows
+        return self.whole and not self.repeated and self.high - self.low + 1 >= self.count
 
     # ------------------------------------------------------------------ type of the column
 
@@ -683,77 +675,78 @@ class _Column:
             return None, written.Form("truth") if truth else None
         if self.declared:
             return sorted(self.words), None
+        kinds = {word: written.kind(word) for word in self.words}
         cells: Counter[str] = Counter()
-        for word, kind in self.kinds.items():
+        for word, kind in kinds.items():
             cells[kind] += self.words[word]
+        only_dates = cells["date"] == self.count
         try:
             if as_dates:
                 return None, written.dates(self.words)
             if cells["truth"] and all(
-                kind == "truth" or word in ("0", "1", "0.0", "1.0")
-                for word, kind in self.kinds.items()
+                kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in kinds.items()
             ):
                 return sorted({written.truth_text(word) for word in self.words}), None
             if not self.typed and numbers_of(self.words, decimal == ",") is not None:
                 return None, None
             if cells["written"] and cells["number"] + cells["written"] == self.count:
                 return None, written.numbers(self.words, decimal)
-            if cells["date"] == self.count and not self.target:
+            if only_dates and not self.target:
                 return None, written.dates(self.words)
         except written.Unclear as unclear:
-            ambiguous = cells["date"] == self.count and not as_dates
-            raise _Trouble(str(unclear), dates=ambiguous) from None
-        self._check_categories(cells, n_rows)
+            raise _Trouble(str(unclear), dates=only_dates and not as_dates) from None
+        self._check_categories(kinds, cells, n_rows)
         return sorted(self.words), None
 
-    def _check_categories(self, cells: Counter[str], n_rows: int) -> None:
-        """_Trouble if the words are not categories; cells: the number of cells of each kind of
-        word.
+    def _odd(self, kinds: dict[str, str], *usual: str) -> tuple[str, str]:
+        """The first word that is of none of the usual kinds, and its place."""
+        word = next(word for word, kind in kinds.items() if kind not in usual)
+        return word, self.places[word]
+
+    def _check_categories(self, kinds: dict[str, str], cells: Counter[str], n_rows: int) -> None:
+        """_Trouble if the words are not categories; kinds: of words; cells: the number of cells of
+        each kind.
         """
-        numbers, words = cells["number"] + cells["written"], self.words or {}
-        distinct = [word for word, kind in self.kinds.items() if kind in ("number", "written")]
+        numbers, number = cells["number"] + cells["written"], ("number", "written")
+        distinct = [word for word, kind in kinds.items() if kind in number]
         # too many or too fine for categories, so that the others may mark missing cells
         fine = any("." in word or "," in word for word in distinct) or len(distinct) > MOST_NAMES
-        marked = 2 * len(distinct) > len(self.kinds) and fine
+        marked = 2 * len(distinct) > len(kinds) and fine
         if numbers < self.count and (2 * numbers > self.count or marked):
-            kind = next(kind for kind in ("word", "date", "truth") if kind in self.places)
-            place, word = self.places[kind]
+            word, place = self._odd(kinds, *number)
             others = "most of its cells" if 2 * numbers > self.count else "most of its other values"
             raise _Trouble(f"{word!r:.80}, which is not a number, unlike {others}", place)
+        if cells["date"] == self.count:
+            raise _Trouble(f"dates such as {next(iter(kinds))!r:.80}, which can't be targets")
         if 2 * cells["date"] > self.count:
-            place, word = self.places["date"]
-            if cells["date"] == self.count:
-                raise _Trouble(f"dates such as {word!r:.80}, which can't be targets")
-            place, word = next(own for kind, own in self.places.items() if kind != "date")
+            word, place = self._odd(kinds, "date")
             raise _Trouble(f"{word!r:.80}, which is not a date, unlike most of its cells", place)
-        if len(words) > max(MOST_NAMES, n_rows // 2):
+        if len(kinds) > max(MOST_NAMES, n_rows // 2):
             raise _Trouble(
-                f"{len(words):,} different words in {n_rows:,} rows, too many for categories",
+                f"{len(kinds):,} different words in {n_rows:,} rows, too many for categories",
                 names=True,
             )
 
     def targets(self, n_rows: int, table: Table, task: str | None):
         """(labels, None for numbers; Form or None; task) of a target column."""
+        words = self.words or {}
         if self.many:
-            odd = next((kind for kind in self.places if kind != "number"), None)
+            odd = next((word for word in words if written.kind(word) != "number"), None)
             if odd is not None:
-                place, word = self.places[odd]
-                raise _Trouble(f"{word!r:.80}, which is not a number, unlike most cells", place)
+                why = f"{odd!r:.80}, which is not a number, unlike most cells"
+                raise _Trouble(why, self.places[odd])
             return None, None, labelwords.task_of_many(task, table.name)
         categories, form = self.settled(n_rows, table.decimal)
         if self.words is None:
             return None, None, task
-        if categories is not None and task != "regression":
-            return sorted(self.words), None, task
         if categories is not None:
-            odd = next((word for word in self.words if labelwords.value(word) is None), None)
-            if odd is not None:
-                place, odd = self.places.get(self.kinds.get(odd, ""), (table.name, odd))
-                raise labelwords.no_number(place, odd)
-            return None, None, task
-        numbers = written.read(self.words, form, table.decimal).tolist()
+            odd = next((word for word in words if labelwords.value(word) is None), None)
+            if odd is not None and task == "regression":
+                raise labelwords.no_number(self.places[odd], odd)
+            return None if task == "regression" else sorted(words), None, task
+        numbers = written.read(words, form, table.decimal).tolist()
         counts = labelwords.Spellings()
-        counts.count(zip(self.words, self.words.values(), numbers))
+        counts.count(zip(words, words.values(), numbers))
         labels, task = counts.decided(task, table.name)
         return labels, form if labels is None else None, task
 

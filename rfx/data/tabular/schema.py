@@ -14,9 +14,8 @@ import scipy.sparse
 
 from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, written
-from rfx.data.tabular.table import Table, Words, check_finite, words_of_numbers
-from rfx.data.tabular.targetmeans import TargetMeans
-from rfx.data.tasks import number_text
+from rfx.data.tabular.labelwords import number_text
+from rfx.data.tabular.table import Table, Words, check_finite, words_of
 from rfx.errors import DataError, RfxWarning
 
 # Number of encoded columns above which mostly zero rows are stored as CSR.
@@ -26,6 +25,29 @@ _SHOWN = 5
 _AS_MEAN = "encoded by the mean of the targets"
 # The treatment of rows with unknown labels, for messages.
 NEVER_SEEN = "rows with them count as wrong"
+
+
+@dataclass(frozen=True)
+class TargetMeans:
+    """The encoding of each category of a column.
+
+    Parameters
+    ----------
+    values : list of list of float, (n_categories, n_outputs)
+        The smoothed means of the targets; for classes, the fractions of each class.
+    default : list of float, (n_outputs,)
+        The overall means, for an unknown or missing category.
+    titles : list of str
+        The names of the outputs, the classes if there are more than two; else empty.
+    """
+
+    values: list[list[float]]
+    default: list[float]
+    titles: list[str]
+
+    def of(self, codes: np.ndarray) -> np.ndarray:
+        """(n, k) for category numbers (n,), -1 for unknown or missing."""
+        return np.array([*self.values, self.default], np.float64)[codes]
 
 
 @dataclass
@@ -126,6 +148,10 @@ class Schema:
         words = {p for p, column in zip(positions, self.inputs or ()) if column.is_text()}
         return frozenset(words | {target} if self.labels or self.target_form else words) - {None}
 
+    def positions(self, table: Table) -> list[int]:
+        """The positions of the inputs in a table, which may have no rows yet."""
+        return self._found(table, False)[0]
+
     @property
     def has_numeric_labels(self) -> bool:
         """Whether the labels are words that spell numbers."""
@@ -176,8 +202,8 @@ class Schema:
         for part, column in zip(parts, inputs):
             block: Any = part.reshape(n_rows, -1)
             if column.one_hot:
-                known = np.flatnonzero(part >= 0)
-                ones = np.ones(len(known)), (known, part[known])
+                seen = np.flatnonzero(part >= 0)
+                ones = np.ones(len(seen)), (seen, part[seen])
                 block = scipy.sparse.csr_matrix(ones, (n_rows, column.width))
                 block = block.toarray() if dense else block
             blocks.append(block if dense else scipy.sparse.csr_matrix(block, dtype=np.float64))
@@ -195,12 +221,8 @@ class Schema:
 
     def _found(self, table, needed):
         """The positions of the input columns and the target column in a table."""
-        if self.named and table.named:
-            return self._found_by_name(table, needed)
-        return self._found_by_place(table, needed)
-
-    def _found_by_name(self, table, needed):
-        """`_found` if the columns have names."""
+        if not (self.named and table.named):
+            return self._found_by_place(table, needed)
         places = {name: position for position, name in enumerate(table.names)}
         away = [column for column in self.columns if column.name not in places]
         if away:
@@ -214,8 +236,8 @@ class Schema:
         target = places.get(self.target[0]) if self.target else None
         target = table.own_target if target is None else target
         if target is None and needed:
-            column = f"column {self.target[0]!r}, which holds the" if self.target else ""
-            raise DataError(f"{table.name} has no {column} targets".replace("  ", " "))
+            column = f"column {self.target[0]!r}, which holds the " if self.target else ""
+            raise DataError(f"{table.name} has no {column}targets")
         return [places[column.name] for column in self.columns], target
 
     def _found_by_place(self, table, needed):
@@ -237,11 +259,11 @@ class Schema:
             + (", and targets are required" if needed and len(table.names) == self.size - 1 else "")
         )
 
-    def _check_others(self, table, found, target, strict):
+    def _check_others(self, table, inputs, target, strict):
         others = [
             name
             for position, name in enumerate(table.names)
-            if position not in {*found, target}
+            if position not in {*inputs, target}
             and name not in self.ignored
             and not table.numbers_rows(position)
         ]
@@ -370,16 +392,15 @@ def _left_out(what, names, strict, like=(), fate="ignored"):
 
 def _missing(table, position, missing, hint=True):
     """The error for the first missing cell, (n,), of a column."""
-    advice = f"; {table.for_gaps}" if hint else ""
-    place = table.place(int(np.argmax(missing)))
-    return DataError(f"{place}: {table.title(position)} has no value{advice}")
+    advice, row = f"; {table.for_gaps}" if hint else "", int(np.argmax(missing))
+    return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
 def _words(table: Table, position: int) -> Words:
     """A column as words."""
     check_finite(table, position)
     cells = table.columns[position]
-    return cells if isinstance(cells, Words) else words_of_numbers(cells)
+    return cells if isinstance(cells, Words) else words_of(cells)
 
 
 def _numbers(table, position, form=None):
@@ -397,11 +418,10 @@ def _numbers(table, position, form=None):
     if bad.any():
         row = int(np.argmax(bad))
         what = "a date" if form is not None and form.kind == "dates" else "a number"
-        if form is not None and form.kind != "truth":
-            what += " in the format of the training rows"
-        word = f"{words.values[words.codes[row]]!r:.80}"
+        like = " in the format of the training rows" * (form is not None and form.kind != "truth")
         raise DataError(
-            f"{table.place(row)}: {table.title(position)} has {word}, which is not {what}"
+            f"{table.place(row)}: {table.title(position)} has"
+            f" {words.values[words.codes[row]]!r:.80}, which is not {what}{like}"
         )
     return numbers
 
@@ -432,22 +452,23 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
     A word is found by its spelling, else by its value if that is unique. DataError if none is
     found. With OpenLabels, new words are added.
     """
-    found, used = labelwords.matched(values.values, labels), {*values.codes.tolist()}
-    unknown = [code for code, place in enumerate(found) if place < 0 and code in used]
+    positions, used = labelwords.matched(values.values, labels), {*values.codes.tolist()}
+    unknown = [code for code, place in enumerate(positions) if place < 0 and code in used]
     for extra, code in enumerate(unknown):
-        found[code] = len(labels) + extra
+        positions[code] = len(labels) + extra
     new = [values.values[code] for code in unknown]
     if isinstance(labels, labelwords.OpenLabels):
         labels.extend(new)
-    elif new and len(new) == len(found):
+    elif new and len(new) == len(positions):
         raise DataError(
             f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's"
             f" ({', '.join(labels[:_SHOWN]):.200})"
         )
     elif new:
-        message = (
+        warnings.warn(
             f"{name} has labels that were absent in training: {', '.join(new[:_SHOWN]):.200};"
-            f" {NEVER_SEEN}"
+            f" {NEVER_SEEN}",
+            RfxWarning,
+            stacklevel=2,
         )
-        warnings.warn(message, RfxWarning, stacklevel=2)
-    return np.array(found, np.float64)[values.codes]
+    return np.array(positions, np.float64)[values.codes]

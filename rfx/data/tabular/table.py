@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data.tabular.written import shortest
 from rfx.errors import DataError, UsageError, or_near
 
@@ -131,23 +134,32 @@ class Table:
             return self.names.index(wanted)
         if wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:10]) <= len(self.names):
             return int(wanted) - 1
-        known = (
+        columns = (
             or_near(wanted, self.names, "its columns are")
             if self.named
             else f"; its columns are 1 to {len(self.names)}"
         )
         raise UsageError(
-            f"{option} is {wanted!r:.80}, which is not a column of {self.name}{known:.400}"
+            f"{option} is {wanted!r:.80}, which is not a column of {self.name}{columns:.400}"
         )
 
 
-def words_of_numbers(values: np.ndarray) -> Words:
-    """A column of numbers (n,) as words: integers with all digits, others as the shortest text that
-    reads back as the number.
+def words_of(column: Any) -> Words:
+    """A column of numbers, of a data frame, or of an array as words: numbers in their shortest
+    digits, so that 3, 3.0 and "3" are equal.
     """
-    distinct, codes = np.unique(values, return_inverse=True)
-    texts = (None if number != number else shortest(number) for number in distinct.tolist())
-    return Words.of(codes.ravel(), texts)
+    codes, values = lazy.pandas.factorize(column)
+    return Words.of(codes, map(_text, values))
+
+
+def _text(value: Any) -> str:
+    """A cell as a word."""
+    if isinstance(value, Decimal):
+        text = f"{value:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    if isinstance(value, (float, np.floating)):
+        return shortest(float(value))
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def check_finite(table: Table, position: int) -> None:

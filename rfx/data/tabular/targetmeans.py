@@ -11,46 +11,29 @@ References
    Classification and Prediction Problems", SIGKDD Explorations 3(1), 2001.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from rfx.data import splits
+from rfx.data.reading import typed
+from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.schema import Input, Schema, TargetMeans
+from rfx.data.tabular.table import Table
 
 PARTS = 5  # parts of the training rows, for cross-fitting
 _ROLE = 61  # the stream of random numbers that defines the parts
 
 
-@dataclass(frozen=True)
-class TargetMeans:
-    """The encoding of each category of a column.
+def learn(codes, n_categories: int, Y, titles, prior=None) -> TargetMeans:
+    """The TargetMeans of category numbers (n,), -1 for missing, and targets Y (n, k).
 
-    Parameters
-    ----------
-    values : list of list of float, (n_categories, n_outputs)
-        The smoothed means of the targets; for classes, the fractions of each class.
-    default : list of float, (n_outputs,)
-        The overall means, for an unknown or missing category.
-    titles : list of str
-        The names of the outputs, the classes if there are more than two; else empty.
+    prior: (k,) the means to shrink towards; None: those of Y.
     """
-
-    values: list[list[float]]
-    default: list[float]
-    titles: list[str]
-
-    @classmethod
-    def learn(cls, codes, n_categories: int, Y, titles, prior=None) -> "TargetMeans":
-        """Learn from category numbers (n,), -1 for missing, and targets Y (n, k).
-
-        prior: (k,) the means to shrink towards; None: those of Y.
-        """
-        prior = Y.mean(axis=0) if prior is None else prior
-        return cls(smoothed(codes, n_categories, Y, prior).tolist(), prior.tolist(), list(titles))
-
-    def of(self, codes: np.ndarray) -> np.ndarray:
-        """(n, k) for category numbers (n,), -1 for unknown or missing."""
-        return np.array([*self.values, self.default], np.float64)[codes]
+    prior = Y.mean(axis=0) if prior is None else prior
+    means = smoothed(codes, n_categories, Y, prior).tolist()
+    return TargetMeans(means, prior.tolist(), list(titles))
 
 
 def smoothed(
@@ -64,20 +47,23 @@ def smoothed(
 
     codes: (n,) the category numbers, -1 for missing.
     """
-    known = codes >= 0
-    own = codes[known]
-    counts = np.bincount(own, minlength=n_categories)
-    found = np.empty((n_categories, Y.shape[1]))
+    present = codes >= 0
+    present_codes = codes[present]
+    counts = np.bincount(present_codes, minlength=n_categories)
+    smooth = np.empty((n_categories, Y.shape[1]))
     prior = Y.mean(axis=0) if prior is None else prior
     for output, (y, mean) in enumerate(zip(Y.T, prior)):
-        y_known = y[known]
+        y_known = y[present]
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.bincount(own, y_known, n_categories) / counts
-            within = np.bincount(own, (y_known - means[own]) ** 2, n_categories) / counts
+            means = np.bincount(present_codes, y_known, n_categories) / counts
+            within = (
+                np.bincount(present_codes, (y_known - means[present_codes]) ** 2, n_categories)
+                / counts
+            )
             weight = y.var() * counts / (y.var() * counts + within)
             means = weight * means + (1 - weight) * mean
-        found[:, output] = np.where(np.isnan(means), mean, means)
-    return found
+        smooth[:, output] = np.where(np.isnan(means), mean, means)
+    return smooth
 
 
 def parts(y: np.ndarray, seed: int) -> np.ndarray:
@@ -90,9 +76,9 @@ def parts(y: np.ndarray, seed: int) -> np.ndarray:
     one, other = splits.generator(seed, _ROLE).bit_generator.random_raw(2 * n).reshape(2, n)
     order = np.lexsort((one, y))
     order = order[np.lexsort((other, np.arange(n) // PARTS))]
-    found = np.empty(n, np.int64)
-    found[order] = np.arange(n) % PARTS
-    return found
+    part = np.empty(n, np.int64)
+    part[order] = np.arange(n) % PARTS
+    return part
 
 
 def cross_fitted(
@@ -109,14 +95,14 @@ def cross_fitted(
     every part shrinks towards; None: the means of its other rows, which are the same for parts with
     similar targets. The rest as in `smoothed`.
     """
-    found = np.broadcast_to(Y.mean(axis=0), Y.shape).copy()
+    encoded = np.broadcast_to(Y.mean(axis=0), Y.shape).copy()
     for number in range(PARTS):
         out = part == number
         kept = part < number if earlier else ~out
         if out.any() and kept.any():
-            means = TargetMeans.learn(codes[kept], n_categories, Y[kept], (), prior)
-            found[out] = means.of(codes[out])
-    return found
+            means = learn(codes[kept], n_categories, Y[kept], (), prior)
+            encoded[out] = means.of(codes[out])
+    return encoded
 
 
 def in_one_part(codes: np.ndarray, n_categories: int, part: np.ndarray) -> np.ndarray:
@@ -138,3 +124,105 @@ def outputs(y: np.ndarray, task: str, classes: np.ndarray | None = None) -> np.n
     if len(classes) <= 2:
         return (y == classes[-1]).astype(np.float64)[:, None]
     return (np.asarray(y)[:, None] == classes).astype(np.float64)
+
+
+# ---------------------------------------------------------------------- columns of a table
+
+
+MOST_COLUMNS = 40
+"""A column of more categories than this becomes means of the targets, not a column of 0 and 1 for
+each category."""
+
+
+def wanted(schema: Schema) -> list[int]:
+    """The positions, among the inputs of a schema, of the columns encoded by target means."""
+    return [
+        place
+        for place, column in enumerate(schema.columns)
+        if column.categories is not None and len(column.categories) > MOST_COLUMNS
+    ]
+
+
+def fitted(
+    schema: Schema,
+    table: Table,
+    Y: np.ndarray,
+    seed: int,
+    titles=(),
+    apart: Apart | None = None,
+):
+    """(the schema with the means of its training rows, X (n, width) of these rows).
+
+    The schema has the means of all rows; X has, for each row, means of the rows in other parts.
+
+    Parameters
+    ----------
+    schema : Schema
+        The schema learnt from the rows of the table.
+    table : Table
+    Y : array, (n, k)
+        The targets, as returned by `outputs`.
+    seed : int
+        Determines the parts of the rows.
+    titles : sequence of str
+        The names of the columns of Y, if there are several.
+    apart : Apart, optional
+        The means of a row then come from other groups, or from earlier rows.
+    """
+    inputs, training = list(schema.columns), {}
+    if apart is None:
+        part = parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
+        prior, earlier = None, False
+    else:
+        part = _parts(apart, seed)
+        # the mean of the other groups falls as the row's own targets rise
+        prior, earlier = Y.mean(axis=0), apart.by == "time"
+    for place in wanted(schema):
+        column = replace(inputs[place], fill=None, means=None)
+        codes, count = schema.codes(table, column.position, column, gaps=True), column.width
+        if apart is not None:
+            # no training row can use the mean of such a category, so no prediction does
+            lone = np.append(in_one_part(codes, count, part), False)
+            codes = np.where(lone[codes], -1, codes)
+        means = learn(codes, count, Y, titles, prior)
+        inputs[place] = replace(column, means=means)
+        training[place] = cross_fitted(codes, count, Y, part, earlier, prior)
+    schema = replace(schema, inputs=inputs)
+    return schema, schema.inputs_of(table, training)
+
+
+def _parts(apart: Apart, seed: int) -> np.ndarray:
+    """(n,) the part of each row: whole groups, or a span of time."""
+    return apart.numbered(min(PARTS, apart.count), seed)
+
+
+def notes(schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0) -> Iterator[str]:
+    """A message for each column with missing cells, or with categories of one part alone, which
+    become the mean of the targets.
+    """
+    for place in wanted(schema):
+        column = replace(schema.columns[place], fill=None)
+        codes = schema.codes(table, column.position, column, gaps=True)
+        if apart is not None:
+            yield from _note_of_parts(table, column, codes, apart, seed)
+        gone = int((codes < 0).sum())
+        if gone:
+            cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
+            yield (
+                f"{table.name}: {cells} of {table.title(column.position)} without a value {become}"
+                " the mean of the targets"
+            )
+
+
+def _note_of_parts(
+    table: Table, column: Input, codes: np.ndarray, apart: Apart, seed: int
+) -> Iterator[str]:
+    """`notes` about the categories of a column whose rows are all in one part."""
+    lone = in_one_part(codes, len(column.categories or ()), _parts(apart, seed))
+    one = "group" if apart.by == "groups" else "span of time"
+    if lone.any():
+        yield (
+            f"{table.name}: {lone.sum():,} of {len(lone):,} categories of"
+            f" {table.title(column.position)} occur in only one {one} and become the mean of the"
+            f" targets; {typed('ignore', [column.name])} leaves the column out"
+        )

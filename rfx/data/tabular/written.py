@@ -155,15 +155,15 @@ class Form:
 
 def _amount(word: str) -> tuple[str, str, dict[tuple[str, str], float]] | None:
     """(sign, digits and marks, the value by style) of a written number; None for other texts."""
-    found = _WRITTEN.fullmatch(word.translate(_PLAIN_CELL)) if len(word) <= _LONGEST else None
-    if found is None:
+    match = _WRITTEN.fullmatch(word.translate(_PLAIN_CELL)) if len(word) <= _LONGEST else None
+    if match is None:
         return None
-    signs = [mark for mark in (found["before"], found["after"]) if mark]
-    minus = [mark for mark in (found["open"], found["minus"], found["after_sign"]) if mark]
+    signs = [mark for mark in (match["before"], match["after"]) if mark]
+    minus = [mark for mark in (match["open"], match["minus"], match["after_sign"]) if mark]
     # parentheses around an amount mean a negative number
-    if bool(found["open"]) != bool(found["close"]) or len(signs) > 1 or len(minus) > 1:
+    if bool(match["open"]) != bool(match["close"]) or len(signs) > 1 or len(minus) > 1:
         return None
-    body, factor = found["body"].strip(), -1.0 if minus and minus[0] in "(-" else 1.0
+    body, factor = match["body"].strip(), -1.0 if minus and minus[0] in "(-" else 1.0
     values = {
         (decimal, group): factor * float(body.replace(group, "").replace(decimal, "."))
         for (decimal, group), pattern in _STYLES.items()
@@ -226,11 +226,11 @@ def same(text: str):
     return truth(text) or text.strip()
 
 
-def matched(words: Iterable[str], known: Iterable[str], key: Callable = same) -> list[int]:
+def matched(words: Iterable[str], choices: Iterable[str], key: Callable = same) -> list[int]:
     """The position of each word among `known` ones, or -1: of the same text, else of the only one
     with the same key. 1 and 0 match if all known words are booleans.
     """
-    places = {word: place for place, word in enumerate(known)}
+    places = {word: place for place, word in enumerate(choices)}
     truths = all(map(truth, places))
     by_key: dict = {}
     for word, place in places.items():
@@ -271,7 +271,7 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     numbers, such as 1,234. Raises Unclear.
     """
     words = list(words)
-    amounts = [found for word in words if (found := _amount(word)) is not None]
+    amounts = [parsed for word in words if (parsed := _amount(word)) is not None]
     if len(amounts) < len(words):
         raise Unclear("numbers in no common format")
     signs = sorted({sign for sign, _, _ in amounts if sign})
@@ -350,14 +350,14 @@ def _date(text: str) -> dict[str, float]:
             days = {"dmy": (b, a), "": (b, a)}
         elif a == b:
             days = {"": (a, b)}
-    found = {}
+    by_order = {}
     for order, (month, day) in days.items():
         with contextlib.suppress(ValueError):
             date = datetime.date(
                 int(groups["year"] or 2000 + int(groups["short"] or 0)), int(month), int(day)
             )
-            found[order] = np.nan if groups["short"] else date.toordinal() - _EPOCH + time
-    return found
+            by_order[order] = np.nan if groups["short"] else date.toordinal() - _EPOCH + time
+    return by_order
 
 
 def _time(groups: re.Match[str]) -> float | None:

@@ -101,9 +101,9 @@ class Sorted:
         # a rank within rounding error of a row hits it, which matters for ties
         whole = np.rint(wanted)
         wanted = np.where(np.abs(wanted - whole) < 1e-9 * (1 + whole), whole, wanted)
-        found = np.interp(wanted, places, values)
+        at_ranks = np.interp(wanted, places, values)
         # rounding must not make one exceed the next
-        return np.maximum.accumulate(np.minimum(found, values[-1]))
+        return np.maximum.accumulate(np.minimum(at_ranks, values[-1]))
 
     def moments(self, y: np.ndarray) -> tuple[float, float]:
         """Mean and standard deviation of numbers (n,), one for each of the values."""
@@ -156,18 +156,16 @@ class ColumnTransform(ABC):
         DataError
             If values are not finite, or their range is too large.
         """
-        found = []
+        learnt = []
         for number, values in enumerate(_columns(X)):
             column = Sorted.of(values, weights)
             if not np.isfinite(column.spread):
                 raise cannot_scale(number)
-            found.append(cls._of(column))
-        arrays = {
-            name: np.array([own[place] for own, _, _ in found], np.float64)
-            for place, name in enumerate(cls.forms)
-        }
-        shift, scale = (np.array([own[place] for own in found], np.float64) for place in (1, 2))
-        return cls(**arrays), shift, scale
+            learnt.append(cls._of(column))
+        arrays = [[entries[place] for entries, _, _ in learnt] for place in range(len(cls.forms))]
+        shift, scale = ([column[place] for column in learnt] for place in (1, 2))
+        as_arrays = [np.array(values, np.float64) for values in (*arrays, shift, scale)]
+        return cls(*as_arrays[:-2]), as_arrays[-2], as_arrays[-1]
 
     @classmethod
     @abstractmethod
@@ -238,8 +236,8 @@ class Power(ColumnTransform):
 def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: Any) -> np.ndarray:
     """Yeo-Johnson of numbers z from log(1 + |z|) and whether they are below 0."""
     power = np.where(below, 2.0 - lam, lam)
-    found = np.divide(np.expm1(power * size), power, out=size.copy(), where=power != 0)
-    return np.where(below, -found, found)
+    powers = np.divide(np.expm1(power * size), power, out=size.copy(), where=power != 0)
+    return np.where(below, -powers, powers)
 
 
 def _likeliest(column: Sorted, z: np.ndarray) -> float:
@@ -252,10 +250,10 @@ def _likeliest(column: Sorted, z: np.ndarray) -> float:
         _, deviation = column.moments(_yeo_johnson(size, below, lam))
         return float(np.log(deviation) - (lam - 1.0) * tilt)
 
-    found = lazy.optimize.minimize_scalar(
+    best = lazy.optimize.minimize_scalar(
         cost, bounds=(LOWEST, HIGHEST), method="bounded", options={"xatol": 1e-6}
     )
-    return float(found.x)
+    return float(best.x)
 
 
 @dataclass(frozen=True)
@@ -303,13 +301,13 @@ class Quantile(ColumnTransform):
     @classmethod
     def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
         shares = np.linspace(0.0, 1.0, min(QUANTILES, len(column.values)))
-        found = column.quantiles(shares)
+        quantiles = column.quantiles(shares)
         if column.constant:
-            return (found,), 0.0, 0.0
+            return (quantiles,), 0.0, 0.0
         if not column.two_valued:
-            return (found,), 0.0, 1.0
-        mean, deviation = column.moments(_normal(column.values, found))
-        return (found,), mean, 1.0 / deviation
+            return (quantiles,), 0.0, 1.0
+        mean, deviation = column.moments(_normal(column.values, quantiles))
+        return (quantiles,), mean, 1.0 / deviation
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         out = np.empty(X.shape)

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse
 
 from rfx import steps as told
-from rfx.data.rows import Rows, RowsLike
+from rfx.data.rows import WIDE, Rows, RowsLike, Statistics, blocks, is_text, keeps_sparse
 from rfx.data.transforms.columns import TRANSFORMS, ColumnTransform, cannot_scale, sampled
-from rfx.data.transforms.metric import Metric
+from rfx.data.transforms.linear import Metric
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.model import Array
 
@@ -39,11 +39,8 @@ TARGET_KINDS = {
     "minmax01": "to [0, 1]; RMSE, lambda and epsilon are in this unit",
     "mean": "to mean 0",
 }
-_VALUES_A_BLOCK = 1 << 20
 # Targets are divided by a power of two beyond this exponent: 1e15, whose square float32 holds.
 _EXPONENT = 50
-# CSR rows with more columns than this and a lower density than that are never made dense.
-WIDE, FILLED = 1000, 0.05
 
 
 def as_floats(y: Any) -> Any:
@@ -59,31 +56,6 @@ def _checked(kind, kinds, what):
     if kind not in kinds:
         raise UsageError(f"{what} {kind!r} is unknown; there are {', '.join(kinds)}")
     return kind
-
-
-def keeps_sparse(X) -> bool:
-    """Whether scaling must preserve the zeros of rows X (n, d), here or on workers: text and
-    similar data.
-    """
-    if isinstance(X, Rows):
-        return is_text(*X.shape, X.survey.entries)
-    return scipy.sparse.issparse(X) and is_text(X.shape[0], X.shape[1], X.nnz)
-
-
-def is_text(n: int, d: int, entries: int) -> bool:
-    """Whether sparse rows (n, d) with so many entries are wide and mostly zeros."""
-    return d > WIDE and entries < FILLED * n * d
-
-
-def _blocks(X):
-    """X, dense or csr, as (start, dense float64 rows) of bounded size."""
-    step = max(1, _VALUES_A_BLOCK // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], step):
-        block = X if X.shape[0] <= step else X[start : start + step]
-        yield (
-            start,
-            block.toarray() if scipy.sparse.issparse(block) else np.asarray(block, np.float64),
-        )
 
 
 def _reciprocal(spread):
@@ -126,7 +98,7 @@ class Scaler:
     differs, a warning is logged. Column transforms, which do not preserve zeros, raise an error for
     such rows.
 
-    A learnt metric, if any, maps the scaled rows (`rfx.data.transforms.metric`).
+    A learnt metric, if any, maps the scaled rows (`rfx.data.transforms.linear`).
     """
 
     kind: str
@@ -151,15 +123,11 @@ class Scaler:
         if kind in TRANSFORMS:
             return cls._transforming(kind, X, weights)
         if isinstance(X, Rows):
-            return cls.of_parts(kind, X.survey)
-        shift, scale = np.zeros(d), np.ones(d)
-        if kind == "none":
-            return cls(kind, shift, scale)
-        if n == 0:
+            return cls.of_statistics(kind, X.survey)
+        if n == 0 and kind != "none":
             raise DataError("scaling needs at least one row")
-        with np.errstate(over="ignore", invalid="ignore"):
-            low, spread = column_spread(X, kind, weights)
-        return cls.from_spread(kind, low, spread, keeps_sparse(X))
+        rows = None if kind == "none" else Statistics.of(X, kind == "standard", weights)
+        return cls.of_statistics(kind, rows, d)
 
     @classmethod
     def _transforming(cls, kind, X, weights):
@@ -177,36 +145,29 @@ class Scaler:
             raise DataError("scaling needs at least one row")
         chosen = sampled(n, d)
         rows = X.unscaled(chosen) if in_parts else X[chosen]
-        own = None if weights is None else weights[chosen]
-        learnt, shift, scale = TRANSFORMS[kind].learn(rows, own)
+        chosen_weights = None if weights is None else weights[chosen]
+        learnt, shift, scale = TRANSFORMS[kind].learn(rows, chosen_weights)
         return cls(kind, shift, scale, learnt)
 
     @classmethod
-    def of_parts(cls, kind, survey):
-        """`fit` for a kind without a column transform, from the PartSurvey (rfx.data.survey) of the
-        rows.
+    def of_statistics(cls, kind: str, rows: Statistics | None, width: int = 0) -> Scaler:
+        """`fit` for a kind without a column transform, from the Statistics of the rows; None, and
+        the number of columns, for `none`.
+
+        Raises DataError if the range or the deviation of a column is not finite.
         """
         _checked(kind, KINDS, "scaling")
-        if kind == "none":
-            return cls(kind, np.zeros(survey.width), np.ones(survey.width))
-        low, spread = survey.low, survey.high - survey.low
+        if kind == "none" or rows is None:
+            width = width if rows is None else rows.width
+            return cls(kind, np.zeros(width), np.ones(width))
+        low, spread = rows.low, rows.high - rows.low
         if kind == "standard":
-            low, spread = _deviations(survey.weight, survey.mean, survey.squares)
-        sparse = is_text(survey.count, survey.width, survey.entries)
-        return cls.from_spread(kind, low, spread, sparse)
-
-    @classmethod
-    def from_spread(cls, kind, low, spread, sparse=False):
-        """Create from the smallest values (d,) and the ranges, or for `standard` from means and
-        standard deviations.
-
-        sparse: nothing is shifted. Raises DataError if they are not finite.
-        """
+            low, spread = rows.mean, rows.deviations()
         bad = np.flatnonzero(~np.isfinite(low + spread))
         if len(bad):
             raise cannot_scale(bad[0])
         unit = _reciprocal(spread)
-        if sparse:
+        if is_text(rows.count, rows.width, rows.entries):
             if kind != "minmax01" or (low[unit > 0] != 0).any():
                 what = "standard deviation" if kind == "standard" else "largest magnitude"
                 warnings.warn(
@@ -246,11 +207,11 @@ class Scaler:
 
     def steps(self, dtype: DTypeLike) -> told.Steps:
         """The computation steps of `transform` for dense rows."""
-        own: told.Steps = () if self.columns is None else self.columns.steps()
+        made: told.Steps = () if self.columns is None else self.columns.steps()
         if self.kind != "none":
-            own = (*own, told.Scale(self.shift, self.scale))
-        own = own + told.rounded(dtype)
-        return own if self.metric is None else own + self.metric.steps(dtype)
+            made = (*made, told.Scale(self.shift, self.scale))
+        made = made + told.rounded(dtype)
+        return made if self.metric is None else made + self.metric.steps(dtype)
 
     def _scaled(self, X, dtype):
         unshifted = self.columns is None and not (self.shift * self.scale).any()
@@ -259,7 +220,7 @@ class Scaler:
             values = (X.data * self.scale[X.indices]).astype(dtype)
             return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
         out = np.empty(X.shape, dtype)
-        for start, block in _blocks(X):
+        for start, block in blocks(X):
             scaled = np.subtract(self._transformed(block), self.shift)
             np.multiply(
                 scaled, self.scale, out=out[start : start + len(block)], casting="same_kind"
@@ -294,8 +255,8 @@ class Scaler:
         if self.metric is not None:
             form = self.metric.form
             more[f"metric_{form}"] = self.metric.map
-        known = {"kind": self.kind, "metric": form, "shift": self.shift, "scale": self.scale}
-        return known | more
+        arrays = {"kind": self.kind, "metric": form, "shift": self.shift, "scale": self.scale}
+        return arrays | more
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
@@ -322,79 +283,6 @@ ARRAYS = {
     )
     for name, form in forms.items()
 }
-
-
-def column_spread(X, kind, weights=None):
-    """The arguments of `Scaler.from_spread` for the columns of X; weights: (n,) of its rows, None
-    for ones.
-    """
-    if kind == "standard":
-        return _moments(X, weights)
-    low, high = extremes(X)
-    return low, high - low
-
-
-def extremes(X):
-    """Column minima and maxima (d,), including implicit zeros of sparse rows."""
-    if scipy.sparse.issparse(X) and X.shape[1] > WIDE:
-        return tuple(
-            np.asarray(found.toarray(), np.float64).ravel()
-            for found in (X.min(axis=0), X.max(axis=0))
-        )
-    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
-    for _, block in _blocks(X):
-        np.minimum(low, block.min(axis=0), out=low)
-        np.maximum(high, block.max(axis=0), out=high)
-    return low, high
-
-
-def _sparse_moments(X, weights):
-    mean = X.T @ weights / weights.sum()
-    X = X.tocsc()
-    column = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
-    squares = np.bincount(column, weights[X.indices] * (X.data - mean[column]) ** 2, X.shape[1])
-    zeros = weights.sum() - np.bincount(column, weights[X.indices], X.shape[1])
-    return mean, np.sqrt((squares + zeros * mean**2) / weights.sum())
-
-
-def _moments(X, weights):
-    """Column means and standard deviations (divided by n, or the sum of weights), merged over
-    blocks so that large means lose no digits.
-    """
-    if keeps_sparse(X):
-        return _sparse_moments(X, np.ones(X.shape[0]) if weights is None else weights)
-    count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start, block in _blocks(X):
-        if weights is None:
-            rows, block_mean = len(block), block.mean(axis=0)
-            spread = ((block - block_mean) ** 2).sum(axis=0)
-        else:
-            own = weights[start : start + len(block)]
-            rows = own.sum()
-            block_mean = own @ block / rows
-            spread = own @ (block - block_mean) ** 2
-        count, mean, squares = joined(count, mean, squares, rows, block_mean, spread)
-    return _deviations(count, mean, squares)
-
-
-def joined(count, mean, squares, more, other_mean, other_squares) -> tuple:
-    """Merge (count, mean, sum of squared differences) of rows or weights of two parts, so that
-    large means lose no digits (Chan, Golub and LeVeque 1983)."""
-    total, delta = count + more, other_mean - mean
-    return (
-        total,
-        mean + delta * (more / total),
-        squares + (other_squares + delta**2 * (count * more / total)),
-    )
-
-
-def _deviations(count, mean, squares):
-    """(means, standard deviations) from sums of squared differences; a variance within rounding
-    error of a constant is 0.
-    """
-    noise = np.abs(mean) * count * np.finfo(np.float64).eps
-    spread = np.sqrt(squares / count)
-    return mean, np.where(spread > noise, spread, 0.0)
 
 
 def plain(value):

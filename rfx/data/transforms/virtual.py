@@ -51,7 +51,7 @@ def deform(images, index, seed: int, how: Deformation = Deformation()) -> np.nda
             " pixels"
         )
     index, which, draws = _changes(n, index, seed, DEFORM, 8)
-    field = _field(seed, how.smoothness) * np.float32(how.elastic)
+    field = _field(seed, how.smoothness)
     signed = 2 * draws - 1
     angles = np.deg2rad(how.rotation) * signed[:, 0]
     factors = np.stack([1 + how.scale * signed[:, 1], 1 + how.scale * signed[:, 2]], axis=1)
@@ -68,6 +68,8 @@ def deform(images, index, seed: int, how: Deformation = Deformation()) -> np.nda
     shifts = how.shift * signed[:, 4:6]
     corners = (draws[:, 6:8] * _TORUS).astype(np.int64)
     untouched = index // n == 0
+    matrices[untouched], shifts[untouched] = np.eye(2), 0.0
+    strengths = np.where(untouched, 0.0, how.elastic).astype(np.float32)
     out = np.empty((len(index), side, side), np.float32)
     source = np.ascontiguousarray(images)
 
@@ -78,7 +80,7 @@ def deform(images, index, seed: int, how: Deformation = Deformation()) -> np.nda
             matrices[start:stop],
             shifts[start:stop],
             corners[start:stop],
-            untouched[start:stop],
+            strengths[start:stop],
             field,
             out[start:stop],
         )
@@ -113,24 +115,19 @@ def _field(seed, smoothness):
 
 
 @njit(cache=True, nogil=True)
-def _deform(images, which, matrices, shifts, corners, untouched, field, out):
+def _deform(images, which, matrices, shifts, corners, strengths, field, out):
     side, torus = out.shape[1], field.shape[1]
     centre = 0.5 * (side - 1)
     for m in range(len(which)):
         image = images[which[m]]
-        if untouched[m]:
-            for r in range(side):
-                for c in range(side):
-                    out[m, r, c] = image[r, c]
-            continue
         a, b, d, e = matrices[m, 0, 0], matrices[m, 0, 1], matrices[m, 1, 0], matrices[m, 1, 1]
         for r in range(side):
             row = (corners[m, 0] + r) % torus
             for c in range(side):
                 column = (corners[m, 1] + c) % torus
                 u, v = r - centre - shifts[m, 0], c - centre - shifts[m, 1]
-                x = a * u + b * v + centre + field[0, row, column]
-                y = d * u + e * v + centre + field[1, row, column]
+                x = a * u + b * v + centre + strengths[m] * field[0, row, column]
+                y = d * u + e * v + centre + strengths[m] * field[1, row, column]
                 r0, c0 = int(np.floor(x)), int(np.floor(y))
                 fx, fy = x - r0, y - c0
                 value = 0.0
@@ -234,10 +231,10 @@ def bags_of_bonds(matrices) -> np.ndarray:
     # an atom with itself is a different kind of pair than two atoms of its element
     kind = np.where(here == right, -one, np.minimum(one, other) * 1000 + np.maximum(one, other))
     kind[(one == 0) | (other == 0)] = 0
-    found, bags = triangles(matrices), []
+    entries, bags = triangles(matrices), []
     for name in np.unique(kind[kind != 0]):
         places = int((kind == name).sum(axis=1).max())
-        bags.append(np.sort(np.where(kind == name, found, 0.0), axis=1)[:, ::-1][:, :places])
+        bags.append(np.sort(np.where(kind == name, entries, 0.0), axis=1)[:, ::-1][:, :places])
     return np.concatenate(bags, axis=1)
 
 

@@ -20,10 +20,6 @@ from rfx._version import __version__
 _threads = None
 _largest_child_mb = 0.0
 
-# Maximum bytes of freed memory that malloc keeps, and the largest array for which it reuses them
-# (at most 32 MiB with glibc).
-KEPT_BYTES, KEPT_ARRAY_BYTES = 512 << 20, 32 << 20
-
 
 def cache_dir() -> Path:
     """Folder for files that can be recreated: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else
@@ -113,24 +109,6 @@ def count_child(peak_mb: float) -> None:
     """Report to peak_rss_mb the peak of a back-end child that ran while this process waited."""
     global _largest_child_mb
     _largest_child_mb = max(_largest_child_mb, peak_mb)
-
-
-def keep_freed_memory() -> None:
-    """Make malloc reuse freed memory for the next arrays, up to KEPT_BYTES: new memory takes longer
-    than a loop over it.
-
-    By default glibc returns memory beyond twice the largest freed array. Nothing changes on other
-    systems, or if the user has set MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ or
-    GLIBC_TUNABLES. For processes started by rfx.
-    """
-    by_user = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & set(os.environ)
-    if by_user or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
-        return
-    M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-    with suppress(AttributeError):
-        mallopt = lazy.ctypes.CDLL(None).mallopt
-        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
-        mallopt(M_MMAP_THRESHOLD, KEPT_ARRAY_BYTES)
 
 
 def die_with(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""Settings for numpy and numba, folders, limits of control groups, freed memory."""
+"""Settings for numpy and numba, folders, limits of control groups."""
 
 import os
 import subprocess
@@ -88,50 +88,3 @@ def memory(folder, limit, used, reclaimable):
 def test_memory_that_a_control_group_leaves(cgroup, inner, left):
     cgroup("0::/outer/inner", memory("outer", 100, 60, 10) | memory("outer/inner", *inner))
     assert env._available_memory_mb.__wrapped__(0) * 2**20 == left
-
-
-_FAULTS = """
-import resource, sys
-from rfx import env
-if sys.argv[1] == "kept":
-    env.keep_freed_memory()
-import numpy as np
-def use():
-    # smaller than what numpy asks for as large pages, together more than twice the largest
-    return [np.ones(300_000) for _ in range(20)]
-use()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(5):
-    use()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-def faults(*args, **environment) -> int:
-    """Pages that five uses of 48 MB fault in, without other settings for malloc. Dask leaves the
-    settings for its workers in this process.
-    """
-    untold = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", _FAULTS, *args],
-        env=untold | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(done.stdout)
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""),
-    reason="another malloc",
-)
-def test_freed_memory_is_kept_but_for_what_the_user_says():
-    pages = 5 * 20 * 300_000 * 8 // 4096
-    assert faults("kept") < 0.05 * pages < 0.5 * pages < faults("as it is")
-    assert faults("kept", MALLOC_TRIM_THRESHOLD_="65536") > 0.5 * pages
-    assert faults("kept", GLIBC_TUNABLES="glibc.malloc.mmap_threshold=131072") > 0.5 * pages

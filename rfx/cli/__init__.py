@@ -142,7 +142,6 @@ def main(args=None):
     the reader closed the output.
     """
     args = sys.argv[1:] if args is None else list(args)
-    env.keep_freed_memory()
     env.own_process()
     _say_warnings()
     with contextlib.suppress(AttributeError, ValueError):  # a closed or other stream

@@ -135,10 +135,6 @@ def _address(address):
 
 @contextmanager
 def _local(count):
-    # workers, like rfx, reuse freed memory for the next arrays, up to an eighth of their memory;
-    # Dask would return it all
-    reused = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
-    malloc = {"TRIM_THRESHOLD_": reused, "MMAP_THRESHOLD_": env.KEPT_ARRAY_BYTES, "ARENA_MAX": 1}
     settings = {
         # the last of the deaths that a task may cause is too many
         "distributed.scheduler.allowed-failures": DEATHS - 1,
@@ -150,7 +146,8 @@ def _local(count):
         # once
         "distributed.comm.timeouts.connect": f"{_STARTING:g}s",
         "distributed.worker.preload": [__name__],
-        **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": malloc[name] for name in malloc},
+        # Dask's value returns all freed memory to the system, where the next arrays wait for it
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 512 << 20,
     }
     with lazy.dask.config.set(settings):
         cluster = _started(count)

@@ -86,7 +86,6 @@ def _teller(fd: int):
 
 
 def main(args) -> None:
-    env.keep_freed_memory()
     options = {name: int(value) for name, value in zip(args[1::2], args[2::2])}
     env.die_with(options["--parent"])
     for name in ("--fd", "--tell"):

@@ -465,7 +465,7 @@ def choose_inputs(
         leaves = _leaves(unscaled(PILOT), mapped(*chosen), leaf_rows, seed)
         compared = {one: np.zeros(0) for one in _best(machines)}
         # the better half continues
-        for some in (leaves[::4], leaves[2::4], leaves[1::2]):
+        for some in filter(None, (leaves[::4], leaves[2::4], leaves[1::2])):
             last += 1
             for one, values in compared.items():
                 values = np.append(values, in_leaves(one[1], mapped(*one), some, seed))
@@ -473,7 +473,7 @@ def choose_inputs(
                 compared[one] = values
             ranked = sorted(compared, key=lambda one: compared[one].mean())
             compared = {one: compared[one] for one in ranked[: -(-len(ranked) // 2)]}
-        chosen = next(iter(compared))
+            chosen = ranked[0]
     scaling, kernel, form, iterations = chosen
     tuned = machines[scaling, kernel][form, iterations]
     tuned = tuned if leaf_rows else sample(scaling, count).refined(kernel, tuned)
@@ -502,9 +502,11 @@ def _best(machines: dict[tuple[Any, ...], dict[Any, Machine]]) -> list[tuple[Any
 
 
 def _leaves(pilot: Problem, scaler: Scaler, leaf_rows: int, seed: int) -> list[Problem]:
-    """Some leaves of a tree of raw rows in the space of a metric."""
-    blocks = Partition.principal(scaler.transform(pilot.X), leaf_rows, seed=seed)[1]
-    return [pilot.rows(blocks[place]) for place in evenly(len(blocks), LEAVES)]
+    """Some leaves, with different rows, of a tree of raw rows in the space of a metric."""
+    Z = scaler.transform(pilot.X)
+    blocks = Partition.principal(Z, leaf_rows, seed=seed)[1]
+    some = (blocks[place] for place in evenly(len(blocks), LEAVES))
+    return [pilot.rows(rows) for rows in some if np.ptp(dense(Z[rows]), axis=0).any()]
 
 
 def in_leaves(kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int) -> list[float]:

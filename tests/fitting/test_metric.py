@@ -46,11 +46,17 @@ def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
     given = {"scalings": ("standard",), "forms": ("diagonal",)}
     alone, compared = choose(X, Y, **given), choose(X, Y, leaf_rows=500, **given)
-    last = max(row[-2] for row in compared.step["tried"])
-    in_leaves = [row for row in compared.step["tried"] if row[-2] == last]
-    assert last == alone.step["chosen"][-1] + 1
-    assert compared.step["chosen"] == min(in_leaves, key=lambda row: row[-1])[:-1]
-    assert len(in_leaves) == 2 * 3
+    first = alone.step["chosen"][-1] + 1
+    rounds = [[row for row in compared.step["tried"] if row[-2] == first + k] for k in range(3)]
+    assert list(map(len, rounds)) == [6, 3, 2]
+    assert compared.step["chosen"] == min(rounds[-1], key=lambda row: row[-1])[:-1]
+
+
+def test_leaves_of_equal_rows_decide_nothing():
+    X = np.repeat(np.random.default_rng(1).normal(size=(3, 4)), 200, axis=0)
+    given = {"scalings": ("standard",), "tried_kernels": ("laplacian-l2",), "forms": ()}
+    alone, compared = (choose(X, X[:, :1], leaf_rows=n, **given).step for n in (None, 100))
+    assert compared["chosen"] == alone["chosen"]
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2"])

@@ -77,12 +77,18 @@ def upright(x: float, label: str = "", gid: str = "", **look) -> Curve:
     return Curve((x,), (), look, label, gid, kind="upright")
 
 
+def through(points: Mapping[Any, float], look, label: str = "", gid: str = "", **more) -> Curve:
+    """A curve through points, y by x."""
+    return Curve([*points], [*points.values()], look, label, gid, **more)
+
+
 def mean_curve(means: Mapping[Any, Mean | None], look, label: str = "", gid: str = "") -> Curve:
     """The known means at each place, with a band of one standard deviation if any has one."""
     known = {place: mean for place, mean in means.items() if mean is not None}
     deviates = any(mean.sd for mean in known.values())
     around = {place: mean.around for place, mean in known.items() if deviates}
-    return Curve([*known], [mean.value for mean in known.values()], look, label, gid, around)
+    points = {place: mean.value for place, mean in known.items()}
+    return through(points, look, label, gid, around=around)
 
 
 def positive_curve(

@@ -7,7 +7,13 @@ from functools import partial
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import style
 from rfx.reporting.cells import Builder
-from rfx.reporting.charts import Chart, Curve, Panel, level
+from rfx.reporting.charts import (
+    Chart,
+    Curve,
+    Panel,
+    level,
+    through,
+)
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
 _EXACT = ("gaussian", "laplacian")
@@ -19,34 +25,22 @@ def figure1(name, rows) -> Chart:
     """
     by = dai.by_criterion(dai.of(rows, name))
     first = {key: [runs[0] for runs in methods.values()] for key, methods in by.items()}
-    # exact kernels have no curve and are lines in the panel of the others
-    keys = [key for key in by if key not in _EXACT] or [""]
-    panels = []
-    for key in keys:
-        # show the exact kernels of the Coulomb matrices with the methods trained on these
-        panels.append(
-            _panel(
-                name,
-                key,
-                [
-                    row
-                    for other in first
-                    for row in first[other]
-                    if other in (key, *(_EXACT if key in ("", "rows") else ()))
-                ],
-            )
-        )
+    # exact kernels have no curve and are lines in the panel of the methods that are trained on the
+    # same Coulomb matrices
+    beside = lambda key: (key, *_EXACT) if key in ("", "rows") else (key,)
+    panels = [
+        _panel(name, key, [row for other in first if other in beside(key) for row in first[other]])
+        for key in [key for key in by if key not in _EXACT] or [""]
+    ]
     return Chart(
-        title=f"Dai et al. 2014, Figure 1: {name}",
-        notes=[
-            (
-                "Seconds are of the steps, without Nystrom's preprocessing. Of several seeds the"
-                " first."
-            ),
+        f"Dai et al. 2014, Figure 1: {name}",
+        [
+            "Seconds are of the steps, without Nystrom's preprocessing. Of several seeds the"
+            " first.",
             style.machines([row for rows_of in first.values() for row in rows_of]),
         ],
-        panels=[panels],
-        height=3.2,
+        [panels],
+        3.2,
     )
 
 
@@ -95,17 +89,15 @@ def synthetic(rows) -> Chart:
     kind of steps.
     """
     dai.of(rows, "synthetic")
-    y_axis, panels = "E|f$_t$(x) - f*(x)|$^2$", []
-    for kind, words in dai.STEPS.items():
-        drawn = _distances(dai.ripple(rows, kind))
-        if drawn or kind == "theorem":
-            panels.append(Panel(f"steps {words}", "steps t", y_axis, drawn, dress=style.log_both))
-    return Chart(
-        "Dai et al. 2014: the ripple, distance to the exact solution of the same nu",
-        [],
-        [panels],
-        3.4,
-    )
+    drawn = {kind: _distances(dai.ripple(rows, kind)) for kind in dai.STEPS}
+    y_axis = "E|f$_t$(x) - f*(x)|$^2$"
+    panels = [
+        Panel(f"steps {words}", "steps t", y_axis, drawn[kind], dress=style.log_both)
+        for kind, words in dai.STEPS.items()
+        if drawn[kind] or kind == "theorem"
+    ]
+    title = "Dai et al. 2014: the ripple, distance to the exact solution of the same nu"
+    return Chart(title, [], [panels], 3.4)
 
 
 def _distances(by_nu) -> list[Curve]:
@@ -114,38 +106,40 @@ def _distances(by_nu) -> list[Curve]:
     for number, (nu, ripple) in enumerate(sorted(by_nu.items(), reverse=True)):
         mean, slope = ripple.mean, ripple.slope(ripple.mean)
         look = {"color": ("#332288", "#D55E00", "#009E73", "#56B4E9")[number % 4]}
+        marks = look | {"marker": "oshv"[number % 4], "markersize": 3}
         words = f"nu = {nu:g}" + ("" if slope is None else f", slope {slope:.2f}")
-        marks, gid = {"marker": "oshv"[number % 4], "markersize": 3}, f"nu-{nu:g}"
-        drawn.append(Curve(mean.index, mean, look | marks, words, f"synthetic-{ripple.kind}-{gid}"))
         ends = [mean.index[-1] / 16, mean.index[-1]]
-        drawn.append(
-            Curve(
-                ends,
-                [mean.iloc[-1] * ends[1] / end for end in ends],
-                look | {"linestyle": ":"},
-                "" if number else "slope -1",
-            )
-        )
+        line = {end: mean.iloc[-1] * ends[1] / end for end in ends}
+        drawn += [
+            Curve(mean.index, mean, marks, words, f"synthetic-{ripple.kind}-nu-{nu:g}"),
+            through(line, look | {"linestyle": ":"}, "" if number else "slope -1"),
+        ]
     return drawn
 
 
 def complexity(rows) -> Chart:
     """Preprocessing, training, prediction and storage against the number of rows."""
-    costs, panels = dai.costs(rows), []
-    for cost, (words, _) in dai.COSTS.items():
-        drawn = []
-        for method, line in costs[costs[cost] > 0].groupby(level=0, sort=False):
-            look, label = style.look(method), style.plain(dai.METHODS.get(method, method))
-            drawn.append(Curve(line["n"], line[cost], look, label, f"complexity-{cost}-{method}"))
-        panels.append(
-            Panel(words.partition(",")[0], "rows n = features", words, drawn, dress=style.log_both)
-        )
-    return Chart(
-        "Dai et al. 2014: computation and storage",
-        [style.machines(dai.of(rows, "complexity"))],
-        [panels],
-        2.8,
+    costs = dai.costs(rows)
+    curve = lambda cost, method, line: Curve(
+        line["n"],
+        line[cost],
+        style.look(method),
+        style.plain(dai.METHODS.get(method, method)),
+        f"complexity-{cost}-{method}",
     )
+    by_method = lambda cost: costs[costs[cost] > 0].groupby(level=0, sort=False)
+    panels = [
+        Panel(
+            words.partition(",")[0],
+            "rows n = features",
+            words,
+            [curve(cost, method, line) for method, line in by_method(cost)],
+            dress=style.log_both,
+        )
+        for cost, (words, _) in dai.COSTS.items()
+    ]
+    notes = [style.machines(dai.of(rows, "complexity"))]
+    return Chart("Dai et al. 2014: computation and storage", notes, [panels], 2.8)
 
 
 FIGURES = {

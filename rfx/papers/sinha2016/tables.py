@@ -36,8 +36,6 @@ _HOW = {
     True: "on the TEST rows (the paper's selection)",
     False: "by validation on the training rows, for each seed",
 }
-
-
 _ERROR = mean_cell(curves.test, decimals(2), "decimals")
 _SECONDS = mean_cell(seconds_train, short)
 _SIZE = mean_cell(curves.size, decimals(0))
@@ -58,8 +56,11 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
             for method, points in both.items()
         ]
         compared += [cell for one in best for cell in one[3:] if cell.paper is not None]
-        names: dict[str, Any] = {"setting": setting, "dataset": dataset}
-        names["stands_for"] = stands_for or None
+        names: dict[str, Any] = {
+            "setting": setting,
+            "dataset": dataset,
+            "stands_for": stands_for or None,
+        }
         cells += [
             {"table": "sinha2016-table1", **names, "method": method, "n_features": "best"}
             | {"field": name, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
@@ -88,10 +89,9 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
                 ),
             ]
             cells += _cells("table1", both, **names, book=book)
-    title = "Sinha and Duchi 2016, Table 1: learning kernels with random features"
     return Table(
         name="sinha2016-table1",
-        title=title,
+        title="Sinha and Duchi 2016, Table 1: learning kernels with random features",
         sections=sections,
         notes=[
             f"Setting {setting}: {curves.SETTINGS[setting]}",

@@ -20,6 +20,7 @@ from rfx.reporting.charts import (
     level,
     mean_curve,
     positive_curve,
+    through,
     upright,
 )
 from rfx.reporting.measures import good, labelled
@@ -175,15 +176,15 @@ def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterator[Curve]:
     )
     if authors:
         faint, text = style.look(look, "authors"), style.label(words, "authors")
-        yield Curve([*authors], [*authors.values()], faint, text, f"{gid}-authors")
+        yield through(authors, faint, text, f"{gid}-authors")
     if ours:
         yield mean_curve(ours, style.look(look), style.label(words, "ours"), f"{gid}-ours")
-    unsolved = [place for place in ours if curve.converged(place) is False]
+    unsolved = {
+        place: mean.value for place, mean in ours.items() if curve.converged(place) is False
+    }
     if unsolved and quantity in ("test", "train"):
         cross = {"linestyle": "", "marker": "x", "markersize": 4.5, "color": "0.25", "zorder": 3}
-        yield Curve(
-            unsolved, [ours[place].value for place in unsolved], cross, "ours, not converged"
-        )
+        yield through(unsolved, cross, "ours, not converged")
 
 
 def _over_size(curve, quantity, gid) -> Iterator[Curve]:
@@ -244,15 +245,9 @@ def _chart(
 def _measured(points, look, label, gid) -> Curve:
     """The median speed-ups over the seeds, with their range as bars."""
     known = {one.threads: one.speedup for one in points if one.speedup}
-    return Curve(
-        [*known],
-        [mean.value for mean in known.values()],
-        look,
-        label,
-        gid,
-        {threads: (mean.low, mean.high) for threads, mean in known.items()},
-        "bars",
-    )
+    around = {threads: (mean.low, mean.high) for threads, mean in known.items()}
+    values = {threads: mean.value for threads, mean in known.items()}
+    return through(values, look, label, gid, around=around, error="bars")
 
 
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
@@ -427,51 +422,37 @@ def theorem1(rows) -> Chart:
 
 def _excess(name, penalty, cases) -> Panel:
     """A curve for each gamma, with its slope at the end."""
-    curves, slopes = [], []
-    for number, case in enumerate(cases):
-        kappa, scale = case.reference.kappa, case.reference.scale
-        look, gid = (
+    gid = partial(style.identifier, "theorem1", name, penalty)
+    curves = [
+        positive_curve(
+            {size * case.reference.kappa: mean for size, mean in case.above.items()},
             style.numbered(number),
-            style.identifier("theorem1", name, penalty, f"{case.gamma:g}"),
-        )
-        curve = positive_curve(
-            {size * kappa: mean for size, mean in case.above.items()},
-            look,
             f"1/sigma = {case.gamma:g}",
-            gid,
-            scale,
+            gid(f"{case.gamma:g}"),
+            case.reference.scale,
         )
-        if curve.x:
-            curves.append(curve)
-            slopes.append((case.slope, curve.points[-1], look["color"]))
-    ends = (
-        [end(place for curve in curves for place in curve.x) for end in (min, max)]
-        if curves
-        else []
-    )
-    if penalty == "L1" and ends:
+        for number, case in enumerate(cases)
+    ]
+    drawn = {curve.gid: curve for curve in curves if curve.x}
+    places = [place for curve in drawn.values() for place in curve.x]
+    bound = {end: 2 / end for end in (min(places), max(places))} if places else {}
+    if penalty == "L1" and places:
         look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
-        curves.append(
-            Curve(
-                ends,
-                [2 / end for end in ends],
-                look,
-                "2 / (kappa R), the bound's last term for c = 0",
-            )
-        )
+        drawn[""] = through(bound, look, "2 / (kappa R), the bound's last term for c = 0")
 
     def dress(axes):
         shift = {"xytext": (4, -2), "textcoords": "offset points", "fontsize": 7}
-        for slope, end, colour in slopes:
-            if slope is not None:
-                axes.annotate(f"{slope:.2f}", end, color=colour, **shift)
+        for case, curve in zip(cases, curves):
+            if curve.x and case.slope is not None:
+                end, colour = curve.points[-1], curve.look["color"]
+                axes.annotate(f"{case.slope:.2f}", end, color=colour, **shift)
         style.log_both(axes)
 
     return Panel(
         f"{name}, {penalty}",
         "kappa R",
         f"above the limit / beta ||w*||$^2$, {penalty}",
-        curves,
+        [*drawn.values()],
         dress=dress,
     )
 

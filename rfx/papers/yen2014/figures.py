@@ -12,7 +12,15 @@ import numpy as np
 from rfx.papers.yen2014 import curves as yen
 from rfx.reporting import style
 from rfx.reporting.cells import Builder
-from rfx.reporting.charts import Chart, Curve, Panel, in_lines, level, positive_curve
+from rfx.reporting.charts import (
+    Chart,
+    Curve,
+    Panel,
+    in_lines,
+    level,
+    positive_curve,
+    through,
+)
 from rfx.reporting.measures import good, labelled
 from rfx.reporting.seeds import mean_of
 
@@ -67,24 +75,12 @@ def _panel(name, curves, line, quantity) -> Panel:
         at, values = runs.band(quantity)
         look = (_LOOKS.get(key) or style.look(key)) | {"markevery": max(1, len(at) // 8)}
         gid = style.identifier("figure1", name, key, quantity)
-        drawn.append(
-            Curve(
-                at,
-                values.mean(axis=0),
-                look,
-                yen.CURVES[key],
-                gid,
-                dict(
-                    zip(at.tolist(), zip(values.min(axis=0).tolist(), values.max(axis=0).tolist()))
-                ),
-            )
-        )
+        ends = zip(values.min(axis=0).tolist(), values.max(axis=0).tolist())
+        around = dict(zip(at.tolist(), ends))
+        drawn.append(Curve(at, values.mean(axis=0), look, yen.CURVES[key], gid, around))
     if line is not None:
-        value = mean_of(
-            [*line.bounds.values()]
-            if quantity == "objective"
-            else [1 - row["score"] for row in line.rows]
-        ).value
+        errors = [1 - row["score"] for row in line.rows]
+        value = mean_of([*line.bounds.values()] if quantity == "objective" else errors).value
         gid = style.identifier("figure1", name, "kernel", quantity)
         drawn.append(level(value, "Kernel", gid, color="black", linestyle="--", linewidth=1))
 
@@ -99,9 +95,12 @@ def _panel(name, curves, line, quantity) -> Panel:
         (_, right), *limits = yen.AXES.get(name, ((0, 1), room, room))
         low, high = limits[list(_QUANTITIES).index(quantity)]
         low, high = min(low, values.min()), max(high, values.max())
-        axes.set_xscale("log")
-        axes.set_xlim(max(1e-2, times.min()) * 0.8, max(right, times.max()) * 1.1)
-        axes.set_ylim(low - 0.03 * (high - low), high + 0.03 * (high - low))
+        margin = 0.03 * (high - low)
+        axes.set(
+            xscale="log",
+            xlim=(max(1e-2, times.min()) * 0.8, max(right, times.max()) * 1.1),
+            ylim=(low - margin, high + margin),
+        )
 
     below = quantity == "error"
     return Panel(
@@ -133,32 +132,26 @@ def corollary1(rows) -> Chart:
 
 
 def _bounded(case: yen.Case) -> Panel:
-    excess, reference = case.excess, case.reference
-    name, limit = f"corollary1-{case.dataset}-{case.kernel}", excess.limit
+    excess, reference, limit = case.excess, case.reference, case.excess.limit
+    gid = partial(style.identifier, "corollary1", case.dataset, case.kernel)
     words = "Sparse-RF, mean and deviation over the seeds"
-    drawn = [positive_curve(excess.above(), style.look("sparse-rf"), words, f"{name}-ours")]
+    drawn = [positive_curve(excess.above(), style.look("sparse-rf"), words, gid("ours"))]
     if case.rf is not None:
         means = {size: one.value for size, one in case.rf_above.items() if one.value > 0}
         words = "RF above the exact kernel machine"
-        drawn.append(Curve([*means], [*means.values()], style.look("rf"), words, f"{name}-rf"))
+        drawn.append(through(means, style.look("rf"), words, gid("rf")))
     bounds = {2**k: reference.bound(2**k) - limit for k in range(4, 25)}
     bounds = {size: bound for size, bound in bounds.items() if bound < math.inf}
-    words = "bound of Corollary 1"
-    drawn.append(
-        Curve(
-            [*bounds],
-            [*bounds.values()],
-            {"color": "black", "linestyle": "--", "linewidth": 1.0},
-            words,
-            f"{name}-bound",
+    look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
+    drawn.append(through(bounds, look, "bound of Corollary 1", gid("bound")))
+    drawn += [
+        level(value - limit, words, color=colour, linewidth=0.9, linestyle=dashes)
+        for value, words, colour, dashes in (
+            (reference.zero, "F(0): a bound above is vacuous", "#AA4466", ":"),
+            (reference.value, "F*: exact kernel, lam ||w*||$_2$", "0.4", "-."),
         )
-    )
-    for value, words, colour, dashes in (
-        (reference.zero, "F(0): a bound above is vacuous", "#AA4466", ":"),
-        (reference.value, "F*: exact kernel, lam ||w*||$_2$", "0.4", "-."),
-    ):
-        if value > limit:
-            drawn.append(level(value - limit, words, color=colour, linewidth=0.9, linestyle=dashes))
+        if value > limit
+    ]
     slope = "" if excess.slope is None else f", slope {excess.slope:.2f}"
     return Panel(
         f"{case.dataset}, {case.kernel}{slope}",

@@ -38,45 +38,53 @@ def chart(explained: Explanation, asked: Asked) -> Chart:
 
 def _bars(explained: Explanation) -> Panel:
     shown = explained.importances[:MOST]
-    places = np.arange(len(shown), 0, -1).tolist()
+    places, top = np.arange(len(shown), 0, -1).tolist(), len(shown) + 0.6
     bar = {"color": style.numbered(0)["color"], "linewidth": 6, "solid_capstyle": "butt"}
     line = {"color": "0.15", "linewidth": 1.1}
-    curves = []
-    for one, place in zip(shown, places):
-        curves.append(Curve([0.0, one.mean], [place, place], bar | {"alpha": 0.55}))
-        curves.append(Curve([one.low, one.high], [place, place], line))
-    means = [one.mean for one in shown]
     dots = {"color": "0.15", "marker": "o", "linestyle": "none", "markersize": 2.5}
-    curves.append(Curve(means, places, dots, gid="importance"))
-    curves.append(Curve([0.0, 0.0], [0.4, len(shown) + 0.6], {"color": "0.4", "linewidth": 0.7}))
+    curves = [
+        curve
+        for one, place in zip(shown, places)
+        for curve in (
+            Curve([0.0, one.mean], [place, place], bar | {"alpha": 0.55}),
+            Curve([one.low, one.high], [place, place], line),
+        )
+    ]
+    curves += [
+        Curve([one.mean for one in shown], places, dots, gid="importance"),
+        Curve([0.0, 0.0], [0.4, top], {"color": "0.4", "linewidth": 0.7}),
+    ]
 
     def dress(axes) -> None:
         axes.set_yticks(places, [_name(one.name) for one in shown])
-        axes.set_ylim(0.4, len(shown) + 0.6)
+        axes.set_ylim(0.4, top)
 
     return Panel("Importance", f"rise of the {explained.metric}", "", curves, dress=dress)
 
 
 def _panel(one: Dependence, explained: Explanation) -> Panel:
     several, places = len(explained.outputs) > 1, list(range(len(one.grid)))
-    numbers = one.kind == "numbers"
-    xs = one.grid if numbers else places
-    curves = []
-    for number, place in enumerate(explained.widest(MOST_OUTPUTS)):
-        name, means = explained.outputs[place], one.means[:, place]
-        look = style.numbered(number) | ({} if one.kind != "categories" else {"linestyle": "none"})
-        gid = style.identifier("dependence", one.name, name)
-        curves.append(Curve(xs, means, look, style.plain(name) if several else "", gid))
+    numbers, words = one.kind == "numbers", one.kind == "categories"
+    marks = {"linestyle": "none"} if words else {}
+    curves = [
+        Curve(
+            one.grid if numbers else places,
+            one.means[:, place],
+            style.numbered(number) | marks,
+            style.plain(explained.outputs[place]) if several else "",
+            style.identifier("dependence", one.name, explained.outputs[place]),
+        )
+        for number, place in enumerate(explained.widest(MOST_OUTPUTS))
+    ]
 
     def dress(axes) -> None:
-        if numbers:
-            return
-        step = 1 if one.kind == "categories" else max(1, len(places) // 5)
+        step = 1 if words else max(1, len(places) // 5)
         texts = [_name(str(value)) for value in one.grid]
         axes.set_xticks(places[::step], texts[::step], rotation=45, ha="right")
 
     of = f" of {style.plain(explained.outputs[0])}" if not several and explained.outputs[0] else ""
-    return Panel(one.name, "", f"mean {explained.response}{of}", curves, dress=dress)
+    y_axis = f"mean {explained.response}{of}"
+    return Panel(one.name, "", y_axis, curves, dress=None if numbers else dress)
 
 
 def _name(text: str) -> str:

@@ -50,21 +50,17 @@ def sources(rows) -> Table:
 
 def _lines(loaded: plan.Plan) -> list[list[str]]:
     """A line for each option and source, ordered by option."""
-    table = lazy.pandas.DataFrame(
-        [
-            (option, loaded.source(run, option) or "", _text(value), str(run.label or run.dataset))
-            for run in loaded.runs
-            for option, value in run.options.items()
-        ],
-        columns=["option", "source", "values", "runs"],
-    )
+    records = [
+        (option, loaded.source(run, option) or "", _text(value), str(run.label or run.dataset))
+        for run in loaded.runs
+        for option, value in run.options.items()
+    ]
+    table = lazy.pandas.DataFrame(records, columns=["option", "source", "values", "runs"])
     n_labels = len({run.label or run.dataset for run in loaded.runs})
-    lines = []
-    for (option, source), own in table.groupby(["option", "source"]):
-        values, labels = (", ".join(own[name].unique()) for name in ("values", "runs"))
-        runs = "all" if own["runs"].nunique() == n_labels else labels
-        lines.append([str(option), values, runs, str(source)])
-    return lines
+    words = lambda column: ", ".join(column.unique())
+    runs = lambda column: "all" if column.nunique() == n_labels else words(column)
+    groups = table.groupby(["option", "source"])
+    return [[str(of), words(own["values"]), runs(own["runs"]), str(by)] for (of, by), own in groups]
 
 
 def _text(value: str | float) -> str:

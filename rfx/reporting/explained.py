@@ -64,8 +64,8 @@ def _bars(explained: Explanation) -> Panel:
 
 def _panel(one: Dependence, explained: Explanation) -> Panel:
     several, places = len(explained.outputs) > 1, list(range(len(one.grid)))
-    numbers, words = one.kind == "numbers", one.kind == "categories"
-    marks = {"linestyle": "none"} if words else {}
+    numbers, unordered = one.kind == "numbers", one.kind == "categories"
+    marks = {"linestyle": "none"} if unordered else {}
     curves = [
         Curve(
             one.grid if numbers else places,
@@ -78,7 +78,7 @@ def _panel(one: Dependence, explained: Explanation) -> Panel:
     ]
 
     def dress(axes) -> None:
-        step = 1 if words else max(1, len(places) // 5)
+        step = 1 if unordered else max(1, len(places) // 5)
         texts = [_name(str(value)) for value in one.grid]
         axes.set_xticks(places[::step], texts[::step], rotation=45, ha="right")
 

@@ -129,10 +129,9 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
 def _not_one_objective(key: str, methods: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note if methods that should share one nu have several."""
     nus = {nu for runs in methods.values() for row in runs if (nu := dai.nu(row)) is not None}
-    if key not in dai.ONE_NU or len(nus) < 2:
-        return []
     several = ", ".join(general(nu) for nu in sorted(nus))
-    return [f"{dai.criterion_words(key)}: not one objective: there are runs with nu {several}."]
+    note = f"{dai.criterion_words(key)}: not one objective: there are runs with nu {several}."
+    return [note] if key in dai.ONE_NU and len(nus) > 1 else []
 
 
 def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[list[Cell], dict]:
@@ -318,14 +317,14 @@ def choice(rows: Sequence[Row]) -> Table:
     found = dai.of(rows, "choice")
     made = []
     for name, own in seeds.grouped((dai.criterion_of(row), row) for row in found).items():
-        if not name.endswith("-nu"):
-            made.append(_chosen(name, own))
-            continue
-        made.append(_one_nu(name, own))
+        of_one_nu = name.endswith("-nu")
+        made.append((_one_nu if of_one_nu else _chosen)(name, own))
         # only methods with several settings for one nu
-        for method, part in seeds.grouped((row["method"], row) for row in own).items():
-            if len(part) > len(set(map(dai.nu, part))):
-                made.append(_chosen(f"{name}, {dai.METHODS[method]}", part))
+        made += [
+            _chosen(f"{name}, {dai.METHODS[method]}", part)
+            for method, part in seeds.grouped((row["method"], row) for row in own).items()
+            if of_one_nu and len(part) > len(set(map(dai.nu, part)))
+        ]
     return Table(
         name="dai2014-choice",
         title="Dai et al. 2014: settings by validation",
@@ -426,11 +425,10 @@ def _of_squares(row: Row) -> bool:
 
 def held_out(row: Row) -> float:
     """The error of the run's settings on held-out training rows, in the units of dai.error."""
-    if _of_squares(row):
-        return row["params"]["held_out_score"]
-    if row["task"] == "regression":
+    if row["task"] == "regression" and not _of_squares(row):
         return row["params"]["held_out_mae"]
-    return 100 * (1 - row["params"]["held_out_score"])
+    score = row["params"]["held_out_score"]
+    return score if _of_squares(row) else 100 * (1 - score)
 
 
 TABLES = {

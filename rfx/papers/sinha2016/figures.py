@@ -14,7 +14,7 @@ from rfx.papers.sinha2016.curves import mean
 from rfx.records.result import seconds_train
 from rfx.reporting import seeds, style
 from rfx.reporting.cells import Builder, needed
-from rfx.reporting.charts import Chart, Curve, Panel, mean_curve
+from rfx.reporting.charts import Chart, Curve, Panel, mean_curve, through
 from rfx.reporting.measures import good, labelled
 from rfx.reporting.printed import printed
 
@@ -29,19 +29,24 @@ def figure1(rows) -> Chart:
     own = good(labelled(rows, "fig1"))
     found = needed(curves.by_dimension(own), "sinha2016-fig1")
     plane = found.get("lkrf", {}).get(2)
-    panels = [_picture(plane[0]) if plane else Panel(hidden=True)]
-    for part, quantity in (("train", curves.train), ("test", curves.test)):
-        drawn = [
-            _curve(points, quantity, method, words, style.identifier("fig1", method, part))
-            for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel"))
-            if (points := found.get(method, {}))
-        ]
-        dress = lambda axes: axes.set_ylim(bottom=0)
-        panels.append(Panel(f"{part} error, %", "dimension d", "error, %", drawn, dress=dress))
+    over_dimension = [
+        Panel(
+            f"{part} error, %",
+            "dimension d",
+            "error, %",
+            [
+                _curve(points, quantity, method, words, style.identifier("fig1", method, part))
+                for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel"))
+                if (points := found.get(method, {}))
+            ],
+            dress=lambda axes: axes.set_ylim(bottom=0),
+        )
+        for part, quantity in (("train", curves.train), ("test", curves.test))
+    ]
     return Chart(
         "Sinha and Duchi 2016: learning a kernel, logistic regression",
         [_SEEDS, "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows.", style.machines(own)],
-        [panels],
+        [[_picture(plane[0]) if plane else Panel(hidden=True), *over_dimension]],
         2.6,
     )
 
@@ -52,27 +57,30 @@ def _picture(row) -> Panel:
     """
     params = row["params"]
     split = data.load(row["dataset"], seed=row["seed"])
-    pool = sample(
-        "gaussian", 2, params["pool"], row["seed"], gamma=params["kernel_params"]["gamma"]
-    )
-    q = maximise(
-        alignment.scores(pool, split.X_train, split.y_train[:, None]),
-        params["rho"],
-        params.get("divergence", "chi2"),
-    )
+    gamma = params["kernel_params"]["gamma"]
+    pool = sample("gaussian", 2, params["pool"], row["seed"], gamma=gamma)
+    scores = alignment.scores(pool, split.X_train, split.y_train[:, None])
+    q = maximise(scores, params["rho"], params.get("divergence", "chi2"))
     frequencies = 2 * np.pi * pool.arrays["frequencies"][:, q > 0]
-    drawn = []
-    for label, colour in ((1, "#D55E00"), (-1, "#0072B2")):
-        x, y = split.X_train[split.y_train == label][:_PICTURED].T
-        look = {"marker": ".", "linestyle": "None", "markersize": 2, "alpha": 0.5, "color": colour}
-        drawn.append(Curve(x, y, look, f"x, y = {label:+d}", f"fig1-class{label:+d}"))
-    look = {"marker": "+", "linestyle": "None", "markersize": 4, "color": "black"}
-    drawn.append(Curve(frequencies[0], frequencies[1], look, "w chosen", "fig1-chosen"))
+    dots = {"marker": ".", "linestyle": "None", "markersize": 2, "alpha": 0.5}
+    crosses = {"marker": "+", "linestyle": "None", "markersize": 4, "color": "black"}
     return Panel(
         f"d = 2: {frequencies.shape[1]} of {len(q):,} w",
         "x$_1$ and w$_1$",
         "x$_2$ and w$_2$",
-        drawn,
+        [
+            *(
+                Curve(
+                    split.X_train[split.y_train == label, 0][:_PICTURED],
+                    split.X_train[split.y_train == label, 1][:_PICTURED],
+                    dots | {"color": colour},
+                    f"x, y = {label:+d}",
+                    f"fig1-class{label:+d}",
+                )
+                for label, colour in ((1, "#D55E00"), (-1, "#0072B2"))
+            ),
+            Curve(frequencies[0], frequencies[1], crosses, "w chosen", "fig1-chosen"),
+        ],
         dress=lambda axes: axes.set_aspect("equal"),
     )
 
@@ -103,18 +111,15 @@ def _panels(dataset, heading, found, name) -> list[Panel | None]:
     for method, words in curves.METHODS.items():
         points = found.get((dataset, method), {}).values()
         sizes = dict(sorted({mean(curves.size, rows): rows for rows in points}.items()))
-        gid = style.identifier(name, dataset, method)
-        errors, seconds = (
-            [mean(quantity, rows) for rows in sizes.values()]
-            for quantity in (curves.test, seconds_train)
-        )
+        gid, look = style.identifier(name, dataset, method), style.look(method)
+        costs = {mean(seconds_train, rows): mean(curves.test, rows) for rows in sizes.values()}
+        paper = [book.get((dataset, "", method, field)) for field in ("seconds", "error")]
         if sizes:
             over_size.append(_curve(sizes, curves.test, method, words, gid))
-            over_time.append(Curve(seconds, errors, style.look(method), words, f"{gid}-seconds"))
-        paper = [book.get((dataset, "", method, field)) for field in ("seconds", "error")]
+            over_time.append(through(costs, look, words, f"{gid}-seconds"))
         if sizes and None not in paper:
-            label, gid = f"{words}, paper", f"{gid}-paper"
-            over_time.append(Curve(paper[:1], paper[1:], style.printed(method), label, gid))
+            mark, label = style.printed(method), f"{words}, paper"
+            over_time.append(Curve(paper[:1], paper[1:], mark, label, f"{gid}-paper"))
     y_axis, dress = "test error, %", style.log_places
     return [
         Panel(heading, "features D", y_axis, over_size, dress=dress),
@@ -124,12 +129,8 @@ def _panels(dataset, heading, found, name) -> list[Panel | None]:
 
 def _curve(points, quantity, method, words, gid) -> Curve:
     """Means of a quantity with a band of one standard deviation. points: place -> rows."""
-    return mean_curve(
-        {place: seeds.mean(map(quantity, rows)) for place, rows in points.items()},
-        style.look(method),
-        words,
-        gid,
-    )
+    means = {place: seeds.mean(map(quantity, rows)) for place, rows in points.items()}
+    return mean_curve(means, style.look(method), words, gid)
 
 
 FIGURES = {

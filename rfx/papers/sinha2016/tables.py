@@ -138,22 +138,19 @@ def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section
 
 def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
     """The cost of given test errors."""
-    lines = []
-    for wanted in curves.targets(dataset, both.values()):
+
+    def line(wanted: float) -> list[Cell]:
         reached = [curves.reach(points, wanted) for points in both.values()]
         seconds = [mean(seconds_train, one[1]) for one in reached if one]
         costs = [(_place(*one), _SECONDS(one[1])) if one else (Cell(), Cell()) for one in reached]
-        lines.append(
-            [
-                number(wanted, general, note=" %"),
-                *[cell for pair in costs for cell in pair],
-                number(seconds[1] / seconds[0] if len(seconds) == 2 else None, short),
-            ]
-        )
+        share = seconds[1] / seconds[0] if len(seconds) == 2 else None
+        pairs = [cell for pair in costs for cell in pair]
+        return [number(wanted, general, note=" %"), *pairs, number(share, short)]
+
     return Section(
         f"{dataset}: seconds to reach a test error",
         ["error", "ours, D", "s", "random, D", "s", "random / ours"],
-        lines,
+        [*map(line, curves.targets(dataset, both.values()))],
         dataset=dataset,
         methods=_OF_GRID,
     )

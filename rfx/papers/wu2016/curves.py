@@ -168,13 +168,10 @@ class Curve:
 
 def heading(dataset: str) -> str:
     """The data set's name, with the data set that it replaces."""
-    stands_for = DATA.get(dataset)
-    if not stands_for:
+    if not DATA.get(dataset):
         return dataset
-    return (
-        f"{dataset}: {'substitute for' if dataset == 'census16h' else 'subset of'} {stands_for},"
-        " not comparable"
-    )
+    replaces = "substitute for" if dataset == "census16h" else "subset of"
+    return f"{dataset}: {replaces} {DATA[dataset]}, not comparable"
 
 
 def metric(dataset: str) -> str:
@@ -206,11 +203,9 @@ def rank(row: Row) -> int | None:
 
 
 def _performance(score: str, error: str) -> Callable[[Row], float | None]:
-    def value(row: Row) -> float | None:
-        name = error if row["dataset"] in REGRESSION else score
-        return row["score"] if name == "score" else row["params"].get(name)
-
-    return value
+    """A function of rows that returns one of these entries, by the task of the data set."""
+    name = lambda row: error if row["dataset"] in REGRESSION else score
+    return lambda row: {**row["params"], "score": row["score"]}.get(name(row))
 
 
 # The compared quantities of a row; test and train: relative error or accuracy; memory in MiB.
@@ -424,19 +419,13 @@ def cases(rows: Iterable[Row]) -> list[Case]:
                     seeds.mean_of([row["params"][name] for row in own]).value
                     for name in ("kappa_bound", "kappa")
                 )
-                found.append(
-                    Case(
-                        exact["dataset"],
-                        width(exact) or 0.0,
-                        penalty,
-                        Reference.of(exact, kappa=kappa, blocks=blocks),
-                        excess,
-                    )
-                )
-    order = list(DATA)
-    place = lambda name: order.index(name) if name in order else len(order)
-    found.sort(key=lambda case: (place(case.dataset), case.penalty, case.gamma))
-    return needed(found, "wu2016-theorem1", "exact machine with random binning at two R")
+                reference = Reference.of(exact, kappa=kappa, blocks=blocks)
+                gamma = width(exact) or 0.0
+                found.append(Case(exact["dataset"], gamma, penalty, reference, excess))
+    order = {name: place for place, name in enumerate(DATA)}
+    place = lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma)
+    found = needed(found, "wu2016-theorem1", "exact machine with random binning at two R")
+    return sorted(found, key=place)
 
 
 def predicted(threads: float, n_grids: int, n_bins: float) -> float:

@@ -122,25 +122,23 @@ def _mismatches(name: str, cells: Mapping, counted: Mapping) -> list[str]:
     """The notes on counts that differ from the printed ones, and on how the split draws rows from
     the files, if the paper does not specify its rows.
     """
-    notes = [
+    info = registry.get(name)
+    split = info.splits["wu2016"]
+    there = sum(info.file(role).rows for role in split.train)
+    drawn = ""
+    if split.pool:
+        drawn = "which rows are for training is not said; the file is cut by rfx's own seed."
+    elif split.n_train and split.n_train < there:
+        drawn = (
+            f"{count(split.n_train)} of the training file's {count(there)} rows are drawn by rfx's"
+            " own seed; which ones the paper took is not said."
+        )
+    return [
         f"Mismatch: {name}: {heading} is {count(cell.value or 0)} in the data, {cell.paper.text} in"
         " the paper."
         for field, heading in _PROPERTIES.items()
         if (cell := cells[name, field]).verdict == "differs" and isinstance(cell.paper, Printed)
-    ]
-    info = registry.get(name)
-    split = info.splits["wu2016"]
-    there = sum(info.file(role).rows for role in split.train)
-    if name in counted and split.pool:
-        notes.append(
-            f"{name}: which rows are for training is not said; the file is cut by rfx's own seed."
-        )
-    elif name in counted and split.n_train and split.n_train < there:
-        notes.append(
-            f"{name}: {count(split.n_train)} of the training file's {count(there)} rows are drawn"
-            " by rfx's own seed; which ones the paper took is not said."
-        )
-    return notes
+    ] + [f"{name}: {drawn}"] * bool(drawn and name in counted)
 
 
 def _counted(row: Row | None, field: str, paper: Printed | None) -> Cell:

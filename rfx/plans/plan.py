@@ -234,9 +234,9 @@ def example() -> str:
 
 def entries_of(run: Run) -> Entries:
     """The names available in conditions on the run, without "options.", and their values."""
-    own = {name: value for name, value in run.as_dict().items() if name in _HINTS}
-    reading = {name: value for name, value in run.told().items() if name in _READING}
-    return own | reading | dict(run.options)
+    named = run.as_dict() | {name: of for name, of in run.told().items() if name in _READING}
+    known = {name: value for name, value in named.items() if name in (*_HINTS, *_READING)}
+    return known | dict(run.options)
 
 
 def matches(entries: Entries, when: Entries) -> bool:
@@ -269,10 +269,12 @@ def _same(value, wanted) -> bool:
 def describe(run: Run) -> str:
     """A short line that distinguishes the run from its neighbours, for progress and --dry-run."""
     options = run.options
-    words = [run.dataset, run.method, options.get("kernel"), run.label]
-    words += [f"{short}={options[name]}" for name, short in _SHORT_NAMES if name in options]
-    words += [f"seed={run.seed}"] if run.seed else []
-    words += [f"threads={run.threads}"] if run.fixed_threads else []
+    words = [
+        *(run.dataset, run.method, options.get("kernel"), run.label),
+        *(f"{short}={options[name]}" for name, short in _SHORT_NAMES if name in options),
+        f"seed={run.seed}" if run.seed else "",
+        f"threads={run.threads}" if run.fixed_threads else "",
+    ]
     return " ".join(str(word) for word in words if word)
 
 

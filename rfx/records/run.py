@@ -181,12 +181,11 @@ class Run:
         known: dict[str, Any] = {
             name: _DEFAULTS[name] if value is None else value for name, value in values.items()
         }
-        if isinstance(known.get("reading"), Mapping):
-            lists = known["reading"].items()
-            given: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in lists
+        if isinstance(reading := known.get("reading"), Mapping):
+            entries: dict[str, Any] = {
+                name: tuple(of) if isinstance(of, list) else of for name, of in reading.items()
             }
-            known["reading"] = Reading(**given)
+            known["reading"] = Reading(**entries)
         return cls(**known)
 
     def as_dict(self) -> dict[str, Any]:

@@ -145,7 +145,8 @@ MEASURES = {
 MEASURE = Option(
     "measure",
     str,
-    "The measure of classes by which options are chosen. By default accuracy.",
+    "The measure of classes by which options are chosen. By default accuracy; log_loss for"
+    " probabilities, and for labels with much noise.",
     tuple(MEASURES),
 )
 LAM_PATH = Option(

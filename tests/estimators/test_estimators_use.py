@@ -17,9 +17,7 @@ from click.testing import CliRunner
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from test_estimators import CHECKED, small
 
@@ -302,19 +300,6 @@ def test_probabilities():
 # ------------------------------------------------------------------ in scikit-learn's hands
 
 
-def test_pipeline_search_and_validation():
-    pipeline = make_pipeline(
-        StandardScaler(), estimators.RFClassifier(n_features=100, gamma=0.5, scaling="none")
-    )
-    search = GridSearchCV(
-        pipeline, {"rfclassifier__lam": [1e3, 0.1], "rfclassifier__gamma": [0.5, 2.0]}, cv=3
-    )
-    search.fit(X, WORDS)
-    assert search.best_params_["rfclassifier__lam"] == 0.1
-    assert search.score(X, WORDS) > 0.9
-    assert cross_val_score(estimators.KernelRegressor(lam=1e-3), X, TARGET, cv=3).min() > 0.95
-
-
 def test_sparse_random_features_select():
     selector = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0)
     Z = selector.fit(X, WORDS).transform(X)
@@ -363,20 +348,6 @@ def test_kmer_features():
     np.testing.assert_allclose(Z @ Z.T * 1.0, [[7, 5, 1], [5, 7, 0], [1, 0, 7]], rtol=1e-5)
 
 
-def test_set_output_gives_frames():
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    made = estimators.FourierFeatures(n_features=5).set_output(transform="pandas")
-    out = made.fit_transform(frame)
-    assert list(out.columns) == [f"fourierfeatures{k}" for k in range(5)]
-    model = estimators.RFClassifier(n_features=50).fit(frame, pandas.Series(WORDS))
-    assert list(model.feature_names_in_) == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["b", "a", "c"]])
-    np.testing.assert_array_equal(
-        model.predict(frame), estimators.RFClassifier(n_features=50).fit(X, WORDS).predict(X)
-    )
-
-
 @each(OF_METHODS)
 def test_sparse_rows_are_the_same_rows(estimator):
     dense = np.where(np.abs(X) < 1.5, 0.0, X)
@@ -422,21 +393,6 @@ def test_a_class_of_weight_zero_stays_a_class(estimator):
         assert not np.any(model.predict(X) == 1)
     two = clone(estimator).fit(X, y == 1, sample_weight=(y != 1) * 1.0)
     assert two.classes_.tolist() == [False, True] and not two.predict(X).any()
-
-
-@each(CHECKED)
-def test_pickle_and_clone(estimator):
-    model = clone(estimator)
-    assert model.get_params() == estimator.get_params()
-    target = WORDS if hasattr(estimator, "decision_function") else TARGET
-    rows = in_domain(estimator, X)
-    model.fit(rows, target)
-    back = pickle.loads(pickle.dumps(model))
-    ask = "predict" if hasattr(model, "predict") else "transform"
-    now, before = getattr(back, ask)(rows), getattr(model, ask)(rows)
-    if sp.issparse(now):
-        now, before = now.toarray(), before.toarray()
-    np.testing.assert_array_equal(now, before)
 
 
 @each(NAMED)

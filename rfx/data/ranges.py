@@ -23,7 +23,6 @@ from rfx.data import archives, encodings, pieces, tables
 from rfx.data.libsvm.svmlight import Labels
 from rfx.data.pieces import SIZE
 from rfx.data.rows import stacked
-from rfx.data.splits import relabelled
 from rfx.data.tabular import arrayfiles, csvtext
 from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.schema import Schema
@@ -306,39 +305,37 @@ class Pieces:
 
 
 class Taken:
-    """Some rows of a source, in order.
+    """The rows of a source with some numbers, ascending.
 
-    labels: {label: value}; rows with other labels are dropped; index: numbers of those rows,
-    ascending; None for all. width: minimum number of columns of sparse rows.
+    width: minimum number of columns of sparse rows.
     """
 
-    def __init__(self, source, index=None, labels=None, width: int = 0):
-        self.source, self.index, self.labels, self.width = source, index, labels, width
+    def __init__(self, source, index: np.ndarray, width: int = 0):
+        self.source, self.index, self.width = source, index, width
+
+    def _wanted(self, parts, count):
+        """(part, places of the wanted rows in it) of each part that has some; count(part): its
+        rows.
+        """
+        at = 0
+        for part in parts:
+            after = at + count(part)
+            low, high = np.searchsorted(self.index, (at, after))
+            if low < high:
+                yield part, self.index[low:high] - at
+            at = after
 
     def chunks(self):
-        at = 0
-        for X, y in self.source.chunks():
-            X, y = relabelled((X, y), self.labels)
-            after = at + len(y)
-            if self.index is not None:
-                low, high = np.searchsorted(self.index, (at, after))
-                rows = self.index[low:high] - at
-                X, y = X[rows], y[rows]
-            at = after
-            if X.shape[1] < self.width and scipy.sparse.issparse(X):
-                X.resize(X.shape[0], self.width)
-            if len(y):
-                yield X, y
+        for (X, y), places in self._wanted(self.source.chunks(), lambda part: len(part[1])):
+            rows = X[places]
+            if scipy.sparse.issparse(rows) and rows.shape[1] < self.width:
+                rows.resize(len(places), self.width)
+            yield rows, y[places]
 
     def tables(self):
         """The rows as tables, if the source has tables."""
-        at = 0
-        for table in self.source.tables():
-            after = at + table.n_rows
-            low, high = np.searchsorted(self.index, (at, after))
-            if low < high:
-                yield table.rows(self.index[low:high] - at)
-            at = after
+        for table, places in self._wanted(self.source.tables(), lambda table: table.n_rows):
+            yield table.rows(places)
 
 
 class Arrays:

@@ -219,18 +219,15 @@ def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]
     categorical |= {field.name for field in schema if dictionary(field.type)}
     table = Table(name, schema.names, True, [], index=index, categorical=categorical)
     worded = as_words(table)
-    frame = rows.to_pandas(
-        ignore_metadata=True, strings_to_categorical=True, integer_object_nulls=True
-    )
     for position, field in enumerate(schema):
-        numeric, cells = _is_number(field.type), Words(np.full(len(frame), -1, np.int32), [])
-        if field.name not in frame:
+        numeric, cells = _is_number(field.type), Words(np.full(len(rows), -1, np.int32), [])
+        if field.name not in rows.column_names:
             table.unread[position] = f"is of type {field.type!s:.40}"
         elif numeric and position not in worded and field.name not in categorical:
-            cells = _seconds(frame[field.name]).to_numpy(np.float64, na_value=np.nan)
+            cells = _column(rows, field).to_numpy(np.float64, na_value=np.nan)
         else:
             try:
-                cells = words_of(_seconds(frame[field.name]))
+                cells = words_of(_column(rows, field))
             except UnicodeDecodeError:
                 table.unread[position] = "has words that are not UTF-8"
         table.columns.append(cells)
@@ -239,10 +236,16 @@ def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]
     return table
 
 
-def _seconds(column):
-    """A column of a data frame, durations as seconds."""
-    is_duration = lazy.pandas.api.types.is_timedelta64_dtype(column.dtype)
-    return column / np.timedelta64(1, "s") if is_duration else column
+def _column(rows, field):
+    """A column of a pyarrow table for pandas: durations as seconds, texts as categories of bytes,
+    which may be invalid.
+    """
+    column = rows.column(field.name)
+    if str(field.type) in ("string", "large_string", "string_view"):
+        column = column.cast(lazy.pyarrow.large_binary()).dictionary_encode().unify_dictionaries()
+    cells = column.to_pandas(integer_object_nulls=True)
+    is_duration = lazy.pandas.api.types.is_timedelta64_dtype(cells.dtype)
+    return cells / np.timedelta64(1, "s") if is_duration else cells
 
 
 def _is_number(kind) -> bool:

@@ -12,7 +12,6 @@ from rfx import lazy
 from rfx.data.tabular.written import shortest
 from rfx.errors import DataError, UsageError, or_near
 
-A_COLUMN = 1 << 10  # bytes of a column in addition to its cells
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 

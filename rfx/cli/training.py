@@ -50,7 +50,7 @@ TRAIN = {
     ],
     "Selection": [
         ("--scaling NAME", "standard, minmax01, … [default: auto]"),
-        ("--measure NAME", "accuracy, auc, log_loss, …: the aim of every choice."),
+        ("--measure NAME", "accuracy, auc, log_loss, …: the aim of choices."),
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
         *_HELD_OUT,
     ],
@@ -126,8 +126,7 @@ def train(
 
     \b
     rfx train --data people.csv --target income --split 0.8 --model m.npz
-    rfx train --method sparse-rf --data cod-rna --split yen2014 --gamma 2 \\
-        --n-features 10000 --lam 10 --model m.npz
+    rfx train --method sparse-rf --data cod-rna --gamma 2 --lam 10 --model m.npz
     """
     given = given_options(method, values)
     check_data(data, "rfx train" + ("" if method == "auto" else f" --method {method}"))

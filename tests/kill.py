@@ -31,6 +31,8 @@ options.lam = 1
 options.task = "binary"
 options.kernel = "gaussian"
 options.metric = "none"
+options.scaling = "none"
+options.gamma = 1
 """
 
 
@@ -59,7 +61,7 @@ class Jobs:
 
     def train(self):
         options = "--method rf --task binary --n-features 20 --lam 1 --kernel gaussian"
-        more = "--metric none --model m.npz --data"
+        more = "--metric none --gamma 1 --scaling none --no-baseline --model m.npz --data"
         return self.start("train", *options.split(), *more.split(), self.data)
 
     def check_train(self):

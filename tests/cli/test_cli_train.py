@@ -47,6 +47,7 @@ def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
 def trained_words(files, *more, method="rf"):
     words = ["train", "--method", method, "--data", files / "train.txt", "--gamma", 2]
     words += ("--n-features", 100) if method != "kernel" else ()
+    words += ("--kernel", "gaussian", "--scaling", "minmax01", "--metric", "none")
     return [*words, "--model", files / "m.npz", *more]
 
 

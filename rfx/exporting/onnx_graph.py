@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from functools import partial, partialmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,19 +106,29 @@ _METHODS = (
 )
 
 
-def _node(value: Value, operator: str, *others: Any) -> Value:
-    """A node of this operator."""
-    return value.graph.node(operator, value, *others)
+_OPERATORS = {
+    np.add: "Add",
+    np.subtract: "Sub",
+    np.multiply: "Mul",
+    np.true_divide: "Div",
+    np.matmul: "MatMul",
+    np.negative: "Neg",
+    np.absolute: "Abs",
+    np.less: "Less",
+    np.greater: "Greater",
+    np.less_equal: "LessOrEqual",
+    np.greater_equal: "GreaterOrEqual",
+    np.bitwise_and: "And",
+    np.bitwise_or: "Or",
+}
 
 
-class Value:
+class Value(np.lib.mixins.NDArrayOperatorsMixin):
     """The result of a node of a graph.
 
     Arithmetic and comparisons add nodes, and so do the methods of `_METHODS`. Numbers and arrays
     become constants, whole ones of 64 bits and others float64.
     """
-
-    __array_ufunc__ = None  # for arrays on the left of an operator
 
     def __init__(self, graph: _Graph, name: str) -> None:
         self.graph, self.name = graph, name
@@ -128,25 +138,8 @@ class Value:
             raise AttributeError(name)
         return partial(self.graph.node, name.capitalize(), self)
 
-    __add__ = partialmethod(_node, "Add")
-    __sub__ = partialmethod(_node, "Sub")
-    __mul__ = partialmethod(_node, "Mul")
-    __truediv__ = partialmethod(_node, "Div")
-    __matmul__ = partialmethod(_node, "MatMul")
-    __neg__ = partialmethod(_node, "Neg")
-    __abs__ = partialmethod(_node, "Abs")
-    __lt__ = partialmethod(_node, "Less")
-    __gt__ = partialmethod(_node, "Greater")
-    __le__ = partialmethod(_node, "LessOrEqual")
-    __ge__ = partialmethod(_node, "GreaterOrEqual")
-    __and__ = partialmethod(_node, "And")
-    __or__ = partialmethod(_node, "Or")
-
-    def __rsub__(self, other: Any) -> Value:
-        return self.graph.node("Sub", other, self)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self.graph.node("Div", other, self)
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any) -> Value:
+        return self.graph.node(_OPERATORS[function], *inputs)
 
     def sum(self) -> Value:
         """(rows, 1) the sum of each row."""

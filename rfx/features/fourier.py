@@ -7,10 +7,12 @@ w are independent, orthogonal in blocks (Yu et al. 2016), or from the points of 
 reduction is one subtraction and the cosine one short polynomial.
 """
 
+import itertools
 import math
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from scipy.special import ndtri
 
@@ -246,8 +248,12 @@ class HadamardMap(SeededMap, FourierMap):
         parallel.for_ranges(part, groups, work=work + 8 * out.size)
 
     def own_steps(self):
-        w = np.zeros((self.n_inputs, self.n_features))
-        _directions(self.size, w, *self._plan)
+        signs, starts, order, places, scales, _ = self._plan
+        w, H = np.zeros((self.n_inputs, self.n_features)), scipy.linalg.hadamard(self.size)
+        for block, (first, last) in enumerate(itertools.pairwise(starts)):
+            directions = (H * signs[block, 0]) @ (H * signs[block, 1]) @ (H * signs[block, 2])
+            rows = directions[places[first:last], : self.n_inputs]
+            w[:, order[first:last]] = (scales[first:last, None] * rows).T
         waves = told.linear(w.astype(self.dtype), self.arrays["phases"])
         return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
 
@@ -283,23 +289,6 @@ def _structured(X, size, single, out, signs, starts, order, places, scales, phas
                         for k in range(first, last):
                             s = turns[k - first] + phases[k]
                             out[low + r, order[k]] = _SQRT2 * math.cos(_TWO_PI * (s - np.rint(s)))
-
-
-@njit(cache=True, nogil=True)
-def _directions(size, w, signs, starts, order, places, scales, phases):
-    """w (n_inputs, D) <- the frequencies in turns."""
-    n_inputs = len(w)
-    rows = np.empty((n_inputs, hadamard.TOGETHER))
-    t = np.empty((size, hadamard.TOGETHER))
-    for low in range(0, n_inputs, hadamard.TOGETHER):
-        rows[:] = 0.0
-        for r in range(min(hadamard.TOGETHER, n_inputs - low)):
-            rows[low + r, r] = 1.0
-        for block in range(len(signs)):
-            hadamard.directions(rows, signs[block], t)
-            for k in range(starts[block], starts[block + 1]):
-                for r in range(min(hadamard.TOGETHER, n_inputs - low)):
-                    w[low + r, order[k]] = scales[k] * t[places[k], r]
 
 
 def _polynomial(degree=7):

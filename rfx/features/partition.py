@@ -43,32 +43,52 @@ class Partition:
     @classmethod
     def fit(cls, X, size: int, seed: int) -> tuple["Partition", list[np.ndarray]]:
         """The partition of the rows X (n, d), array or CSR, and the row numbers of each block."""
-        n_rows = X.shape[0]
-        cuts = max(1, -(-n_rows // size)) - 1
-        directions = normals(seed, DIRECTION, 0, cuts, X.shape[1])
-        thresholds, children = np.zeros(cuts), np.zeros((cuts, 2), dtype=np.int32)
-        blocks: list[np.ndarray] = []
-        # rows, their number of blocks, and the entry of `children` for them; first in, first out
-        waiting: list[tuple[np.ndarray, int, tuple[int, int] | None]] = [
-            (np.arange(n_rows), cuts + 1, None)
-        ]
-        cut = 0
-        for rows, count, place in waiting:
+        n_blocks = max(1, -(-X.shape[0] // size))
+        directions = iter(normals(seed, DIRECTION, 0, n_blocks - 1, X.shape[1]))
+
+        def cut(node):
+            rows, count = node
             if count == 1:
-                blocks.append(np.sort(rows))
-                own = -len(blocks)
+                return None
+            direction = next(directions)
+            values = _project(X, rows, direction)
+            order = np.argsort(values, kind="stable")
+            middle = len(rows) * (count // 2) // count
+            low, high = values[order[middle - 1]], values[order[middle]]
+            lower = rows[order[:middle]], count // 2
+            upper = rows[order[middle:]], count - count // 2
+            return direction, low + (high - low) / 2, (np.nan, np.nan), (lower, upper)
+
+        tree, nodes = cls._of_cuts((np.arange(X.shape[0]), n_blocks), cut, X.shape[1])
+        return tree, [np.sort(rows) for rows, _ in nodes]
+
+    @classmethod
+    def _of_cuts(cls, root, cut, n_inputs: int) -> tuple["Partition", list]:
+        """The partition of a root node, breadth first, and the nodes that are its blocks.
+
+        cut(node): (direction, threshold, bounds, the two nodes), or None for a block.
+        """
+        cuts: list[tuple[np.ndarray, float, np.ndarray]] = []
+        children: list[list[int]] = []
+        blocks, waiting = [], [(root, None)]
+        for node, place in waiting:
+            found = cut(node)
+            if found is None:
+                blocks.append(node)
+                number = -len(blocks)
             else:
-                own, cut = cut, cut + 1
-                values = _project(X, rows, directions[own])
-                order = np.argsort(values, kind="stable")
-                middle = len(rows) * (count // 2) // count
-                low, high = values[order[middle - 1]], values[order[middle]]
-                thresholds[own] = low + (high - low) / 2
-                waiting.append((rows[order[:middle]], count // 2, (own, 0)))
-                waiting.append((rows[order[middle:]], count - count // 2, (own, 1)))
+                number = len(cuts)
+                cuts.append(found[:-1])
+                children.append([0, 0])
+                waiting += [(part, (number, side)) for side, part in enumerate(found[-1])]
             if place is not None:
-                children[place] = own
-        return cls(directions, thresholds, children), blocks
+                children[place[0]][place[1]] = number
+        return cls(
+            np.array([found[0] for found in cuts], np.float64).reshape(len(cuts), n_inputs),
+            np.array([found[1] for found in cuts], np.float64),
+            np.array(children, np.int32).reshape(-1, 2),
+            np.array([found[2] for found in cuts], np.float64).reshape(-1, 2),
+        ), blocks
 
     @classmethod
     def principal(
@@ -100,28 +120,11 @@ class Partition:
         cls, X, rows: np.ndarray, size: int, overlap: float, seed: int
     ) -> tuple["Partition", list[np.ndarray]]:
         """`principal` for the rows with these numbers, without cells."""
-        cuts: list[tuple[np.ndarray, float, np.ndarray]] = []
-        children: list[list[int]] = []
-        blocks: list[np.ndarray] = []
-        waiting: list[tuple[np.ndarray, tuple[int, int] | None]] = [(rows, None)]
-        for some, place in waiting:
-            cut = None if len(some) <= size else _median_cut(X, some, overlap, seed)
-            if cut is None:
-                blocks.append(some)
-                number = -len(blocks)
-            else:
-                number, sides = len(cuts), cut[-1]
-                cuts.append(cut[:-1])
-                children.append([0, 0])
-                waiting += [(part, (number, side)) for side, part in enumerate(sides)]
-            if place is not None:
-                children[place[0]][place[1]] = number
-        return cls(
-            np.array([cut[0] for cut in cuts], np.float64).reshape(len(cuts), X.shape[1]),
-            np.array([cut[1] for cut in cuts], np.float64),
-            np.array(children, np.int32).reshape(-1, 2),
-            np.array([cut[2] for cut in cuts], np.float64).reshape(-1, 2),
-        ), blocks
+
+        def cut(some):
+            return None if len(some) <= size else _median_cut(X, some, overlap, seed)
+
+        return cls._of_cuts(rows, cut, X.shape[1])
 
     def joined(self, trees: Sequence["Partition"]) -> "Partition":
         """The partition that splits each block further by a tree of its own; blocks are numbered

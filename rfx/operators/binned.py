@@ -123,10 +123,6 @@ class BinnedMatrix(Matrix):
         parallel.for_ranges(part, self.n_grids, work=2 * self.n_grids * len(rows))
         return out
 
-    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        F = self.matvec(P)
-        return self.rmatvec(F if weights is None else (F.T * weights).T)
-
     def outer(self, U: np.ndarray) -> np.ndarray:
         """Each grid's sums are computed and gathered while they and its numbers are in cache."""
         if U.ndim == 2:

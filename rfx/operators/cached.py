@@ -8,25 +8,22 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rfx.operators.blocks import GramOrPair, ranges
+from rfx.operators.blocks import GramOrPair
 from rfx.operators.coded import Store, coded
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.types import Index
 
-_CHUNK = 2048
-
 
 @singledispatch
 def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
-    """Z, with the results of `rows` cached, up to `max_mb`.
+    """Z in memory if it fits into `max_mb`, else with the results of `rows` cached.
 
-    kind: int8 or int16 for rows cached as codes (rfx.operators.coded), all at once if they fit;
-    None for features.
+    kind: int8 or int16 for rows as codes (rfx.operators.coded); None for features.
     """
     if not Z.computed:
         return Z
-    if kind is not None and Z.size_mb * np.dtype(kind).itemsize / Z.dtype.itemsize <= max_mb:
-        return coded(Z, kind).at(np.arange(Z.shape[0]))
+    if Z.size_mb * np.dtype(kind or Z.dtype).itemsize / Z.dtype.itemsize <= max_mb:
+        return Z.hold() if kind is None else coded(Z, kind).at(np.arange(Z.shape[0]))
     return CachedRows(Z, max_mb, kind)
 
 
@@ -34,8 +31,7 @@ class CachedRows(Matrix):
     """A matrix that caches the results of `rows`, as many as `max_mb` allows.
 
     New rows replace those no longer requested, so the result of `rows` is valid until the next
-    call. If all rows fit, the first pass over them caches them. kind: int8 or int16 for rows stored
-    as codes; None for features.
+    call. kind: int8 or int16 for rows stored as codes; None for features.
     """
 
     def __init__(self, inner: Matrix, max_mb: float, kind: DTypeLike | None = None) -> None:
@@ -52,9 +48,6 @@ class CachedRows(Matrix):
         self._places = np.full(inner.shape[0], -1)
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        if self._store is None and self.capacity >= self.shape[0]:
-            yield from self._filled(self._empty(self.shape[0]))
-            return
         held = np.flatnonzero(self._places >= 0)
         if self._store is None or not len(held):
             yield from self.inner.parts()
@@ -64,26 +57,14 @@ class CachedRows(Matrix):
         for rows, part in self.inner.rows(rest).parts():
             yield rest[rows], part
 
-    def _filled(self, store: Store) -> Iterator[tuple[Index, Matrix]]:
-        """`parts`, each cached."""
-        numbers = np.arange(self.shape[0])
-        for rows, Z in self.inner.row_blocks():
-            store.put(numbers[rows], Z)
-            self._places[rows] = numbers[rows]
-            yield rows, store.at(numbers[rows])
-
-    def _empty(self, count: int) -> Store:
-        self._store = None
-        self._places[:] = -1
-        self._store = Store(count, self.shape[1], self.kind, self.dtype)
-        return self._store
-
     def rows(self, index: Index) -> Matrix:
         """index: a sorted integer array without repetition, or a slice."""
         index = np.arange(self.shape[0])[index] if isinstance(index, slice) else index
         size = 0 if self._store is None else len(self._store)
         if len(index) > size and size < self.capacity:
-            self._empty(min(self.capacity, self.shape[0], len(index) + len(index) // 8))
+            self._store, self._places[:] = None, -1  # released before the new one is allocated
+            count = min(self.capacity, self.shape[0], len(index) + len(index) // 8)
+            self._store = Store(count, self.shape[1], self.kind, self.dtype)
         if self._store is None:
             return self.inner.rows(index)
         if len(self._store) < self.shape[0]:
@@ -114,35 +95,16 @@ class CachedRows(Matrix):
 
 
 class CachedColumns(Matrix):
-    """A matrix with some columns in memory and all others zero.
+    """A matrix with some columns, a sorted integer array, in memory and all others zero."""
 
-    columns: sorted integer array. before: CachedColumns of the same matrix, whose columns are not
-    recomputed.
-    """
-
-    _at: np.ndarray
-    _matrix: DenseMatrix
-
-    def __init__(
-        self, inner: Matrix, columns: np.ndarray, before: CachedColumns | None = None
-    ) -> None:
+    def __init__(self, inner: Matrix, columns: np.ndarray) -> None:
         self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
         # the last column is zero: it represents all columns not stored
-        Z = np.empty((self.shape[0], len(columns) + 1), self.dtype)
-        Z[:, -1] = 0
+        Z = np.zeros((self.shape[0], len(columns) + 1), self.dtype)
         self._at = np.full(self.shape[1], len(columns))
         self._at[columns] = np.arange(len(columns))
-        known = (
-            np.isin(columns, before.held) if before is not None else np.zeros(len(columns), bool)
-        )
-        if before is not None and known.any():
-            at, places = before._at[columns[known]], np.flatnonzero(known)
-            for rows in ranges(len(Z), _CHUNK):
-                Z[rows, places] = before._matrix.Z[rows, at]
-        if not known.all():
-            every, places = np.arange(len(Z))[:, None], np.flatnonzero(~known)
-            for own, new in inner.columns(columns[~known]).row_blocks():
-                Z[every[own], places] = new
+        for rows, block in inner.columns(columns).row_blocks():
+            Z[rows, :-1] = block
         self._matrix = DenseMatrix(Z)
 
     def rows(self, index: Index) -> Matrix:
@@ -160,9 +122,6 @@ class CachedColumns(Matrix):
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         return self._widened(self._matrix.rmatvec(U))
-
-    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        return self._widened(self._matrix.normal(self._narrow(P), weights))
 
     def gram(
         self,
@@ -211,13 +170,6 @@ class SplitRows(Matrix):
         for numbers, Z in self.pieces:
             for rows, part in Z.parts() if Z.computed else [(slice(None), Z)]:
                 yield numbers[rows], part
-
-    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        # a twentieth faster than by parts: computed rows are used in their thread's cache
-        products = (
-            Z.normal(P, None if weights is None else weights[numbers]) for numbers, Z in self.pieces
-        )
-        return sum(products, np.zeros(P.shape))
 
     def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for numbers, Z in self.pieces:

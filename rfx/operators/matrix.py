@@ -82,7 +82,7 @@ class Matrix(ABC):
         """(rows, Matrix of these rows): every row in one of them, each valid until the next
         iteration; rows is a slice or an index array.
 
-        A kind with a single part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
+        A kind with a single part, itself, defines matvec, rmatvec, gram and row_blocks.
         """
         yield slice(0, self.shape[0]), self
 
@@ -195,7 +195,11 @@ class Matrix(ABC):
         """Z' diag(weights) Z P for P (D,) or (D, k), weights (N,) or None for ones."""
         out = np.zeros(P.shape)
         for rows, part in self.parts():
-            out += part.normal(P, None if weights is None else weights[rows])
+            own = None if weights is None else weights[rows]
+            if part is self:
+                F = self.matvec(P)
+                return self.rmatvec(F if own is None else (F.T * own).T)
+            out += part.normal(P, own)
         return out
 
     def outer(self, U: np.ndarray) -> np.ndarray:

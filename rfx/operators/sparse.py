@@ -52,10 +52,6 @@ class SparseMatrix(Matrix):
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         return self.Z.T @ np.asarray(U, np.float64)
 
-    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        values = self.matvec(P)
-        return self.rmatvec(values if weights is None else (weights * values.T).T)
-
     def gram(
         self,
         left: np.ndarray,

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from rfx.errors import DataError
 from rfx.features import sample
@@ -29,18 +28,6 @@ def test_mean_product_is_the_kernel(order):
     products = Z[:, None, :] * Z[None, :, :]
     error = products.mean(-1) - exact(order, X, X)
     assert np.all(np.abs(error) <= 4.5 * products.std(-1) / np.sqrt(Z.shape[1]) + 1e-12)
-
-
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_features_by_their_definition_in_both_types_dense_and_sparse(order):
-    feature_map = sample(f"arccosine-{order}", 5, 40, seed=1, dtype=np.float64)
-    product = X @ feature_map.arrays["directions"]
-    expected = np.sqrt(2) * (product > 0) * np.maximum(product, 0) ** order
-    np.testing.assert_allclose(feature_map.transform(X), expected, atol=1e-12)
-    np.testing.assert_allclose(feature_map.transform(sp.csr_matrix(X)), expected, atol=1e-12)
-    np.testing.assert_allclose(
-        sample(f"arccosine-{order}", 5, 40, seed=1).transform(X), expected, rtol=1e-4, atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])

@@ -87,10 +87,6 @@ def test_kmers_equal_a_naive_count(k):
     np.testing.assert_allclose(part.transform(sp.csr_matrix(SEQUENCES)), part.transform(SEQUENCES))
 
 
-def test_the_papers_number_of_kmers():
-    assert offsets(81, 4, 5)[-1] == 105_476
-
-
 def test_words_longer_than_the_sequence():
     feature_map = sample("kmers", 2, 8 + 16, seed=1, dtype=np.float64, alphabet=ACGT, k=5)
     np.testing.assert_allclose(

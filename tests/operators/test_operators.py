@@ -13,7 +13,7 @@ from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, hold_part
+from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, cache_rows, hold_part
 from rfx.operators.coded import Store, code_type, coded
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
@@ -95,7 +95,7 @@ def held_rows():
 
 def held_columns():
     Z = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128)
-    return CachedColumns(Z, np.arange(0, 90, 2), CachedColumns(Z, np.arange(10, 70)))
+    return CachedColumns(Z, np.arange(0, 90, 2))
 
 
 def signs():
@@ -434,13 +434,13 @@ def test_products_with_computed_features_are_the_same_by_any_number_of_threads(
             np.testing.assert_array_equal(own, first)
 
 
-def test_rows_that_all_fit_are_kept_from_the_first_walk():
+def test_rows_that_all_fit_are_computed_once():
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
     weights, p = np.linspace(1, 2, 700), np.random.default_rng(0).standard_normal(90)
-    for held, tolerance in ((CachedRows(Z, 1.0), 1e-5), (CachedRows(Z, 0.1, np.int8), 1e-2)):
+    for max_mb, kind, tolerance in ((1.0, None, 1e-5), (0.1, np.int8, 1e-2)):
         made.clear()
-        plain = features().astype(np.float64)
+        held, plain = cache_rows(Z, max_mb, kind), features().astype(np.float64)
         for _ in range(2):
             near(held.loss_pass(p, losses.Logistic, np.ones(700))[0], plain @ p, tolerance)
         near(
@@ -494,12 +494,9 @@ class Counted:
         return Counted(self.inner.select(index), self.made)
 
 
-def test_what_is_known_already_is_not_computed():
+def test_what_has_no_weight_is_not_computed():
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE)
-    held = CachedColumns(Z, np.arange(0, 60))
-    made.clear()
-    CachedColumns(Z, np.arange(20, 40), held)
     Z.matvec(np.zeros(90))
     Z.gram(np.arange(5), weights=np.zeros(700))
     assert sum(made) == 0

@@ -163,28 +163,6 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, small_blocks, monkey
     assert 0 <= value - optimum <= solution.gap * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("loss, bias", CASES)
-def test_kkt_conditions(loss, bias):
-    X, y = problem()
-    lam = 0.3
-    solution = solve("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias=bias, tol=1e-11)
-    alpha = y * solution.coef
-    margin = y * (
-        kernels.block("laplacian", X, X, {"gamma": 1.0}) @ solution.coef + solution.intercept
-    )
-    assert alpha.min() >= 0
-    if bias:
-        assert solution.coef.sum() == pytest.approx(0, abs=1e-9)
-    assert np.all(margin[alpha == 0] >= 1 - 1e-4)
-    if loss == "hinge":
-        assert alpha.max() <= 1 / lam
-        free = (alpha > 0) & (alpha < 1 / lam)
-        assert free.any() and np.abs(margin[free] - 1).max() < 1e-4
-        assert np.all(margin[alpha == 1 / lam] <= 1 + 1e-4)
-    else:
-        np.testing.assert_allclose(alpha, 2 / lam * np.maximum(0, 1 - margin), atol=1e-3)
-
-
 @each_loss
 @pytest.mark.parametrize("memory", [0.0, 0.01, 10.0])
 def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, small_blocks):
@@ -425,22 +403,6 @@ def test_the_pairs_of_classes_take_their_values_from_one_matrix(monkeypatch):
 
 
 @each_tube
-def test_kkt_conditions_of_a_tube(loss, bias):
-    (X, y), lam, tube = problem(loss=loss), 1.0, getattr(loss, "epsilon", 0.0)
-    solution = solve("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias, tol=1e-11)
-    coef, K = solution.coef, kernels.block("laplacian", X, X, {"gamma": 1.0})
-    r = y - K @ coef - solution.intercept
-    at_top, at_zero = np.abs(coef) == 1 / lam, coef == 0
-    free = ~at_top & ~at_zero
-    assert free.any() and at_top.any() and (at_zero.any() or not tube)
-    assert np.abs(np.abs(r[free]) - tube).max() < 1e-4
-    assert np.all(np.abs(r[at_zero]) <= tube + 1e-4)
-    assert np.all(np.abs(r[at_top]) >= tube - 1e-4)
-    assert np.all((np.sign(coef) == np.sign(r))[at_top & (np.abs(r) > 1e-4)])
-    assert not bias or coef.sum() == pytest.approx(0, abs=1e-9)
-
-
-@each_tube
 def test_weights_are_repetitions(loss, bias):
     X, y = problem(80, loss=loss)
     times = 1 + np.arange(80) % 3
@@ -506,28 +468,18 @@ def gain(K, error, beta, moved, tube):
 
 @pytest.mark.parametrize("tube", [0.0, 0.4, 2.0])
 @pytest.mark.parametrize("seed", range(12))
-def test_one_step_of_a_pair_is_exact(seed, tube):
-    K, shift, error, beta, lo, hi = block(seed, 2)
-    moved, rest = beta.copy(), error.copy()
-    solve_pairs(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
-    assert moved.sum() == pytest.approx(beta.sum(), abs=1e-12)
-    low, high = max(lo[0] - beta[0], beta[1] - hi[1]), min(hi[0] - beta[0], beta[1] - lo[1])
-    steps = np.linspace(low, high, 4001)
-    best = max(gain(K, error, beta, beta + [t, -t], tube) for t in steps)
+@pytest.mark.parametrize("inner", [solve_singles, solve_pairs])
+def test_one_step_is_exact(inner, seed, tube):
+    K, shift, error, beta, lo, hi = block(seed, 1 if inner is solve_singles else 2)
+    moved, rest, direction = beta.copy(), error.copy(), np.array([1.0, -1.0])[: len(beta)]
+    inner(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
+    assert (moved - beta) @ direction**2 * (len(beta) - 1) == pytest.approx(0, abs=1e-12)
+    ends = np.sort([(lo - beta) * direction, (hi - beta) * direction], axis=0)
+    steps = np.linspace(ends[0].max(), ends[1].min(), 4001)
+    best = max(gain(K, error, beta, beta + t * direction, tube) for t in steps)
     assert gain(K, error, beta, moved, tube) >= best - 1e-9
     np.testing.assert_allclose(rest, error - K @ (moved - beta), atol=1e-9)
     assert np.all((moved >= lo) & (moved <= hi))
-
-
-@pytest.mark.parametrize("tube", [0.0, 0.4, 2.0])
-@pytest.mark.parametrize("seed", range(12))
-def test_one_step_of_a_single_variable_is_exact(seed, tube):
-    K, shift, error, beta, lo, hi = block(seed, 1)
-    moved, rest = beta.copy(), error.copy()
-    solve_singles(K, shift, rest, moved, lo, hi, tube, 1e-12, 1)
-    best = max(gain(K, error, beta, np.array([t]), tube) for t in np.linspace(lo[0], hi[0], 4001))
-    assert gain(K, error, beta, moved, tube) >= best - 1e-9
-    np.testing.assert_allclose(rest, error - K @ (moved - beta), atol=1e-9)
 
 
 @pytest.mark.parametrize("tube", [0.0, 0.4])

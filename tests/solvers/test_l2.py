@@ -225,12 +225,3 @@ def test_a_tiny_lambda_with_more_features_than_rows_of_the_first_subset(loss, co
     assert solution.converged
     assert solution.n_iter < 50
     assert gap <= 1.1e-4 * value
-
-
-def test_the_same_call_gives_the_same_bits():
-    Z, y = make(300, 50, decay=0.1)
-    runs = [
-        solve_l2(DenseMatrix(Z), y, 1e-2, SquaredHinge, Budget(memory_mb=0.02)).coef
-        for _ in range(2)
-    ]
-    assert np.array_equal(*runs)

@@ -106,21 +106,6 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
     assert solution.converged and all(b <= a * (1 + 1e-9) for a, b in zip(values, values[1:]))
 
 
-@pytest.mark.parametrize("features", ["fourier", "array"])
-def test_features_beyond_the_memory_are_computed_block_by_block(features):
-    (loss, y), Z = LOSSES["squared_hinge"], FEATURES[features]
-    lam = 0.1 * lambda_max(Z, y, loss)
-    whole, parts = (
-        solve_prcd(Z, y, lam, loss, Budget(max_iter=5000, memory_mb=limit))
-        for limit in (None, 0.05)
-    )
-    assert (
-        whole.converged
-        and parts.converged
-        and parts.objective == pytest.approx(whole.objective, rel=2e-4)
-    )
-
-
 def test_edges():
     loss, y = LOSSES["squared_hinge"]
     for Z in FEATURES.values():

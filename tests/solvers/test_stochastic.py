@@ -129,18 +129,6 @@ def test_one_row_and_one_feature_a_step_is_algorithm_1(name):
     np.testing.assert_allclose(coef(solver)[:, 0], expected, rtol=1e-9, atol=1e-12)
 
 
-def test_theta_nu_of_two_decays_by_zero_in_the_second_step():
-    X, Y = rows(20)
-    expected, values = algorithm_1(X, Y[:, 0], get_loss("squared"), 0.5, 4.0, 0.0), 0.0
-    solver = doubly("squared", 0.5, Steps("theorem", 0.5, 4.0), averaging="uniform")
-    for i in range(20):
-        solver.step(X[i : i + 1], Y[i : i + 1])
-        values += solver.expansion.values(X) / 20
-    assert expected[0] == 0.0
-    np.testing.assert_allclose(last(solver)[:, 0], expected, atol=1e-12)
-    np.testing.assert_allclose(solver.predictions(X), values, atol=1e-12)
-
-
 @pytest.mark.parametrize("averaging", ["none", "uniform", "linear"])
 def test_scale_and_average_are_those_of_the_definition(averaging):
     X, Y = rows(120)

@@ -202,7 +202,7 @@ class Descent:
         """Minimise over columns in memory, check all columns, load others, until none is
         missing.
         """
-        stored, size = None, 0
+        size = 0
         while True:
             _, gradient = self._evaluate(self.Z)
             gap = self.objective - self.dual
@@ -213,9 +213,7 @@ class Descent:
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
                 stored = CachedColumns(
-                    self.Z,
-                    self._working(gradient, self.lam, self.held_limit, self.held_limit),
-                    stored,
+                    self.Z, self._working(gradient, self.lam, self.held_limit, self.held_limit)
                 )
                 self.gram.restrict(stored.held)
                 self._minimise(stored, 0.05 * gap)

@@ -42,8 +42,8 @@ class NodeFile:
         if size / 2**20 > SHARE * env.available_memory_mb():
             raise RfxError(
                 f"the back end needs {size / 2**30:.1f} GiB for this problem, but"
-                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer features, or omit"
-                " --solver"
+                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer rows or"
+                " features, or omit --solver"
             )
         self.descriptor = os.memfd_create("rfx-problem")
         os.truncate(self.descriptor, size)

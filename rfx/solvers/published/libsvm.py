@@ -9,8 +9,8 @@ import re
 import numpy as np
 import scipy.sparse as sp
 
-from rfx import env, kernels
-from rfx.errors import RfxError, UsageError
+from rfx import kernels
+from rfx.errors import UsageError
 from rfx.losses import OF_NUMBERS, Loss
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Callback, Recorder
@@ -88,12 +88,6 @@ def solve_libsvm(
 
 def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFile:
     n, all_rows = K.shape[0], K.prepared()
-    size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
-    if size > backend.SHARE * free:
-        raise RfxError(
-            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, but"
-            f" {free:.1f} GiB are free; use fewer rows, or omit --solver"
-        )
     problem = backend.NodeFile(y, np.full(n, n + 1))
     step = max(1, 2**22 // n)
     for start in range(0, n, step):

@@ -3,6 +3,7 @@ kernel of Wu et al. (2016).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,7 +71,8 @@ class Partition:
         """
         cuts: list[tuple[np.ndarray, float, np.ndarray]] = []
         children: list[list[int]] = []
-        blocks, waiting = [], [(root, None)]
+        blocks: list = []
+        waiting: list[tuple[Any, tuple[int, int] | None]] = [(root, None)]
         for node, place in waiting:
             found = cut(node)
             if found is None:

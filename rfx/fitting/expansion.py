@@ -104,8 +104,7 @@ class ExpansionModel:
     def kernel_steps(self) -> told.Steps:
         """The computation steps from a row to its kernel values with the support."""
         dense = self.support.toarray() if sp.issparse(self.support) else self.support
-        found: told.Steps = kernels.get_kernel(self.kernel).steps(dense, self.params)
-        return found
+        return kernels.get_kernel(self.kernel).steps(dense, self.params)
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {f"kernel_{key}": np.asarray(value) for key, value in self.params.items()}
@@ -192,9 +191,7 @@ class ExpansionMethod(TunedMethod):
 
     def vectors(self, X: Any) -> int:
         # kernels make sparse rows dense a few at a time
-        sparse = stays_sparse(X, self.scaling)
-        count: int = min(X.shape[0], SPARSE_ROWS) if sparse else X.shape[0]
-        return count
+        return min(X.shape[0], SPARSE_ROWS) if stays_sparse(X, self.scaling) else X.shape[0]
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["n_inputs"] != header["info"]["n_inputs"]:

@@ -150,6 +150,7 @@ class LinearMethod(TunedMethod):
             MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
         pool = self.get("pool")
         return [
+            *super().refusals(given),
             (
                 "choose" in self.options and pool and not self.choose,
                 f"--pool is {pool}, which has no effect without --choose",
@@ -162,9 +163,7 @@ class LinearMethod(TunedMethod):
 
     def n_drawn(self) -> int:
         """Number of features to draw: the pool, if there is one."""
-        if self.get("choose"):
-            return self.pool or POOL_SHARE * self.n_features
-        return self.n_features
+        return self.pool or POOL_SHARE * self.n_features if self.get("choose") else self.n_features
 
     def vectors(self, X: Any) -> int:
         width: int = max(MAPS[kernel].width for kernel in self.kernels_of())
@@ -195,15 +194,11 @@ def sampled(method: LinearMethod, problem: Problem, lam: float, cache: Cache) ->
 
     lam is the ridge parameter of --choose leverage.
     """
-    count = method.n_drawn()
-    pool = drawn(problem.X, method, count, method.kernel_params(problem.X), cache)
+    pool = drawn(problem.X, method, method.n_drawn(), method.kernel_params(problem.X), cache)
     if method.get("choose") is None:
         return pool
     curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
-    chosen: FeatureMap = leverage.draw(
-        pool, problem.X, method.n_features, lam / curved, method.seed
-    )
-    return chosen
+    return leverage.draw(pool, problem.X, method.n_features, lam / curved, method.seed)
 
 
 def drawn(X: Any, method: Method, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:
@@ -350,6 +345,4 @@ def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.nda
         return placed.matvec(coef)
     size = feature_map.n_features * feature_map.dtype.itemsize
     Z = MapMatrix(feature_map, X, block=max(32, PREDICTION_BYTES // size))
-    if coef.shape[1] == 1:
-        return np.asarray(Z.matvec(coef[:, 0])[:, None])
-    return Z.matvec(coef)
+    return np.asarray(Z.matvec(coef[:, 0])[:, None]) if coef.shape[1] == 1 else Z.matvec(coef)

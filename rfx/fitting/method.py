@@ -51,19 +51,15 @@ class Model(Protocol):
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) float64 values for scaled rows X (n, d)."""
-        ...
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays by name."""
-        ...
 
     def header(self) -> dict[str, Any]:
         """The model's JSON content in addition to its arrays."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """``model_size``, ``kernel_params`` and more, named as columns of a results row."""
-        ...
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows, for other programs.
@@ -71,7 +67,6 @@ class Model(Protocol):
         A model without such steps raises a UsageError with the reason; one without this method
         can't be exported.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -258,39 +253,44 @@ class Method(Declared):
         return kernel_params(self.kernel, self.gamma, X, self.seed, **self.kernel_options)
 
     def check(self, given: dict[str, Any]) -> None:
-        """Raise an error for given options that have no effect with other options.
-
-        Raises
-        ------
-        UsageError
-        """
-        kernel, path, metric = self.get("kernel") or AUTO, "lam_path" in given, self.metric
-        scaled = kernel != AUTO and kernels.get_kernel(kernel).scalings
-        tube = losses.EpsilonInsensitive.name
-        conflicts = {name: f"which does not apply to kernel {kernel}" for name in given}
-        conflicts = {k: v for k, v in conflicts.items() if k not in self.defaults(given)}
-        if scaled and metric != "none":
-            conflicts["metric"] = f"but kernel {kernel} is for inputs without one; use none"
-        if path:
-            useless = "which has no effect with --lam-path; use only one of them"
-            conflicts |= {name: useless for name in ("lam", "rounds") if name in given}
-        if path and self.get("gamma") == "validation":
-            conflicts["gamma"] = (
-                "which needs a single lambda, but --lam-path has several; use tuned or a number"
-            )
-        if path and self.solver != "rfx":
-            conflicts["solver"] = "which starts every lambda from zero; --lam-path needs rfx"
-        if "metric_steps" in given and metric == "none":
-            conflicts["metric_steps"] = "which has no effect without --metric diagonal or full"
-        if "epsilon" in given and self.get("loss") != tube:
-            conflicts["epsilon"] = f"which has no effect without --loss {tube}"
-        reasons = [f"{_flag(name)} is {self.get(name)}, {why}" for name, why in conflicts.items()]
-        for message in [*reasons, *(why for refused, why in self.refusals(given) if refused)]:
-            raise UsageError(message)
+        """Raise UsageError for given options that have no effect with other options."""
+        for refused, message in self.refusals(given):
+            if refused:
+                raise UsageError(message)
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
-        """Further combinations of options that are refused."""
-        return []
+        """The combinations of options that the method refuses."""
+        kernel, path, tube = self.get("kernel") or AUTO, "lam_path" in given, "epsilon_insensitive"
+        scaled = kernel != AUTO and kernels.get_kernel(kernel).scalings
+        defaults, unmeasured = self.defaults(given), self.metric == "none"
+        useless = "which has no effect with --lam-path; use only one of them"
+        several = "which needs a single lambda, but --lam-path has several; use tuned or a number"
+        found = [
+            *((k not in defaults, k, f"which does not apply to kernel {kernel}") for k in given),
+            *((path and name in given, name, useless) for name in ("lam", "rounds")),
+            (
+                scaled and not unmeasured,
+                "metric",
+                f"but kernel {kernel} is for inputs without one; use none",
+            ),
+            (path and self.get("gamma") == "validation", "gamma", several),
+            (
+                path and self.get("solver") != "rfx",
+                "solver",
+                "which starts every lambda from zero; --lam-path needs rfx",
+            ),
+            (
+                "metric_steps" in given and unmeasured,
+                "metric_steps",
+                "which has no effect without --metric diagonal or full",
+            ),
+            (
+                "epsilon" in given and self.get("loss") != tube,
+                "epsilon",
+                f"which has no effect without --loss {tube}",
+            ),
+        ]
+        return [(refused, f"{_flag(k)} is {self.get(k)}, {why}") for refused, k, why in found]
 
     def loss_for(self, task: str) -> losses.Loss:
         """The loss of the options, by default that of the task; UsageError if it does not match the
@@ -301,10 +301,9 @@ class Method(Declared):
         # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
         numbers = name in losses.OF_NUMBERS
         if numbers != (task == "regression") and name != "squared":
-            known = self.declared()["loss"].meanings()
             fitting = [
                 loss
-                for loss in known
+                for loss in self.declared()["loss"].meanings()
                 if loss == "squared" or (loss in losses.OF_NUMBERS) != numbers
             ]
             raise UsageError(
@@ -363,18 +362,15 @@ class Method(Declared):
     # ------------------------------------------------------------------ choice of options
 
     def trial(self) -> Self:
-        """A cheaper method for models that are only evaluated."""
+        """A cheaper method for models that are only evaluated; its solver is rfx's instead of
+        LIBLINEAR processes.
+        """
+        if self.get("solver") == "liblinear":
+            return self.updated(solver="rfx", tol=TOL)
         published = self.get("solver") not in (None, "rfx")
         if published or "tol" not in self.options or self.tol is not None:
             return self
         return self.updated(tol=TOL)
-
-    def evaluation(self) -> Self:
-        """Method for the choice of options: rfx's solver instead of LIBLINEAR processes."""
-        trial = self.trial()
-        if self.get("solver") == "liblinear":
-            return trial.updated(solver="rfx", tol=TOL)
-        return trial
 
     def with_choice(self, chosen: dict[str, Any]) -> Self:
         """The method with the chosen values of some options."""
@@ -528,6 +524,11 @@ def budget(problem: Problem, method: Method, **defaults: Any) -> Budget:
 def scalars(params: dict[str, Any]) -> dict[str, Any]:
     """The scalar kernel parameters, for a results row."""
     return {key: value for key, value in params.items() if np.isscalar(value)}
+
+
+def known(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def each_output(

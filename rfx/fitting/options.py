@@ -85,9 +85,8 @@ def chosen_kernel(
         The candidates of ``auto``.
     fixed : str, optional
     """
-    by_default = f" {fixed} by default if --gamma is a number." if fixed else ""
     return KERNEL.but(
-        help=KERNEL.help + by_default,
+        help=KERNEL.help + (f" {fixed} by default if --gamma is a number." if fixed else ""),
         choices=lambda: {
             AUTO: f"the best of {' and '.join(tried)} by leave-one-out",
             **dict.fromkeys(known(), ""),

@@ -334,8 +334,7 @@ class Pipeline:
         """(n, classes), whether a label is in the set that contains a fraction `level` of new
         labels; raises like `interval`.
         """
-        shares = self.probabilities(decision)
-        return np.asarray(1 - shares <= self._quantile(level))
+        return np.asarray(1 - self.probabilities(decision) <= self._quantile(level))
 
     # ------------------------------------------------------------------ probabilities
 
@@ -479,13 +478,12 @@ class Pipeline:
         model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
         regression, outputs = header["task"] == "regression", known["outputs"]
         scaler = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
-        target = TargetScaler.from_dict(header["target_scaler"], outputs) if regression else None
         preprocessing = Preprocessing(
             header["task"],
             Scaler.from_dict(header["scaler"] | scaler),
             input_dtype(method),
             None if regression else arrays["classes"],
-            target,
+            TargetScaler.from_dict(header["target_scaler"], outputs) if regression else None,
             Schema.of_header(header),
         )
         curve, errors = header.get("calibration"), header.get("errors")

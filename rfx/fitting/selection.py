@@ -102,8 +102,7 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
         what = problem.apart.by if problem.apart is not None and problem.undivided else "rows"
         for name in grid.keys() & space.few_rows.keys():
             del grid[name]
-            unit = problem.mean_weight if name == "lam" else 1.0
-            chosen[name] = space.few_rows[name] * unit
+            chosen[name] = space.few_rows[name] * (problem.mean_weight if name == "lam" else 1.0)
             log.warning(
                 "too few %s for validation; using %s = %g (set it with --%s)",
                 what,
@@ -273,8 +272,7 @@ def tuned(
 
     def errors(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
         """Mean squared errors on the test rows of ridge regression on FEATURES random features."""
-        values = params | point.options
-        feature_map = sample(kernel, problem.n_inputs, FEATURES, seed, **values)
+        feature_map = sample(kernel, problem.n_inputs, FEATURES, seed, **params | point.options)
         Z = feature_matrix(feature_map, X[train], scale)
         Z, targets, _ = weights.problem(Z, Y[train], Squared, own)
         solutions = solve_ridge_grid(Z, targets, lams, budget=Budget(tol=1e-4))
@@ -314,7 +312,7 @@ def _validated(
         (kept[evenly(len(kept), most)], out[evenly(len(out), most)])
         for kept, out in held_out.parts(space.share, space.fewest, option)
     ]
-    trials = _Validation(method.evaluation(), problem, total, folds, Stop(), cache)
+    trials = _Validation(method.trial(), problem, total, folds, Stop(), cache)
     target = trials.target()
     if target is not None:
         # with several folds, the mean error is the one to approximate
@@ -403,5 +401,4 @@ class _Validation:
         # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, errors))
         errors = [path + path[-1:] * (most - len(path)) for path in errors]
-        means: list[float] = np.average(errors, 0, [len(out) for _, out in self.folds]).tolist()
-        return means
+        return np.average(errors, 0, [len(out) for _, out in self.folds]).tolist()

@@ -35,7 +35,7 @@ from rfx.features import MAPS
 from rfx.fitting import inputs, selection, weights
 from rfx.fitting.candidates import LAMS, SearchSpace
 from rfx.fitting.checkpoints import Keeper
-from rfx.fitting.method import Fitted, Method, Refusal, has_gamma, scalars
+from rfx.fitting.method import Fitted, Method, Refusal, has_gamma, not_none, scalars
 from rfx.fitting.options import (
     AUTO,
     CHOSEN_GAMMA,
@@ -183,11 +183,9 @@ class Solver(Protocol):
         """One step over prepared rows X (n, d) and encoded targets Y (n, outputs), with their
         numbers in the set and (n,) factors of their losses; returns the mean loss before it.
         """
-        ...
 
     def predictions(self, X: Any) -> np.ndarray:
         """(n, outputs) float64 values of f."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -221,6 +219,18 @@ class Setup:
     weights: np.ndarray | None = None
     rewindable: bool = False
 
+    @classmethod
+    def of(cls, header: dict[str, Any], method: StreamMethod, classes: Any) -> Setup:
+        """That of a model file or checkpoint."""
+        return cls(
+            header["task"],
+            losses.get_loss(header["loss"], method.get("epsilon")),
+            header["kernel_params"],
+            header["n_prepared"],
+            n_outputs(classes, n_targets(header)),
+            header["n_rows"],
+        )
+
 
 @dataclass(frozen=True)
 class StreamModel:
@@ -251,8 +261,14 @@ class StreamModel:
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows."""
-        own = self.method.steps(self.about, self.parameters(), self.setup)
-        return self.inputs.steps(input_dtype(self.method)) + own
+        arrays, setup, method = self.parameters(), self.setup, self.method
+        if "coef" in arrays and not len(arrays["coef"]):
+            own = told.constant(setup.n_inputs, np.zeros(setup.n_outputs))
+        elif (steps := method.function(self.about, arrays, setup)[1]) is not None:
+            own = steps()
+        else:
+            raise UsageError(f"models of {method.name} can't be exported: it has no steps for them")
+        return self.inputs.steps(input_dtype(method)) + own
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, outputs) values for scaled rows X (n, d)."""
@@ -276,7 +292,7 @@ class StreamMethod(Method):
     """A method that learns in batches.
 
     A subclass defines `start`, which creates its solver, `parameters` and `describe`, and
-    `predictor`, which recreates f from the arrays of a model file.
+    `function`, which recreates f from the arrays of a model file.
 
     Attributes
     ----------
@@ -409,6 +425,7 @@ class StreamMethod(Method):
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
         return [
+            *super().refusals(given),
             *(
                 (
                     self.virtual == "none" and self.get(name) is not None,
@@ -477,8 +494,7 @@ class StreamMethod(Method):
 
     def predict(self, solver: Any, X: Any) -> np.ndarray:
         """(n, outputs) values of f for prepared rows."""
-        values: np.ndarray = solver.predictions(X)
-        return values
+        return solver.predictions(X)
 
     def follow(self, solver: Any, X: Any) -> Callable[[], np.ndarray]:
         """A function without arguments that repeatedly returns f of prepared rows."""
@@ -536,8 +552,7 @@ class StreamMethod(Method):
             True,
         )
         solver, loss = self.start(setup), 0.0
-        numbers = np.arange(problem.n_rows, dtype=np.float64)
-        source = ArraySource(problem.X, numbers, seed)
+        source = ArraySource(problem.X, np.arange(problem.n_rows, dtype=np.float64), seed)
         for X, y, index in Stream(source, self.batch, 0, seed, self.epochs):
             loss = solver.step(X, problem.Y[index], index, batch_weights.of(y, index))
         model = self.model(solver, setup, inputs_of({"unit": False}, {}, None), {})
@@ -609,15 +624,13 @@ class StreamMethod(Method):
 
     # ------------------------------------------------------------------ models
 
-    def predictor(
+    def function(
         self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> Callable[[Any], np.ndarray]:
-        """f of prepared rows from a model file."""
-        raise TypeError(f"{type(self).__name__} does not define predictor")
-
-    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
-        """The computation steps of `predictor` for dense prepared rows."""
-        raise UsageError(f"models of {self.name} can't be exported: there are no steps for them")
+    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps] | None]:
+        """f of prepared rows from a model file, and what returns its computation steps for dense
+        rows; None for a method that can't be exported.
+        """
+        raise TypeError(f"{type(self).__name__} does not define function")
 
     def views_of(self, X: Any) -> Iterable[Any]:
         return views(self, X)
@@ -630,14 +643,7 @@ class StreamMethod(Method):
         return super().score(preprocessing, decision, y) | {"mae": mae}
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> StreamModel:
-        classes = arrays.get("classes")
-        setup = Setup(
-            header["task"],
-            losses.get_loss(header["loss"], self.get("epsilon")),
-            header["kernel_params"],
-            header["n_prepared"],
-            n_outputs(classes, n_targets(header)),
-        )
+        setup = Setup.of(header, self, arrays.get("classes"))
         own = {name: arrays[name] for name in self.saved_arrays(header) if name in arrays}
         return StreamModel(
             self,
@@ -646,7 +652,7 @@ class StreamMethod(Method):
             inputs_of(header, arrays, None),
             {name: header[name] for name in SAVED if name in header},
             partial(dict, own),
-            self.predictor(header, arrays, setup),
+            self.function(header, arrays, setup)[0],
             {},
         )
 
@@ -720,8 +726,7 @@ class DescentMethod(GradientMethod):
         elif self.step == "root" and theta is None:
             theta = 1.0
         steps = Steps(self.step, self.nu, theta, t0 or 0.0, self.step0, self.step1)
-        damping = self.get("damping", DAMPING)
-        return Descent(steps, self.precondition, damping, self.averaging)
+        return Descent(steps, self.precondition, self.get("damping", DAMPING), self.averaging)
 
     def with_words(self) -> Self:
         if self.step == "root" and self.theta is None:
@@ -782,12 +787,10 @@ class Learned:
     preprocessing : Preprocessing
     inputs : Inputs
         Scaling, unit length and principal components.
-    loss : Loss
-    kernel_params : dict
-    n_rows, n_inputs, n_targets : int
-        Number of rows, raw inputs, and targets per row.
-    sample : array, (m, n_prepared)
-        Some of the prepared rows, in random order.
+    setup : Setup
+        Without weights.
+    n_inputs, n_targets : int
+        Number of raw inputs, and of targets per row.
     steps : list of dict
         How options were chosen.
     weight_sum : float or None
@@ -798,55 +801,34 @@ class Learned:
 
     preprocessing: Preprocessing
     inputs: Inputs
-    loss: Any
-    kernel_params: dict[str, Any]
-    n_rows: int
+    setup: Setup
     n_inputs: int
     n_targets: int
-    sample: np.ndarray
     steps: list[dict[str, Any]]
     weight_sum: float | None = None
     chosen: dict[str, float] = field(default_factory=dict)
 
     @property
-    def n_outputs(self) -> int:
-        return n_outputs(self.preprocessing.classes, self.n_targets)
-
-    @property
     def n_counted(self) -> float:
         """The effective number of rows under the sample weights."""
-        return self.n_rows if self.weight_sum is None else self.weight_sum
+        return self.setup.n_rows if self.weight_sum is None else self.weight_sum
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Encode raw targets as (n, outputs)."""
         p = self.preprocessing
         check_known(y, p.classes, p.schema)
-        return encoded(y, p.classes, p.target_scaler, self.loss.name == "softmax")
-
-    def setup(self, weights: np.ndarray | None, rewindable: bool) -> Setup:
-        """What the solver is started from; see `Setup`."""
-        return Setup(
-            self.preprocessing.task,
-            self.loss,
-            self.kernel_params,
-            self.sample.shape[1],
-            self.n_outputs,
-            self.n_rows,
-            self.sample,
-            weights,
-            rewindable,
-        )
+        return encoded(y, p.classes, p.target_scaler, self.setup.loss.name == "softmax")
 
     def header(self) -> dict[str, Any]:
         """For model files and checkpoints."""
-        p = self.inputs.pca
+        p, params = self.inputs.pca, self.setup.kernel_params
         header = {
             "unit": self.inputs.unit,
             "centred": None if p is None else p.centred,
-            "kernel_params": {k: np.asarray(v).tolist() for k, v in self.kernel_params.items()},
-            "n_rows": self.n_rows,
+            "kernel_params": {name: np.asarray(v).tolist() for name, v in params.items()},
+            "n_rows": self.setup.n_rows,
             "n_inputs": self.n_inputs,
-            "n_prepared": self.sample.shape[1],
+            "n_prepared": self.setup.n_inputs,
             "n_targets": self.n_targets,
             "chosen": self.chosen,
         }
@@ -857,13 +839,13 @@ class Learned:
         p, scaler = self.preprocessing, self.inputs.scaler.to_dict()
         header = self.header() | {
             "task": p.task,
-            "loss": self.loss.name,
+            "loss": self.setup.loss.name,
             "scaling": scaler.pop("kind"),
             "metric": scaler.pop("metric"),
             "target_scaler": None if p.target_scaler is None else p.target_scaler.to_dict(),
             "validation": self.steps,
         }
-        arrays = pca_arrays(self.inputs) | {"sample": self.sample}
+        arrays = pca_arrays(self.inputs) | {"sample": self.setup.sample}
         arrays |= {f"scaler_{name}": values for name, values in scaler.items()}
         return header, arrays if p.classes is None else arrays | {"classes": p.classes}
 
@@ -882,12 +864,9 @@ class Learned:
         return cls(
             Preprocessing(header["task"], inputs.scaler, dtype, classes, target, schema),
             inputs,
-            losses.get_loss(header["loss"], method.get("epsilon")),
-            header["kernel_params"],
-            header["n_rows"],
+            replace(Setup.of(header, method, classes), sample=arrays["sample"]),
             header["n_inputs"],
             header["n_targets"],
-            arrays["sample"],
             header["validation"],
             header.get("weight_sum"),
             header["chosen"],
@@ -1053,7 +1032,7 @@ class Session:
         counted = source.rewindable and not s.head
 
         def stream() -> Stream:
-            self.epochs = s.passes(self.learned.n_rows if counted else None)
+            self.epochs = s.passes(self.learned.setup.n_rows if counted else None)
             epochs = None if endless and source.rewindable else self.epochs
             return Stream(source, s.batch, buffer, s.seed, epochs)
 
@@ -1078,7 +1057,9 @@ class Session:
         with silent():
             status = self._consume(rows, deadline)
         if self.continues and self.finished and source.row:
-            self.learned = replace(self.learned, n_rows=self.learned.n_rows + source.row)
+            setup = self.learned.setup
+            setup = replace(setup, n_rows=setup.n_rows + source.row)
+            self.learned = replace(self.learned, setup=setup)
             self.continues = False
         if keeper:
             self._save(keeper, rows)
@@ -1159,12 +1140,17 @@ class Session:
             Learned(
                 Preprocessing(task, scaler, dtype, labels, target_scaler, self.schema),
                 survey.inputs,
-                loss,
-                choice.method.kernel_params(survey.X[:SAMPLE]),
-                survey.n_rows,
+                Setup(
+                    task,
+                    loss,
+                    choice.method.kernel_params(survey.X[:SAMPLE]),
+                    survey.X.shape[1],
+                    n_outputs(labels, survey.n_targets),
+                    survey.n_rows,
+                    dense(survey.X[:n_kept]),
+                ),
                 survey.n_inputs,
                 survey.n_targets,
-                dense(survey.X[:n_kept]),
                 steps + choice.steps,
                 self.weight_sum,
                 {name: float(value) for name, value in choice.chosen.items()},
@@ -1177,19 +1163,19 @@ class Session:
     def start(self, rewindable: bool) -> None:
         """Create the solver, and follow its values for the held-out rows."""
         s, self._evaluating = self.method, 0.0
-        self.solver = s.start(self.learned.setup(self.weights.relative(), rewindable))
+        more: Any = {"weights": self.weights.relative(), "rewindable": rewindable}
+        self.solver = s.start(replace(self.learned.setup, **more))
         if self.held_out is not None:
             rows = views(s, self.held_out[0])
             followed = [s.follow(self.solver, self._prepared(view)) for view in rows]
-            self._live = partial(_mean, followed)
+            self._live = lambda: np.mean([values() for values in followed], axis=0)
 
     def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
         """One step over a batch of raw rows."""
         loss = self.solver.step(self._prepared(X), self.learned.encode(y), index, own)
         self.samples += len(y)
         # the mean loss of the last tenth of the rows
-        enough = self.loss_rows < 0.1 * self.samples
-        keep = 1.0 if enough else 1.0 - len(y) / self.loss_rows
+        keep = 1.0 if (self.loss_rows < 0.1 * self.samples) else 1.0 - len(y) / self.loss_rows
         self.loss_sum = keep * self.loss_sum + loss * len(y)
         self.loss_rows = keep * self.loss_rows + len(y)
 
@@ -1230,7 +1216,7 @@ class Session:
         ends = [self.samples / s.budget_samples] if s.budget_samples else []
         ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
         if not s.budget_samples and not s.endless:
-            ends.append(self.samples / (self.learned.n_rows * self.epochs))
+            ends.append(self.samples / (self.learned.setup.n_rows * self.epochs))
         return min(1.0, max(ends)) if ends else None
 
     def _point(self, live: Callable[[], np.ndarray]) -> None:
@@ -1300,10 +1286,10 @@ class Session:
                 f"training {s.name} diverged: its numbers are not finite (mean loss"
                 f" {self.mean_loss:g}); try smaller steps or another --gamma"
             )
-        setup = known.setup(None, False)
+        setup = known.setup
         model = s.model(solver, setup, known.inputs, known.header())
         info = {
-            "n_train": known.n_rows,
+            "n_train": setup.n_rows,
             "n_inputs": known.n_inputs,
             "lam": s.nu * known.n_counted,
             "objective": self.mean_loss,
@@ -1315,9 +1301,8 @@ class Session:
             "seconds_fit": seconds,
             "samples": self.samples,
             "seconds_steps": self.seconds,
-            "kernel_params": scalars(known.kernel_params),
+            "kernel_params": scalars(setup.kernel_params),
         }
-        info |= model.description
         optional = {
             "training_bytes": s.training_bytes(solver),
             "weight_sum": known.weight_sum,
@@ -1325,15 +1310,9 @@ class Session:
             "seconds_validation": (self.seconds_choice or None) if known.steps else None,
             "curve": self.curve or None,
         }
-        info |= {name: value for name, value in optional.items() if value is not None}
-        outcome = Outcome.of(info | (more or {}))
-        trained = Pipeline(self.asked, known.preprocessing, model, known.loss, outcome, self.curve)
-        return replace(trained, chosen=s)
-
-
-def _mean(followed: list[Callable[[], np.ndarray]]) -> np.ndarray:
-    first, *others = [values() for values in followed]
-    return sum(others, first) / len(followed)
+        outcome = Outcome.of(info | model.description | not_none(optional) | (more or {}))
+        of_model = model, setup.loss, outcome, self.curve
+        return Pipeline(self.asked, known.preprocessing, *of_model, chosen=s)
 
 
 # ---------------------------------------------------------------------- virtual examples

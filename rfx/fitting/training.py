@@ -12,7 +12,6 @@ import numpy as np
 
 from rfx import device, parallel
 from rfx.data import guess_task
-from rfx.data.rows import Rows
 from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
@@ -22,7 +21,7 @@ from rfx.fitting import inputs, weights
 from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.left_out import LEAVE_ONE_OUT, LeftOut
-from rfx.fitting.method import Fitted, Method
+from rfx.fitting.method import Fitted, Method, known
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Outcome, Pipeline, silent
 from rfx.fitting.preprocessing import (
@@ -77,19 +76,6 @@ class Trainer:
     classes: np.ndarray | None = None
     keeper: Keeper | None = None
     left_out: bool = False
-
-    @classmethod
-    def of(cls, kind: type[Method], given: dict[str, Any]) -> Trainer:
-        """The trainer of a method with the given options; None means a default.
-
-        Raises
-        ------
-        UsageError
-            For an unknown option, a value out of range, or an option without effect.
-        """
-        method = kind.of(given)
-        method.check(method.converted(given))
-        return cls(method)
 
     @property
     def name(self) -> str:
@@ -218,30 +204,26 @@ class Trainer:
                 lams = [choice.method.get("lam", 0.0)]
                 final = replace(problem, keeper=self.keeper, left_out=wanted)
                 fits = [choice.method.fit(final, cache)]
+        seconds, steps = begun.seconds + choice.seconds, begun.steps + choice.steps
+        numbers = {k: value for k, value in choice.method.values.items() if k in CHOSEN}
+        asked = {k: value for k in INPUTS if (value := self.method.get(k)) != numbers.get(k)}
+        gpu, row_weights = device.current(), problem.weights
+        more = {
+            "validation": steps or None,
+            "seconds_validation": seconds if steps else None,
+            "device": None if gpu is None else gpu.name,
+            "weight_sum": None if row_weights is None else float(row_weights.sum()),
+            "explicit": numbers if asked else None,
+            "asked": asked or None,
+        }
+        seconds = time.perf_counter() - start - seconds
+        path: list[Pipeline] = []
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
-        steps = begun.steps + choice.steps
-        seconds = begun.seconds + choice.seconds
-        more: dict[str, Any] = {}
-        if steps:
-            more = {"validation": steps, "seconds_validation": seconds}
-        if (gpu := device.current()) is not None:
-            more["device"] = gpu.name
-        if problem.weights is not None:
-            more["weight_sum"] = float(problem.weights.sum())
-        numbers = {k: value for k, value in choice.method.values.items() if k in CHOSEN}
-        words = [name for name in INPUTS if self.method.get(name) != numbers.get(name)]
-        if words:
-            more["explicit"] = numbers
-            more["asked"] = {name: self.method.get(name) for name in words}
-        seconds = time.perf_counter() - start - seconds
-        path = []
-        for lam, fitted in zip(lams, fits):
-            outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | more)
-            asked = begun.asked.updated(lam=lam) if method.get("lam_path") else begun.asked
-            model, trace = fitted.model, fitted.solution.trace
-            trained = Pipeline(asked, preprocessing, model, problem.loss, outcome, trace)
-            path.append(replace(trained, chosen=choice.method))
+            outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | known(more))
+            own = begun.asked.updated(lam=lam) if method.get("lam_path") else begun.asked
+            of_model = fitted.model, problem.loss, outcome, fitted.solution.trace
+            path.append(Pipeline(own, preprocessing, *of_model, chosen=choice.method))
         if method.get("lam_path"):
             return path[-1].replace(path=tuple(path))
         decision = fits[-1].left_out
@@ -326,7 +308,7 @@ class Trainer:
             return trained
         if trained.has_probabilities and calibrate is None:
             return trained
-        if isinstance(X, Rows):
+        if not isinstance(y, np.ndarray):  # on workers
             return trained
         kept = out = np.arange(count)
         if count >= FEWEST:
@@ -484,11 +466,11 @@ def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> di
 def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:
     """Raise an error for a certificate or a model with a number that is not finite."""
     solution = fitted.solution
-    certificate = [solution.objective, solution.gap or 0.0]
-    parts = [np.asarray(certificate), *fitted.model.arrays().values()]
+    parts = [np.asarray([solution.objective, solution.gap or 0.0]), *fitted.model.arrays().values()]
     if not all(np.isfinite(part).all() for part in parts):
         raise DataError(
-            f"training {method.name} with --lam {lam} diverged: its numbers are not finite"
+            f"training {method.name} with --lam {lam if isinstance(lam, str) else f'{lam:g}'}"
+            " diverged: its numbers are not finite"
             f" (objective {solution.objective:g}); try another --lam or --gamma, or scale the"
             " inputs"
         )

@@ -67,17 +67,13 @@ class ExactKernel(StreamMethod):
         """The rows with the kernel's parameters."""
         return Support(self.kernel, params, input_dtype(self), rows)
 
-    def predictor(
+    def function(
         self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> Callable[[Any], np.ndarray]:
-        support = self.support(setup.kernel_params, arrays["support"])
-        return partial(support.values, coef=arrays["coef"])
-
-    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
-        if not len(arrays["coef"]):
-            return told.constant(setup.n_inputs, np.zeros(setup.n_outputs))
+    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+        coef, rows, params = arrays["coef"], arrays["support"], setup.kernel_params
         kernel = kernels.get_kernel(self.kernel)
-        return *kernel.steps(arrays["support"], setup.kernel_params), told.linear(arrays["coef"])
+        steps = lambda: (*kernel.steps(rows, params), told.linear(coef))
+        return partial(self.support(params, rows).values, coef=coef), steps
 
 
 class Rows(ExactKernel):
@@ -182,16 +178,14 @@ class RandomFeatures(StreamMethod):
             for name, part in form_of(header["map"]).saved_arrays().items()
         }
 
-    def predictor(
+    def function(
         self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> Callable[[Any], np.ndarray]:
-        m = _saved_map(header, arrays)
-        return partial(_weighted, Features(m, 1 / math.sqrt(m.n_features)), arrays["coef"])
-
-    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
-        m = _saved_map(header, arrays)
-        coef = np.asarray(arrays["coef"], np.float64) / math.sqrt(m.n_features)
-        return *m.steps(), told.linear(coef)
+    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+        parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
+        m, coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
+        root = math.sqrt(m.n_features)
+        steps = lambda: (*m.steps(), told.linear(np.asarray(coef, np.float64) / root))
+        return partial(_weighted, Features(m, 1 / root), coef), steps
 
 
 class Features:
@@ -206,12 +200,6 @@ class Features:
         if self.scale != 1.0:
             Z *= Z.dtype.type(self.scale)
         return Z
-
-
-def _saved_map(header: dict[str, Any], arrays: Arrays) -> FeatureMap:
-    """The feature map of a model file."""
-    parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
-    return FeatureMap.from_header(header["map"], parts)
 
 
 def _weighted(features: Features, w: np.ndarray, X: Any) -> np.ndarray:
@@ -492,10 +480,7 @@ class DoublySgd(DescentMethod):
         return {}
 
     def follow(self, solver: Any, X: Any) -> Callable[[], np.ndarray]:
-        if self.averaging != "none":
-            return super().follow(solver, X)
-        values: Callable[[], np.ndarray] = solver.expansion.follow(X)
-        return values
+        return super().follow(solver, X) if self.averaging != "none" else solver.expansion.follow(X)
 
     # ------------------------------------------------------------------ models
 
@@ -506,23 +491,14 @@ class DoublySgd(DescentMethod):
         count = solver.expansion.n_features
         return {"n_features": count, "model_size": count, "step": self.step}
 
-    def predictor(
+    def function(
         self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> Callable[[Any], np.ndarray]:
-        return self._restored(arrays, setup).predictions
-
-    def _restored(self, arrays: Arrays, setup: Setup) -> DoublySGD:
+    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
         coef = np.asarray(arrays["coef"], np.float64)
         if len(coef) % self.block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.block}")
         solver = self._solver(setup, 0.0, Descent(Steps("constant")), Blocks(self.block))
-        scales = np.array([1.0, 0.0, 0.0])
-        solver.expansion.coefficients.restore({"coef": coef, "scales": scales})
-        return solver
-
-    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
-        coef = arrays["coef"]
-        if not len(coef):
-            return told.constant(setup.n_inputs, np.zeros(setup.n_outputs))
-        growing = self._restored(arrays, setup).expansion.map
-        return *growing.sampled(0, len(coef)).steps(), told.linear(coef)
+        solver.expansion.coefficients.restore({"coef": coef, "scales": np.array([1.0, 0.0, 0.0])})
+        growing = solver.expansion.map
+        steps = lambda: (*growing.sampled(0, len(coef)).steps(), told.linear(coef))
+        return solver.predictions, steps

@@ -200,21 +200,17 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
             "--solver libsvm always has a bias; set --bias true or choose --solver rfx"
         )
     limits, tell = budget(problem, method), telling(problem, len(pairs(n_classes)) or None)
-    solutions: list[Solution] = []
-    norms: list[float | None] = []
-    intercepts: list[float] = []
     K = KernelMatrix(method.kernel, problem.X, params)
     jobs: list[tuple[Any, np.ndarray]] = [(slice(None), y) for y in problem.Y.T]
     if n_classes:
         positive = problem.Y > 0
         each = [(i, np.flatnonzero(positive[:, i] | positive[:, j])) for i, j in pairs(n_classes)]
         jobs = [(rows, np.where(positive[rows, first], 1.0, -1.0)) for first, rows in each]
+    # for pairs of classes of which neither is among the rows
+    nothing = Solution(np.zeros(problem.n_rows), 0.0, Certificate("gap", 0.0), 0, "converged")
+    solutions, norms, intercepts = ([value] * len(jobs) for value in (nothing, 0.0, 0.0))
     for place, (rows, y) in enumerate(jobs):
-        if not len(y):  # neither class is among these rows
-            nothing = Certificate("gap", 0.0)
-            solutions.append(Solution(np.zeros(problem.n_rows), 0.0, nothing, 0, "converged"))
-            intercepts.append(0.0)
-            norms.append(0.0)
+        if not len(y):
             continue
         part = K.part(rows) if n_classes else K
         Y, loss, row_weights = y[:, None], problem.loss, weights.part(problem.weights, rows)
@@ -227,11 +223,11 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
             listener = for_output(tell, place)
             more: dict[str, Any] = {"bias": bias, "weights": row_weights, "callback": listener}
             machine = solve_kernel_svm(part, Y[:, 0], method.lam, loss, limits, **more)
-        norms.append(_norm(machine, part, Y, loss, method.lam))
-        intercepts.append(machine.intercept)
+        norms[place] = _norm(machine, part, Y, loss, method.lam)
+        intercepts[place] = machine.intercept
         coef = np.zeros(problem.n_rows)
         coef[rows] = machine.coef
-        solutions.append(replace(machine, coef=coef))
+        solutions[place] = replace(machine, coef=coef)
     solution, known = stack(solutions), [norm for norm in norms if norm is not None]
     norm = float(np.linalg.norm(known)) if len(known) == len(norms) else None
     if problem.left_out and problem.loss.name == "squared_hinge":
@@ -327,8 +323,7 @@ class Nystrom(ExpansionMethod):
         solution = solve(Z, problem, self, evaluating(problem, decide))
         details = {"n_features": self.n_features, "rank": feature_map.n_features}
         model = _model(feature_map, np.asarray(solution.coef))
-        values = left_out(Z, solution, problem, self)
-        return Fitted(model, solution, details, clock.seconds, values)
+        return Fitted(model, solution, details, clock.seconds, left_out(Z, solution, problem, self))
 
     def decisions_along(
         self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
@@ -354,9 +349,8 @@ class Nystrom(ExpansionMethod):
 
 def _model(feature_map: NystromMap, coef: np.ndarray) -> ExpansionModel:
     kernel, params, rows = feature_map.name, feature_map.params, feature_map.landmarks
-    intercept = np.zeros(coef.shape[1])
     return ExpansionModel.of(
-        kernel, params, rows, feature_map.fold(coef), intercept, DECISION_DTYPE
+        kernel, params, rows, feature_map.fold(coef), np.zeros(coef.shape[1]), DECISION_DTYPE
     )
 
 
@@ -425,8 +419,7 @@ class Block(ExpansionMethod):
     arrays = ExpansionMethod.arrays | {"starts": Array("i", "blocks+1", cuts="vectors")} | PARTITION
 
     def vectors(self, X: Any) -> int:
-        blocks = -(-X.shape[0] // self.block_size)
-        cuts = blocks - 1 if self.partition == "hyperplanes" else 0
+        cuts = (-(-X.shape[0] // self.block_size)) - 1 if self.partition == "hyperplanes" else 0
         return super().vectors(X) + cuts
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
@@ -587,7 +580,6 @@ def _published(
             Z, y, method.lam, problem.loss, limits, callback=tell, seed=method.seed
         ),
     )
-    ends = np.cumsum([root.shape[1] for root in roots])[:-1]
-    parts = np.split(np.asarray(solution.coef), ends)
+    parts = np.split(np.asarray(solution.coef), np.cumsum([root.shape[1] for root in roots])[:-1])
     solution.coef = np.concatenate([inverse @ w for inverse, w in zip(inverses, parts)])
     return [solution]

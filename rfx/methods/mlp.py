@@ -168,17 +168,13 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
     def describe(self, solver: Any) -> dict[str, Any]:
         return {"n_features": None, "model_size": len(self.parameters(solver)["parameters"])}
 
-    def predictor(
+    def function(
         self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> Callable[[Any], np.ndarray]:
-        return partial(forward, self._layers(arrays["parameters"], setup))
-
-    def steps(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> told.Steps:
-        (weights, intercepts), *others = self._layers(arrays["parameters"], setup)
-        steps: told.Steps = (told.linear(weights, intercepts),)
-        for layer in others:
-            steps += (told.Function("ramp"), told.linear(*layer))
-        return steps
+    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+        layers = self._layers(arrays["parameters"], setup)
+        ramp = told.Function("ramp")
+        each = lambda: [step for layer in layers for step in (ramp, told.linear(*layer))]
+        return partial(forward, layers), lambda: tuple(each()[1:])
 
     def _layers(self, parameters: np.ndarray, setup: Setup) -> list[tuple[np.ndarray, np.ndarray]]:
         """(weights, intercepts) of each layer; DataError if the number of parameters is wrong."""
@@ -192,7 +188,6 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
         layers, start = [], 0
         for shape in shapes:
             end = start + math.prod(shape)
-            weights = parameters[start:end].reshape(shape)
-            layers.append((weights, parameters[end : end + shape[1]]))
+            layers.append((parameters[start:end].reshape(shape), parameters[end : end + shape[1]]))
             start = end + shape[1]
         return layers

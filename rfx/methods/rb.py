@@ -114,8 +114,7 @@ class BinnedModel:
         """The computation steps of `decision` for dense rows."""
         if not len(self.coef):
             return told.constant(self.grids.n_inputs, np.zeros(self.coef.shape[1]))
-        steps: told.Steps = self.grids.steps(self.bins, self.coef)
-        return steps
+        return self.grids.steps(self.bins, self.coef)
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {
@@ -163,8 +162,7 @@ class BinnedMethod(TunedMethod):
 
     def count(self, X: Any) -> int:
         """The number of grids for the rows X."""
-        count: int = self.n_grids
-        return count
+        return self.n_grids
 
     def entry_bytes(self, number: int) -> int:
         """Bytes of training per row and grid, for bin numbers of `number` bytes."""
@@ -322,11 +320,11 @@ def _dual(
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
         return solve_dual_ridge(Z, Y, lam, loss, limits, start, callback)
-    outputs: list[Any] = []
-    for k in range(Y.shape[1]):
-        first = None if start is None else start[:, k]
-        tell = for_output(callback, k)
-        outputs.append(solve_dual_l2(Z, Y[:, k], lam, loss, limits, first, tell))
+    firsts = [None] * Y.shape[1] if start is None else start.T
+    outputs: list[Any] = [
+        solve_dual_l2(Z, y, lam, loss, limits, first, for_output(callback, k))
+        for k, (y, first) in enumerate(zip(Y.T, firsts))
+    ]
     dual = np.stack([one.dual for one in outputs], axis=1) if Z.rows_here else None
     return DualSolution(**vars(stack(outputs)), dual=dual)
 

@@ -154,9 +154,7 @@ class RF(LinearMethod):
             yield (features().matvec(coef / root) if quick is None else quick) + offset
 
     def tuning_lams(self, problem: Problem) -> list[float]:
-        if self.lam_path:
-            return Path.values(self.lam_path)[:1]
-        return super().tuning_lams(problem)
+        return Path.values(self.lam_path)[:1] if self.lam_path else super().tuning_lams(problem)
 
     def _features(
         self, problem: Problem, cache: Cache, worth_mb: float = math.inf
@@ -607,19 +605,16 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
     class_weight: str | None = CLASS_WEIGHT()
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
-        return [
-            (
-                name in given and self.kernel == "stump",
-                f"--{name} is {self.get(name)}, which is for kernel perceptron; stumps are found"
-                " exactly",
-            )
+        why = "which is for kernel perceptron; stumps are found exactly"
+        stumps = self.kernel == "stump"
+        return Method.refusals(self, given) + [
+            (name in given and stumps, f"--{name} is {self.get(name)}, {why}")
             for name in ("surrogate", "threshold")
         ]
 
     def vectors(self, X: Any) -> int:
         # sparse rows are made dense
-        sparse = stays_sparse(X, self.scaling)
-        return self.n_features + (X.shape[0] if sparse else 0)
+        return self.n_features + (X.shape[0] if stays_sparse(X, self.scaling) else 0)
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         clock, kernel = Clock(), kernels.get_kernel(self.kernel)
@@ -628,16 +623,17 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         # +-scale are the kernel's features; +-1 with a smaller lambda are the same problem
         scale = float(np.sqrt(kernel.diagonal(params, X.shape[1], None))) or 1.0
         learners = [clock.timed("features", _learner_of, X, params, self) for _ in problem.Y.T]
-        listen, solutions = _listeners(problem, learners), []
+        listen = _listeners(problem, learners)
         Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
         more: dict[str, Any] = {"n_features": self.n_features}
         if problem.weights is not None and loss.name == "squared":
             more["factors"] = np.sqrt(problem.weights)
         tol = STEP_TOL if self.per_step == 1 else SEVERAL_TOL
         lam, limits = self.lam / scale, budget(problem, self, tol=tol)
-        for k, learner in enumerate(learners):
-            tell = for_output(listen(k), k)
-            solutions.append(solve_boosting(learner, Y[:, k], lam, loss, limits, tell, **more))
+        solutions = [
+            solve_boosting(learner, y, lam, loss, limits, for_output(listen(k), k), **more)
+            for k, (learner, y) in enumerate(zip(learners, Y.T))
+        ]
         return _joined(learners, solutions, scale, self, clock)
 
 
@@ -687,6 +683,5 @@ def _joined(
         # the gap covers all stumps, while --tol refers to those found
         details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
     first = learners[0].found
-    feature_map = type(first)(first.name, first.n_inputs, first.params, arrays)
-    model = LinearModel.of(feature_map, coef)
+    model = LinearModel.of(type(first)(first.name, first.n_inputs, first.params, arrays), coef)
     return Fitted(model, stack(solutions, coef), details, clock.seconds)

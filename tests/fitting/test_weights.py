@@ -14,7 +14,6 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
 from rfx.operators.matrix import DenseMatrix
 from rfx.operators.scaled import ScaledRows
-from rfx.options import LabelWeights
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.l1 import interior, newton
@@ -198,27 +197,10 @@ def test_standard_scaling_and_the_mean_of_targets_count_weights():
 
 def test_a_path_and_validation_take_weights():
     y = TARGETS["binary"]
-    path = methods.create(
-        "sparse-rf",
-        n_features=60,
-        gamma="paper",
-        lam_path="10:0.1:4",
-        dtype="float64",
-        tol=1e-9,
-        task="binary",
-    )
-    path = path.fit(X, y, sample_weight=WEIGHTS)
-    again = methods.create(
-        "sparse-rf",
-        n_features=60,
-        gamma="paper",
-        lam_path="10:0.1:4",
-        dtype="float64",
-        tol=1e-9,
-        task="binary",
-    )
-    again = again.fit(X[REPEATED], y[REPEATED])
-    for one, other in zip(path.path, again.path, strict=True):
+    options = {"gamma": "paper", "lam_path": "10:0.1:4", "dtype": "float64", "tol": 1e-9}
+    trainer = methods.create("sparse-rf", n_features=60, task="binary", **options)
+    path = trainer.fit(X, y, sample_weight=WEIGHTS).path
+    for one, other in zip(path, trainer.fit(X[REPEATED], y[REPEATED]).path, strict=True):
         assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
     for name in ("rf", "sparse-rf", "rb", "kernel"):
         chosen = made(
@@ -274,10 +256,6 @@ def test_balanced():
 def test_what_is_refused(name, options, sample_weight, message):
     with pytest.raises((DataError, UsageError), match=message):
         made(name, **{"task": "binary"} | options).fit(X, TARGETS["binary"], sample_weight)
-
-
-def test_class_weights_are_read():
-    assert LabelWeights.values("1:2,-1:0.5") == {"1": 2.0, "-1": 0.5}
 
 
 # ------------------------------------------------------------------ parts

@@ -157,19 +157,6 @@ def test_liblinear_on_several_classes_blocks_of_one_class_and_rows_that_are_the_
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=0.02)
 
 
-@pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
-def test_larger_blocks_come_closer_to_the_exact_machine(partition):
-    options = {"kernel": "laplacian", "gamma": 2.0, "lam": 0.1, "scaling": "none"}
-    exact = methods.create("kernel", **options).fit(X[:300], VALUES[:300]).predict(X[300:])
-
-    def error(size, seed):
-        found = block(block_size=size, partition=partition, seed=seed).fit(X[:300], VALUES[:300])
-        return np.linalg.norm(found.predict(X[300:]) - exact)
-
-    errors = [np.mean([error(size, seed) for seed in range(3)]) for size in (5, 40, 150)]
-    assert errors[0] > errors[1] > errors[2]
-
-
 def test_rows_without_a_weight_are_not_in_the_model(reloaded):
     # far from the margin, no row has a coefficient under the squared hinge
     y = np.where(X[:, 0] > 0.5, 1.0, -1.0)

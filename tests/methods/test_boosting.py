@@ -219,15 +219,6 @@ def test_the_objective_is_that_of_the_kernels_features():
     assert raw.info["objective"] == pytest.approx(value, rel=1e-5)
 
 
-def test_options_of_perceptrons_are_refused_for_stumps():
-    for option in ({"surrogate": "squared"}, {"threshold": "exact"}):
-        with pytest.raises(
-            UsageError,
-            match=r"--\w+ is \w+, which is for kernel perceptron; stumps are found exactly",
-        ):
-            methods.create("boosting", kernel="stump", **option)
-
-
 def test_lambda_by_validation():
     method = methods.create("boosting", kernel="stump", lam="validation", n_features=20).fit(X, Y)
     (step,) = method.info["validation"]

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import kernels, methods
-from rfx.cli import main
 from rfx.errors import DataError, UsageError
 
 RNG = np.random.default_rng(0)
@@ -100,25 +99,3 @@ def test_the_sketch_is_the_default_of_polynomial_kernels(tmp_path):
     assert np.abs(default - signs).max() > 1e-3
     with pytest.raises(UsageError, match="--features is sketch, which is for the kernels polynomi"):
         create("rf", "exponential", features="sketch")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "options"), [("additive-chi2", []), ("polynomial-2", ["--gamma", "0.01"])]
-)
-def test_featurize_counts(kernel, options, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lines = [" ".join(["1", *(f"{j + 1}:{v:g}" for j, v in enumerate(row))]) for row in X[:20]]
-    (tmp_path / "x.libsvm").write_text("\n".join(lines) + "\n")
-    words = ["featurize", "x.libsvm", "--map", kernel, "-n", "4000", "-o", "z.libsvm", *options]
-    words += [] if kernel in COUNTS else ["--scaling", "none"]
-    with pytest.raises(SystemExit) as left:
-        main(words)
-    assert not left.value.code
-    Z = np.zeros((20, 4000))
-    for row, line in enumerate((tmp_path / "z.libsvm").read_text().splitlines()):
-        for entry in line.split()[1:]:
-            place, value = entry.split(":")
-            Z[row, int(place) - 1] = float(value)
-    params = {"gamma": 0.01} if options else {}
-    expected = kernels.block(kernel, X[:20], X[:20], params)
-    assert np.abs(Z @ Z.T - expected).max() < 0.1 * expected.max()

@@ -7,11 +7,9 @@ from scipy.optimize import minimize
 
 from rfx import env, methods
 from rfx.data import load
-from rfx.errors import UsageError
 from rfx.features import alignment, chosen, sample
 from rfx.features.divergence import distance, maximise
 from rfx.features.joint import best_distribution
-from rfx.fitting.held_out import HeldOut
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
@@ -182,19 +180,6 @@ def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tm
     np.testing.assert_allclose(decision, Z_test @ w + y.mean(), atol=1e-6)
     if "lam_path" not in given:
         assert method.trace[-1]["error"] == 1 - score(method, sphere)
-    if given["lam"] == "validation":
-        (step,), wrong = method.info["validation"], 0
-        for kept, out in HeldOut(len(y), 0).parts(0.2, 500, ""):
-            mean, gram = (
-                y[kept].mean(),
-                Z[kept].T @ Z[kept] + method.info["lam"] * len(kept) / len(y) * np.eye(60),
-            )
-            own = np.linalg.solve(gram, Z[kept].T @ (y[kept] - mean))
-            wrong += np.count_nonzero((Z[out] @ own + mean > 0) != (y[out] > 0))
-        judged = step["held_out"]
-        assert dict(step["tried"])[method.info["lam"]] == pytest.approx(
-            wrong / judged, abs=1.5 / judged
-        )
     method.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(
         methods.load(tmp_path / "model.npz").decision_function(sphere.X_test), decision
@@ -323,41 +308,3 @@ def test_joint_optimisation_never_goes_up(sphere, loss):
         "rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=300
     )
     assert score(method, sphere) > score(random.fit(sphere.X_train, sphere.y_train), sphere) - 0.02
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rho": 3, "rho_share": 0.1}, "--rho is 3.0 and --rho-share is 0.1; use only one of them"),
-        ({"divergence": "kl"}, "--divergence is kl, which needs a number as --rho"),
-        (
-            {"use": "weights", "n_features": 10},
-            "--n-features is 10, which has no effect with --use weights",
-        ),
-        (
-            {"sparse": True, "solver": "liblinear"},
-            "--solver is liblinear, which does not support --sparse; use --solver rfx",
-        ),
-        ({"joint": 3, "sparse": True}, "--joint requires --divergence chi2, without --sparse"),
-        (
-            {"joint_rows": 300},
-            "--joint-rows is 300, which has no effect without --joint",
-        ),
-        ({"rho": -1}, "--rho is -1; it must be"),
-        ({"features": "leverage"}, "--features is 'leverage'"),
-    ],
-)
-def test_refused_options(options, message):
-    with pytest.raises(UsageError, match=message):
-        methods.create("lkrf", **options)
-
-
-def test_what_is_for_squared_loss_alone(sphere):
-    with pytest.raises(
-        UsageError, match="--offset is mean, which is for squared loss, but --loss is logistic"
-    ):
-        fitted(sphere, offset="mean", loss="logistic")
-    with pytest.raises(
-        UsageError, match="--offset is mean, which is for squared loss, but --loss is squared_hinge"
-    ):
-        methods.create("rf", offset="mean", lam=1).fit(sphere.X_train, sphere.y_train)

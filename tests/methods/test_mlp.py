@@ -78,26 +78,6 @@ def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisa
     assert weights[1] < 0.5 * weights[0]
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (
-            {"layers": "30,x"},
-            (
-                "--layers is '30,x'; it must be whole numbers from 1 to 1,000,000, separated by"
-                " commas, such as 400,100"
-            ),
-        ),
-        ({"layers": "0"}, "--layers is '0'"),
-        ({"kernel": "gaussian"}, "kernel"),
-        ({"class_weight": "balanced"}, "class.weight"),
-    ],
-)
-def test_what_is_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        methods.create("mlp", **options)
-
-
 def test_what_is_refused_of_rows(tmp_path):
     with pytest.raises(UsageError, match="method mlp can't write checkpoints"):
         methods.create("mlp").keep(tmp_path / "point")

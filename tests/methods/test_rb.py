@@ -11,8 +11,6 @@ from rfx.features.widths import WIDTHS
 from rfx.fitting.held_out import HeldOut
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
-from rfx.records.run import Run
-from rfx.runs import single
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1 import bins
@@ -318,18 +316,6 @@ def test_enough_memory_changes_nothing(name):
         for limit in (None, 1)
     )
     assert np.array_equal(plain.decision_function(X), bounded.decision_function(X))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("rb", {}), ("rb", {"grow": 0.2}), ("sparse-rb", {}), ("sparse-rb", {"solver": "prcd"})],
-)
-def test_every_row_of_a_binning_run_has_kappa(name, options):
-    spec = {"dataset": "sphere:n=200,d=3,seed=1", "method": name, "seed": 0}
-    row = single.execute(Run.of(spec | {"options": {"n_grids": 20, "lam": 1.0} | options}))
-    params = row["params"]
-    assert params["kappa"] == row["n_features"] / params["n_grids"] >= params["kappa_bound"] >= 1
-    assert params["n_grids"] <= 20
 
 
 def test_rows_without_a_known_bin_get_zero():

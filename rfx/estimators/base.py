@@ -460,8 +460,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
     @device.like_rows
     def predict_proba(self, X):
         """Predict class probabilities: those of the loss (logistic, softmax), or calibrated by rows
-        left out one by one (auto, kernel, rfm, local, rf, nystrom), or by a fifth of the rows,
-        predicted by a second model of the others.
+        left out one by one (auto, kernel, rfm, local, rf, nystrom), by batches before they were
+        learnt (stochastic methods), or by a fifth of the rows and a second model of the others.
 
         Parameters
         ----------

@@ -526,7 +526,7 @@ def scalars(params: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in params.items() if np.isscalar(value)}
 
 
-def known(values: dict[str, Any]) -> dict[str, Any]:
+def not_none(values: dict[str, Any]) -> dict[str, Any]:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 

@@ -351,8 +351,8 @@ class Pipeline:
         if self.has_probabilities:
             return
         raise UsageError(
-            "the model has no probabilities, because it learnt from a stream, or is of an earlier"
-            " version; train it again with --loss logistic, or without --stream"
+            "the model has no probabilities, because it is one of --lam-path, or of an earlier"
+            " version; train it again with --calibrate platt"
         )
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:

@@ -35,6 +35,7 @@ from rfx.features import MAPS
 from rfx.fitting import inputs, selection, weights
 from rfx.fitting.candidates import LAMS, SearchSpace
 from rfx.fitting.checkpoints import Keeper
+from rfx.fitting.left_out import LeftOut
 from rfx.fitting.method import Fitted, Method, Refusal, has_gamma, not_none, scalars
 from rfx.fitting.options import (
     AUTO,
@@ -47,7 +48,7 @@ from rfx.fitting.options import (
     LOSS,
     MOST,
 )
-from rfx.fitting.pipeline import Outcome, Pipeline, n_targets, silent
+from rfx.fitting.pipeline import PROBABILISTIC, Outcome, Pipeline, n_targets, silent
 from rfx.fitting.preprocessing import (
     Preprocessing,
     check_inputs,
@@ -774,6 +775,11 @@ Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
 CHOICE_ROWS = 6144
 # A curve has a point each time the samples grew by this factor.
 GROWTH = 1.3
+# Batches whose values before their own step give probabilities and intervals: the latest ones of
+# those at which the samples doubled, and of rows in memory, which `Trainer.with_probabilities` can
+# hold out instead, only after so many steps.
+LATEST, STEPS = 4, 16
+JUDGED = ("judged_values", "judged_targets")
 # Seconds between reports of progress.
 TELL = 0.2
 
@@ -921,6 +927,9 @@ class Session:
         # whether these rows follow those of a finished training, and whether all were read
         self.continues = self.finished = False
         self._live: Callable[[], np.ndarray] | None = None
+        # values and targets of batches before they were learnt; whether no row is learnt twice
+        self.next_judged, self.judged, self.fresh = 0, list[np.ndarray](), True
+        self.least_steps = STEPS
 
     def __getstate__(self) -> dict[str, Any]:
         # listeners are not pickled
@@ -981,6 +990,7 @@ class Session:
         start, s = time.perf_counter(), self.method
         s.check_stream(source)
         self.weights = BatchWeights(None, s.get("class_weight"), self.schema)
+        self.least_steps = 0
         head = s.head or (None if source.rewindable else HEAD)
 
         def chunks() -> Iterator[tuple[Any, np.ndarray]]:
@@ -1034,6 +1044,7 @@ class Session:
         def stream() -> Stream:
             self.epochs = s.passes(self.learned.setup.n_rows if counted else None)
             epochs = None if endless and source.rewindable else self.epochs
+            self.fresh = s.endless or self.epochs == 1
             return Stream(source, s.batch, buffer, s.seed, epochs)
 
         saved = keeper.load(self.asked) if keeper else None
@@ -1172,7 +1183,15 @@ class Session:
 
     def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
         """One step over a batch of raw rows."""
-        loss = self.solver.step(self._prepared(X), self.learned.encode(y), index, own)
+        rows, Y, known = self._prepared(X), self.learned.encode(y), self.learned
+        fresh = self.fresh or self.samples < known.setup.n_rows
+        due = self.samples >= self.next_judged and self.solver.t >= self.least_steps
+        if fresh and due and known.setup.loss.name not in PROBABILISTIC:
+            self.next_judged = max(self.samples + 1, 2 * self.samples)
+            batch = self.method.predict(self.solver, rows), y
+            together = map(np.concatenate, zip(self.judged or [part[:0] for part in batch], batch))
+            self.judged = [part[-LATEST * len(y) :] for part in together]
+        loss = self.solver.step(rows, Y, index, own)
         self.samples += len(y)
         # the mean loss of the last tenth of the rows
         keep = 1.0 if (self.loss_rows < 0.1 * self.samples) else 1.0 - len(y) / self.loss_rows
@@ -1259,18 +1278,22 @@ class Session:
                 self.loss_sum,
                 self.loss_rows,
                 self.next_point,
+                self.next_judged,
             ],
             "weights": [self.weights.rows, self.weights.sum],
             "curve": self.curve,
         }
         arrays |= {f"solver_{name}": values for name, values in self.solver.state().items()}
+        arrays |= dict(zip(JUDGED, self.judged))
         keeper.write(self.asked, header, arrays)
 
     def _restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Restore what a checkpoint has learnt and counted."""
         self._know(Learned.of_state(header, arrays, self.asked, self.schema))
         counts, self.curve = header["counts"], header["curve"]
-        self.samples, self.seconds, self.loss_sum, self.loss_rows, self.next_point = counts
+        self.samples, self.seconds, self.loss_sum, self.loss_rows, *others = counts
+        self.next_point, self.next_judged = others
+        self.judged = [arrays[name] for name in JUDGED if name in arrays]
         self.weights.rows, self.weights.sum = header["weights"]
 
     # ------------------------------------------------------------------ results
@@ -1312,7 +1335,12 @@ class Session:
         }
         outcome = Outcome.of(info | model.description | not_none(optional) | (more or {}))
         of_model = model, setup.loss, outcome, self.curve
-        return Pipeline(self.asked, known.preprocessing, *of_model, chosen=s)
+        trained = Pipeline(self.asked, known.preprocessing, *of_model, chosen=s)
+        if not self.judged or not np.isfinite(self.judged[0]).all():
+            return trained
+        values, y = self.judged
+        values = values[:, 0] if values.shape[1] == 1 else values
+        return trained.judged(LeftOut(values, y, "before they were learnt"))
 
 
 # ---------------------------------------------------------------------- virtual examples

@@ -21,7 +21,7 @@ from rfx.fitting import inputs, weights
 from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.left_out import LEAVE_ONE_OUT, LeftOut
-from rfx.fitting.method import Fitted, Method, known
+from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Outcome, Pipeline, silent
 from rfx.fitting.preprocessing import (
@@ -220,7 +220,7 @@ class Trainer:
         path: list[Pipeline] = []
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
-            outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | known(more))
+            outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | not_none(more))
             own = begun.asked.updated(lam=lam) if method.get("lam_path") else begun.asked
             of_model = fitted.model, problem.loss, outcome, fitted.solution.trace
             path.append(Pipeline(own, preprocessing, *of_model, chosen=choice.method))
@@ -293,15 +293,17 @@ class Trainer:
         y: np.ndarray,
         sample_weight: Any = None,
         calibrate: str | None = None,
+        apart: Apart | None = None,
     ) -> Pipeline:
         """The pipeline, if it is a classification without probabilities with those from a fifth of
-        its training rows X (n, d), y (n,), and their weights: calibrated by a model of the others
-        with the same options, which takes about four fifths of the time of the fit.
+        its training rows X (n, d), y (n,): calibrated by a model of the others with the same
+        options, which takes about four fifths of the time of the fit.
 
         The rows themselves are used if they are too few to hold any out. calibrate: the kind of
-        calibration, which then takes the rows left out one by one if there are some.
+        calibration, which then takes the rows left out one by one if there are some. sample_weight,
+        apart: as in `fit`.
         """
-        count, method = X.shape[0], trained.chosen
+        method = trained.chosen
         if calibrate is not None and trained.left_out is not None:
             return trained.judged(trained.left_out, calibrate)
         if method is None or trained.classes is None:
@@ -310,10 +312,12 @@ class Trainer:
             return trained
         if not isinstance(y, np.ndarray):  # on workers
             return trained
-        kept = out = np.arange(count)
-        if count >= FEWEST:
-            kept, out = HeldOut(count, method.seed).part(HELD_OUT, "probabilities")
         sample_weight = None if sample_weight is None else np.asarray(sample_weight)
+        kept = out = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
+        sides = None if apart is None else apart.rows(kept)
+        held_out = HeldOut(len(kept), method.seed, sides)
+        if len(kept) >= FEWEST and not held_out.none:
+            kept, out = (kept[part] for part in held_out.part(HELD_OUT, "probabilities"))
         decision = self._without(trained, X, y, sample_weight, (kept, out))
         by = f"held out, {HELD_OUT:g} of the training rows"
         return trained.judged(LeftOut(decision, y[out], by), calibrate)

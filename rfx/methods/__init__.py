@@ -100,8 +100,9 @@ def create(name: str, **options):
     """
     from rfx.fitting.training import Trainer
 
-    method = get(name)
-    return (method.trainer_class or Trainer).of(method, options)
+    method = get(name).of(options)
+    method.check(method.converted(options))
+    return (method.trainer_class or Trainer)(method)
 
 
 def _check_plugins(path, header) -> None:

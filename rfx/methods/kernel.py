@@ -208,7 +208,8 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
         jobs = [(rows, np.where(positive[rows, first], 1.0, -1.0)) for first, rows in each]
     # for pairs of classes of which neither is among the rows
     nothing = Solution(np.zeros(problem.n_rows), 0.0, Certificate("gap", 0.0), 0, "converged")
-    solutions, norms, intercepts = ([value] * len(jobs) for value in (nothing, 0.0, 0.0))
+    solutions, intercepts = [nothing] * len(jobs), [0.0] * len(jobs)
+    norms: list[float | None] = [0.0] * len(jobs)
     for place, (rows, y) in enumerate(jobs):
         if not len(y):
             continue

@@ -98,6 +98,9 @@ def train(
             trained, split.held_out = held_out.trained(run, split, trainer, listening, progress)
         else:
             trained = held_out.fit(trainer, split, **listening)
+        if left_out and split.held_out is None and not held_out.wanted(run):
+            rows = split.X_train, np.asarray(split.y_train), split.weights
+            trained = trainer.with_probabilities(trained, *rows, apart=split.apart)
         trained = trained.of_run(seconds_read=seconds)
     made = {
         "dataset": split.name,
@@ -172,9 +175,6 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     one they are points of. chosen: see `execute`.
     """
     unjudged = run.calibrate and any(point.left_out is None for point in points)
-    if any(paths) and split.y_train is not None and method.task != "regression":
-        # the models in files have probabilities
-        unjudged = unjudged or not all(point.has_probabilities for point in points)
     if split.held_out is None and (held_out.wanted(run) or unjudged):
         split.held_out = held_out.evaluated(run, split, method, progress)
     held = split.held_out

@@ -35,6 +35,7 @@ OPTIONS = {
     "r-sdca": {"nu": 1e-3},
     "n-sdca": {"nu": 1e-3},
 }
+DUAL = ("k-sdca", "r-sdca", "n-sdca")
 
 
 def made(name, **more):
@@ -307,6 +308,32 @@ def test_a_stream_that_is_read_once():
     assert method.info["samples"] == 900 and method.info["n_train"] >= 200
     with pytest.raises(UsageError, match="needs all rows beforehand"):
         made("r-sdca").fit_stream(source())
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_a_stream_is_judged_before_it_is_learnt(name, tmp_path):
+    svmlight.write(tmp_path / "rows", X, TARGETS["binary"])
+    options = {"task": "binary", "loss": "squared_hinge", "buffer": 0, "batch": 64}
+
+    def trained(resume, **more):
+        method = made(name, **options | more).keep(tmp_path / "point", None, resume)
+        return method.fit_stream(LibsvmSource(tmp_path / "rows", 3))
+
+    whole = trained(False)
+    # after 0, 64, 128, 256 and 512 rows, of which the latest four batches count
+    rows = np.concatenate([np.arange(at, at + 64) for at in (64, 128, 256, 512)])
+    np.testing.assert_array_equal(whole.left_out.y, TARGETS["binary"][rows])
+    shares = whole.probabilities(whole.decision_function(X))
+    np.testing.assert_array_equal(whole.classes[shares.argmax(axis=1)], whole.predict(X))
+    # before the batch of row 512, its model had 512 rows
+    if name not in DUAL:  # which know the number of rows
+        before = made(name, **options, budget_samples=512).fit_stream(
+            LibsvmSource(tmp_path / "rows", 3)
+        )
+        decided = before.decision_function(X[512:576])
+        np.testing.assert_allclose(whole.left_out.decision[-64:], decided, rtol=1e-4, atol=1e-4)
+    trained(False, budget_samples=300)
+    assert trained(True).calibration.to_dict() == whole.calibration.to_dict()
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))

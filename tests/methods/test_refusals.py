@@ -73,7 +73,7 @@ PATH = {"lam_path": "10:1:3"}
         ("r-sdca", {"virtual": "digits", "budget_samples": 10}, "stores a number per row"),
         ("r-sdca", {"replace": True}, "--replace may draw a row twice in one step"),
         ("doubly-sgd", {"views": 2}, "--views is 2, which has no effect without --virtual"),
-        ("doubly-sgd", {"virtual_copies": 2}, "--virtual-copies is 2, which has no effect withou"),
+        ("doubly-sgd", {"virtual_copies": 2}, "--virtual-copies is 2, which has no effect without"),
         ("doubly-sgd", {"keep_values": True, "max_blocks": 3}, "is for rows that repeat"),
         ("doubly-sgd", {"keep_values": True, "head": 10}, "is for rows that repeat"),
         ("doubly-sgd", {"keep_values": True, "virtual": "digits"}, "is for rows that repeat"),
@@ -120,7 +120,7 @@ def test_an_update_knows_the_options_of_kernels_and_no_other_name():
             "which needs 2 MiB per block, more than --max-memory of 1 MiB",
         ),
         ("rf", "regression", {"kernel": "perceptron", "gamma": 1.0}, "has no gamma"),
-        ("lkrf", "binary", {"offset": "mean", "loss": "logistic"}, "which is for squared loss, bu"),
+        ("lkrf", "binary", {"offset": "mean", "loss": "logistic"}, "which is for squared loss"),
         ("rf", "binary", {"offset": "mean", "lam": 1}, "for squared loss, but --loss is squared_h"),
     ],
 )

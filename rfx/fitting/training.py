@@ -226,7 +226,7 @@ class Trainer:
             path.append(Pipeline(own, preprocessing, *of_model, chosen=choice.method))
         if method.get("lam_path"):
             return path[-1].replace(path=tuple(path))
-        decision = fits[-1].left_out
+        decision = fits[-1].left_out if wanted else None
         return path[-1] if decision is None else self._judged(path[-1], decision, begun)
 
     def _judged(self, trained: Pipeline, decision: np.ndarray, begun: Begun) -> Pipeline:

@@ -51,8 +51,6 @@ RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 POOL_GAMMAS = (1.0, 0.25, 4.0, 16.0)
 COUNTS = (64, 256, 1024, 4096)
 POOL_LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
-# Of auto: lambdas of the machine with squared hinge loss.
-HINGE_LAMS = (*LAMS[::2], 0.001)
 # Of rfx tune: bandwidths in the first round; lambdas in half decades.
 TUNE_FACTORS = tuple(4.0**power for power in range(-3, 4))
 TUNE_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))

@@ -205,15 +205,10 @@ class ExpansionMethod(TunedMethod):
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, self)
 
-
-def gradient_shares(model: Any) -> np.ndarray | None:
-    """(d,) each input's share of an expansion's average squared gradient over its rows; they sum to
-    1. None for other models, sparse rows, and a kernel without gradients.
-    """
-    if type(model) is not ExpansionModel or not len(model.coef) or sp.issparse(model.support):
-        return None
-    if model.n_classes or not kernels.get_kernel(model.kernel).has_gradient:
-        return None
-    rows = evenly(len(model.coef), GRADIENT_ROWS)
-    squares = outer_product(model.kernel, model.support, model.coef, model.params, rows, False)
-    return squares / squares.sum() if squares.any() else None
+    def gradient_squares(self, model: Any) -> np.ndarray | None:
+        if type(model) is not ExpansionModel or not len(model.coef) or sp.issparse(model.support):
+            return None
+        if model.n_classes or not kernels.get_kernel(model.kernel).has_gradient:
+            return None
+        rows = evenly(len(model.coef), GRADIENT_ROWS)
+        return outer_product(model.kernel, model.support, model.coef, model.params, rows, False)

@@ -282,9 +282,7 @@ def next_metric(
     rows = evenly(len(Z), max(GRADIENTS // coef.shape[1], GRADIENT_ROWS))
     M = outer_product(kernel, Z, coef, params, rows, full, part(weights, rows))
     if metric is not None:
-        # from gradients with respect to A'x to those with respect to x
-        A = metric.map
-        M = M * A**2 if A.ndim == 1 else A @ M @ A.T
+        M = metric.pulled_back(M)
     return Metric.of(M)
 
 

@@ -459,6 +459,12 @@ class Method(Declared):
         """The model from a file's header and arrays, which have the declared forms."""
         raise TypeError(f"{type(self).__name__} does not define restore")
 
+    def gradient_squares(self, model: Model) -> np.ndarray | None:
+        """(d,) the average squared gradient of a model over its rows for each scaled input, up to
+        a factor; None if it is not implemented.
+        """
+        return None
+
 
 class TunedMethod(Method):
     """A method that chooses scaling, kernel, metric and bandwidth by leave-one-out.

@@ -18,7 +18,6 @@ from rfx.data.transforms import scaling
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.calibration import TEMPERATURE, Calibration, of_all
-from rfx.fitting.expansion import gradient_shares
 from rfx.fitting.left_out import ErrorQuantiles, LeftOut
 from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
@@ -201,7 +200,8 @@ class Pipeline:
         metric = self.preprocessing.scaler.metric
         shares = None if metric is None else metric.shares()
         if metric is None and own:
-            shares = gradient_shares(self.model)
+            squares = self.method.gradient_squares(self.model)
+            shares = None if squares is None or not squares.any() else squares / squares.sum()
         if shares is None:
             return None
         inputs = None if self.schema is None else self.schema.inputs

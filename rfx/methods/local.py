@@ -37,7 +37,15 @@ from rfx.fitting.candidates import (
     SearchSpace,
 )
 from rfx.fitting.checkpoints import Keeper, digest
-from rfx.fitting.inputs import allowed, bandwidth, criterion, dense, next_metric
+from rfx.fitting.held_out import evenly
+from rfx.fitting.inputs import (
+    GRADIENT_ROWS,
+    allowed,
+    bandwidth,
+    criterion,
+    dense,
+    next_metric,
+)
 from rfx.fitting.method import Fitted, Method
 from rfx.fitting.options import (
     AUTO,
@@ -51,6 +59,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.fitting.weights import part
+from rfx.kernels.gradients import outer_product
 from rfx.losses import get_loss
 from rfx.methods.kernel import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
@@ -192,6 +201,19 @@ class Local(Method):
             shape = (len(arrays["rows_indptr"]) - 1, header["n_inputs"])
             rows = scipy.sparse.csr_matrix(parts, shape=shape)
         return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))
+
+    def gradient_squares(self, model: LocalModel) -> np.ndarray | None:
+        total = np.zeros(model.rows.shape[1])
+        for machine in range(len(model.gammas)):
+            (kernel, params), metric = model.kernel(machine), model.metric(machine)
+            support, coef = dense(model.support(machine)), model.coef_of(machine)
+            rows = evenly(len(coef), GRADIENT_ROWS)
+            full = metric is not None and metric.form == "full"
+            M = len(coef) * outer_product(kernel, support, coef, params, rows, full)
+            if metric is not None:
+                M = metric.pulled_back(M)
+            total += np.diag(M) if full else M
+        return total
 
 
 # ---------------------------------------------------------------------- cells of leaves
@@ -586,14 +608,18 @@ class LocalModel:
     def _values(self, machine: int, X: Any) -> np.ndarray:
         mapped = self._mapped(machine, X.astype(self.rows.dtype, copy=False))
         kernel, params = self.kernel(machine)
-        inside = slice(self.starts[machine], self.starts[machine + 1])
-        support, coef = self.support(machine), self.coef[inside]
-        sums = kernels.decision(kernel, params, support, coef, mapped)
+        sums = kernels.decision(
+            kernel, params, self.support(machine), self.coef_of(machine), mapped
+        )
         return np.asarray(sums, np.float64).reshape(X.shape[0], -1)
 
     def kernel(self, machine: int) -> tuple[str, dict[str, float]]:
         """The kernel of a machine, and its parameters."""
         return self.kernels[self.places[machine]], {"gamma": float(self.gammas[machine])}
+
+    def coef_of(self, machine: int) -> np.ndarray:
+        """The coefficients (m, k) of a machine."""
+        return self.coef[self.starts[machine] : self.starts[machine + 1]]
 
     def support(self, machine: int) -> Any:
         """The mapped rows of a machine."""
@@ -632,8 +658,7 @@ class LocalModel:
         metric, (kernel, params) = self.metric(machine), self.kernel(machine)
         mapped = () if metric is None else metric.steps(self.rows.dtype)
         values = kernels.get_kernel(kernel).steps(dense(self.support(machine)), params)
-        coef = self.coef[self.starts[machine] : self.starts[machine + 1]]
-        return (*mapped, *values, told.linear(coef))
+        return (*mapped, *values, told.linear(self.coef_of(machine)))
 
     def header(self) -> dict[str, Any]:
         return {"n_inputs": self.rows.shape[1], "n_targets": self.offsets.shape[1]}

@@ -12,7 +12,6 @@ from shell import run
 from rfx import methods
 from rfx.cli.output import chosen_words
 from rfx.errors import UsageError
-from rfx.methods import auto
 
 
 @pytest.fixture
@@ -31,8 +30,8 @@ def test_data_alone_is_enough_and_the_printed_command_repeats_the_model(table, c
     monkeypatch.chdir(table.parent)
     code, out, _ = run(capfd, "train", "--data", table.name, "--model", "one.npz")
     assert code == 0
-    assert "method       rfm" in out and "chosen       scaling" in out
-    command = next(line for line in out.splitlines() if line.startswith("rfx train --method rfm"))
+    assert "method       local" in out and "chosen       scaling" in out
+    command = next(line for line in out.splitlines() if line.startswith("rfx train --method local"))
     code, again, _ = run(capfd, *shlex.split(command)[1:], "--model", "two.npz")
     assert code == 0 and "chosen" not in again
     one, two = (methods.load(name).predict(np.eye(3)) for name in ("one.npz", "two.npz"))
@@ -42,8 +41,8 @@ def test_data_alone_is_enough_and_the_printed_command_repeats_the_model(table, c
 def test_json_has_the_command(table, capfd):
     code, out, _ = run(capfd, "train", "--data", table, "--scaling", "standard", "--json")
     found = json.loads(out)
-    assert code == 0 and found["method"] == "rfm"
-    assert found["command"].startswith("rfx train --method rfm")
+    assert code == 0 and found["method"] == "local"
+    assert found["command"].startswith("rfx train --method local")
     assert "--scaling standard" in found["command"]
 
 
@@ -78,61 +77,44 @@ def test_curves_need_a_method():
         methods.create("auto", task="regression").fit(X, y, held_out=(X, y))
 
 
-@pytest.mark.parametrize("task", ["regression", "binary"])
-def test_more_rows_have_a_method_whose_cost_grows_with_the_rows_alone(task, monkeypatch):
-    monkeypatch.setattr(auto, "EXACT", 300)
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+def test_auto_is_local_and_repeated_by_its_options(task):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = X[:, 0] ** 2 + X[:, 1]
-    y = y if task == "regression" else np.where(y > 1, 1.0, -1.0)
-    trainer = methods.create("auto", task=task, scaling="standard", metric="none")
-    trained = trainer.fit(X[:400], y[:400])
+    if task != "regression":
+        y = np.digitize(y, [1.0] if task == "binary" else [0.5, 1.5]).astype(float)
+    trained = methods.create("auto", task=task, scaling="standard", metric="none").fit(
+        X[:400], y[:400]
+    )
     assert trained.name == "local"
     error = np.mean(trained.predict(X[400:]) != y[400:])
     if task == "regression":
         error = np.mean((trained.predict(X[400:]) - y[400:]) ** 2) / np.var(y[400:])
     assert error < 0.2
-    again = methods.create(trained.name, task=task, **trained.info["explicit"]).fit(
-        X[:400], y[:400]
-    )
-    np.testing.assert_array_equal(again.predict(X), trained.predict(X))
-
-
-def test_of_classes_two_losses_are_compared():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(200, 2))
-    y = np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
-    trained = methods.create("auto", task="binary", scaling="standard", metric="none").fit(X, y)
-    step = next(step for step in trained.info["validation"] if step["by"] == "auto")
-    assert {row[0] for row in step["tried"]} == {"rfm", "kernel"}
-    best = min(step["tried"], key=lambda row: row[-1])
-    assert step["chosen"] == best[:-1] and trained.name == best[0]
-    again = methods.create(trained.name, task="binary", **trained.info["explicit"]).fit(X, y)
+    options = trained.info["explicit"]
+    again = methods.create(trained.name, task=task, **options).fit(X[:400], y[:400])
     np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
 
 
-def test_the_machine_with_squared_hinge_loss_is_repeated_by_its_options(monkeypatch):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(200, 2))
-    y = np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
-    monkeypatch.setattr(auto, "_candidates", _second(auto._candidates))
-    trained = methods.create("auto", task="binary", scaling="standard").fit(X, y)
-    assert trained.name == "kernel" and trained.info["explicit"]["loss"] == "squared_hinge"
-    again = methods.create("kernel", task="binary", **trained.info["explicit"]).fit(X, y)
-    np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
+@pytest.mark.parametrize("leaf_steps", [0, 2])
+def test_importances_are_those_of_the_gradients(leaf_steps):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(120, 3))
+    options = {"scaling": "none", "metric": "none", "leaf_steps": leaf_steps, "mixed": False}
+    options |= {"kernel": "laplacian-l2", "dtype": "float64"}
+    trained = methods.create("local", task="regression", **options).fit(X, np.sin(2 * X[:, 0]))
+    h = 1e-4
+    values = lambda rows: trained.decision_function(rows)
+    slopes = [(values(X + h * unit) - values(X - h * unit)) / (2 * h) for unit in np.eye(3)]
+    squares = np.square(slopes).mean(axis=1)
+    shares = trained.importances(own=True)
+    np.testing.assert_allclose(shares, squares / squares.sum(), atol=1e-3)
 
 
 def circles():
     X = np.random.default_rng(1).normal(size=(200, 2))
     return X, np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
-
-
-def test_a_budget_limits_the_comparison_of_methods(caplog):
-    options = {"scaling": "standard", "metric": "none", "budget_seconds": 0.01}
-    trained = methods.create("auto", task="binary", **options).fit(*circles())
-    step = next(step for step in trained.info["validation"] if step["by"] == "auto")
-    assert {row[0] for row in step["tried"]} == {"rfm"}
-    assert "the comparison of methods: the budget, counted as work, left out" in caplog.text
 
 
 @pytest.mark.parametrize("method", ["auto", "rfm"])
@@ -159,21 +141,6 @@ def test_what_follows_the_choice_is_said(method):
     assert after[0] == {"doing": "fitting the chosen model"}
 
 
-@pytest.mark.parametrize(("classes", "rows", "compared"), [(20, 10, False), (4, 50, True)])
-def test_no_machines_for_many_pairs_of_few_rows(classes, rows, compared):
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(classes), rows).astype(float)
-    X = rng.normal(size=(len(y), 2)) + np.c_[y % 5, y // 5] * 5
-    options = {"scaling": "standard", "metric": "none"}
-    trained = methods.create("auto", task="multiclass", **options).fit(X, y)
-    tried = {row[0] for step in steps(trained) if step["by"] == "auto" for row in step["tried"]}
-    assert ("kernel" in tried) == compared
-
-
-def _second(candidates):
-    return lambda *given: candidates(*given)[1:]
-
-
 def test_the_printed_command_has_weights_but_no_held_out_rows(table, capfd, tmp_path):
     weights = tmp_path / "weights.txt"
     weights.write_text("\n".join(["1", "2"] * 75) + "\n")
@@ -189,7 +156,7 @@ def test_a_few_rows_are_enough():
     X = np.random.default_rng(2).normal(size=(6, 2))
     y = np.array([1.0, 1, 1, 1, 1, -1])
     trained = methods.create("auto", task="binary").fit(X, y)
-    assert trained.name == "rfm" and set(trained.predict(X)) <= {1.0, -1.0}
+    assert trained.name == "local" and set(trained.predict(X)) <= {1.0, -1.0}
 
 
 def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(reloaded):
@@ -203,4 +170,4 @@ def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(reloaded):
     reloaded(trained, X)
     options = {"scaling": "none", "metric": "none"}
     trained = methods.create("auto", task="binary", **options).fit(X, y)
-    assert trained.name in ("rfm", "kernel")
+    assert trained.name == "rfm"

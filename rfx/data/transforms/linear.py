@@ -70,6 +70,13 @@ class Metric:
         step = told.scaled(A, len(A)) if A.ndim == 1 else told.linear(A)
         return (step, *told.rounded(dtype))
 
+    def pulled_back(self, M: np.ndarray) -> np.ndarray:
+        """Average outer products of gradients with respect to x, from those M, (d,) or (d, d), with
+        respect to A'x.
+        """
+        A = self.map
+        return M * A**2 if A.ndim == 1 else A @ M @ A.T
+
     def transform(self, X: Any) -> Any:
         """Mapped rows of X (n, d), in X's type: CSR stays CSR with a diagonal map.
 

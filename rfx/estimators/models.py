@@ -8,10 +8,9 @@ from rfx.estimators.base import Classifier, Regressor
 
 
 class AutoClassifier(Classifier, method="auto"):
-    """The method, scaling, kernel and metric with the lowest leave-one-out error.
+    """The scaling, kernel and metric with the lowest leave-one-out error, for tables of any size.
 
-    Up to 8,000 rows, the recursive feature machine or a support vector machine with the same
-    inputs; above that, local kernel machines.
+    Up to 5,000 rows, an exact kernel machine or the mean of two; above that, local kernel machines.
 
     Examples
     --------
@@ -25,9 +24,9 @@ class AutoClassifier(Classifier, method="auto"):
 
 
 class AutoRegressor(Regressor, method="auto"):
-    """The method, scaling, kernel and metric with the lowest leave-one-out error.
+    """The scaling, kernel and metric with the lowest leave-one-out error, for tables of any size.
 
-    Up to 8,000 rows, the recursive feature machine; above that, local kernel machines.
+    Up to 5,000 rows, an exact kernel machine or the mean of two; above that, local kernel machines.
 
     Examples
     --------

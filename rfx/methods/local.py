@@ -202,7 +202,7 @@ class Local(Method):
             rows = scipy.sparse.csr_matrix(parts, shape=shape)
         return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))
 
-    def gradient_squares(self, model: LocalModel) -> np.ndarray | None:
+    def gradient_squares(self, model: Any) -> np.ndarray | None:
         total = np.zeros(model.rows.shape[1])
         for machine in range(len(model.gammas)):
             (kernel, params), metric = model.kernel(machine), model.metric(machine)

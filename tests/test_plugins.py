@@ -142,7 +142,7 @@ def test_a_method_with_kernel_and_lambda_is_tuned(rfx, tmp_path):
     code, out, err = rfx("tune", "--method", "own", *words, folders=(tmp_path / "own",))
     assert code == 0 and "rfx train --method own" in out, err
     code, out, err = rfx("tune", "--method", "landweber", *words)
-    assert code == 1 and err.count("\n") == 1 and "'landweber' can't be searched" in err
+    assert code == 2 and "'landweber' can't be searched" in err
 
 
 def test_options_are_listed_and_checked(rfx):
@@ -332,7 +332,7 @@ def test_an_option_of_its_kernel(rfx, tmp_path):
         "kind = estimators.estimator_class('rf', 'classification')\n"
         "assert kind is estimators.RFClassifier\n"
         "model = pickle.loads(pickle.dumps(kind(kernel='other', colour='blue')))\n"
-        "assert type(model) is kind and model.colour == 'blue' and 'colour : {' in kind.__doc__\n"
+        "assert type(model) is kind and model.colour == 'blue' and 'colour : str' in kind.__doc__\n"
     )
     status, _, err = rfx(program=("-c", code), folders=folders)
     assert status == 0, err

@@ -320,11 +320,11 @@ def _dual(
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
         return solve_dual_ridge(Z, Y, lam, loss, limits, start, callback)
-    firsts = [None] * Y.shape[1] if start is None else start.T
-    outputs: list[Any] = [
-        solve_dual_l2(Z, y, lam, loss, limits, first, for_output(callback, k))
-        for k, (y, first) in enumerate(zip(Y.T, firsts))
-    ]
+    outputs: list[Any] = []
+    for k in range(Y.shape[1]):
+        first = None if start is None else start[:, k]
+        tell = for_output(callback, k)
+        outputs.append(solve_dual_l2(Z, Y[:, k], lam, loss, limits, first, tell))
     dual = np.stack([one.dual for one in outputs], axis=1) if Z.rows_here else None
     return DualSolution(**vars(stack(outputs)), dual=dual)
 

@@ -62,7 +62,7 @@ def test_weights_in_another_unit_give_the_same_model(name, unit):
 
 def test_scaling_and_metric_chosen_with_weights_in_another_unit():
     first, second = (
-        methods.create("auto", task="regression").fit(X, Y, unit * WEIGHTS) for unit in (1, 1e-6)
+        methods.create("rfm", task="regression").fit(X, Y, unit * WEIGHTS) for unit in (1, 1e-6)
     )
     np.testing.assert_allclose(first.predict(NEW), second.predict(NEW), atol=0.03 * np.std(Y))
     assert second.info["lam"] == pytest.approx(1e-6 * first.info["lam"])

@@ -338,7 +338,7 @@ def test_probabilities_from_the_shell(files, capfd):
     model, out, test = files / "m.npz", files / "p.txt", files / "multiclass-test.txt"
     words = ["train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt"]
     text = printed(capfd, *words, "--task", "multiclass", "--model", model)
-    assert re.search(r"^ +0\.\d+ by leave-one-out on 200 rows$", text, re.M)
+    assert re.search(r"^ +0\.\d+ by 5-fold cross-validation on 200 rows$", text, re.M)
     assert printed(capfd, "predict", model, test, "--proba", "-o", out) == ""
     found = np.loadtxt(out)
     assert found.shape == (100, 3)
@@ -351,32 +351,18 @@ def test_probabilities_from_the_shell(files, capfd):
     assert re.search(r"^rows +\d+ of ", text, re.M)
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
     said = methods.load(model).calibration.words()
-    assert said == "temperature on 200 rows, leave-one-out"
+    assert said == "temperature on 200 rows, 5-fold cross-validation"
 
 
-def test_a_model_without_probabilities_says_the_command_for_them(files, capfd):
-    (files / "t.csv").write_text(
-        "id,a,b,y\n" + "".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(40))
-    )
-    # rb has no left-out rows, and with test rows none are held out
-    words = [
-        "--method",
-        "rb",
-        "--gamma",
-        1,
-        "--lam",
-        1,
-        "--ignore",
-        "id",
-        "--test",
-        files / "t.csv",
-    ]
-    assert (
-        run(capfd, "train", *words, "--data", files / "t.csv", "--model", files / "t.npz")[0] == 0
-    )
-    code, _, err = run(capfd, "predict", files / "t.npz", files / "t.csv", "--proba")
-    command = "rfx train --data t.csv --target y --ignore id --calibrate platt --model FILE"
-    assert (code, command in err) == (2, True)
+def test_a_model_without_left_out_rows_has_probabilities(files, capfd):
+    table, model = files / "t.csv", files / "t.npz"
+    table.write_text("id,a,b,y\n" + "".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(40)))
+    # rb leaves no rows out one by one, and with test rows none are held out for the score
+    words = ["--method", "rb", "--gamma", 1, "--lam", 1, "--ignore", "id", "--test", table]
+    assert run(capfd, "train", *words, "--data", table, "--model", model)[0] == 0
+    code, out, _ = run(capfd, "predict", model, table, "--proba")
+    assert code == 0
+    assert np.loadtxt(out.splitlines()).shape == (40, 2)
 
 
 def test_a_calibrated_prediction_is_the_most_probable_label(files, capfd):

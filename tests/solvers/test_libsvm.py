@@ -15,7 +15,8 @@ from rfx.losses import (
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel.svm import solve_kernel_svm
-from rfx.solvers.published import libsvm
+from rfx.solvers.published import backend
+from rfx.solvers.published.libsvm import solve_libsvm
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 4))
@@ -25,7 +26,7 @@ TARGETS = 3 + X[:, 0] * X[:, 1] + 0.3 * RNG.standard_normal(150)
 
 
 def solve(name, X, y, params, lam, loss, warm=None, **limits):
-    return libsvm.solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits), warm)
+    return solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits), warm)
 
 
 @pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute(), EpsilonInsensitive(0.2)])
@@ -66,6 +67,6 @@ def test_refusals(change, says):
 
 
 def test_too_little_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(libsvm.env, "available_memory_mb", lambda: 0.1)
-    with pytest.raises(RfxError, match="the whole kernel matrix of 150 rows"):
+    monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 0.01)
+    with pytest.raises(RfxError, match="the back end needs .* use fewer rows"):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, SquaredHinge)

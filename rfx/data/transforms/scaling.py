@@ -160,7 +160,8 @@ class Scaler:
         if kind == "none" or rows is None:
             width = width if rows is None else rows.width
             return cls(kind, np.zeros(width), np.ones(width))
-        low, spread = rows.low, rows.high - rows.low
+        with np.errstate(over="ignore"):  # refused below
+            low, spread = rows.low, rows.high - rows.low
         if kind == "standard":
             low, spread = rows.mean, rows.deviations()
         bad = np.flatnonzero(~np.isfinite(low + spread))

@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 WITHOUT = {
     "bench_defaults.py",
     "bench_device.py",
+    "bench_intervals.py",
     "bench_peers.py",
     "bench_streams.py",
     "bench_tables.py",

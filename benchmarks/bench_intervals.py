@@ -202,16 +202,15 @@ def show(args):
         coverage = means.xs("rfx", level="by")["coverage"]
         print(
             f"\n- rfx: coverage {coverage.min():.3f} to {coverage.max():.3f}, within .88 and .92 on"
-            f" {((coverage >= 0.88) & (coverage <= 0.92)).sum()} of {len(coverage)} sets; error"
-            f" over printed score: geometric mean {np.exp(np.nanmean(np.log(ratios))):.3f}, at most"
-            f" {np.nanmax(ratios):.2f}"
+            f" {((coverage >= 0.88) & (coverage <= 0.92)).sum()} of {len(coverage)} sets, below on"
+            f" {(coverage < 0.88).sum()}; error over printed score: median"
+            f" {np.nanmedian(ratios):.2f}"
         )
         for by in others:
             coverage = means.xs(by, level="by")["coverage"]
             print(
                 f"- {by}: coverage {coverage.min():.3f} to {coverage.max():.3f}; width over rfx's:"
-                f" geometric mean {np.exp(np.mean(np.log(widths[by]))):.2f} on"
-                f" {len(widths[by])} sets"
+                f" median {np.median(widths[by]):.2f} of {len(widths[by])} sets"
             )
 
 

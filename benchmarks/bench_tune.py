@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from rfx import data, env, methods
-from rfx.runs.tune import Asked, Tuning
+from rfx.runs.tune import Tuning
 
 FEATURES, PARTS = 500, 5
 
@@ -28,7 +28,7 @@ FEATURES, PARTS = 500, 5
 def ours(split, seed):
     """(RMSE by cross-validation, RMSE on the test rows) of the result of rfx tune."""
     given = {"task": "regression", "scaling": "minmax01", "n_features": FEATURES}
-    tuning = Tuning(split, ["rf"], given, Asked(cv=PARTS, seed=seed, budget=3600))
+    tuning = Tuning(split, ["rf"], given, cv=PARTS, seed=seed, seconds=3600)
     best = tuning.run().best
     model = methods.create("rf", seed=seed, **tuning.options(best.point) | {"lam": best.lam}).fit(
         split.X_train, split.y_train

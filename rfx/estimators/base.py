@@ -314,10 +314,10 @@ class MethodEstimator(Estimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Each input column's share of the learnt metric, the average squared gradient over scaled
-        inputs; a categorical column has the sum of its encoded ones.
+        """Each input column's share of the learnt metric, or without one of the model's own average
+        squared gradient, over scaled inputs; a categorical column has the sum of its encoded ones.
 
-        They sum to 1. Raises AttributeError if no metric was learnt.
+        They sum to 1. Raises AttributeError without a metric and gradients.
         """
         check_is_fitted(self)
         shares = self.method_.importances(own=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -429,7 +430,7 @@ class Method(Declared):
         """
         errors: list[float] = []
         for values in self.decisions_along(problem, lams, out.X, cache):
-            errors.append(out.error(values))
+            errors.append(out.error(values) if np.isfinite(values).all() else math.inf)
             if stop(errors):
                 break
         return errors

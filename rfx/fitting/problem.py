@@ -14,7 +14,7 @@ import numpy as np
 
 from rfx import lazy
 from rfx.data.tabular.apart import Apart
-from rfx.fitting.calibration import temperature
+from rfx.fitting.left_out import temperature
 from rfx.fitting.options import MEASURES
 from rfx.losses import Loss
 
@@ -102,6 +102,11 @@ class Problem:
     def undivided(self) -> bool:
         """Whether no row can be held out because all belong to one group or time."""
         return self.apart is not None and self.apart.one
+
+    @property
+    def here(self) -> bool:
+        """Whether the rows are in this process, not on workers."""
+        return isinstance(self.Y, np.ndarray)
 
     @property
     def n_rows(self) -> int:

@@ -21,7 +21,6 @@ import numpy as np
 import scipy.linalg
 
 from rfx import kernels
-from rfx.data.rows import Rows
 from rfx.data.tabular.apart import Part
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
@@ -305,7 +304,7 @@ def _validated(
     most = space.most
     if AUTO in (asked.get(name) for name in grid):
         most = min(most or SAMPLE, SAMPLE)
-    if isinstance(problem.X, Rows):
+    if not problem.here:
         problem = problem.rows(evenly(total, SAMPLE + SAMPLE // 4))
     held_out = HeldOut(problem.n_rows, method.seed, problem.apart)
     folds = [

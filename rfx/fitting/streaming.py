@@ -1,7 +1,7 @@
 """Learning in batches: the methods that do, their models, and a training in progress.
 
-A method starts a solver, which makes a step for each batch of rows. `StreamMethod.fit` is the loop
-over rows in memory that are scaled already, as in a choice of options; `Session` learns from raw
+A method starts a solver, which makes a step for each batch of rows. `StreamMethod.learnt` is the
+loop over the scaled sample of a choice of options; `Session` learns from raw
 rows of arrays, files, standard input and endless streams, within budgets. It can be stopped, saved
 and resumed at any batch. The objective is a mean: nu/2 ||f||^2 + E L(f(x), y) with nu = lam / n
 (Dai et al. 2014, equation 1). With sample weights it is the weighted mean, so that weight 2 counts
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
@@ -36,7 +36,7 @@ from rfx.fitting import inputs, selection, weights
 from rfx.fitting.candidates import LAMS, SearchSpace
 from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.left_out import LeftOut
-from rfx.fitting.method import Fitted, Method, Refusal, has_gamma, not_none, scalars
+from rfx.fitting.method import Method, Refusal, has_gamma, not_none, scalars
 from rfx.fitting.options import (
     AUTO,
     CHOSEN_GAMMA,
@@ -63,8 +63,7 @@ from rfx.fitting.preprocessing import (
 from rfx.fitting.problem import Cache, Problem, Progress
 from rfx.kernels import KERNELS
 from rfx.model import Array
-from rfx.options import Chosen, Declared, option
-from rfx.solvers.base import Solution
+from rfx.options import Chosen, option
 from rfx.solvers.stochastic.gradient import DAMPING, Descent, Steps
 
 # Prepared rows, encoded targets (n, outputs), and the rows' numbers.
@@ -525,20 +524,10 @@ class StreamMethod(Method):
         """Further entries of the results row after training; batches() reads all rows again."""
         return {}
 
-    def model(self, solver: Any, setup: Setup, inputs: Inputs, about: Any) -> StreamModel:
-        """The model of a solver's f at present."""
-        return StreamModel(
-            self,
-            setup,
-            inputs,
-            about | self.header(solver),
-            partial(self.parameters, solver),
-            partial(self.predict, solver),
-            self.describe(solver),
-        )
-
-    def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        """Learn from prepared rows in memory, with a random order in each epoch."""
+    def learnt(self, problem: Problem) -> Solver:
+        """The solver after learning from prepared rows in memory, with a random order in each
+        epoch.
+        """
         batch_weights, seed = BatchWeights(problem.weights), self.seed
         order = np.random.default_rng(seed).permutation(problem.n_rows)
         setup = Setup(
@@ -552,12 +541,11 @@ class StreamMethod(Method):
             batch_weights.relative(),
             True,
         )
-        solver, loss = self.start(setup), 0.0
+        solver = self.start(setup)
         source = ArraySource(problem.X, np.arange(problem.n_rows, dtype=np.float64), seed)
         for X, y, index in Stream(source, self.batch, 0, seed, self.epochs):
-            loss = solver.step(X, problem.Y[index], index, batch_weights.of(y, index))
-        model = self.model(solver, setup, inputs_of({"unit": False}, {}, None), {})
-        return Fitted(model, Solution(np.zeros(0), loss, None, solver.t, "converged"))
+            solver.step(X, problem.Y[index], index, batch_weights.of(y, index))
+        return solver
 
     # ------------------------------------------------------------------ choice of options
 
@@ -604,24 +592,16 @@ class StreamMethod(Method):
         # derivatives between -1 and 1 make f as large as targets in any unit, if nu is small
         return [value / problem.unit for value in super().candidates(name, problem)]
 
-    def errors_along(
-        self,
-        problem: Problem,
-        out: Problem,
-        lams: list[float],
-        stop: Callable[[list[float]], bool],
-        cache: Cache,
-    ) -> list[float]:
-        """The error on the held-out rows, infinite if training fails; lams are not used, because nu
-        is one of the options."""
+    def decisions_along(
+        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
+        """Those of one f, infinite if training fails; lams are not used, because nu is one of the
+        options.
+        """
         try:
-            decision = self.fit(problem, cache).model.decision(out.X)
+            yield self.predict(self.learnt(problem), X_out)
         except RfxError:
-            decision = np.full(out.Y.shape, np.inf)
-        finite = bool(np.isfinite(decision).all())
-        score = out.error(decision) if finite else np.inf
-        stop([score])
-        return [score]
+            yield np.full((X_out.shape[0], problem.n_outputs), np.inf)
 
     # ------------------------------------------------------------------ models
 
@@ -633,8 +613,16 @@ class StreamMethod(Method):
         """
         raise TypeError(f"{type(self).__name__} does not define function")
 
-    def views_of(self, X: Any) -> Iterable[Any]:
-        return views(self, X)
+    def views_of(self, X: Any) -> Iterator[Any]:
+        """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, …
+        in turn.
+        """
+        if self.views is None:
+            yield X
+            return
+        change = _change(self.virtual, X, self.seed)
+        for number in range(self.views):
+            yield change(number)
 
     def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
         if preprocessing.task != "regression":
@@ -1177,8 +1165,8 @@ class Session:
         more: Any = {"weights": self.weights.relative(), "rewindable": rewindable}
         self.solver = s.start(replace(self.learned.setup, **more))
         if self.held_out is not None:
-            rows = views(s, self.held_out[0])
-            followed = [s.follow(self.solver, self._prepared(view)) for view in rows]
+            rows = map(self._prepared, s.views_of(self.held_out[0]))
+            followed = [s.follow(self.solver, view) for view in rows]
             self._live = lambda: np.mean([values() for values in followed], axis=0)
 
     def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
@@ -1310,7 +1298,15 @@ class Session:
                 f" {self.mean_loss:g}); try smaller steps or another --gamma"
             )
         setup = known.setup
-        model = s.model(solver, setup, known.inputs, known.header())
+        model = StreamModel(
+            s,
+            setup,
+            known.inputs,
+            known.header() | s.header(solver),
+            partial(s.parameters, solver),
+            partial(s.predict, solver),
+            s.describe(solver),
+        )
         info = {
             "n_train": setup.n_rows,
             "n_inputs": known.n_inputs,
@@ -1373,18 +1369,6 @@ def virtual_source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSour
     return GeneratedSource(make, X.shape[1])
 
 
-def views(method: Declared, X: Any) -> Iterator[Any]:
-    """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, … in
-    turn.
-    """
-    if method.views is None:
-        yield X
-        return
-    change = _change(method.virtual, X, method.seed)
-    for number in range(method.views):
-        yield change(number)
-
-
 def _change(kind: str, X: Any, seed: int) -> Change:
     """index -> the virtual examples of the rows X with these numbers; for one number, that
     transformation of all of them.
@@ -1399,13 +1383,8 @@ def _change(kind: str, X: Any, seed: int) -> Change:
         # the last pixels may be missing
         images = np.zeros((X.shape[0], side * side), np.float32)
         images[:, :n_inputs] = dense(X).astype(np.float32)
-        images = images.reshape(-1, side, side)
-
-        def deformed(index: np.ndarray | int) -> np.ndarray:
-            examples = virtual.deform(images, index, seed)
-            return examples.reshape(len(examples), -1)[:, :n_inputs]
-
-        return deformed
+        images, flat = images.reshape(-1, side, side), (-1, side * side)
+        return lambda index: virtual.deform(images, index, seed).reshape(flat)[:, :n_inputs]
     planes = next((n for n in (1, 3) if n_inputs == n * math.isqrt(n_inputs // n) ** 2), None)
     if planes is None:
         raise UsageError(
@@ -1418,9 +1397,5 @@ def _change(kind: str, X: Any, seed: int) -> Change:
         dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
         ((0, 0), (border, border), (border, border), (0, 0)),
     )
-
-    def cropped(index: np.ndarray | int) -> np.ndarray:
-        examples = virtual.crops_and_flips(framed, index, seed, side)
-        return examples.transpose(0, 3, 1, 2).reshape(len(examples), -1)
-
-    return cropped
+    crops = partial(virtual.crops_and_flips, framed, seed=seed, size=side)
+    return lambda index: crops(index).transpose(0, 3, 1, 2).reshape(-1, n_inputs)

@@ -171,42 +171,26 @@ class Trainer:
             raise UsageError(f"curves are not supported for {what}; omit --curve")
         start = time.perf_counter()
         begun = begin(self, X, y, sample_weight, progress, apart)
-        return self.finish(begun, start, held_out, progress)
-
-    def finish(
-        self,
-        begun: Begun,
-        start: float,
-        held_out: tuple[Any, Any] | None = None,
-        progress: Progress | None = None,
-    ) -> Pipeline:
-        """Choose the remaining options and fit; start: from `time.perf_counter`, the rest as in
-        `fit`.
-        """
-        problem, preprocessing, method = begun.problem, begun.preprocessing, begun.method
+        problem, preprocessing, chosen = begun.problem, begun.preprocessing, begun.method
         if held_out is not None:
-            rows, y_out = held_out[0], np.asarray(held_out[1], np.float64)
+            y_out = np.asarray(held_out[1], np.float64)
             error = lambda decision: preprocessing.error(decision, y_out)
-            problem = replace(problem, curve=HeldOutCurve(preprocessing.rows(rows), error))
-        problem, cache = replace(problem, progress=progress), Cache()
+            problem = replace(problem, curve=HeldOutCurve(preprocessing.rows(held_out[0]), error))
+        path, cache = method.get("lam_path"), Cache()
         with silent():
-            choice = choose(method, problem, cache)
+            choice = choose(chosen, problem, cache)
             cache.keep_only("map")
             if begun.steps or choice.steps:
                 problem.doing("fitting the chosen model")
             # left out alone, a row of a group would be predicted by the others
-            here = isinstance(problem.Y, np.ndarray)  # not on workers
-            wanted = self.left_out and here and problem.apart is None
-            if method.get("lam_path"):
-                lams = Path.values(method.lam_path)
-                fits = choice.method.fit_path(problem, lams, cache)
-            else:
-                lams = [choice.method.get("lam", 0.0)]
-                final = replace(problem, keeper=self.keeper, left_out=wanted)
-                fits = [choice.method.fit(final, cache)]
+            wanted = self.left_out and problem.here and problem.apart is None and not path
+            problem = replace(problem, keeper=self.keeper, left_out=wanted)
+            chosen = choice.method
+            lams = Path.values(path) if path else [chosen.get("lam", 0.0)]
+            fits = chosen.fit_path(problem, lams, cache) if path else [chosen.fit(problem, cache)]
         seconds, steps = begun.seconds + choice.seconds, begun.steps + choice.steps
-        numbers = {k: value for k, value in choice.method.values.items() if k in CHOSEN}
-        asked = {k: value for k in INPUTS if (value := self.method.get(k)) != numbers.get(k)}
+        numbers = {k: value for k, value in chosen.values.items() if k in CHOSEN}
+        asked = {k: value for k in INPUTS if (value := method.get(k)) != numbers.get(k)}
         gpu, row_weights = device.current(), problem.weights
         more = {
             "validation": steps or None,
@@ -217,17 +201,17 @@ class Trainer:
             "asked": asked or None,
         }
         seconds = time.perf_counter() - start - seconds
-        path: list[Pipeline] = []
+        points: list[Pipeline] = []
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
             outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | not_none(more))
-            own = begun.asked.updated(lam=lam) if method.get("lam_path") else begun.asked
+            asking = begun.asked.updated(lam=lam) if path else begun.asked
             of_model = fitted.model, problem.loss, outcome, fitted.solution.trace
-            path.append(Pipeline(own, preprocessing, *of_model, chosen=choice.method))
-        if method.get("lam_path"):
-            return path[-1].replace(path=tuple(path))
+            points.append(Pipeline(asking, preprocessing, *of_model, chosen=chosen))
+        if path:
+            return points[-1].replace(path=tuple(points))
         decision = fits[-1].left_out if wanted else None
-        return path[-1] if decision is None else self._judged(path[-1], decision, begun)
+        return points[-1] if decision is None else self._judged(points[-1], decision, begun)
 
     def _judged(self, trained: Pipeline, decision: np.ndarray, begun: Begun) -> Pipeline:
         """The pipeline with its score on left-out rows, and what follows from these.
@@ -303,14 +287,11 @@ class Trainer:
         calibration, which then takes the rows left out one by one if there are some. sample_weight,
         apart: as in `fit`.
         """
-        method = trained.chosen
         if calibrate is not None and trained.left_out is not None:
             return trained.judged(trained.left_out, calibrate)
-        if method is None or trained.classes is None:
-            return trained
-        if trained.has_probabilities and calibrate is None:
-            return trained
-        if not isinstance(y, np.ndarray):  # on workers
+        method, enough = trained.chosen, trained.has_probabilities and calibrate is None
+        on_workers = not isinstance(y, np.ndarray)
+        if method is None or trained.classes is None or enough or on_workers:
             return trained
         sample_weight = None if sample_weight is None else np.asarray(sample_weight)
         kept = out = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)

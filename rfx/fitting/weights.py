@@ -24,8 +24,8 @@ from rfx.options import LabelWeights
 if TYPE_CHECKING:
     from rfx.fitting.method import Method
 
-# Values of class_weight: the option's text, or {label: weight}.
-ByLabel: TypeAlias = str | Mapping[Any, float]
+# `balanced`, or {encoded label: weight}.
+ByLabel: TypeAlias = str | Mapping[float, float]
 # Maximum labels named in a message.
 _SHOWN = 20
 # Solvers without support for weights.
@@ -85,8 +85,8 @@ def of_rows(
     """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k); None if
     all are 1.
 
-    sample_weight: (n,) numbers of 0 or more, on workers above 0, None for ones. class_weight: the
-    option's text, or {label: weight}; None for ones. Raises DataError for invalid weights,
+    sample_weight: (n,) numbers of 0 or more, on workers above 0, None for ones. class_weight:
+    `balanced`, or {label: weight}; None for ones. Raises DataError for invalid weights,
     UsageError for a label without rows.
     """
     if sample_weight is None and class_weight is None:
@@ -119,37 +119,33 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
     """
     if class_weight is None or class_weight == LabelWeights.BALANCED:
         return class_weight
-    given = LabelWeights.values(class_weight)
+    by_label = LabelWeights.values(class_weight)
     labels = None if schema is None else schema.labels
     codes = (
-        [labelwords.value(label) for label in given]
+        [labelwords.value(label) for label in by_label]
         if labels is None
-        else labelwords.matched(list(given), labels)
+        else labelwords.matched(list(by_label), labels)
     )
-    found: dict[float, float] = {}
-    for (label, weight), code in zip(given.items(), codes):
+    weights: dict[float, float] = {}
+    for (label, weight), code in zip(by_label.items(), codes):
         if code is None or (labels is not None and code < 0):
-            raise _no_label(label, [] if labels is None else labels)
-        if float(code) in found:
+            raise _no_label(label, labels or [])
+        if float(code) in weights:
             raise UsageError(
                 f"--class-weight is {class_weight:.80}, which lists the label {label:.40} twice"
             )
-        found[float(code)] = weight
-    return found
+        weights[float(code)] = weight
+    return weights
 
 
-def _shown(schema: Schema | None, label: object) -> str:
-    return label_text(schema, label) if isinstance(label, (int, float)) else str(label)
-
-
-def _no_label(label: object, labels: Sequence[str]) -> UsageError:
-    near = or_near(str(label), [f"{known:.40}" for known in labels[:_SHOWN]]) if labels else ""
-    return UsageError(f"--class-weight has the label {label!s:.40}, which no row has{near}")
+def _no_label(label: str, labels: Sequence[str]) -> UsageError:
+    near = or_near(label, [f"{one:.40}" for one in labels[:_SHOWN]]) if labels else ""
+    return UsageError(f"--class-weight has the label {label:.40}, which no row has{near}")
 
 
 def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.ndarray:
     labels, places = np.unique(y, return_inverse=True)
-    if not (isinstance(class_weight, str) and class_weight == LabelWeights.BALANCED):
+    if not isinstance(class_weight, str):
         return np.asarray(of_labels(labels, class_weight)[places])
     sums = np.bincount(places, weights, len(labels))
     present = sums > 0
@@ -158,32 +154,18 @@ def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.n
 
 
 def of_labels(
-    labels: np.ndarray, class_weight: ByLabel, schema: Schema | None = None
+    labels: np.ndarray, by_label: Mapping[float, float], schema: Schema | None = None
 ) -> np.ndarray:
-    """The weights (k,) of the distinct labels (k,) from LABEL:WEIGHT,… or {label: weight}, 1 for
-    unlisted labels.
+    """The weights (k,) of the distinct labels (k,), 1 for those that are not in {label: weight}.
 
-    schema: of encoded labels, for messages. Raises UsageError for an unknown label or an invalid
-    weight.
+    schema: of encoded labels, for messages. Raises UsageError for a label that is not among them.
     """
-    known = {label: place for place, label in enumerate(labels.tolist())}
-    if isinstance(class_weight, str):
-        given = LabelWeights.values(class_weight)
-        names = [_shown(None, label) for label in known]
-        places = dict(zip(given, labelwords.matched(list(given), names)))
-    else:
-        given = dict(class_weight)
-        places = {label: known.get(label, -1) for label in given}
     factors = np.ones(len(labels))
-    for label, weight in given.items():
-        shown = _shown(schema, label)
-        if places[label] < 0:
-            raise _no_label(shown, [_shown(schema, known) for known in known])
-        if not (np.isfinite(weight) and weight >= 0):
-            raise UsageError(
-                f"--class-weight is {weight} for the label {shown:.40}; weights must be 0 or more"
-            )
-        factors[places[label]] = weight
+    for label, weight in by_label.items():
+        if not (labels == label).any():
+            shown = [label_text(schema, one) for one in labels]
+            raise _no_label(label_text(schema, label), shown)
+        factors[labels == label] = weight
     return factors
 
 

@@ -15,7 +15,6 @@ from rfx.errors import UsageError
 from rfx.fitting import inputs, selection
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.method import Method
-from rfx.fitting.streaming import StreamMethod
 from rfx.methods import auto
 from rfx.methods.rf import LKRF
 
@@ -56,7 +55,7 @@ def by(request, monkeypatch):
         return [sample.problem.Y[rows] for rows in sample.part or (slice(None), slice(None))]
 
     watched(inputs.Sample, "of", "inputs", fitted_and_left)
-    for owner in (Method, StreamMethod, LKRF):
+    for owner in (Method, LKRF):
         watched(owner, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
     for name, place in (("sample", "tuned"), ("part", "grow")):
         watched(HeldOut, name, place, lambda args, part: [args[0].apart.values[k] for k in part])

@@ -214,8 +214,6 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     """f is the mean over changes that are the same for all rows, and does not depend on the other
     rows; the curve shows its error.
     """
-    from rfx.fitting import streaming as examples
-
     matrices = np.random.default_rng(8).integers(1, 200, (120, 8, 8)).astype(np.float64)
     rows, targets = (matrices + matrices.swapaxes(1, 2))[:, *np.triu_indices(8)], matrices[:, 3, 4]
     options = {
@@ -229,7 +227,7 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     }
     method = made("doubly-sgd", views=3, **options)
     method = method.fit(rows[:80], targets[:80], held_out=(rows[80:], targets[80:]))
-    seen = list(examples.views(method.method, rows[80:]))
+    seen = list(method.method.views_of(rows[80:]))
     assert len(seen) == 3 and not np.array_equal(seen[1], seen[2])
     method.save(tmp_path / "model")
     plain = made("doubly-sgd", **options).fit(rows[:80], targets[:80])
@@ -251,11 +249,9 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
 )
 def test_virtual_copies_are_a_set_of_rows(name, more):
     """The first virtual examples of each row, instead of an endless stream."""
-    from rfx.fitting import streaming as examples
-
     images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
     labels = np.where(images[:, 5] > 128, 1.0, -1.0)
-    rows, own = examples.virtual_copies("digits", images, labels, 3, 2)
+    rows, own = streaming.virtual_copies("digits", images, labels, 3, 2)
     assert (
         rows.shape == (180, 16)
         and own.sum() == 2 * labels.sum()

@@ -182,18 +182,11 @@ def git_revision() -> str:
     return ""
 
 
-def _version(package: str) -> str:
-    try:
-        return lazy.metadata.version(package)
-    except lazy.metadata.PackageNotFoundError:
-        return ""
-
-
 def describe() -> dict[str, str]:
     """The last columns of a results row: versions, BLAS, processor, git revision."""
     packages = ["numpy", "scipy", "numba", "liblinear-official", "libsvm-official"]
     row = {"rfx": __version__, "python": lazy.platform.python_version()}
-    row |= {name.replace("-official", ""): _version(name) for name in packages}
+    row |= {name.replace("-official", ""): lazy.metadata.version(name) for name in packages}
     return row | {"blas": blas_name(), "cpu": cpu_name(), "git_revision": git_revision()}
 
 

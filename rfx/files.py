@@ -9,7 +9,6 @@ import errno
 import fcntl
 import glob
 import os
-import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -55,14 +54,7 @@ def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> N
             )
     if kind is None or force or not os.path.exists(path) or not os.path.getsize(path):
         return
-    try:
-        replaceable = kind.made(Path(path))
-    except OSError as error:
-        raise UsageError(
-            f"{name} {path} exists and can't be read ({error.strerror or error}); write to another"
-            " file"
-        ) from None
-    if not replaceable:
+    if not kind.made(Path(path)):
         raise UsageError(
             f"{name} {path} exists and is not {kind.name}; write to another file, or replace it"
             " with --force"
@@ -92,11 +84,9 @@ def check(path) -> None:
         raise OSError(errno.ENOENT, "a file name is required")
     if names_folder(path):
         raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is required")
-    path = Path(path)
-    place = path if _is_special(path) else _target(path).parent
+    # the final separator stands for a folder
+    place = path if _is_special(path) else os.path.join(_target(path).parent, "")
     os.stat(place)
-    if not _is_special(path) and not place.is_dir():
-        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     if not os.access(place, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -154,33 +144,6 @@ def standard_output():
     if sys.stdout is None or sys.stdout.closed:
         raise DataError("standard output is closed; use --output FILE or a pipe")
     return sys.stdout.buffer
-
-
-def check_regular(path, pipes: bool = False) -> os.stat_result:
-    """The os.stat_result of the regular file `path`; call it before a library opens the file by
-    name.
-
-    pipes: whether a pipe is allowed too, for rows that are read once. Raises OSError if the file
-    does not exist, or is a folder, a device, a pipe or a socket: a device such as /dev/zero never
-    ends, and a pipe may never begin.
-    """
-    status = os.stat(path)
-    if stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not (stat.S_ISREG(status.st_mode) or (pipes and stat.S_ISFIFO(status.st_mode))):
-        kind = "a pipe" if stat.S_ISFIFO(status.st_mode) else "a device"
-        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
-    return status
-
-
-def open_regular(path, mode: str = "rb", pipes: bool = False, **how):
-    """The built-in `open` for regular files only; raises OSError like `check_regular`.
-
-    `how`: arguments of `open`, such as encoding.
-    """
-    if mode.startswith("r") or os.path.exists(path):
-        check_regular(path, pipes)
-    return open(path, mode, **how)
 
 
 def _is_special(path) -> bool:

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from rfx import env, files
+from rfx import files
 from rfx.errors import DataError
 
 FORMAT = 1
-# Arrays up to this size in MiB are read regardless of the free memory.
-_ALWAYS_MB = 64
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ def _errors(path):
 def _opened(path) -> Iterator[tuple[dict, Any]]:
     """The header and the archive of a model file, whose arrays are not read yet."""
     try:
-        handle = files.open_regular(path)
-    except (OSError, ValueError) as error:
+        handle = open(path, "rb")
+    except (OSError, ValueError) as error:  # a name with a null character
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"model {files.shown(path)} can't be read: {reason}") from error
     with handle:
@@ -111,12 +109,6 @@ def read(path) -> tuple[dict, dict[str, np.ndarray]]:
     later version.
     """
     with _opened(path) as (header, archive):
-        needed, free = sum(info.file_size for info in archive.zip.infolist()) / 2**20, 0.0
-        if needed > _ALWAYS_MB and needed > (free := env.available_memory_mb()):
-            raise DataError(
-                f"model {path} can't be used: its arrays need {needed:,.0f} MiB, but only"
-                f" {free:,.0f} MiB are free"
-            )
         arrays = {}
         for name in archive.files:
             try:
@@ -133,9 +125,7 @@ def read(path) -> tuple[dict, dict[str, np.ndarray]]:
 def _made(path) -> bool:
     try:
         read_header(path)
-    except DataError as error:
-        if isinstance(error.__cause__, OSError):
-            raise error.__cause__ from None
+    except DataError:
         return False
     return True
 

@@ -207,7 +207,7 @@ class Option:
             bounds += [f"at most {shown(self.high)}"] if self.high < math.inf else []
             noun = "a whole number" if self.kind is int else "a number"
             parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
-        return " or ".join(parts)
+        return " or ".join(parts) or "text"
 
     def convert(self, value: Any) -> Any:
         """Convert a value to its type.
@@ -308,19 +308,6 @@ class Declared:
 
     def __init_subclass__(cls, without: Iterable[str] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
-        for name, annotation in list(cls.__dict__.get("__annotations__", {}).items()):
-            kind = getattr(annotation, "__name__", None) or str(annotation)
-            value = cls.__dict__.get(name)
-            declared = getattr(value, "metadata", {}).get("option")
-            field = declared is None and isinstance(value, dataclasses.Field)
-            if field or "ClassVar" in str(annotation):
-                continue
-            if declared is None:
-                raise TypeError(
-                    f"{cls.__name__}.{name} has an annotation but is no option; write {name}:"
-                    f" {kind} = option(default, help), or ClassVar"
-                )
-            setattr(cls, name, _named(declared, name, annotation)())
         for name in without:
             cls.__annotations__ = cls.__dict__.get("__annotations__", {}) | {name: ClassVar[None]}
             setattr(cls, name, None)

@@ -224,8 +224,8 @@ class Bins(Step):
 
 
 @dataclass(frozen=True)
-class Product(Step):
-    """The elementwise product of the results of several lists of steps for x."""
+class Combined(Step):
+    """From the results of several lists of steps for x, all of the same width."""
 
     parts: tuple[Steps, ...]
 
@@ -233,25 +233,22 @@ class Product(Step):
         return width(self.parts[0], before)
 
 
-@dataclass(frozen=True)
-class Sum(Product):
-    """The sum of the results of several lists of steps for x."""
+class Product(Combined):
+    """The elementwise product of the results."""
 
 
-@dataclass(frozen=True)
-class ComplexProduct(Step):
-    """The elementwise product of m complex numbers from several lists of steps for x; each list
-    gives, and the result has, m real parts followed by m imaginary parts.
+class Sum(Combined):
+    """The sum of the results."""
+
+
+class ComplexProduct(Combined):
+    """The elementwise product of m complex numbers; each result is m real parts followed by m
+    imaginary parts, as is the product.
     """
 
-    parts: tuple[Steps, ...]
-
-    def width(self, before: int) -> int:
-        return width(self.parts[0], before)
-
 
 @dataclass(frozen=True)
-class Branch(Step):
+class Branch(Combined):
     """The result of one of several lists of steps for x, that of a leaf of a tree of cuts.
 
     From cut 0, x goes on to children_c1 of a cut c if x directions_c > thresholds_c, else to
@@ -259,20 +256,16 @@ class Branch(Step):
 
     Parameters
     ----------
+    parts : tuple of Steps
+        One for each leaf, (cuts + 1,).
     directions : array, (cuts, n)
     thresholds : array, (cuts,)
     children : array, (cuts, 2)
-    parts : tuple of Steps
-        One for each leaf, (cuts + 1,).
     """
 
     directions: np.ndarray
     thresholds: np.ndarray
     children: np.ndarray
-    parts: tuple[Steps, ...]
-
-    def width(self, before: int) -> int:
-        return width(self.parts[0], before)
 
 
 @dataclass(frozen=True)

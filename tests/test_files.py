@@ -137,33 +137,3 @@ def test_what_is_there_stays_whole_until_the_new_file_is(tmp_path, number):
     writer.wait()
     writer.stdout.close()
     assert path.read_text() == "before"
-
-
-@pytest.mark.parametrize(
-    "name, kind",
-    [("/dev/zero", "a device"), ("endless", "a device"), ("pipe", "a pipe"), (".", "directory")],
-)
-def test_only_a_regular_file_is_opened(tmp_path, name, kind):
-    # nobody writes to the pipe, so a plain open would block
-    os.mkfifo(tmp_path / "pipe")
-    os.symlink("/dev/zero", tmp_path / "endless")
-    for mode in ("rb", "ab"):
-        with pytest.raises(OSError, match=kind):
-            files.open_regular(tmp_path / name, mode)
-
-
-def test_a_file_that_is_missing_is_made_by_appending(tmp_path):
-    with files.open_regular(tmp_path / "new", "a", encoding="utf-8") as handle:
-        handle.write("é")
-    assert (tmp_path / "new").read_text(encoding="utf-8") == "é"
-
-
-def test_a_pipe_is_opened_where_pipes_will_do(tmp_path):
-    read, write = os.pipe()
-    os.write(write, b"rows")
-    os.close(write)
-    with files.open_regular(f"/dev/fd/{read}", pipes=True) as handle:
-        assert handle.read() == b"rows"
-    os.close(read)
-    with pytest.raises(OSError, match="a device"):
-        files.open_regular("/dev/zero", pipes=True)

@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from rfx import env, files
+from rfx import env
 from rfx.errors import DataError, UsageError
 
 SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
@@ -197,11 +197,11 @@ def open_plain(
     DAMAGE.
 
     limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, if
-    set. A path may name a pipe or a regular file; otherwise OSError is raised.
+    set.
     """
     limit = max_bytes() if limit is None else limit
     owned = not hasattr(file, "read")
-    handle = files.open_regular(file, pipes=True) if owned else file
+    handle = open(file, "rb") if owned else file
     try:
         head = beginning(handle, 8)
         if handle.seekable():

@@ -4,7 +4,7 @@ invalid UTF-8.
 
 import codecs
 import io
-import stat
+from pathlib import Path
 
 from rfx import files
 from rfx.data import archives
@@ -199,7 +199,7 @@ class Text:
             elif str(path) == "-":
                 source = files.standard_input()
             else:
-                self.rewindable = stat.S_ISREG(files.check_regular(path, pipes=True).st_mode)
+                self.rewindable = Path(path).is_file()
             limit = archives.most_held() if whole else archives.max_bytes()
             message = (
                 f"{self.name} is larger than {limit or 0:,} bytes when unpacked, the limit for"

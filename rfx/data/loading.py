@@ -325,7 +325,7 @@ def read_weights(path, count: int) -> np.ndarray:
     """
     name, weights = files.shown(path), []
     try:
-        with files.open_regular(path) as handle:
+        with open(path, "rb") as handle:
             text = encodings.text(handle.read(), name).decode("utf-8", "replace")
     except OSError as error:
         raise DataError(f"weights {name} can't be read: {error.strerror or error}") from error

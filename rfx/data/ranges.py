@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from rfx import files, lazy
+from rfx import lazy
 from rfx.data import archives, encodings, pieces, tables
 from rfx.data.libsvm.svmlight import Labels
 from rfx.data.pieces import SIZE
@@ -93,7 +93,7 @@ def opened(path):
     an unknown kind.
     """
     if not remote(path):
-        return files.open_regular(path)
+        return open(path, "rb")
     fs, inner = _filesystem(path)
     return fs.open(inner, "rb")
 

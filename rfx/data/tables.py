@@ -5,6 +5,7 @@ The format follows from the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; e
 content, with LIBSVM text as the last choice.
 """
 
+import functools
 import io
 import logging
 import re
@@ -71,6 +72,10 @@ def kind_of_content(head: bytes) -> str:
     return "csv" if csvtext.looks_like(head) and not sequences.recognised(head) else "libsvm"
 
 
+# Opens the bytes of a file as they are stored.
+_STORED = functools.partial(open, mode="rb")
+
+
 class File:
     """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz,
     parquet, libsvm; format: after reading.
@@ -95,7 +100,7 @@ class File:
         if self.path == "-":
             self._content = _whole(files.standard_input(), self.name)
         elif Path(path).is_fifo():
-            with files.open_regular(path, pipes=True) as handle:  # a pipe can be read only once
+            with open(path, "rb") as handle:  # a pipe can be read only once
                 self._content = _whole(handle, self.name)
         self.kind = self._recognised(None if self.path == "-" else kind_of_name(path), table)
         if self.encoding is None and remembered is not None and self.kind not in _ARRAYS:
@@ -112,7 +117,7 @@ class File:
 
     def _recognised(self, named: str | None, table: bool) -> str:
         """The format of the file: by its name, else by its first bytes."""
-        head = b"" if named in _ARRAYS else self._head(files.open_regular)
+        head = b"" if named in _ARRAYS else self._head(_STORED)
         if named in _ARRAYS or kind_of_content(head) in _ARRAYS:
             return named or kind_of_content(head)
         if foreign_kind(head) is None and archives.compressed(head[:8]):
@@ -149,7 +154,7 @@ class File:
         words_of = words_of or (schema.words_in if schema else lambda table: frozenset())
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
-            with self._opened(files.open_regular) as handle:
+            with self._opened(_STORED) as handle:
                 return FORMATS[self.kind].read(handle, self.name, words_of)
         form = None if schema is None else schema.format
         check_header(reading, form, self.name)

@@ -568,7 +568,9 @@ class _Writer:
         for step in steps:
             y, m = f"v + {size}", step.width(n)
             size += m
-            if isinstance(step, told.Product | told.ComplexProduct):
+            if isinstance(step, told.Branch):
+                size = self._branch(step, x, n, size, lines, f"memcpy({y}, %s, {m} * sizeof *v);")
+            elif isinstance(step, told.Combined):
                 combine = _COMBINE[type(step)]
                 for number, part in enumerate(step.parts):
                     found, _, size = self._steps(part, x, n, size, lines)
@@ -577,8 +579,6 @@ class _Writer:
                         continue
                     self._need(type(step))
                     lines.append(f"{combine}({found}, {m}, {y});")
-            elif isinstance(step, told.Branch):
-                size = self._branch(step, x, n, size, lines, f"memcpy({y}, %s, {m} * sizeof *v);")
             else:
                 lines.append(self._call(step, x, n, m, y))
             x, n = y, m

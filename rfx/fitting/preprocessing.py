@@ -19,7 +19,7 @@ from rfx.data.rows import WIDE, Rows, RowsLike, keeps_sparse
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxWarning, UsageError
-from rfx.losses import EpsilonInsensitive
+from rfx.losses import EPSILON
 from rfx.options import Declared
 
 
@@ -93,9 +93,9 @@ def tube(method: Declared, Y: Any) -> dict[str, float]:
     """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
     width.
     """
-    if method.get("loss") != EpsilonInsensitive.name or method.epsilon is not None:
+    if method.get("loss") != "epsilon_insensitive" or method.epsilon is not None:
         return {}
-    return {"epsilon": EpsilonInsensitive.epsilon * float(np.sqrt(np.var(Y, axis=0).mean()))}
+    return {"epsilon": EPSILON * float(np.sqrt(np.var(Y, axis=0).mean()))}
 
 
 def check_several(task: str, n_targets: int) -> None:

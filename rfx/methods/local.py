@@ -652,7 +652,7 @@ class LocalModel:
         for leaf, offset in enumerate(self.offsets):
             sums = [told.constant(d, offset), *map(self._steps, self.of_leaf(leaf))]
             parts.append(sums[0] if len(sums) == 1 else (told.Sum(tuple(sums)),))
-        return (told.Branch(tree.directions, tree.thresholds, tree.children, tuple(parts)),)
+        return (told.Branch(tuple(parts), tree.directions, tree.thresholds, tree.children),)
 
     def _steps(self, machine: int) -> told.Steps:
         metric, (kernel, params) = self.metric(machine), self.kernel(machine)

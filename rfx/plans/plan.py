@@ -46,10 +46,11 @@ from typing import Any, NoReturn, TypeAlias, get_args, get_type_hints
 from rfx import env, methods, numerals
 from rfx.data import encodings
 from rfx.data.loading import check_split
-from rfx.data.reading import MISSING, Reading
+from rfx.data.reading import Reading
 from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
-from rfx.options import Names
+from rfx.fitting.options import SEED, TIMEOUT
+from rfx.options import Names, Option, options_of
 from rfx.plans import catalogue
 from rfx.records import keys
 from rfx.records.run import Run
@@ -74,23 +75,22 @@ _COMMANDS = (
     "scheduler",
     "parts",
 )
-# The fields of a run of a plan, with the types of their values.
+MOST_RUNS = 100_000
+# The fields of a run of a plan.
 _HINTS = {name: kind for name, kind in get_type_hints(Run).items() if name not in _COMMANDS}
 FIELDS = (*_HINTS, *_READING)
-_TYPES: dict[str, tuple[type, ...]] = {
-    name: (int, float) if float in (kind, *get_args(kind)) else (*get_args(kind), kind)[:1]
-    for name, kind in (_HINTS | dict.fromkeys(_READING, str) | {"repetitions": int}).items()
-}
-_WORDS: dict[type, str] = {str: "text", int: "a whole number", bool: "true or false"}
-_LOWEST: dict[str, float] = {
-    "seed": 0,
-    "threads": 1,
-    "repetitions": 1,
-    "timeout": 1e-3,
-    "cv": 2,
-    "holdout": 1e-9,
-}
-_HIGHEST = 2**63 - 1
+# The values of the fields and of `repetitions`: those of commands, and others.
+_VALUES = (
+    {name: Option(name, (*get_args(kind), kind)[0], "") for name, kind in _HINTS.items()}
+    | options_of(Run)
+    | {name: Option(name, str, "") for name in ("target", "ignore", "id")}
+    | {
+        "missing": options_of(Reading)["missing"],
+        "seed": SEED,
+        "timeout": TIMEOUT,
+        "repetitions": Option("repetitions", int, "", low=1, high=MOST_RUNS),
+    }
+)
 _DEFAULTS = {one.name: one.default for one in fields(Run)}
 # Fields that accept several names, so that their lists are not axes.
 _LISTS = ("ignore",)
@@ -101,7 +101,6 @@ _SHORT_NAMES = (
     ("gamma", "gamma"),
     ("lam", "lam"),
 )
-MOST_RUNS = 100_000
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick", "sources")
 # The prefixes of a source: the origin of an option's value.
 SOURCES = (
@@ -432,34 +431,24 @@ class Reader:
                 )
             if value == [] or (name == "repetitions" and isinstance(value, list)):
                 self.fail(f"{where} {name} = {value}: must be a value, or a list of some")
-            for item in _axis(value):
-                self.check_value(name, item, where)
-        method = entries.get("method")
-        if method is not None:
-            short = list(map(methods.short, _axis(method)))
-            entries["method"] = short if isinstance(method, list) else short[0]
+            values = [self.value(name, item, where) for item in _axis(value)]
+            entries[name] = values if isinstance(value, list) else values[0]
         count = entries.pop("repetitions", None)
         if count is None:
             return entries
-        if "seed" in entries or count > MOST_RUNS:
-            self.fail(
-                f"{where} has both seed and repetitions (seeds 0, 1, …), or more than"
-                f" {MOST_RUNS:,} repetitions"
-            )
+        if "seed" in entries:
+            self.fail(f"{where} has both seed and repetitions (seeds 0, 1, …)")
         return entries | {"seed": list(range(count))}
 
-    def check_value(self, name, value: Any, where):
-        kinds, is_truth = _TYPES.get(name, (str, int, float, bool)), isinstance(value, bool)
-        what = f"{where} {name} = {quoted(value)}"
-        if not isinstance(value, kinds) or (is_truth and bool not in kinds):
-            kind = "text, a number, true or false" if bool in kinds[1:] else _WORDS.get(kinds[0])
-            self.fail(f"{what}: must be {'a number' if kinds == (int, float) else kind}")
-        if name == "missing" and value not in MISSING:
-            self.fail(f"{what}: must be one of {', '.join(MISSING)}")
-        number: Any = value if isinstance(value, (int, float)) and not is_truth else 1
-        if not _LOWEST.get(name, -_HIGHEST) <= number <= _HIGHEST:
-            low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
-            self.fail(f"{what}: must be {low} and less than 2^63")
+    def value(self, name: str, value: Any, where: str) -> Any:
+        """The value of an entry, converted to its type; that of an option is converted later."""
+        if not isinstance(value, (str, int, float, bool)):
+            self.fail(f"{where} {name} = {quoted(value)}: must be text, a number, true or false")
+        try:
+            converted = _VALUES[name].convert(value) if name in _VALUES else value
+        except UsageError as error:
+            self.fail(f"{where} {name}: {error}")
+        return methods.short(converted) if name == "method" else converted
 
     def grid(self, entries: Entries, where, most) -> list[Entries]:
         for name in ("dataset", "method"):
@@ -500,14 +489,14 @@ class Reader:
         """The runs with resolved files; errors if a method, an option, a data set, a split or a
         file does not exist.
         """
-        good: set = set()
+        for run in {(run.method, *sorted(run.options.items())): run for run in runs}.values():
+            try:
+                methods.create(run.method, seed=run.seed, **run.options)
+            except UsageError as error:
+                self.fail(error)
+        for names in dict.fromkeys((run.dataset, run.test, run.split) for run in runs):
+            self.check_data(*names)
         for run in runs:
-            parts = (run.method, *sorted(run.options.items())), (run.dataset, run.test, run.split)
-            if parts[0] not in good:
-                self.check_options(run)
-            if parts[1] not in good:
-                self.check_data(*parts[1])
-            good.update(parts)
             if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
                 names = ", ".join(name for name in _READING if name in run.told())
                 self.fail(f"{names}: {run.dataset} is not a table with named columns")
@@ -515,16 +504,6 @@ class Reader:
             replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
             for run in runs
         ]
-
-    def check_options(self, run):
-        name = ""
-        try:
-            for name, value in run.options.items():
-                methods.get(run.method).converted({name: value})
-            name = ""
-            methods.create(run.method, seed=run.seed, **run.options)
-        except UsageError as error:
-            self.fail(f"options.{name}: {error}" if name else error)
 
     def check_data(self, dataset, test, split):
         base_of = lambda name: name.partition(":")[0]

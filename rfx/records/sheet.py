@@ -102,7 +102,7 @@ def check(path: AnyPath, form: Form) -> None:
     """
     with _errors(path, form, "written"):
         if str(path) and Path(path).exists():
-            with files.open_regular(path, "rb+") as file:
+            with open(path, "rb+") as file:
                 _check_header(file.readline(), path, form)
         else:
             folder = next(place for place in Path(path).absolute().parents if place.exists())
@@ -185,7 +185,7 @@ def read(
     Rows appended during reading are not included. Raises DataError if the file is unreadable or
     another file, and, with line and column, for an invalid value.
     """
-    with _errors(path, form, "read"), files.open_regular(path) as file:
+    with _errors(path, form, "read"), open(path, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         content = file.read()
     if _is_unfinished(content, form):

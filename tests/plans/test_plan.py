@@ -177,8 +177,11 @@ def test_a_table_is_read_as_the_plan_says(tmp_path, write):
     assert plan.load(write(plain)).runs[0].reading is None, "the key of before"
     for text, message in [
         (RUN + "target = 'y'", "target: cpu is not a table with named columns"),
-        (RUN + "missing = 'zero'", "missing = 'zero': must be one of refuse, mean, median"),
-        (RUN + "target = 3", "target = 3: must be text"),
+        (
+            RUN + "missing = 'zero'",
+            "--missing is 'zero'; it must be one of refuse, mean, median",
+        ),
+        (RUN + "target = 3", "target: --target is 3; it must be text"),
     ]:
         with pytest.raises(UsageError, match=message):
             plan.load(write(text))
@@ -237,12 +240,12 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN.replace('"rf"', '"rff"'), "method 'rff' is unknown; did you mean rf"),
         (RUN.replace('"rf"', '"random-feature"'), "is unknown; did you mean random-features or"),
         ('[[run]]\ndataset = "cpu"', r"\[\[run\]\] 1 has no method"),
-        (RUN + "seed = 'x'", "seed = 'x': must be a whole number"),
-        (RUN + "split = 3", "split = 3: must be text"),
-        (RUN + "timeout = true", "timeout = True: must be a number"),
+        (RUN + "seed = 'x'", "seed: --seed is 'x'; it must be a whole number"),
+        (RUN + "split = 3", "split: --split is 3; it must be text"),
+        (RUN + "timeout = true", "timeout: --timeout is True; it must be a number"),
         (RUN + "options.lam = []", r"lam = \[\]: must be a value"),
         (RUN + "options.lam = {a = 1}", "lam = .*must be text, a number, true or false"),
-        (RUN + "options.lam = -1", "options.lam: --lam is -1; it must be"),
+        (RUN + "options.lam = -1", "--lam is -1; it must be"),
         (RUN + "options.lamda = 1", "method rf has no option --lamda"),
         (RUN + "options = 1", "options must be a table"),
         (
@@ -258,10 +261,9 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         ("title = 3\n" + RUN, "title must be text"),
         (RUN + "options.seed = 1", "options.seed: the seed is a field of the run; write seed = 1"),
         (RUN + "seed = 1\nrepetitions = 3", r"\[\[run\]\] 1 has both seed and repetitions"),
-        (RUN + "repetitions = 0", "repetitions = 0: must be 1 or more"),
+        (RUN + "repetitions = 0", "--repetitions is 0; it must be a whole number 1 or more"),
         (RUN + "repetitions = [1, 2]", r"repetitions = \[1, 2\]: must be a value"),
-        (RUN + "seed = -1", "seed = -1: must be 0 or more"),
-        (RUN + "options.n_grids = 3", "options.n_grids: method rf has no option --n-grids"),
+        (RUN + "options.n_grids = 3", "method rf has no option --n-grids"),
         (
             RUN + "options.lam = 1\noptions.lam_path = '9:1:3'",
             "--lam is 1.0, which has no effect with --lam-path",

@@ -5,7 +5,6 @@ when the file is read.
 import csv
 import io
 import math
-import os
 from pathlib import Path
 
 import pytest
@@ -118,13 +117,6 @@ def test_a_record_is_frozen_and_a_mapping_of_its_columns(tmp_path):
         row.params["norm"]
     assert having([row], "score", "params.curve") == [row]
     assert having([row], "params.norm") == []
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
-def test_a_results_file_that_is_no_regular_file_is_refused_at_once(tmp_path, make):
-    make(tmp_path / "r.csv")
-    for words in (("table", "summary"), ("run", "demo", "--dry-run"), ("figure", "lambda")):
-        assert "it is a" in str(call(*words, "--results", tmp_path / "r.csv").exception)
 
 
 @pytest.mark.parametrize("step", ["objective,x", "iteration,1.5", "more,[]"])

@@ -7,10 +7,10 @@ from rfx.errors import RfxError, UsageError
 from rfx.losses import (
     OF_NUMBERS,
     Absolute,
-    EpsilonInsensitive,
     Hinge,
     Logistic,
     SquaredHinge,
+    epsilon_insensitive,
 )
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
@@ -29,7 +29,7 @@ def solve(name, X, y, params, lam, loss, warm=None, **limits):
     return solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits), warm)
 
 
-@pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute(), EpsilonInsensitive(0.2)])
+@pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute, epsilon_insensitive(0.2)])
 @pytest.mark.parametrize(
     "kernel, params",
     [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})],

@@ -317,7 +317,7 @@ def check_of(entry: registry.DataFile) -> str:
 
 def digest(path, kind: str = "sha256") -> str:
     """The checksum of a file, in hexadecimal digits."""
-    with files.open_regular(path) as handle:
+    with open(path, "rb") as handle:
         return hashlib.file_digest(handle, kind).hexdigest()
 
 

@@ -13,13 +13,12 @@ vary.
 from __future__ import annotations
 
 import time
-from typing import cast
 
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.losses import BoundedLoss, Loss
+from rfx.losses import Loss
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.matrix import Matrix
 from rfx.solvers.base import Budget, Callback, Certificate, Recorder, Solution, check_problem, start
@@ -62,7 +61,7 @@ def solve_prcd(
     width = max(1, int(budget.memory_mb * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
     w, bounds, kind = (
         start(warm, Z.shape[1:]),
-        cast("BoundedLoss", loss).curvature * Z.squares(),
+        loss.curvature * Z.squares(),
         _KINDS[loss.name],
     )
     random = np.random.Generator(np.random.Philox(seed))

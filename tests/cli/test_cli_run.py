@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from shell import refused
 
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
@@ -109,6 +108,9 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
         (["run", "p.toml", "--results", ""], DataError, '"" can.t be written as a results file'),
         (["table"], UsageError, "which table. There are: .*summary"),
         (["table", "nope"], UsageError, "no table nope .there are: .*summary"),
+        (["run", "yen2014-tabel1"], UsageError, "did you mean yen2014-table1"),
+        (["table", "sumary"], UsageError, "did you mean summary"),
+        (["figure", "wu2016-fgi3"], UsageError, "did you mean wu2016-fig3"),
         (["table", "summary"], DataError, "results.csv: there is no such results file"),
     ],
 )
@@ -152,15 +154,6 @@ def test_a_log_has_a_time_in_each_line_and_standard_error_nothing(folder, stub):
         assert "is the same file as" in str(call("run", "p.toml", "--log", taken).exception)
 
 
-def test_near_names_are_offered(folder):
-    for words, near in (
-        (["run", "yen2014-tabel1"], "yen2014-table1"),
-        (["table", "sumary"], "summary"),
-        (["figure", "wu2016-fgi3"], "wu2016-fig3"),
-    ):
-        assert f"did you mean {near}" in str(call(*words).exception)
-
-
 def test_lists(folder):
     assert "yen2014-table1" in call("run", "--list").stdout
     assert call("table", "--list").stdout.split()[-1] == "yen2014-table2"
@@ -195,14 +188,6 @@ def test_compare_and_groups(folder, stub):
         "2 groups, by method"
         in call("table", "summary", "--results", "a.csv", "--group-by", "method").stdout
     )
-
-
-def test_exit_codes_of_the_program(folder, capfd):
-    with results.exclusive("results.csv"):
-        said = refused(capfd, "run", "p.toml", code=4)
-    assert "in use by another rfx run" in said
-    refused(capfd, "table", "nope", code=2)
-    assert refused(capfd, "table", "summary", code=1).count("\n") == 1
 
 
 def test_a_data_set_that_must_be_obtained_by_hand_gives_a_line_and_no_row(folder, monkeypatch):

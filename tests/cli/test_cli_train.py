@@ -90,20 +90,6 @@ def test_time_up_is_not_said_to_want_iterations(files, capfd):
     )
 
 
-def test_labels_are_printed_exactly(files, capfd):
-    labels = np.where(LABELS > 0, 20240000001, 20240000002)
-    svmlight.write(files / "train.txt", X[:200], labels[:200])
-    assert trained(capfd, files)[0] == 0
-    assert set(printed(capfd, "predict", files / "m.npz", files / "test.txt").split()) == {
-        "20240000001",
-        "20240000002",
-    }
-    _, out, _ = run(capfd, "predict", "--decision", files / "m.npz", files / "test.txt")
-    assert out.split() == list(
-        map(repr, methods.load(files / "m.npz").decision_function(X[200:]).tolist())
-    )
-
-
 def test_more_rounds_than_features_are_one_for_each(files, capfd):
     code, out, _ = trained(capfd, files, "--lam", 1, "--rounds", "1e9", method="sparse-rf")
     most = trained(capfd, files, "--lam", 1, "--rounds", "100", method="sparse-rf")[1]
@@ -122,16 +108,6 @@ def test_lam_path(files, capfd):
     words = ("eval", files / "m-lam1.npz", "--data", files / "test.txt", "--json")
     row = json.loads(printed(capfd, *words))
     assert (row["score"], row["lam"]) == (rows[-1]["score"], pytest.approx(1))
-
-
-def test_same_seed_same_file(files, capfd):
-    models = []
-    for solver in ("rfx", "liblinear", "liblinear"):
-        assert trained(capfd, files, "--solver", solver, "--seed", 3)[0] == 0
-        with np.load(files / "m.npz") as arrays:
-            models.append({name: arrays[name] for name in arrays.files if name != "header"})
-    for name in models[1]:
-        assert np.array_equal(models[1][name], models[2][name])
 
 
 def test_featurize_is_what_rf_sees(files, capfd):

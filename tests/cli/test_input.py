@@ -21,10 +21,6 @@ from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import CsvSource
 from rfx.data.tabular.schema import Schema
 from rfx.errors import DataError
-from rfx.fitting.held_out import HeldOut
-from rfx.fitting.training import Trainer
-from rfx.records.run import Run
-from rfx.runs import single
 
 RNG = np.random.default_rng(1)
 N = 240
@@ -193,46 +189,6 @@ def test_columns_that_lack_cells_are_filled_and_named_by_default(tmp_path, capfd
     caplog.clear()
     printed(capfd, *words, "--missing", "mean")
     assert "see --missing" not in caplog.text
-
-
-def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypatch):
-    (tmp_path / "t.csv").write_text(
-        "x,w,y\n"
-        + "".join(
-            f"{'' if i % 3 == 0 else i},{'' if i == 5 else 'ab'[i > 8]},{i % 2}\n"
-            for i in range(20)
-        )
-    )
-    split = load(tmp_path / "t.csv", reading=Reading(missing="mean"))
-    kept, out = np.arange(10), np.arange(10, 20)
-    X, X_out = split.part(kept, out)
-    mean = np.mean([1, 2, 4, 5, 7, 8])
-    np.testing.assert_allclose(X[[0, 1, 5]], [[mean, 1, 0], [1, 1, 0], [5, 1, 0]])
-    np.testing.assert_allclose(X_out[[0, 2]], [[10, 0, 1], [mean, 0, 1]])
-    assert split.schema.inputs[0].fill != mean, "the model of all rows has what all rows teach"
-    # a column that is empty in this part keeps the statistics of all rows
-    np.testing.assert_allclose(
-        split.part(np.array([0, 3]), out)[0][:, 0], split.schema.inputs[0].fill
-    )
-    seen = []
-    fitted = Trainer.fit
-    monkeypatch.setattr(
-        Trainer,
-        "fit",
-        lambda self, X, *more, **named: seen.append(X) or fitted(self, X, *more, **named),
-    )
-    spec = {
-        "dataset": str(tmp_path / "t.csv"),
-        "method": "rf",
-        "options": {"n_features": 5, "lam": 1.0},
-        "cv": 2,
-        "reading": {"missing": "mean"},
-    }
-    single.execute(Run.of(spec))
-    for (kept, _), X in zip(
-        HeldOut(len(split.y_train), 0).folds(split.y_train, 2), seen[1:], strict=True
-    ):
-        np.testing.assert_array_equal(X[kept % 3 == 0, 0], np.mean([i for i in kept if i % 3]))
 
 
 REFUSED = [

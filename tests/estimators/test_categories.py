@@ -183,19 +183,6 @@ def test_cross_validation_sees_no_held_out_target():
     assert scores.mean() < 0.05
 
 
-def test_the_same_seed_gives_the_same_bits():
-    one, two = regressor(seed=1).fit(FRAME, NUMBER), regressor(seed=1).fit(FRAME, NUMBER)
-    np.testing.assert_array_equal(one.predict(FRAME), two.predict(FRAME))
-    assert one.schema_ == two.schema_ == regressor(seed=2).fit(FRAME, NUMBER).schema_
-
-
-def test_weights_go_with_categories():
-    weights = np.where(LABEL == "yes", 3.0, 1.0)
-    one = classifier().fit(FRAME, LABEL, sample_weight=weights)
-    two = classifier(class_weight={"yes": 3.0}).fit(FRAME, LABEL)
-    np.testing.assert_array_equal(one.decision_function(FRAME), two.decision_function(FRAME))
-
-
 def test_several_targets_have_means_of_each():
     y = np.column_stack([NUMBER, -2 * NUMBER])
     model = estimators.DoublySGDRegressor(gamma=1.0, block=16, batch=16).fit(FRAME, y)

@@ -13,7 +13,6 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -23,8 +22,6 @@ from test_estimators import CHECKED, small
 
 import rfx
 from rfx import estimators, features, kernels, methods
-from rfx.cli import cli
-from rfx.data.libsvm import svmlight
 from rfx.errors import DataError
 from rfx.estimators import base
 
@@ -242,9 +239,6 @@ def test_weights(estimator, tmp_path):
     assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_[
         "weight_sum"
     ] == pytest.approx(300)
-    # a class without a weight has none
-    left = clone(estimator).set_params(class_weight={"near": 0}).fit(X, WORDS)
-    np.testing.assert_array_equal(left.classes_, ["far", "middle", "near"])
     with pytest.raises(ValueError, match="class_weight has the label nowhere, which no row has"):
         clone(estimator).set_params(class_weight={"nowhere": 2}).fit(X, WORDS)
 
@@ -486,21 +480,6 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     whole.save(tmp_path / "m.npz")
     with pytest.raises(ValueError, match="has no training state"):
         rfx.load(tmp_path / "m.npz").partial_fit(X, target)
-
-
-def test_a_model_learnt_in_parts_is_evaluated_by_the_command(tmp_path):
-    y = np.where(X[:, 0] > 0, 1, -1)
-    estimator = estimators.RPegasosClassifier(n_features=20, gamma=1.0).partial_fit(
-        X[:160], y[:160], classes=[-1, 1]
-    )
-    estimator.partial_fit(X[160:], y[160:]).save(tmp_path / "m.npz")
-    svmlight.write(tmp_path / "d.svm", X, y)
-    done = CliRunner().invoke(
-        cli,
-        ["eval", str(tmp_path / "m.npz"), "--data", str(tmp_path / "d.svm"), "--json"],
-        standalone_mode=False,
-    )
-    assert json.loads(done.stdout)["score"] == pytest.approx(np.mean(estimator.predict(X) == y))
 
 
 def test_partial_fit_refuses():

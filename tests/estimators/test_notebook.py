@@ -70,12 +70,6 @@ def test_importances_need_no_metric(frame, kind):
     assert model.feature_importances_.argmax() == 1
 
 
-def test_probabilities_and_labels_agree(model, frame, labels):
-    shares = model.predict_proba(frame)
-    np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(frame))
-    assert model.score(frame, labels) > 0.9
-
-
 def test_columns_are_selected_before_another_model(frame, labels):
     select = SelectFromModel(AutoClassifier(), max_features=2, threshold=-np.inf)
     pipeline = make_pipeline(select.set_output(transform="pandas"), RBClassifier(n_grids=32))
@@ -145,10 +139,3 @@ def test_calibrate_selects_the_curve_of_probabilities(frame, labels, kind):
     assert words.startswith("platt on 48 rows")  # too few for isotonic
     with pytest.raises(ValueError, match="^calibrate is 'beta'; it must be"):
         RBClassifier(calibrate="beta", **given).fit(frame, labels)
-
-
-def test_a_regression_of_a_table_has_intervals(frame):
-    y = frame["noise"] + (frame["ward"] == "south")
-    model = AutoRegressor(**SMALL).fit(frame, y)
-    prediction, lower, upper = model.predict(frame, return_interval=0.8)
-    assert (lower < prediction).all() and (prediction < upper).all()

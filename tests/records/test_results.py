@@ -124,14 +124,6 @@ def test_a_file_torn_anywhere_keeps_every_finished_row(tmp_path):
             assert len(list(csv.reader(file))) == path.read_bytes().count(b"\n")
 
 
-def test_an_editor_that_drops_the_last_line_end_loses_nothing(tmp_path):
-    path = tmp_path / "r.csv"
-    results.append(path, row(key="a"))
-    path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    results.append(path, row(key="b"))
-    assert [item["key"] for item in results.read(path)] == ["a", "b"]
-
-
 @pytest.mark.parametrize("content", ["a,b\n1,2\n", "\x00\x01\x02", "key,created\n", "1 1:0.5\n"])
 def test_another_file_is_refused_and_left_alone(tmp_path, content):
     path = tmp_path / "other.csv"

@@ -3,13 +3,10 @@ kill -9.
 """
 
 import json
-import os
-import random
 import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import psutil
@@ -182,38 +179,6 @@ def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
         assert [row["dataset"] for row in results.read(tmp_path / "r.csv")] == ["short"]
 
 
-def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
-    """Kill the runner again and again. A row that it reported stays in the file, complete. In the
-    end it finishes the plan.
-    """
-    path, moments = tmp_path / "r.csv", random.Random(5)
-    datasets = [f"short-{number}" for number in range(8)]
-    reported = {}
-    for _ in range(5):
-        process = _start(tmp_path, stub, datasets, jobs=2)
-        time.sleep(moments.uniform(0.1, 1.2))
-        process.kill()
-        said = process.communicate()[0].splitlines()
-        rows = {row["dataset"]: row for row in results.read(path)} if path.exists() else {}
-        for line in said:
-            if line.startswith("["):
-                assert line.split("] ")[1].split()[0] in rows
-        for name, row in reported.items():
-            assert rows[name] == row
-        reported = rows
-    process = _start(tmp_path, stub, datasets, jobs=2)
-    process.communicate()
-    rows = results.read(path)
-    assert process.returncode == 0 and sorted(row["dataset"] for row in rows) == sorted(datasets)
-    assert {row["status"] for row in rows} == {"ok"}
-    lines = [
-        line
-        for line in path.read_text().splitlines()
-        if line.count(",") >= len(results.COLUMNS) - 1
-    ]
-    assert len(lines) == len(datasets) + 1, "a finished run was made twice"
-
-
 def only_row(path, stub, run, **options):
     summary = runner.run(Plan("p", "", "", "", [run]), path, command=stub, **options)
     assert summary.rows == results.read(path)
@@ -300,12 +265,6 @@ def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, 
     summary = runner.run(work, tmp_path / "r.csv", command=stub, report=said.append)
     assert said[1].startswith("p: census: 2 runs skipped; its data must be obtained by hand: ")
     assert (summary.ran, summary.skipped, summary.exit_code) == (1, 2, 3)
-
-
-def test_jobs_share_the_cores(tmp_path, stub):
-    plan = a_plan(*(f"short-{n}" for n in range(4)))
-    summary = runner.run(plan, tmp_path / "r.csv", jobs=2, command=stub)
-    assert [1 <= row["threads"] <= os.cpu_count() for row in summary.rows] == [True] * 4
 
 
 @pytest.mark.parametrize(

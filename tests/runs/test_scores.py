@@ -354,17 +354,6 @@ def test_probabilities_from_the_shell(files, capfd):
     assert said == "temperature on 200 rows, 5-fold cross-validation"
 
 
-def test_a_model_without_left_out_rows_has_probabilities(files, capfd):
-    table, model = files / "t.csv", files / "t.npz"
-    table.write_text("id,a,b,y\n" + "".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(40)))
-    # rb leaves no rows out one by one, and with test rows none are held out for the score
-    words = ["--method", "rb", "--gamma", 1, "--lam", 1, "--ignore", "id", "--test", table]
-    assert run(capfd, "train", *words, "--data", table, "--model", model)[0] == 0
-    code, out, _ = run(capfd, "predict", model, table, "--proba")
-    assert code == 0
-    assert np.loadtxt(out.splitlines()).shape == (40, 2)
-
-
 def test_a_calibrated_prediction_is_the_most_probable_label(files, capfd):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 3))
@@ -513,14 +502,6 @@ def noise(n, seed, task):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n) if task == "binary" else rng.standard_normal(n)
     return rng.standard_normal((n, 4)), y.astype(float)
-
-
-def test_on_noise_the_mean_score_is_that_of_a_constant(trained):
-    gains = []
-    for seed in range(12):
-        row = trained(*noise(65, seed, "binary"), "auto", QUICK | {"task": "binary"})
-        gains.append(row.score - row.params["constant_score"])
-    assert np.mean(gains) < 2 * np.std(gains) / np.sqrt(len(gains))
 
 
 def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):

@@ -6,7 +6,9 @@ code that reads text as numbers uses this module, so that the same numbers are v
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 # Possessive: a text of any length is matched in one pass.
 DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
@@ -62,6 +64,13 @@ def exact(text: str) -> Decimal:
         return Decimal(_matching(_NUMBER, text, "a number"))
     except InvalidOperation:
         raise ValueError(f"{text[:40]!r} has too large an exponent") from None
+
+
+def native(value: Any) -> Any:
+    """What JSON has no form for, as Python has it: a number of numpy, a mapping; else as text."""
+    if hasattr(value, "item"):
+        return value.item()
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _matching(pattern: re.Pattern[str], text: str, what: str) -> str:

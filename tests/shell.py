@@ -4,8 +4,9 @@ import io
 import sys
 
 import pytest
+from click.testing import CliRunner, Result
 
-from rfx.cli import main
+from rfx.cli import cli, main
 
 
 def run(capfd, *args, stdin=None, monkeypatch=None):
@@ -30,3 +31,8 @@ def refused(capfd, *args, code=1, **more):
     found, _, err = run(capfd, *args, **more)
     assert found == code, err
     return err
+
+
+def called(*words) -> Result:
+    """What click says of `rfx words`, with an error as its exception."""
+    return CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from itertools import combinations, islice
+from itertools import combinations
 from typing import Any
 
 import click
@@ -187,14 +187,14 @@ def predict(
         handle.write(text.encode())
 
 
+_MOST_OF_A_HEADER = 10_000  # characters
+
+
 def _has_predictions(path) -> bool:
     """Whether a file is a table of predictions: its first or second column has that name."""
-    with path.open(encoding="utf-8", newline="") as handle:
-        try:
-            first = next(csv.reader(islice(handle, 1)), [])
-        except (UnicodeDecodeError, csv.Error):
-            return False
-    return "prediction" in first[:2]
+    with path.open(encoding="utf-8", errors="replace") as handle:
+        line = handle.readline(_MOST_OF_A_HEADER).splitlines()[:1]
+    return "prediction" in next(csv.reader(line), [])[:2]
 
 
 @click.command("eval")
@@ -318,10 +318,6 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
     from rfx.runs import explain as importance
 
     check_data(data)
-    names = ("rows", "repeats", "top", "seed")
-    wanted = importance.Asked(
-        columns=values["columns"] or (), **{name: values[name] for name in names}
-    )
     if figure is not None:
         figures.guard_one(figure, [("the model", model), *named("--data", data)], force)
     method = methods.load(model)
@@ -331,11 +327,13 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
     if doubt:
         click.echo(f"rfx: {doubt}", err=True)
     with Progress("explaining", quiet) as progress:
-        found = importance.explain(method, X, y, wanted, progress.count)
+        extent = {name: values[name] for name in ("rows", "repeats", "top", "seed")}
+        columns = values["columns"] or ()
+        found = importance.explain(method, X, y, columns=columns, report=progress.count, **extent)
     if figure is not None:
-        figures.draw_one(explained.chart(found, wanted), figure)
+        figures.draw_one(explained.chart(found), figure)
     if not json:
-        click.echo("\n".join(_explained(found, wanted, data)))
+        click.echo("\n".join(_explained(found, data)))
         return
     dependences = [asdict(one) | {"means": one.means.tolist()} for one in found.dependences]
     print_json(
@@ -344,8 +342,8 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
             "rows": found.n_rows,
             "rows_given": found.n_given,
             "maybe_training_rows": doubt is not None,
-            "seed": wanted.seed,
-            "repeats": wanted.repeats,
+            "seed": found.seed,
+            "repeats": found.repeats,
             "metric": found.metric,
             "error": found.error,
             "interval": COVERS,
@@ -384,10 +382,10 @@ def _learnt_from(method, data, n_rows) -> str | None:
     )
 
 
-def _explained(found, wanted, data) -> Iterator[str]:
+def _explained(found, data) -> Iterator[str]:
     """The readable output of explain."""
     sampled = found.n_rows < found.n_given
-    drawn = f" of {found.n_given:,}, drawn by seed {wanted.seed}" if sampled else ""
+    drawn = f" of {found.n_given:,}, drawn by seed {found.seed}" if sampled else ""
     yield f"rows    {found.n_rows:,}{drawn} of {os.path.basename(data)}"
     yield f"error   {found.metric} {found.error:.4g}\n"
     shown = found.importances[:MOST_SHOWN]
@@ -411,7 +409,7 @@ def _explained(found, wanted, data) -> Iterator[str]:
             f"{len(found.importances):,} of {found.n_columns:,} columns were shuffled; use"
             " --columns to select others"
         )
-    yield f"\nThe mean of {wanted.repeats} shuffles. {COVERS}"
+    yield f"\nThe mean of {found.repeats} shuffles. {COVERS}"
     if shares:
         yield SHARES
     # of each column, some points of its grid, and the outputs that vary most

@@ -19,7 +19,7 @@ import click
 
 from rfx.data.reading import typed
 from rfx.errors import plain
-from rfx.numerals import significant
+from rfx.numerals import native, significant
 from rfx.options import Path
 
 if TYPE_CHECKING:
@@ -66,13 +66,8 @@ def print_rendered(table, form: str = "text", width: int | None = None) -> None:
 
 def json_text(value, **more: Any) -> str:
     """JSON on one line; numbers that JSON does not support become null."""
-    text = json.dumps(value, default=_plain)
+    text = json.dumps(value, default=native)
     return json.dumps(json.loads(text, parse_constant=lambda name: None), **more)
-
-
-def _plain(value):
-    """A number of numpy, or the text of another object."""
-    return value.item() if hasattr(value, "item") else str(value)
 
 
 def print_json(value, **more: Any) -> None:

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from rfx import files
 from rfx.errors import DataError
+from rfx.numerals import native
 
 AnyPath: TypeAlias = str | Path
 
@@ -68,13 +69,8 @@ def cell(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return repr(value).lower()
     if isinstance(value, (Mapping, list, tuple)):
-        value = json.dumps(value, sort_keys=True, default=_unusual, separators=(",", ":"))
+        value = json.dumps(value, sort_keys=True, default=native, separators=(",", ":"))
     return safe(" ".join(str(value).replace("\0", " ").splitlines()))
-
-
-def _unusual(value: Any) -> Any:
-    plain = dict if isinstance(value, Mapping) else str
-    return value.item() if hasattr(value, "item") else plain(value)
 
 
 def _value(text: str, kind: type) -> Any:

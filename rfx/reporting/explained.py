@@ -4,23 +4,23 @@ import numpy as np
 
 from rfx.reporting import style
 from rfx.reporting.charts import Chart, Curve, Panel, in_lines
-from rfx.runs.explain import Asked, Dependence, Explanation
+from rfx.runs.explain import Dependence, Explanation
 
 # Maximum columns and outputs drawn, panels in a line, and characters of a name at an axis.
 MOST, MOST_OUTPUTS, IN_A_LINE, LONGEST = 15, 8, 3, 24
 
 
-def chart(explained: Explanation, asked: Asked) -> Chart:
+def chart(explained: Explanation) -> Chart:
     """The figure of an explained: bars, and a panel for each column with partial dependence."""
     n_columns, n_outputs = len(explained.importances), len(explained.outputs)
     panels = [_bars(explained), *(_panel(one, explained) for one in explained.dependences)]
-    drawn = f" of {explained.n_given:,}, drawn by seed {asked.seed}" * (
+    drawn = f" of {explained.n_given:,}, drawn by seed {explained.seed}" * (
         explained.n_rows < explained.n_given
     )
     classes = f"Those {MOST_OUTPUTS} of {n_outputs:,} classes are drawn whose means differ most."
     notes = {
         f"{explained.n_rows:,} rows{drawn}. Importance: by how much the {explained.metric}"
-        f" ({explained.error:.4g}) rises when a column is shuffled, the mean of {asked.repeats}"
+        f" ({explained.error:.4g}) rises when a column is shuffled, the mean of {explained.repeats}"
         " shuffles. Of the columns that tell nothing, 95 % have 0 in their interval.": True,
         f"The first {MOST} of {n_columns:,} columns.": n_columns > MOST,
         f"Partial dependence: the mean {explained.response} where all rows have the same value.": (

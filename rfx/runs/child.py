@@ -13,6 +13,7 @@ import traceback
 
 from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
+from rfx.numerals import native
 from rfx.records.run import Run
 
 # Seconds between two reported steps; bytes of one, as in rfx.runs.process.
@@ -68,10 +69,6 @@ def _run(asked: dict):
     return run
 
 
-def _plain(value):
-    return value.item() if hasattr(value, "item") else str(value)
-
-
 def _teller(fd: int):
     """A function that occasionally writes a step to the file."""
     last = -TELL
@@ -80,7 +77,7 @@ def _teller(fd: int):
         nonlocal last
         if time.monotonic() - last > TELL:
             last = time.monotonic()
-            os.pwrite(fd, json.dumps(entry, default=_plain).ljust(STEP).encode()[:STEP], 0)
+            os.pwrite(fd, json.dumps(entry, default=native).ljust(STEP).encode()[:STEP], 0)
 
     return tell
 
@@ -93,7 +90,7 @@ def main(args) -> None:
         os.set_inheritable(options[name], False)
     row = outcome(json.loads(args[0]), _teller(options["--tell"]))
     with os.fdopen(options["--fd"], "w", encoding="utf-8", errors="replace") as out:
-        json.dump(row, out, default=_plain)
+        json.dump(row, out, default=native)
 
 
 if __name__ == "__main__":

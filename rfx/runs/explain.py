@@ -119,6 +119,8 @@ class Explanation:
         Its value for the original rows.
     n_rows, n_given : int
         Rows used, and rows available.
+    repeats, seed : int
+        Shuffles per column, and the seed of the rows and the shuffles.
     response : str
         What the `dependences` average.
     outputs : list of str
@@ -135,6 +137,8 @@ class Explanation:
     error: float
     n_rows: int
     n_given: int
+    repeats: int
+    seed: int
     response: str
     outputs: list[str]
     importances: list[Importance]
@@ -151,35 +155,15 @@ class Explanation:
         return sorted(np.argsort(-ranges, kind="stable")[:count].tolist())
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The amount of computation.
-
-    Attributes
-    ----------
-    rows : int
-        Maximum number of rows, drawn by the seed.
-    repeats : int
-        Shuffles per column.
-    top : int
-        Columns whose partial dependence is computed.
-    columns : sequence of str
-        The columns to shuffle, by name or by number from 1; empty for all.
-    seed : int
-    """
-
-    rows: int = 2000
-    repeats: int = LEAST_REPEATS
-    top: int = 4
-    columns: Sequence[str] = ()
-    seed: int = 0
-
-
 def explain(
     model: Pipeline,
     X: Any,
     y: np.ndarray,
-    asked: Asked | None = None,
+    rows: int = 2000,
+    repeats: int = LEAST_REPEATS,
+    top: int = 4,
+    columns: Sequence[str] = (),
+    seed: int = 0,
     report: Callable[[int, int, str], None] = lambda done, total, words: None,
 ) -> Explanation:
     """Permutation importance and partial dependence on raw rows, preferably held-out ones.
@@ -190,7 +174,15 @@ def explain(
     X : array or CSR matrix, (n, d)
         Inputs encoded by the model's schema.
     y : array, (n,) or (n, targets)
-    asked : Asked, optional
+    rows : int
+        Maximum number of rows, drawn by the seed.
+    repeats : int
+        Shuffles per column.
+    top : int
+        Columns whose partial dependence is computed.
+    columns : sequence of str
+        The columns to shuffle, by name or by number from 1; empty for all.
+    seed : int
     report : function of (done, total, words)
         Receives the progress.
 
@@ -201,36 +193,37 @@ def explain(
     UsageError
         For columns that do not exist, and rows that are sequences.
     """
-    asked = asked or Asked()
     if model.letters is not None:
         raise UsageError("the model's rows are sequences, which have no columns to explain")
     if X.shape[0] < 2:
         raise DataError("explaining needs at least two rows")
-    kept = splits.draw(X.shape[0], min(asked.rows, X.shape[0]), asked.seed, _ROLE)
-    rows = _Rows(model, X[kept], np.asarray(y, np.float64)[kept])
-    columns, shares = columns_of(model), model.importances()
-    chosen = _named(columns, asked.columns) if asked.columns else _most(rows, columns, shares)
+    kept = splits.draw(X.shape[0], min(rows, X.shape[0]), seed, _ROLE)
+    used = _Rows(model, X[kept], np.asarray(y, np.float64)[kept])
+    every, shares = columns_of(model), model.importances()
+    chosen = _named(every, columns) if columns else _most(used, every, shares)
     importances: list[tuple[Importance, Column]] = []
     for place in chosen:
-        name, done = columns[place].name, len(importances) * asked.repeats
-        report(done, len(chosen) * asked.repeats, name)
-        rises = rows.rises(columns[place], asked.repeats, (asked.seed, _ROLE, place))
+        name, done = every[place].name, len(importances) * repeats
+        report(done, len(chosen) * repeats, name)
+        rises = used.rises(every[place], repeats, (seed, _ROLE, place))
         share = None if shares is None else float(shares[place])
-        importances.append((Importance(name, *interval(rises), rises, share), columns[place]))
+        importances.append((Importance(name, *interval(rises), rises, share), every[place]))
     importances.sort(key=lambda pair: -pair[0].mean)
-    dependences, first = [], importances[: asked.top]
+    dependences, first = [], importances[:top]
     for number, (_, column) in enumerate(first):
         report(number, len(first), "partial dependence")
-        dependences.append(rows.dependence(column))
+        dependences.append(used.dependence(column))
     return Explanation(
         metric_of(model),
-        rows.error,
+        used.error,
         len(kept),
         X.shape[0],
+        repeats,
+        seed,
         *response_of(model),
         [one for one, _ in importances],
         dependences,
-        len(columns),
+        len(every),
     )
 
 

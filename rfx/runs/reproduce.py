@@ -20,7 +20,6 @@ from rfx.records import results, traces
 from rfx.records.run import Run
 from rfx.runs import runner
 
-FORMS = ("quick", "most", "full")
 # Processor seconds of a run of a plan without a line in costs.csv; and memory, MiB: that of a
 # process with all imports.
 _UNKNOWN_SECONDS, _UNKNOWN_MB = 5.0, 400.0

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from shell import called
 
-from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.records import results
 from rfx.runs import runner
@@ -34,10 +33,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def call(*words):
-    return CliRunner().invoke(cli, list(words), standalone_mode=False)
-
-
 @pytest.fixture
 def stub(tmp_path, monkeypatch):
     """Runs end at once; those with sparse-rf do not converge."""
@@ -57,20 +52,20 @@ def stub(tmp_path, monkeypatch):
 
 
 def test_run_progress_goes_to_stderr_and_the_code_says_how_it_went(folder, stub):
-    done = call("run", "p.toml", "--only", "method=rf")
+    done = called("run", "p.toml", "--only", "method=rf")
     assert (done.return_value, done.stdout) == (0, "")
     assert "[1/1] breast_cancer rf D=64 lam=1: accuracy 0.9" in done.stderr
     assert (
         "p: 1 ok, in results.csv" in done.stderr
         and "rfx table summary --results results.csv" in done.stderr
     )
-    done = call("run", "p.toml")
+    done = called("run", "p.toml")
     assert done.return_value == 3 and "2 ok, 1 of them did not converge" in done.stderr
     assert len(results.read("results.csv")) == 2
 
 
 def test_run_json(folder, stub):
-    done = call("run", "p.toml", "--json", "--results", "out/r.csv")
+    done = called("run", "p.toml", "--json", "--results", "out/r.csv")
     content = json.loads(done.stdout)
     assert (content["total"], content["ran"], content["ok"], content["not_converged"]) == (
         2,
@@ -84,12 +79,12 @@ def test_run_json(folder, stub):
 
 
 def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
-    assert call("run", "p.toml", "--dry-run").stdout.splitlines() == [
+    assert called("run", "p.toml", "--dry-run").stdout.splitlines() == [
         "breast_cancer rf D=64 lam=1", "breast_cancer sparse-rf D=64 lam=1",
     ]  # fmt: skip
     assert not (folder / "results.csv").exists()
-    call("run", "p.toml", "--only", "method=rf")
-    (missing,) = json.loads(call("run", "p.toml", "--dry-run", "--json").stdout)
+    called("run", "p.toml", "--only", "method=rf")
+    (missing,) = json.loads(called("run", "p.toml", "--dry-run", "--json").stdout)
     assert missing["method"] == "sparse-rf"
 
 
@@ -115,27 +110,27 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
     ],
 )
 def test_refusals(folder, words, error, message):
-    refused = call(*words)
+    refused = called(*words)
     assert isinstance(refused.exception, error)
     assert re.search(message, str(refused.exception)) and refused.stdout == ""
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
 
 
 def test_the_example_can_be_run(folder):
-    (folder / "example.toml").write_text(call("run", "--example").stdout)
+    (folder / "example.toml").write_text(called("run", "--example").stdout)
     words = ["run", "example.toml", "--quick", "--only", "label=fixed", "--only", "n_features=50"]
-    done = call(*words)
+    done = called(*words)
     assert done.return_value == 0 and "example-quick: 1 ok, in results.csv" in done.stderr
     (row,) = results.read("results.csv")
     assert row["status"] == "ok" and row["score"] > 0.85
     assert row["seconds_fit"] >= 0 and row["peak_rss_mb"] > 10 and row["numpy"]
-    assert call(*words).return_value == 0 and len(results.read("results.csv")) == 1
+    assert called(*words).return_value == 0 and len(results.read("results.csv")) == 1
 
 
 def test_a_log_has_a_time_in_each_line_and_standard_error_nothing(folder, stub):
-    done = call("run", "p.toml", "--log", "run.log")
+    done = called("run", "p.toml", "--log", "run.log")
     assert (done.return_value, done.stdout, done.stderr) == (3, "", "")
-    assert call("run", "p.toml", "--log", "run.log").return_value == 3
+    assert called("run", "p.toml", "--log", "run.log").return_value == 3
     lines = (folder / "run.log").read_text().splitlines()
     assert all(
         re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} (p: |\[\d/2\] )", line)
@@ -146,47 +141,47 @@ def test_a_log_has_a_time_in_each_line_and_standard_error_nothing(folder, stub):
     )
     with results.exclusive("results.csv"):
         assert "in use by another rfx run" in str(
-            call("run", "p.toml", "--log", "run.log").exception
+            called("run", "p.toml", "--log", "run.log").exception
         )
     assert "in use by another rfx run" in (folder / "run.log").read_text().splitlines()[-1]
-    assert "none/run.log" in str(call("run", "p.toml", "--log", "none/run.log").exception)
+    assert "none/run.log" in str(called("run", "p.toml", "--log", "none/run.log").exception)
     for taken in ("p.toml", "results.csv", "results.csv.lock"):
-        assert "is the same file as" in str(call("run", "p.toml", "--log", taken).exception)
+        assert "is the same file as" in str(called("run", "p.toml", "--log", taken).exception)
 
 
 def test_lists(folder):
-    assert "yen2014-table1" in call("run", "--list").stdout
-    assert call("table", "--list").stdout.split()[-1] == "yen2014-table2"
+    assert "yen2014-table1" in called("run", "--list").stdout
+    assert called("table", "--list").stdout.split()[-1] == "yen2014-table2"
 
 
 def test_table_formats(folder, stub):
-    call("run", "p.toml")
-    assert "breast_cancer" in call("table", "summary").stdout
-    assert call("table", "summary", "--format", "csv").stdout.startswith("status,dataset,method")
+    called("run", "p.toml")
+    assert "breast_cancer" in called("table", "summary").stdout
+    assert called("table", "summary", "--format", "csv").stdout.startswith("status,dataset,method")
     assert (
-        json.loads(call("table", "yen2014-table2", "--format", "json").stdout)["table"]
+        json.loads(called("table", "yen2014-table2", "--format", "json").stdout)["table"]
         == "yen2014-table2"
     )
 
 
 def test_compare_and_groups(folder, stub):
-    call("run", "p.toml", "--results", "a.csv")
-    call("run", "p.toml", "--results", "b.csv", "--only", "method=rf")
-    done = call("compare", "a.csv", "b.csv", "--format", "json")
+    called("run", "p.toml", "--results", "a.csv")
+    called("run", "p.toml", "--results", "b.csv", "--only", "method=rf")
+    done = called("compare", "a.csv", "b.csv", "--format", "json")
     content = json.loads(done.stdout)
     assert (
         content["title"] == "1 runs in both, 1 in A only, 0 in B only"
         and content["cells"][0]["change"] == 0
     )
-    assert "--width" in call("compare", "--help").stdout
-    assert isinstance(call("compare", "a.csv", "none.csv").exception, DataError)
+    assert "--width" in called("compare", "--help").stdout
+    assert isinstance(called("compare", "a.csv", "none.csv").exception, DataError)
     assert (
         "means over seed"
-        in call("table", "summary", "--results", "a.csv", "--mean-over", "seed").stdout
+        in called("table", "summary", "--results", "a.csv", "--mean-over", "seed").stdout
     )
     assert (
         "2 groups, by method"
-        in call("table", "summary", "--results", "a.csv", "--group-by", "method").stdout
+        in called("table", "summary", "--results", "a.csv", "--group-by", "method").stdout
     )
 
 
@@ -195,6 +190,6 @@ def test_a_data_set_that_must_be_obtained_by_hand_gives_a_line_and_no_row(folder
     monkeypatch.setenv("RFX_MIRROR", "")
     run = '[[run]]\ndataset = "census"\nsplit = "yen2014"\nmethod = "rf"\n'
     (folder / "census.toml").write_text(run)
-    done = call("run", "census.toml")
+    done = called("run", "census.toml")
     assert done.return_value == 3 and "census: 1 run skipped; its data must be" in done.stderr
     assert not Path("results.csv").exists(), "so that it is run again when the data are there"

@@ -8,9 +8,7 @@ import datetime
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-
-from rfx.cli import cli
+from shell import called
 
 A = np.array([[n * 37 % 101, n * 53 % 97] for n in range(40)])
 Y = (A[:, 0] > A[:, 1]).astype(int)
@@ -26,7 +24,7 @@ def folder(tmp_path, monkeypatch):
 
 def rfx(*words):
     """The output of `rfx words`, which must succeed."""
-    done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
+    done = called(*words)
     if done.exception is not None:
         raise done.exception
     return done.output
@@ -34,7 +32,7 @@ def rfx(*words):
 
 def refused(*words):
     """The error message, or the list of problems, of `rfx words`, which must fail."""
-    done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
+    done = called(*words)
     assert done.exception is not None, done.output
     return f"{done.output}\n{done.exception}"
 

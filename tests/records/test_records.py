@@ -8,9 +8,8 @@ import math
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from shell import called
 
-from rfx.cli import cli
 from rfx.errors import DataError
 from rfx.records import results, traces
 from rfx.records.result import Missing, complete, having
@@ -47,7 +46,7 @@ def call(*words):
     """A command in this process: click's result; exceptions other than error messages are
     raised.
     """
-    done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
+    done = called(*words)
     if done.exception is not None and not isinstance(done.exception, DataError):
         raise done.exception
     return done

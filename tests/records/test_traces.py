@@ -6,9 +6,8 @@ import csv
 import json
 
 import pytest
-from click.testing import CliRunner
+from shell import called
 
-from rfx.cli import cli
 from rfx.errors import DataError
 from rfx.records import results, traces
 
@@ -54,29 +53,27 @@ method = "sparse-rf"
 """
 
 
-def call(*words):
-    return CliRunner().invoke(cli, list(words), standalone_mode=False)
-
-
 def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.toml").write_text(PLAN)
-    assert call("run", "p.toml").return_value == 0
+    assert called("run", "p.toml").return_value == 0
     assert not (tmp_path / "results.trace.csv").exists()
     (tmp_path / "p.toml").write_text(PLAN.replace("[[run]]", "trace = true\n[[run]]"))
-    assert len(call("run", "p.toml", "--dry-run").stdout.splitlines()) == 1, (
+    assert len(called("run", "p.toml", "--dry-run").stdout.splitlines()) == 1, (
         "there is a row, but no trace"
     )
-    assert call("run", "p.toml").return_value == 0
+    assert called("run", "p.toml").return_value == 0
     known, rows = traces.read("results.trace.csv"), results.read("results.csv")
     assert {row["key"] for row in rows} == set(known) and all(
         "trace" not in row["params"] for row in rows
     )
     for row in results.read("results.csv", traces.finder("results.trace.csv")):
         assert row["trace"] and row["trace"][-1]["objective"] == pytest.approx(row["objective"])
-    assert call("run", "p.toml", "--dry-run").stdout == ""
-    assert len(call("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout.splitlines()) == 1
-    assert "is the same file as" in str(call("run", "p.toml", "--trace", "results.csv").exception)
+    assert called("run", "p.toml", "--dry-run").stdout == ""
+    assert (
+        len(called("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout.splitlines()) == 1
+    )
+    assert "is the same file as" in str(called("run", "p.toml", "--trace", "results.csv").exception)
 
 
 def test_train(tmp_path, monkeypatch):
@@ -92,12 +89,12 @@ def test_train(tmp_path, monkeypatch):
         "--lam",
         "1",
     ]
-    done = call(*words, "--trace", "t.csv", "--results", "r.csv", "--json")
+    done = called(*words, "--trace", "t.csv", "--results", "r.csv", "--json")
     (row,) = results.read("r.csv")
     assert "trace" not in json.loads(done.stdout) and list(traces.read("t.csv")) == [row["key"]]
-    assert call(*words, "--trace", "t.csv").exception is None and len(traces.read("t.csv")) == 1
+    assert called(*words, "--trace", "t.csv").exception is None and len(traces.read("t.csv")) == 1
     assert "is the same file as --results" in str(
-        call(*words, "--trace", "r.csv", "--results", "r.csv").exception
+        called(*words, "--trace", "r.csv", "--results", "r.csv").exception
     )
 
 

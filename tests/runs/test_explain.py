@@ -18,7 +18,6 @@ from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
 from rfx.errors import DataError, UsageError
 from rfx.runs import explain
-from rfx.runs.explain import Asked
 
 N = 900
 NAMES = ["grade", "noise", "town", "job", "day"]
@@ -80,7 +79,7 @@ def by_name(found):
 
 def test_a_rise_is_that_of_the_file_with_a_shuffled_column(folder):
     model, X, y, frame = rows_of(folder, "y")
-    found = by_name(explain.explain(model, X, y, Asked(top=0, seed=3)))
+    found = by_name(explain.explain(model, X, y, top=0, seed=3))
     assert sorted(found) == sorted(NAMES)  # each column of the file once
     estimator = rfx.load(folder / "y.npz")
     rmse = lambda rows: np.sqrt(np.mean((estimator.predict(rows) - y) ** 2))
@@ -97,7 +96,7 @@ def test_a_rise_is_that_of_the_file_with_a_shuffled_column(folder):
 )
 def test_importances_are_those_of_scikit_learn(folder, target, scoring):
     model, X, y, frame = rows_of(folder, target)
-    found = by_name(explain.explain(model, X, y, Asked(top=0, repeats=30)))
+    found = by_name(explain.explain(model, X, y, top=0, repeats=30))
     targets = pandas.read_csv(folder / "test.csv")[target]
     want = permutation_importance(
         rfx.load(folder / f"{target}.npz"),
@@ -115,7 +114,7 @@ def test_importances_are_those_of_scikit_learn(folder, target, scoring):
 @pytest.mark.parametrize("target", ["y", "two", "three"])
 def test_noise_has_0_in_its_interval_and_others_have_not(folder, target):
     model, X, y, _ = rows_of(folder, target)
-    for name, one in by_name(explain.explain(model, X, y, Asked(top=0))).items():
+    for name, one in by_name(explain.explain(model, X, y, top=0)).items():
         assert (one.low <= 0 <= one.high) == (name == "noise"), one
 
 
@@ -131,7 +130,7 @@ def test_the_interval_holds_0_as_often_as_it_says():
 @pytest.mark.parametrize("target", ["y", "two"])
 def test_partial_dependence_is_that_of_scikit_learn(folder, target):
     model, X, y, frame = rows_of(folder, target)
-    found = {one.name: one for one in explain.explain(model, X, y, Asked(top=5)).dependences}
+    found = {one.name: one for one in explain.explain(model, X, y, top=5).dependences}
     assert sorted(found) == sorted(NAMES)
     estimator = rfx.load(folder / f"{target}.npz")
     for name, categorical in (("grade", None), ("job", ["job"])):
@@ -150,7 +149,7 @@ def test_partial_dependence_is_that_of_scikit_learn(folder, target):
 
 def test_grids_are_quantiles_days_and_the_most_frequent_categories(folder):
     model, X, y, frame = rows_of(folder, "y")
-    found = {one.name: one for one in explain.explain(model, X, y, Asked(top=5)).dependences}
+    found = {one.name: one for one in explain.explain(model, X, y, top=5).dependences}
     ends = np.quantile(frame["noise"], [0.05, 0.95])
     np.testing.assert_allclose([found["noise"].grid[0], found["noise"].grid[-1]], ends)
     assert len(found["noise"].grid) == explain.POINTS
@@ -175,12 +174,12 @@ def test_a_frequent_value_leaves_the_others_in_the_grid():
 
 def test_the_response_is_a_probability_where_there_are_some(folder):
     model, X, y, _ = rows_of(folder, "three")
-    found = explain.explain(model, X, y, Asked())
+    found = explain.explain(model, X, y)
     assert (found.response, found.outputs) == ("probability", ["low", "mid", "top"])
     for one in found.dependences:
         np.testing.assert_allclose(one.means.sum(axis=1), 1)
     model, X, y, _ = rows_of(folder, "two")
-    found = explain.explain(model.replace(calibration=None), X, y, Asked(top=1))
+    found = explain.explain(model.replace(calibration=None), X, y, top=1)
     assert (found.response, found.outputs) == ("decision value", ["yes"])
 
 
@@ -212,17 +211,17 @@ def test_of_very_many_columns_those_that_vary_most_are_shuffled(monkeypatch):
     monkeypatch.setattr(explain, "MOST_COLUMNS", 2)
     found = explain.explain(model, X, X[:, 1])
     assert sorted(by_name(found)) == ["2", "4"] and found.n_columns == 6
-    named = explain.explain(model, X, X[:, 1], Asked(columns=["6", "1", "6"]))
+    named = explain.explain(model, X, X[:, 1], columns=["6", "1", "6"])
     assert sorted(by_name(named)) == ["1", "6"]
     with pytest.raises(UsageError, match="--columns has '7', which is not a column of the model"):
-        explain.explain(model, X, X[:, 1], Asked(columns=["7"]))
+        explain.explain(model, X, X[:, 1], columns=["7"])
     with pytest.raises(DataError, match="at least two rows"):
         explain.explain(model, X[:1], X[:1, 1])
 
 
 def test_rows_are_drawn_by_the_seed(folder):
     model, X, y, _ = rows_of(folder, "y")
-    found = [explain.explain(model, X, y, Asked(rows=50, top=1, seed=seed)) for seed in (0, 0, 1)]
+    found = [explain.explain(model, X, y, rows=50, top=1, seed=seed) for seed in (0, 0, 1)]
     assert found[0].n_rows == 50 and found[0].n_given == 300
     assert found[0].error == found[1].error != found[2].error
     assert found[0].importances == found[1].importances
@@ -231,7 +230,7 @@ def test_rows_are_drawn_by_the_seed(folder):
 def test_of_many_classes_those_that_differ_most_are_shown():
     means = np.array([[0.0, 1.0, 5.0, 0.0], [0.1, 3.0, 5.0, 0.9]])
     one = explain.Dependence("a", "numbers", [0.0, 1.0], means)
-    found = explain.Explanation("e", 0.0, 2, 2, "r", list("abcd"), [], [one], 1)
+    found = explain.Explanation("e", 0.0, 2, 2, 10, 0, "r", list("abcd"), [], [one], 1)
     assert found.widest(2) == [1, 3] and found.widest(4) == [0, 1, 2, 3]
 
 

@@ -181,7 +181,7 @@ options.steps = [5, 20]
     } == {"ok"}
     (tmp_path / "plan.toml").write_text(plan.replace("[5, 20]", '"many"'))
     code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
-    assert code == 2 and "options.steps: --steps is 'many'; it must be a whole number" in err
+    assert code == 2 and "--steps is 'many'; it must be a whole number" in err
 
 
 def test_its_features_estimate_its_kernel(rfx):

@@ -9,6 +9,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -121,26 +122,18 @@ _CALLBACKS: dict[str, dict[str, Any]] = {
 def flag(option: Option, **more: Any) -> Callable[[Any], Any]:
     """The click option of a declaration, as a decorator."""
     names = [option.flag, *filter(None, [_SHORT.get(option.name)])]
+    settings: dict[str, Any]
     if option.kind is bool:
-        names = [f"{option.flag}/--no-{option.name}"] if option.default is None else names
-        more |= {"is_flag": True, "default": option.default, "help": option.help}
-        more |= _CALLBACKS.get(option.name, {})
-        return click.option(*names, option.name, **more)
-    more = {"metavar": option.placeholder} | _CALLBACKS.get(option.name, {}) | more
-    if option.name in NAMES or option.choices:
-        more["shell_complete"] = completing(NAMES.get(option.name, option.meanings))
-    shown = option.default not in (None, ())
-    default = option.default if shown else None
-    text = option.description()
-    return click.option(
-        *names,
-        option.name,
-        type=Value(option),
-        default=default,
-        show_default=shown,
-        help=text,
-        **more,
-    )
+        names = names if option.default is not None else [f"{option.flag}/--no-{option.name}"]
+        settings = {"is_flag": True, "default": option.default, "help": option.help}
+    else:
+        settings = {"type": Value(option), "metavar": option.placeholder}
+        settings["help"] = option.description()
+        if option.default not in (None, ()):
+            settings |= {"default": option.default, "show_default": True}
+        if option.name in NAMES or option.choices:
+            settings["shell_complete"] = completing(NAMES.get(option.name, option.meanings))
+    return click.option(*names, option.name, **settings | _CALLBACKS.get(option.name, {}) | more)
 
 
 def flags(*wanted: str | Option | Callable, **changed: str) -> Callable:
@@ -293,15 +286,10 @@ def _of_method(option: Option) -> click.Option:
 
 def _last_value(words: list[str], name: str) -> str | None:
     """The value of the last flag of that name among the words of a line, or None."""
-    value = None
-    for place, word in enumerate(words):
-        # bash passes the = between them as a separate word
-        after = [one for one in words[place + 1 : place + 3] if one != "="]
-        if word == name and after:
-            value = after[0]
-        elif word.startswith(f"{name}="):
-            value = word.partition("=")[2]
-    return value
+    # bash passes the = between them as a separate word
+    parts = [part for word in words for part in word.split("=") if part]
+    values = [after for word, after in pairwise(parts) if word == name]
+    return values[-1] if values else None
 
 
 def given_options(method: str, values: Mapping[str, Any]) -> dict[str, Any]:

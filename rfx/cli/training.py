@@ -24,7 +24,7 @@ from rfx.cli.output import (
     print_path,
     print_row,
 )
-from rfx.errors import UsageError, or_near
+from rfx.errors import UsageError
 from rfx.options import Option, union
 from rfx.records import results as results_file
 from rfx.records import traces
@@ -368,7 +368,7 @@ def tune(
         raise methods.unknown(method, _searchable(), "can't be searched")
     names = AUTO if method == "auto" else (method,)
     given = _fixed(names, values)
-    wanted = _kernels(kernels, method, names, given)
+    wanted = _kernels(kernels, names, given)
     run = run_of(values, dataset=data, method=names[0], options=given)
     held_out.check(run)
     check_outputs(run, model, results, None, force)
@@ -451,22 +451,15 @@ def _fixed(names, values) -> dict:
     return given
 
 
-def _kernels(text, method, names, given) -> list[str]:
+def _kernels(text, names, given) -> list[str]:
     """The kernels listed by --kernels."""
-    wanted = [name.strip() for name in text.split(",")] if text else []
-    declared = [methods.get(name).declared()["kernel"].meanings() for name in names]
-    allowed = sorted({kernel for meanings in declared for kernel in meanings})
-    for name in wanted:
-        if name not in allowed:
-            raise UsageError(
-                f"--kernels {name!r:.80} is not among those of"
-                f" {method}{or_near(name, allowed, 'they are')}"
-            )
-    if wanted and "kernel" in given:
+    if text and "kernel" in given:
         raise UsageError(
             f"--kernel is {given['kernel']} and --kernels is {text}; use only one of them"
         )
-    return wanted
+    declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
+    option = union(declared).but(name="kernels")
+    return [option.convert(name.strip()) for name in text.split(",")] if text else []
 
 
 _HEADINGS = ("round", "rows", "method", "kernel", "gamma", "size", "lambda", "score", "s")

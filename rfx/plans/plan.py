@@ -445,7 +445,7 @@ class Reader:
         if not isinstance(value, (str, int, float, bool)):
             self.fail(f"{where} {name} = {quoted(value)}: must be text, a number, true or false")
         try:
-            converted = _VALUES[name].convert(value) if name in _VALUES else value
+            converted: Any = _VALUES[name].convert(value) if name in _VALUES else value
         except UsageError as error:
             self.fail(f"{where} {name}: {error}")
         return methods.short(converted) if name == "method" else converted
@@ -494,8 +494,8 @@ class Reader:
                 methods.create(run.method, seed=run.seed, **run.options)
             except UsageError as error:
                 self.fail(error)
-        for names in dict.fromkeys((run.dataset, run.test, run.split) for run in runs):
-            self.check_data(*names)
+        for rows in dict.fromkeys((run.dataset, run.test, run.split) for run in runs):
+            self.check_data(*rows)
         for run in runs:
             if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
                 names = ", ".join(name for name in _READING if name in run.told())

@@ -267,11 +267,6 @@ def test_arrays(named, tmp_path, capfd, monkeypatch):
         monkeypatch=monkeypatch,
     )
     assert again[:2] == (0, out)
-    if not named:
-        np.save(tmp_path / "whole.npy", np.column_stack([X, y]))
-        split = load(tmp_path / "whole.npy")
-        np.testing.assert_array_equal(split.X_train, X)
-        np.testing.assert_array_equal(split.y_train, y)
 
 
 def test_sparse_arrays_stay_sparse(tmp_path, capfd):
@@ -371,16 +366,9 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
             np.array(printed(capfd, "predict", tmp_path / "m.npz", tmp_path / name).split())
             == names
         ) == pytest.approx(score)
-    (tmp_path / "bad.txt").write_text("ham 1:1\nspam 1:x\n")
-    assert "bad.txt, line 2, column 8: the value 'x' is not a finite number" in refused(
-        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "bad.txt"
-    )
     (tmp_path / "none.txt").write_text("eggs 1:1\n")
-    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "none.txt")
-    assert (
-        code == 1
-        and "none of the labels of" in err
-        and "(eggs) is among the model's (ham, spam, straße)" in err
+    assert "(eggs) is among the model's (ham, spam, straße)" in refused(
+        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "none.txt"
     )
     assert "the label is missing" in refused(
         capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "u.txt"

@@ -127,24 +127,33 @@ def test_what_is_refused_is_a_sentence(asked, X, says):
         classifier(categorical_features=asked).fit(X, LABEL)
 
 
-def test_rows_that_do_not_go_with_the_model_are_refused():
+@pytest.mark.parametrize(
+    "rows, says",
+    [
+        (FRAME[["a", "town", "job"]], "feature names should match"),
+        (FRAME.to_numpy(dtype=object)[:, :2], "has 2 features, but RFClassifier is expecting 3"),
+        (FRAME.assign(a=np.nan), "row 1: column 'a' has no value; fill it in, or train"),
+        (FRAME.assign(a="x"), "row 1: column 'a' has 'x', which is not a number"),
+        (scipy.sparse.csr_matrix(np.eye(3)), "pass a data frame"),
+    ],
+)
+def test_rows_that_do_not_go_with_the_model_are_refused(rows, says):
     model = classifier().fit(FRAME, LABEL)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(FRAME[["a", "town", "job"]])
-    with pytest.raises(ValueError, match="has 2 features, but RFClassifier is expecting 3"):
-        model.predict(FRAME.to_numpy(dtype=object)[:, :2])
-    with pytest.raises(ValueError, match="row 1: column 'a' has no value; fill it in, or train"):
-        model.predict(FRAME.assign(a=np.nan))
-    with pytest.raises(ValueError, match="row 1: column 'a' has 'x', which is not a number"):
-        model.predict(FRAME.assign(a="x"))
-    with pytest.raises(ValueError, match="pass a data frame"):
-        model.predict(scipy.sparse.csr_matrix(np.eye(3)))
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        classifier().fit(FRAME, LABEL[:-1])
-    with pytest.raises(ValueError, match="NaN"):
-        regressor().fit(FRAME, np.full(N, np.nan))
-    with pytest.raises(ValueError, match="0 sample"):
-        classifier().fit(FRAME[:0], LABEL[:0])
+    with pytest.raises(ValueError, match=says):
+        model.predict(rows)
+
+
+@pytest.mark.parametrize(
+    "make, rows, y, says",
+    [
+        (classifier, FRAME, LABEL[:-1], "inconsistent numbers of samples"),
+        (regressor, FRAME, np.full(N, np.nan), "NaN"),
+        (classifier, FRAME[:0], LABEL[:0], "0 sample"),
+    ],
+)
+def test_rows_and_targets_that_do_not_go_together_are_refused(make, rows, y, says):
+    with pytest.raises(ValueError, match=says):
+        make().fit(rows, y)
 
 
 def test_unknown_and_missing_categories():

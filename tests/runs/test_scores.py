@@ -364,16 +364,15 @@ def test_a_calibrated_prediction_is_the_most_probable_label(files, capfd):
     words = ["--method", "rf", "--n-features", 50, "--gamma", 0.5, "--lam", 1, "--metric", "none"]
     words += ["--class-weight", "balanced", "--calibrate", "platt", "--data", files / "t.csv"]
     assert run(capfd, "train", *words, "--model", files / "t.npz")[0] == 0
-    code, out, _ = run(capfd, "predict", files / "t.npz", files / "new.csv", "--proba", "--json")
-    found = json.loads(out)
+    words = ("predict", files / "t.npz", files / "new.csv", "--proba", "--json")
+    found = json.loads(printed(capfd, *words))
     likely = np.array(found["labels"])[np.argmax(found["probabilities"], axis=1)]
     assert found["predictions"] == likely.tolist()
     model = rfx.load(files / "t.npz")
     new = frame[900:][list("abc")]
     assert (model.predict(new) == likely).all()
     assert (model.classes_[(model.decision_function(new) > 0).astype(int)] != likely).any()
-    code, out, _ = run(capfd, "eval", files / "t.npz", "--data", files / "new.csv", "--json")
-    row = json.loads(out)
+    row = json.loads(printed(capfd, "eval", files / "t.npz", "--data", files / "new.csv", "--json"))
     assert row["score"] == row["params"]["measures"]["accuracy"] == np.mean(likely == y[900:])
 
 

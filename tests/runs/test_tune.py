@@ -292,7 +292,7 @@ def test_refusals(numbers):
             ["--method", "rf", "--lam", "validation"],
             "--lam and --gamma are searched by default",
         ),
-        (["--method", "rf", "--kernels", "rbf"], "--kernels 'rbf' is not among those of rf"),
+        (["--method", "rf", "--kernels", "rbf"], "--kernels is 'rbf'; it must be one of"),
         (
             ["--method", "rf", "--kernel", "gaussian", "--kernels", "laplacian"],
             "--kernel is gaussian and --kernels is laplacian",

@@ -252,12 +252,6 @@ def test_a_fit_in_any_thread_limits_blas():
         assert seen == [[1] * len(usual)] and blas_threads() == usual
 
 
-def test_the_number_of_threads_for_loops_is_not_blas_own():
-    usual = blas_threads()
-    env.set_threads(1)
-    assert blas_threads() == usual
-
-
 def test_blas_starts_no_threads_in_a_process_of_rfx():
     code = (
         "from rfx import env; env.own_process(); import numpy, scipy.linalg, threadpoolctl;"

@@ -162,24 +162,9 @@ def test_options_are_listed_and_checked(rfx):
     assert code == 2 and "--steps is '0'; it must be a whole number 1 or more" in err
 
 
-def test_a_plan(rfx, tmp_path):
-    plan = f"""
-[[run]]
-dataset = "{ROWS}"
-method = "landweber"
-options.task = "binary"
-options.kernel = "inverse-quadratic"
-options.steps = [5, 20]
-"""
-    (tmp_path / "plan.toml").write_text(plan)
-    code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
-    assert code == 0, err
-    with open(tmp_path / "r.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert sorted(int(row["n_iter"]) for row in rows) == [5, 20] and {
-        row["status"] for row in rows
-    } == {"ok"}
-    (tmp_path / "plan.toml").write_text(plan.replace("[5, 20]", '"many"'))
+def test_an_option_in_a_plan_is_checked(rfx, tmp_path):
+    run = f'[[run]]\ndataset = "{ROWS}"\nmethod = "landweber"\noptions.steps = "many"\n'
+    (tmp_path / "plan.toml").write_text(run)
     code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
     assert code == 2 and "--steps is 'many'; it must be a whole number" in err
 

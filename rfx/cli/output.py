@@ -313,12 +313,12 @@ class Progress:
     """A context manager; `tell` receives the steps of a solver or a search, `count` the number of
     finished items.
 
-    log: receives a line per minute if standard error is not used. A separate thread updates the
-    time between steps.
+    log: receives a line per minute if standard error is not used. first: a line on standard error
+    before the first step. A separate thread updates the time between steps.
     """
 
-    def __init__(self, what: str, quiet: bool = False, log=None):
-        self.what, self.log, self.quiet = what, log, quiet
+    def __init__(self, what: str, quiet: bool = False, log=None, first: str = ""):
+        self.what, self.log, self.quiet, self.first = what, log, quiet, first
         self.live = log is None and sys.stderr is not None and sys.stderr.isatty()
         self.start, self._words, self._shown = time.monotonic(), "", False
         self._share: float | None = None
@@ -338,6 +338,9 @@ class Progress:
 
     def tell(self, entry: dict) -> None:
         """Report one step of training; rfx.fitting.problem describes its contents."""
+        if self.first:
+            self.say(self.first)
+            self.first = ""
         self._words, self._share = words(entry), share(entry)
         self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 

@@ -35,6 +35,7 @@ _METHOD = [
     "method",
     ("--task NAME", "regression, binary or multiclass; else inferred."),
 ]
+_UNKEPT = "rfx: nothing is kept; --model FILE keeps the model"
 _SEED = ("--seed INTEGER", "Seed of all random numbers. [default: 0]")
 TRAIN = {
     "Data": [*_DATA],
@@ -164,14 +165,14 @@ def train(
         weights.check_method(made.method)
     check_outputs(run, model, results, trace, force)
     place, is_path = None if model is None else Path(model), bool(given.get("lam_path"))
-    with Progress(f"training {method}", quiet) as progress:
-        kept = quiet or json or model or results or run.checkpoint
-        tell = progress.tell if kept else _saying_unkept(progress.tell)
+    # the first step follows all checks of the input
+    first = "" if quiet or json or model or results or run.checkpoint else _UNKEPT
+    with Progress(f"training {method}", quiet, first=first) as progress:
         if is_path:
-            rows = single.execute_path(run, place, elsewhere, tell)
+            rows = single.execute_path(run, place, elsewhere, progress.tell)
         else:
             more: Any = {"beside": not no_baseline, "unseen": True}
-            rows = [single.execute(run, place, elsewhere, tell, **more)]
+            rows = [single.execute(run, place, elsewhere, progress.tell, **more)]
     for row in rows:
         if trace is not None:
             traces.append(trace, str(row.key), row.steps or [])
@@ -195,23 +196,6 @@ def train(
         some = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
         click.echo(f"rfx: {some}{poor[0]}", err=True)
     finish(rows)
-
-
-def _say_unkept() -> None:
-    click.echo("rfx: nothing is kept; --model FILE keeps the model", err=True)
-
-
-def _saying_unkept(tell):
-    """Like `tell`; the first step, which follows all checks of the input, says that nothing is
-    kept.
-    """
-    once = iter([_say_unkept])
-
-    def telling(entry):
-        next(once, lambda: None)()
-        tell(entry)
-
-    return telling
 
 
 def _repeating(run, row) -> str | None:
@@ -375,7 +359,7 @@ def tune(
     run = replace(run, seed=given.pop("seed", 0))
     split = single.load(run)
     if not (quiet or json or model or results):
-        _say_unkept()
+        click.echo(_UNKEPT, err=True)
     given["task"] = given.get("task") or split.task or guess_task(split.y_train)
     source = replace(run, seed=0, cv=None, holdout=None, calibrate=None)
     told = not json and not quiet

@@ -59,7 +59,7 @@ def known(entries: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Result(Mapping[str, Any]):
     """One row of a results file: a run and its outcome. As a mapping it has every column by name.
 
@@ -127,9 +127,6 @@ class Result(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(COLUMNS)
-
-    def __repr__(self) -> str:
-        return repr(self.as_dict())
 
     def __hash__(self) -> int:
         return id(self)

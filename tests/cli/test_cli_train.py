@@ -449,7 +449,8 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
     np.savez(files / "whole.npz", X=np.eye(9))
     (files / "cut.npz").write_bytes((files / "whole.npz").read_bytes()[:-40])
     for words in _READERS:
-        if bad in ("empty", "/dev/null") and words[0] in ("table", "compare"):  # from a results file without rows
+        # these show a results file without rows
+        if bad in ("empty", "/dev/null") and words[0] in ("table", "compare"):
             continue
         if bad == "folder" and words[0] == "report":
             continue

@@ -401,16 +401,21 @@ class CholeskyFactor(Values):
         found = backward(self.array, forward(self.array, self._put(B.reshape(len(B), -1))))
         return self.accelerator.get(found).reshape(B.shape)
 
-    def inverse_diagonal(self) -> np.ndarray:
-        """(n,) the diagonal of A^-1: the squared lengths of the columns of L^-1."""
+    def inverse_diagonal(self, last: int | None = None) -> np.ndarray:
+        """The `last` entries, by default all (n,), of the diagonal of A^-1: the squared lengths of
+        the columns of L^-1.
+        """
         L, xp, parts = self.array, self.accelerator.xp, []
+        count = len(self) if last is None else last
         for own in _ranges(len(self), PANEL):
+            if own.stop <= len(self) - count:
+                continue
             width = own.stop - own.start
             B = _zeros((len(self) - own.start, width), L)
             B[:width, :] = xp.eye(width, dtype=L.dtype, device=self.accelerator.device)
             columns = forward(L[own.start :, own.start :], B)
             parts.append(self.accelerator.get(xp.sum(columns * columns, axis=0)))
-        return np.concatenate(parts)
+        return np.concatenate(parts)[-count:]
 
 
 def factor(A: Any) -> Any:

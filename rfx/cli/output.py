@@ -178,10 +178,10 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     if row.score is not None:
         on = f", {params['scored_on']}" if "scored_on" in params else ""
         yield metric, f"{score_text(metric, row.score)} on {row.n_test} rows{on}"
-    if "leave_one_out_rows" in params:
+    how = params.get("leave_one_out_by", "leave-one-out")
+    if "leave_one_out_rows" in params and params.get("scored_on") != f"by {how}":
         text = score_text(metric, params["leave_one_out"])
         rows = f"{params['leave_one_out_rows']:,} rows"
-        how = params.get("leave_one_out_by", "leave-one-out")
         yield metric if row.score is None else "", f"{text} by {how} on {rows}"
     if (name := str(params.get("measure"))) in params.get("measured", ()):
         yield name, f"{score_text(name, params['measured'][name])} on {params['measured']['on']}"

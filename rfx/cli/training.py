@@ -122,8 +122,8 @@ def train(
     """Train a method on data, print the score, and write the model and the row.
 
     The score is that of the test rows: those of --test, else of the data set. Without test rows, it
-    is that of training rows held out by --cv or --holdout, else of a fifth of them, or of folds.
-    No choice of an option sees these rows. The model is fitted to all training rows.
+    is that of training rows held out by --cv or --holdout, else left out one by one, or held out as
+    the method needs. The model is fitted to all training rows.
 
     \b
     rfx train --data people.csv --target income --split 0.8 --model m.npz

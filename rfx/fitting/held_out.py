@@ -25,6 +25,12 @@ def evenly(count: int, most: int | None) -> np.ndarray:
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
 
 
+def evenly_last(count: int, last: int) -> np.ndarray:
+    """All positions, ascending but for evenly spaced ones, so many, that come last."""
+    out = evenly(count, last)
+    return np.concatenate([np.setdiff1d(np.arange(count), out), out])
+
+
 def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
     """At most so many rows of a part to fit and to evaluate, drawn by the seed."""
     rng = np.random.default_rng(seed)

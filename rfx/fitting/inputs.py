@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 # Maximum rows of the last round, which also learn the metric.
 ROWS = 2000
 # Rows of the rounds before, with the points that reach the next one, and the iterations tried.
+# After a round of several iterations, only the better form of a metric remains.
 ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
 # A round has at most this fraction of the rows of the last.
 FEWER = 0.75
@@ -381,6 +382,7 @@ def choose_inputs(
     """
     if problem.n_rows < FEWEST or not X.shape[1] or problem.undivided:
         return None
+    divided = leaf_rows is not None and problem.n_rows > leaf_rows
 
     def unscaled(most: int) -> Problem:
         some = evenly(problem.n_rows, min(most, most_rows(X.shape[1])))
@@ -406,7 +408,8 @@ def choose_inputs(
 
     def trial(point: Point, size: int, most: int, every: bool = False) -> dict[Any, Machine]:
         scaling, kernel = _name(point)
-        of_form = allowed(forms, scaled(scaling, size == count), kernel)
+        possible = allowed(forms, scaled(scaling, size == count), kernel)
+        of_form = better.get(_name(point), possible)
         return sample(scaling, size).recursions(kernel, of_form, most, every)
 
     def errors(point: Point, round: SearchRound, counts: Sequence[tuple[str, int]]) -> list[float]:
@@ -417,6 +420,9 @@ def choose_inputs(
         least: dict[str, float] = {}
         for (form, _), value in values.items():
             least[form] = min(value, least.get(form, math.inf))
+        learnt = [form for form in least if form != "none"]
+        if learnt and most[round.number] > 1:
+            better[_name(point)] = [min(learnt, key=lambda form: least[form])]
         tally.add(list(least.values()), 1 + len(forms))
         return [values.get(count, math.inf) for count in counts]
 
@@ -426,9 +432,10 @@ def choose_inputs(
         for scaling in scalings
     ]
     machines: dict[tuple[Any, ...], dict[Any, Machine]] = {}
+    better: dict[tuple[Any, ...], list[str]] = {}
     counts = [("none", 0), *((form, number + 1) for form in forms for number in range(steps))]
     used = [
-        (size, LEAF_POINTS if leaf_rows else kept, most)
+        (size, LEAF_POINTS if divided else kept, most)
         for size, kept, most in ROUNDS
         if size <= FEWER * count
     ]
@@ -460,9 +467,9 @@ def choose_inputs(
     def mapped(scaling: str, kernel: str, *iterates: Any) -> Scaler:
         return replace(scaler(scaling), metric=machines[scaling, kernel][iterates].metric)
 
-    if leaf_rows and problem.n_rows > leaf_rows and not (evidence.limits or problem.apart):
+    if leaf_rows and divided and not (evidence.limits or problem.apart):
         problem.doing("comparing the best in leaves")
-        leaves = _leaves(unscaled(PILOT), mapped(*chosen), leaf_rows, seed)
+        leaves = _leaves(unscaled(PILOT), mapped(*chosen), min(leaf_rows, LEAF_ROWS[0]), seed)
         compared = {one: np.zeros(0) for one in _best(machines)}
         # the better half continues
         for some in filter(None, (leaves[::4], leaves[2::4], leaves[1::2])):
@@ -585,7 +592,7 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         dtype=input_dtype(method),
         seed=method.seed,
         budget=SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
-        leaf_rows=(method.leaf_rows or LEAF_ROWS[0]) if of_leaves else None,
+        leaf_rows=method.tree(problem.n_rows)[0] if of_leaves else None,
     )
     options: dict[str, Any] = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
     options |= {"kernel": tried[0]} if kernel == AUTO else {}

@@ -56,11 +56,14 @@ class LeftOut:
         Targets or labels.
     by : str
         How the rows were left out, in words.
+    numbers : array, (n,), or None
+        Ascending, of the rows among the training rows.
     """
 
     decision: np.ndarray
     y: np.ndarray
     by: str
+    numbers: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

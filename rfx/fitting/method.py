@@ -122,6 +122,8 @@ class Method(Declared):
     incremental, several_targets, distributed, resumable, accelerated : bool
         Whether it supports batch learning, several targets per row, rows on the workers of a
         cluster, checkpoints, and, with squared loss, other devices.
+    leaves_out : bool
+        Whether its fit predicts rows of its training, each without that row.
     """
 
     name: ClassVar[str] = ""
@@ -135,6 +137,7 @@ class Method(Declared):
     several_targets: ClassVar[bool] = False
     distributed: ClassVar[bool] = False
     accelerated: ClassVar[bool] = False
+    leaves_out: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
     # the trainer of auto; None for `rfx.fitting.training.Trainer`
     trainer_class: ClassVar[Any] = None

@@ -245,7 +245,7 @@ class Trainer:
         values, y = (
             part[places, 0] if part.shape[1] == 1 else part[places] for part in (decision, Y)
         )
-        rows = LeftOut(values, trained.preprocessing.labels(y), by)
+        rows = LeftOut(values, trained.preprocessing.labels(y), by, places)
         score = trained.preprocessing.score(values, rows.y)["score"]
         outcome = replace(trained.outcome, leave_one_out=score, leave_one_out_rows=len(places))
         if by != LEAVE_ONE_OUT:

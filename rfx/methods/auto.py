@@ -71,7 +71,7 @@ class Auto(Method):
     """The method for the data, with every option chosen."""
 
     name = "auto"
-    accelerated = True
+    accelerated = leaves_out = True
     summary = "method local with scaling, kernel and metric of the lowest leave-one-out error"
     trainer_class = AutoTrainer
     scaling: str = CHOSEN_SCALING(default=AUTO)

@@ -37,7 +37,7 @@ from rfx.fitting.candidates import (
     SearchSpace,
 )
 from rfx.fitting.checkpoints import Keeper, digest
-from rfx.fitting.held_out import evenly
+from rfx.fitting.held_out import evenly, evenly_last
 from rfx.fitting.inputs import (
     GRADIENT_ROWS,
     allowed,
@@ -90,6 +90,8 @@ ARRAYS = {
 }
 CSR = ("data", "indices", "indptr")
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
+# Of several leaves, more rows than that are not all left out, but half of them.
+LEFT_OUT = 1000
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
 CHOOSING = 1000
 # A metric, or a mean of two machines, must reduce the leave-one-out error by this fraction.
@@ -100,7 +102,7 @@ class Local(Method):
     """Kernel ridge regression in the leaves of a tree of median splits."""
 
     name = "local"
-    accelerated = True
+    accelerated = leaves_out = True
     summary = "exact kernel machines in the leaves of a tree, for tables of any size"
     default_loss = "squared"
     several_targets = distributed = resumable = True
@@ -302,8 +304,13 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
     def fit(low: int, high: int) -> None:
         for number in left[low:high]:
             rows = blocks[number]
-            some = problem.rows(rows)
-            leaf = _leaf(replace(some, X=dense(some.X).astype(method.dtype)), method)
+            last = len(rows)
+            if count > 1 and problem.apart is None:
+                last = max(last // 2, min(last, LEFT_OUT))
+            order = evenly_last(len(rows), last)
+            some = problem.rows(rows[order])
+            leaf = _leaf(replace(some, X=dense(some.X).astype(method.dtype)), method, last)
+            leaf = leaf.ordered(np.argsort(order))
             with lock:
                 leaves[number] = leaf
                 finished = next(done)
@@ -357,7 +364,7 @@ class Leaf:
     ----------
     offset : array, (k,)
     out : array, (n, k)
-        Decision values of each row by the machines without it.
+        Decision values of rows by the machines without each; nan for rows that are not left out.
     machines : tuple of Machine
         None if the targets are constant.
     """
@@ -365,6 +372,11 @@ class Leaf:
     offset: np.ndarray
     out: np.ndarray
     machines: tuple[Machine, ...] = ()
+
+    def ordered(self, rows: np.ndarray) -> Leaf:
+        """The leaf with its rows in another order."""
+        machines = (replace(one, coef=one.coef[rows]) for one in self.machines)
+        return replace(self, out=self.out[rows], machines=tuple(machines))
 
 
 def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) -> None:
@@ -411,19 +423,22 @@ def _digest(problem: Problem) -> str:
     return digest({}, arrays)
 
 
-def _leaf(rows: Problem, method: Local) -> Leaf:
-    """The machines of the dense rows of a leaf, whose weights have mean 1 over all leaves."""
+def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
+    """The machines of the dense rows of a leaf, whose weights have mean 1 over all leaves; the last
+    rows are left out.
+    """
     X, Y, weights = rows.X, rows.Y, rows.weights
     offset = np.average(Y, axis=0, weights=weights)
     if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
         return Leaf(offset, Y * 0 + offset)
     fits = [
-        _machine(place, kernel, rows, offset, method)
+        _machine(place, kernel, rows, offset, method, last)
         for place, kernel in enumerate(method.kernels)
         if not place or X.shape[1] <= LEAF_WIDEST
     ]
     (first, out), (second, other) = fits[0], fits[-1]
     # the mean of the least squared error of the rows left out
+    Y, weights = Y[-last:], part(weights, slice(-last, None))
     own = 1.0 if weights is None else weights[:, None]
     apart = other - out
     square = np.sum(own * apart**2)
@@ -436,14 +451,17 @@ def _leaf(rows: Problem, method: Local) -> Leaf:
         for machine, weight in ((first, 1 - share), (second, share))
         if weight
     )
-    return Leaf(offset, out + share * apart, tuple(machines))
+    values = np.full((len(X), len(offset)), np.nan)
+    values[-last:] = out + share * apart
+    return Leaf(offset, values, tuple(machines))
 
 
 def _machine(
-    place: int, kernel: str, rows: Problem, offset: np.ndarray, method: Local
+    place: int, kernel: str, rows: Problem, offset: np.ndarray, method: Local, last: int
 ) -> tuple[Machine, np.ndarray]:
-    """The machine of a kernel, and the decision values of each row by the machine without it."""
+    """The machine of a kernel, and the decision values of the last rows by that without each."""
     X, Y, weights = rows.X, rows.Y, rows.weights
+    Y_out, weights_out = Y[-last:], part(weights, slice(-last, None))
     lam, groups = None if method.lam == AUTO else method.lam, _groups(rows)
     best: Any = None
     metric: Metric | None = None
@@ -456,10 +474,11 @@ def _machine(
         if lam is None:
             lam = _best_lam(K, T, row_weights, groups)
         # a lambda that suits some of the rows may be too small for all of them
-        while not (solved := left_out(K, T, lam, 1 / row_weights, groups)):
+        while not (solved := left_out(K, T, lam, 1 / row_weights, groups, last)):
             lam *= 10
         coef, residuals = solved
-        value = criterion(rows.task, Y - residuals, Y, weights, rows.measure)
+        out = Y_out - residuals
+        value = criterion(rows.task, out, Y_out, weights_out, rows.measure)
         if best is not None and value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)
@@ -469,7 +488,7 @@ def _machine(
         gap = float(np.sum(row_weights * np.square(remainder).sum(axis=1))) / 2
         A = None if metric is None else metric.map
         machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, A)
-        best = machine, Y - residuals
+        best = machine, out
         if step < method.leaf_steps:
             metric = next_metric(kernel, Z, coef, params, metric, full, weights)
             if metric is None:

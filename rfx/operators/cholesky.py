@@ -46,10 +46,13 @@ class Factor:
         """A^-1 B in float64 for B (n,) or (n, k)."""
         return solve(self.array, B).reshape(B.shape).astype(np.float64)
 
-    def inverse_diagonal(self) -> np.ndarray:
-        """(n,) the diagonal of A^-1; the factor is overwritten."""
-        invert = lapack.strtri if self.array.dtype == np.float32 else lapack.dtrtri
-        return _squares(invert(self.array, lower=1, overwrite_c=1)[0])
+    def inverse_diagonal(self, last: int | None = None) -> np.ndarray:
+        """The `last` entries, by default all (n,), of the diagonal of A^-1, which depend on as many
+        rows of L only; the factor is overwritten.
+        """
+        L = self.array if last is None else np.asfortranarray(self.array[-last:, -last:])
+        invert = lapack.strtri if L.dtype == np.float32 else lapack.dtrtri
+        return _squares(invert(L, lower=1, overwrite_c=1)[0])
 
 
 def factored(

@@ -44,8 +44,9 @@ def left_out(
     lam: float,
     unit: Any = 1.0,
     groups: np.ndarray | None = None,
+    last: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Coefficients of kernel ridge regression, and the residuals of each row left out.
+    """Coefficients of kernel ridge regression, and the residuals of the last rows, each left out.
 
     Parameters
     ----------
@@ -56,10 +57,13 @@ def left_out(
         1 / sample weights.
     groups : array (n,), optional
         Rows of one group are left out together.
+    last : int, optional
+        Number m of the rows left out, by default n, as with groups. Half of the rows take an eighth
+        of the time, beside the factor.
 
     Returns
     -------
-    coef, residuals : arrays, (n, k)
+    coef, residuals : arrays, (n, k) and (m, k)
         None if the system is singular in float64.
     """
     shift = lam * np.ones(len(K)) * unit
@@ -74,7 +78,8 @@ def left_out(
             continue
         coef += correction
         if groups is None:
-            return coef, coef / factor.inverse_diagonal()[:, None]
+            diagonal = factor.inverse_diagonal(last)
+            return coef, coef[-len(diagonal) :] / diagonal[:, None]
         inverse, residuals = factor.solve(np.eye(len(coef))), np.empty_like(coef)
         for group in np.unique(groups):
             rows = np.flatnonzero(groups == group)

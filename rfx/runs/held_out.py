@@ -1,7 +1,8 @@
-"""Scores without test rows: by cross-validation, or on a fraction of the training rows; and
-probabilities from the same rows.
+"""Scores without test rows: by leave-one-out, by cross-validation, or on a fraction of the training
+rows; and probabilities from the same rows.
 
-The models evaluated in this way are fitted without the held-out rows, including replacements of
+A method that leaves rows out of its own fit (`Method.leaves_out`) needs no other model. The models
+evaluated in the other ways are fitted without the held-out rows, including replacements of
 missing cells and options chosen by validation, so that no choice sees the rows of the score; the
 final model is fitted to all rows.
 """
@@ -45,7 +46,7 @@ class Evaluated:
     by: how they were held out, in words. y: their targets or labels. decisions: for each model
     (several along a path) its decision_function values, for regression in units of the scaled
     target of the model of all rows. seconds: elapsed. parts: (fitted, held out) row numbers of each
-    model.
+    model. again: whether these models are others than that of all rows.
     """
 
     by: str
@@ -53,6 +54,7 @@ class Evaluated:
     decisions: list[np.ndarray]
     seconds: float
     parts: list[Part]
+    again: bool = True
 
 
 def check(run: Run) -> None:
@@ -88,15 +90,19 @@ def trained(
 ) -> tuple[Pipeline, Evaluated | None]:
     """The pipeline of all training rows, and its score on rows that no choice saw.
 
-    With many rows, options are chosen without the held-out rows of the first part, and the final
-    model is fitted with the chosen options. With few rows this would cost accuracy, so that the
-    final model chooses for itself, as those of all folds do. With too few to hold any out there is
-    no score.
+    They are left out of the model itself if its method can do so. Otherwise, with many rows,
+    options are chosen without the held-out rows of the first part, and the final model is fitted
+    with the chosen options. With few rows this would cost accuracy, so that the final model chooses
+    for itself, as those of all folds do. With too few to hold any out there is no score.
     """
     start, y = time.perf_counter(), np.asarray(split.y_train)
     task = trainer.method.task or guess_task(y)
     # inferred once, and said once
     trainer = trainer.with_options(task=task)
+    if trainer.method.leaves_out and split.apart is None:
+        final = fit(trainer, split, **listening)
+        if final.left_out is not None:
+            return final, _of_itself(run, split, y, final)
     parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
     without = partial(_without, split)
     if 0 < len(parts) <= FEW_FOLDS:
@@ -116,6 +122,23 @@ def trained(
     start += time.perf_counter() - fitting
     models += _models(run, split, task, parts[len(models) :], without, progress)
     return final, _joined(run, y, final, parts, models, start) if parts else None
+
+
+def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated | None:
+    """The rows left out of the model, in folds for models that can't leave them out one by one."""
+    rows = final.left_out
+    assert rows is not None and rows.numbers is not None
+    if len(y) < 10:
+        return None
+    classes = (
+        y if final.task != "regression" and np.unique(y, return_counts=True)[1].min() > 1 else None
+    )
+    folds = HeldOut(len(y), run.seed).folds(classes, round(1 / SHARE))
+    parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
+    places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
+    return Evaluated(
+        f"by {rows.by}", rows.y[places], [rows.decision[places]], 0.0, parts, again=False
+    )
 
 
 def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     if split.held_out is None and (held_out.wanted(run) or unjudged):
         split.held_out = held_out.evaluated(run, split, method, progress)
     held = split.held_out
-    if held is not None:
+    if held is not None and held.again:
         points = [point.of_run(seconds_held_out=held.seconds) for point in points]
     points = [held_out.judged(run, point, held, place) for place, point in enumerate(points)]
     return [
@@ -198,7 +198,8 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         told.append(Score(metric, evaluation["score"], f"{len(y):,} test rows", len(y)))
     if held is not None:
         found = point.evaluate(held.decisions[place], held.y)
-        told.append(Score(metric, found["score"], held.by, len(held.y)))
+        on = held.by if held.again else f"{len(held.y):,} rows {held.by}"
+        told.append(Score(metric, found["score"], on, len(held.y)))
         if evaluation:
             more = _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}
         else:
@@ -223,7 +224,8 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         score = measures(point, *rows).get(measure)
         more["measured"] = {"on": told[-1].on} | ({} if score is None else {measure: score})
     scores = [asdict(one) for one in told]
-    if (count := point.outcome.leave_one_out_rows) is not None:
+    count, again = point.outcome.leave_one_out_rows, held is None or held.again
+    if count is not None and again:
         score = point.outcome.leave_one_out
         how = point.outcome.leave_one_out_by or LEAVE_ONE_OUT
         own = Score(metric, score, f"{count:,} rows by {how}", count)
@@ -248,7 +250,7 @@ def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
     which it was fitted to.
     """
     final, before = told[0], chosen if held is None else told[-1]
-    if held is not None and split.X_test is None:
+    if held is not None and held.again and split.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
         score = evaluate(point, split.X_train[rows], np.asarray(split.y_train)[rows])["score"]
         final = replace(final, score=score, on="its training rows")

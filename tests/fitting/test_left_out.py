@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rfx import methods
+from rfx import kernels, methods
 from rfx.errors import UsageError
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.left_out import ErrorQuantiles
+from rfx.operators.left_out import left_out
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (60, 3))
@@ -51,22 +52,31 @@ def values(case, task, weights):
     return model.left_out.decision[rows], np.array(refitted), every, tolerance
 
 
+@pytest.mark.parametrize("lam", [0.3, 1e-7], ids=["float32", "float64"])
+def test_the_last_rows_are_left_out_alone(lam):
+    K = kernels.values("laplacian", X, X, {"gamma": 1.0})
+    coef, residuals = left_out(K, TARGETS[:, None], lam)
+    same, last = left_out(K, TARGETS[:, None], lam, last=20)
+    assert np.array_equal(same, coef)
+    assert last == pytest.approx(residuals[-20:], rel=1e-5)
+
+
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
 @pytest.mark.parametrize("case", CASES)
 def test_left_out_values_are_those_of_models_without_the_row(case, task, weights, monkeypatch):
     # landmarks that no row changes
     monkeypatch.setattr("rfx.methods.kernel.choose_landmarks", lambda *_: X[40:])
-    left_out, refitted, _, tolerance = values(case, task, weights)
-    np.testing.assert_allclose(left_out, refitted, atol=tolerance)
+    alone, refitted, _, tolerance = values(case, task, weights)
+    np.testing.assert_allclose(alone, refitted, atol=tolerance)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 @pytest.mark.parametrize("case", APPROXIMATE)
 def test_left_out_values_of_other_losses_are_close(case, task, weights):
-    left_out, refitted, every, fraction = values(case, task, weights)
-    assert np.abs(left_out - refitted).mean() < fraction * np.abs(every - refitted).mean()
+    alone, refitted, every, fraction = values(case, task, weights)
+    assert np.abs(alone - refitted).mean() < fraction * np.abs(every - refitted).mean()
 
 
 def test_intervals_cover_new_targets_as_often_as_stated(tmp_path):

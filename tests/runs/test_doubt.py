@@ -38,7 +38,6 @@ def doubt(*words):
 COMMANDS = [
     ("tune", "--method", "rf", "--trials", "2"),
     ("train", "--method", "rf", "--no-baseline"),
-    ("train", "--no-baseline"),
 ]
 
 

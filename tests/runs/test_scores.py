@@ -508,12 +508,12 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
-    first = trained(X, y)
+    first = trained(X, y, "kernel")
     ((kept, out),) = HeldOut(len(y), 0).folds(y, holdout=0.2)
     other = y.copy()
     other[out] = 1 - y[out]
     monkeypatch.setattr(HeldOut, "folds", lambda *given: [(kept, out)])
-    second = trained(X, other)
+    second = trained(X, other, "kernel")
     assert second.params["explicit"] == first.params["explicit"]
     assert second.score == pytest.approx(1 - first.score)
 
@@ -542,6 +542,20 @@ def test_the_rows_of_the_score_are_said(trained, count, words):
     options = {"gamma": 1.0, "lam": 1.0, "n_features": 5}
     row = trained(*noise(count, 0, "regression"), "rf", options)
     assert row.params["scored_on"] == words
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(60, "by 5-fold cross-validation"), (600, "by leave-one-out")]
+)
+def test_local_machines_leave_the_rows_of_the_score_out_themselves(trained, count, words):
+    options = {"scaling": "standard", "kernel": "laplacian", "metric": "none"}
+    if count < 100:
+        options["scaling"] = "auto"
+    row = trained(*noise(count, 0, "regression"), "local", options)
+    assert row.params["scored_on"] == words
+    assert row.n_test == count
+    assert row.score == pytest.approx(row.params["leave_one_out"])
+    assert row.params.get("seconds_held_out") is None
 
 
 def test_a_class_with_one_row_has_a_score(trained):

@@ -7,12 +7,10 @@ import os
 import signal
 import threading
 import time
-from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse
-from by_hand import Cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +27,7 @@ from rfx.distributed import cluster, matrix
 from rfx.distributed import training as spread
 from rfx.distributed.cluster import Workers
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows
-from rfx.errors import ClusterError, DataError, UsageError
+from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.methods import rf
@@ -226,62 +224,6 @@ def test_the_same_parts_give_the_same_bits_whatever_happens_to_a_worker(workers,
     np.testing.assert_array_equal(first.coef, second.coef)
 
 
-def test_a_worker_that_joins_late_goes_on_for_one_that_is_killed(folder):
-    with cluster.connect("local:1") as client:
-        Z, y = problem(Workers(client), folder)
-        first = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-6))
-        Z, y = problem(workers := Workers(client), folder)
-        late = []
-
-        def join(entry, coef):
-            if entry["iteration"] == 1:
-                client.cluster.scale(2)
-                client.wait_for_workers(2)
-                late.extend(set(client.scheduler_info()["workers"]) - set(workers.addresses))
-                os.kill(client.run(os.getpid)[workers.addresses[0]], signal.SIGKILL)
-
-        second = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-6), callback=join)
-        tasks = client.run(lambda dask_worker: len(dask_worker.state.log), workers=late)
-        assert len(late) == 1 and tasks[late[0]] > 0 and second.objective == first.objective
-        np.testing.assert_array_equal(first.coef, second.coef)
-
-
-def test_what_takes_more_memory_than_workers_have_is_told_in_a_sentence(monkeypatch):
-    from distributed import system
-
-    monkeypatch.setattr(system, "MEMORY_LIMIT", 600 << 20)
-    with (
-        cluster.connect("local:1") as client,
-        pytest.raises(ClusterError, match="3 workers ended during the same task, the last"),
-    ):
-        workers = Workers(client)
-        workers.results([workers.submit(_take, 700 << 20)])
-
-
-def _take(size):
-    taken = np.ones(size, np.int8)
-    time.sleep(20)
-    return len(taken)
-
-
-def test_a_scheduler_that_is_killed_ends_training_with_a_sentence(folder):
-    with Cluster() as own:
-        own.add()
-        with (
-            pytest.raises(ClusterError, match="the scheduler at .* (does not answer|is lost)"),
-            cluster.connect(own.address) as client,
-        ):
-            Z, y = problem(Workers(client), folder)
-            solve_l2(
-                Z,
-                y,
-                0.1,
-                SquaredHinge,
-                Budget(tol=1e-10),
-                callback=lambda entry, coef: own.scheduler.kill(),
-            )
-
-
 def test_time_that_is_up_ends_training(workers, folder):
     Z, y = problem(workers, folder)
     assert solve_l2(Z, y, 0.1, SquaredHinge, Budget(deadline=time.monotonic())).status == "timeout"
@@ -297,52 +239,6 @@ def test_features_held_or_computed_are_the_same(workers, folder):
     np.testing.assert_allclose(held.rows(chosen).normal(w), Z.rows(chosen).normal(w), rtol=1e-12)
     np.testing.assert_allclose(np.asarray(y[chosen]), 1.0)
     np.testing.assert_allclose(held.columns(np.array([3, 5])).to_array(), Z.to_array()[:, [3, 5]])
-
-
-def _end_once(marker, x):
-    """The sum of x; the first worker that computes it ends."""
-    try:
-        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return float(x.sum())
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_worker_that_ends_during_a_sum(workers, folder, tmp_path):
-    _, y = problem(workers, folder)
-    expected = y.sum()
-    end_once = partial(_end_once, str(tmp_path / "ended"))
-    assert sum(workers.results(workers.each(end_once, y.futures))) == expected
-    assert (tmp_path / "ended").exists()
-
-
-def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
-    """A vector with a number per row stays on the worker that computed it."""
-    sent = []
-    for times in (1, 50):
-        sources = [
-            workers.submit(ranges.Arrays, np.tile(X, (times, 1)), np.tile(Y, times), worker=k)
-            for k in range(2)
-        ]
-        rows = DistributedRows(workers, sources)
-        rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
-        Z = rows.features(sample("gaussian", 4, 50, 7, gamma=2.0), 50**-0.5)
-        workers.client.run(_forget_sent)
-        f, _, _ = Z.loss_pass(np.ones(50), SquaredHinge, rows.y)
-        chosen = np.flatnonzero(f > 0)
-        Z.rows(chosen).normal(np.ones(50), f[chosen] + 1)
-        sent.append(sum(workers.client.run(_sent).values()))
-    assert sent[0] > 0 and sent[1] < 1.5 * sent[0]
-
-
-def _forget_sent(dask_worker):
-    """The log holds only this many entries; the oldest are dropped."""
-    dask_worker.transfer_outgoing_log.clear()
-
-
-def _sent(dask_worker):
-    """Bytes that a worker has sent to others, including the client."""
-    return sum(entry["total"] for entry in dask_worker.transfer_outgoing_log)
 
 
 @pytest.mark.parametrize(
@@ -370,25 +266,6 @@ def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options)
         **options | ({} if name == "rb" else {"n_features": 40}),
     )
     assert method.fit(rows, rows.y).info["converged"]
-
-
-def test_vectors_over_rows_are_arrays_to_numpy(workers, folder):
-    Z, y = problem(workers, folder)
-    f, own = Z.matvec(np.ones(50)), np.asarray(Z.matvec(np.ones(50)))
-    assert float((f + 1) @ y) == pytest.approx((own + 1) @ np.asarray(y))
-    assert np.linalg.norm(f) == pytest.approx(np.linalg.norm(own))
-    for function in (np.max, np.min, np.ptp, np.any, np.all, len, lambda x: (x > 0).sum()):
-        assert function(f) == function(own)
-    assert np.count_nonzero(f > 0) == np.count_nonzero(own > 0)
-    assert [np.array_equal(f, other) for other in (f, y)] == [True, False]
-    assert not np.zeros_like(f).any()
-    changed = f.copy()
-    changed[np.flatnonzero(f > 0)] = 0.0
-    np.testing.assert_array_equal(np.asarray(changed), np.where(own > 0, 0.0, own))
-    np.testing.assert_array_equal(np.asarray(f), own)
-    np.testing.assert_array_equal(f[np.array([650, 3, 299, 300])], own[[650, 3, 299, 300]])
-    with pytest.raises((ValueError, TypeError)):
-        f + np.zeros(len(f))
 
 
 def test_a_file_that_a_worker_does_not_see_is_named_with_it(workers, folder):
@@ -454,11 +331,14 @@ def test_tables_in_ranges_are_read_as_whole(tmp_path):
     parts = [ranges.Pieces(reader, part) for part in ranges.cut([file], 5)]
     tables = [table for part in parts for table in part.tables()]
     np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
+
+
+def test_a_cell_with_a_line_break_is_refused(tmp_path):
     (tmp_path / "q.csv").write_text('a,b\n1,"x\ny"\n2,z\n')
-    file = ranges.measured(tmp_path / "q.csv")
+    pieces = ranges.cut([ranges.measured(tmp_path / "q.csv")], 1)[0]
     reader = ranges.TableRanges(csvtext.Dialect(",", True, ("a", "b"), "q.csv"))
     with pytest.raises(DataError, match="spans several lines"):
-        list(ranges.Pieces(reader, ranges.cut([file], 1)[0]).tables())
+        list(ranges.Pieces(reader, pieces).tables())
 
 
 @settings(max_examples=60, deadline=None)

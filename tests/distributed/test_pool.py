@@ -4,20 +4,15 @@ sentence.
 
 import json
 import os
-import random
-import re
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 from by_hand import Cluster
 from click.testing import CliRunner
-from kill_workers import PLAN, ClusterPlans
 from test_runner import STUB, _alive, a_plan, a_run
 from waiting import pid_in, wait_for
 
@@ -244,47 +239,3 @@ def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
         report = lambda text: own.add() if "has no workers; waiting" in text else None
         summary = run(a_plan("a", "b"), tmp_path, own.address, command=stub, report=report)
     assert summary.count("ok") == 2
-
-
-def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):
-    """One round of tests/kill_workers.py with its own cluster: its worker dies."""
-    with Cluster() as own:
-        work = ClusterPlans(tmp_path, own, rows=2)
-        while not work.kill("plan", "first", random.Random(3)):
-            pass  # the plan had ended before
-
-
-def test_the_commands_of_the_documents(tmp_path):
-    """The commands that start a cluster by hand and run a plan on it, with an address of this
-    machine.
-    """
-    text = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
-    starts = r"dask scheduler --host|dask worker tcp://10|rfx run plan.toml .* --scheduler tcp://10"
-    scheduler, worker, command = re.findall(rf"^(?:{starts}).*$", text, re.M)
-    (tmp_path / "plan.toml").write_text(PLAN.format([0]))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    quiet = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    words = [
-        [sys.executable, "-m", *line.replace("10.0.0.1", "127.0.0.1").split()]
-        for line in (
-            scheduler.replace("8786", f"{port} --dashboard-address :0"),
-            worker.replace("8786", str(port)),
-            command.replace("8786", str(port)),
-        )
-    ]
-    background = [subprocess.Popen(line, **quiet) for line in words[:2]]
-    try:
-        wait_for(lambda: not _refused(port), "the scheduler never listened")
-        assert subprocess.run(words[2], **quiet).returncode == 0
-    finally:
-        for process in background:
-            process.terminate()
-            process.wait()
-    assert [row["status"] for row in results.read(tmp_path / "results.csv")] == ["ok"]
-
-
-def _refused(port):
-    with socket.socket() as there:
-        return there.connect_ex(("127.0.0.1", port))

@@ -1,14 +1,12 @@
 """Shared code of the benchmarks: turns, and summaries of their seconds."""
 
 import importlib.util
-import re
 import sys
 from pathlib import Path
 
 import docs_benchmarks
 import numpy as np
 import pytest
-import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows, which each benchmark repeats.
@@ -31,12 +29,6 @@ def loaded(name="pairs"):
     return module
 
 
-def test_turns_alternate():
-    calls = []
-    found = loaded().turns(["a", "b"], lambda name: calls.append(name) or len(calls), 3)
-    assert calls == ["a", "b"] * 3 and found == {"a": [1, 3, 5], "b": [2, 4, 6]}
-
-
 def test_ratios_are_within_the_turns():
     pairs = loaded()
     ours, theirs = (
@@ -47,22 +39,6 @@ def test_ratios_are_within_the_turns():
         pairs.spread([3.0, 1.0, 8.0]) == "3.00 (1.00 to 8.00)"
         and pairs.spread([2.0], ".1f") == "2.0"
     )
-
-
-def test_timed_and_the_machine(monkeypatch):
-    pairs = loaded()
-    row = pairs.timed(lambda: sum(range(1000)))
-    assert row["result"] == 499500 and 0 <= row["seconds"] and 0 <= row["cpu"]
-    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
-    told = re.fullmatch(
-        r".+, 3 threads, \d+ cores, load \d+\.\d at the start(, BLAS kernels for \w+( and \w+)*)?",
-        pairs.machine(3),
-    )
-    assert told and bool(told[1]) == any(
-        own.get("internal_api") == "openblas" for own in threadpoolctl.threadpool_info()
-    )
-    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    assert not told[1] or pairs.machine(3).endswith(", forced by OPENBLAS_CORETYPE")
 
 
 def test_every_benchmark_takes_five_pairs():
@@ -97,18 +73,6 @@ def test_blocks_are_made_anew():
     again, _ = docs_benchmarks.renewed(made, "bench_b", lambda command: "new", "7654321")
     assert again == made.replace(
         "old b\n", "\n`python benchmarks/bench_b.py`, at commit 7654321:\n\nnew\n\n"
-    )
-
-
-def test_what_a_script_prints_and_a_failure(monkeypatch, tmp_path):
-    monkeypatch.setattr(docs_benchmarks, "ROOT", tmp_path)
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "bench_x.py").write_text(
-        "import sys\nprint('| a |')\nsys.exit(len(sys.argv) - 1)\n"
-    )
-    assert (
-        docs_benchmarks.printed("bench_x.py") == "| a |\n"
-        and docs_benchmarks.printed("bench_x.py --fail") is None
     )
 
 
@@ -183,31 +147,3 @@ def test_peers_are_compared_at_their_gap_or_less(peers):
     assert peers.times(fits([6, 8, 8], 1e-4), middle) == "2.00 (2.00 to 4.00)"
     assert peers.times(fits([6, 8, 8], 1e-4)[1:], middle[:2]) == "4.00"
     assert peers.times(fits([6], 1e-4), middle[1:]) == "-"
-
-
-def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
-    """Rows of installed and absent programs; a second run adds none."""
-    real = peers.version
-    monkeypatch.setattr(peers, "version", lambda one: None if one == "celer" else real(one))
-    monkeypatch.setattr(peers.env, "git_revision", lambda: "1234567890ab")
-
-    def run():
-        words = ["--rows", "150", "--width", "20", "run", "--out", str(tmp_path / "rows.csv")]
-        words += ["--only", "lasso", "--pairs", "2", "--limit", "1e6", "--programs"]
-        monkeypatch.setattr(sys, "argv", ["x", *words, "rfx", "celer", "scikit-learn"])
-        peers.main()
-        return peers.read(tmp_path / "rows.csv")
-
-    rows = run()
-    statuses = {row["program"]: row["status"] for row in rows}
-    assert statuses == {"rfx": "finished", "scikit-learn": "finished", "celer": "not installed"}
-    done = [row for row in rows if row["status"] == "finished"]
-    objectives = [float(row["objective"]) for row in done if float(row["gap"]) < 1e-5]
-    assert len(objectives) > 4 and np.ptp(objectives) < 1e-4 * objectives[0]
-    assert run() == rows
-    capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", ["x", "show", str(tmp_path / "rows.csv")])
-    peers.main()
-    text = capsys.readouterr().out
-    assert "commit 1234567" in text and "Not installed: celer." in text
-    assert "| scikit-learn | float64 | 1e-4 |" in text and "| celer |" not in text

@@ -4,7 +4,6 @@ environment outside the tree, and trains and predicts there.
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,55 +18,12 @@ from test_package import config, tracked
 import rfx
 
 ROOT = Path(__file__).resolve().parent.parent
-OLD_NAMES = (
-    r"pip3? install\b[^\n]*['\" ]rfx(?![\w./-])",
-    r"\brfx\[[a-z]",
-    r"\brfx *(?:==|>=|~=)",
-    r"dependencies = \[[^\]]*[\"']rfx[\"']",
-    r"(?:version|distribution|requires|metadata|files)\([\"']rfx[\"']\)",
-    r"packages=\[[\"']rfx[\"']",
-)
 REPAIR = "`pip install --force-reinstall --no-deps rfx-kernels`"
 
 
 def test_the_name_is_the_same_everywhere():
     assert config()["metadata"]["name"] == rfx.__distribution__ == "rfx-kernels"
     assert config()["options.entry_points"]["console_scripts"].strip() == "rfx = rfx_kernels:main"
-
-
-def test_nothing_installs_or_asks_for_the_old_name():
-    own = Path(__file__).name
-    found = []
-    for name in tracked():
-        if Path(name).name == own or Path(name).suffix not in (
-            "",
-            ".py",
-            ".md",
-            ".toml",
-            ".cfg",
-            ".in",
-            ".html",
-        ):
-            continue
-        text = (ROOT / name).read_text("utf-8")
-        found += [
-            f"{name}: {match[0]}" for pattern in OLD_NAMES for match in re.finditer(pattern, text)
-        ]
-    assert found == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pip install rfx\n",
-        "pip install 'rfx[parquet]'",
-        "rfx>=0.1",
-        'dependencies = ["rfx"]',
-        'metadata.version("rfx")',
-    ],
-)
-def test_the_search_finds_the_old_name(text):
-    assert any(re.search(pattern, text) for pattern in OLD_NAMES)
 
 
 def install(site, name, files):

@@ -407,39 +407,6 @@ def test_the_quick_numbers_of_generated_data_are_still_so(entry):
     )
 
 
-def test_tables_are_put_into_documents(capsys):
-    import docs_tables
-
-    grid = "| kernel |  | RF |\n| --- | --- | ---: |\n"
-    printed = (
-        f"**T**\n\ncpu\n\n{grid}| gaussian | RMSE | 0.1 / 0.2 |\n\ncensus\n\n{grid}| gaussian |"
-        " RMSE | - / 0.3 |\n\n- a note\n"
-    )
-    text = "before\n<!-- rfx table t --results r.csv -->\n\n**old**\n\ncpu\n\n<!-- end -->\nafter\n"
-    made = docs_tables.renewed(
-        text, lambda command: printed if command == "rfx table t --results r.csv" else None
-    )
-    assert made.startswith(
-        "before\n<!-- rfx table t --results r.csv -->\n\n**T**\n\ncpu"
-    ) and made.endswith("<!-- end -->\nafter\n")
-    assert "0.1 / 0.2" in made and "a note" in made and "census" not in made and "old" not in made
-    assert docs_tables.renewed(text, lambda command: None) == text
-    more = text.replace("cpu\n", "cpu (N 3)\n\nijcnn1 (N 4)\n")
-    assert docs_tables.renewed(more, lambda command: printed) == more
-    assert "no rows of ijcnn1" in capsys.readouterr().out
-    assert (
-        docs_tables.renewed(text, lambda command: printed.replace("0.1 / 0.2", "- / 0.2")) == text
-    )
-    assert docs_tables.printed("rfx table summary --results no-such-file.csv") is None
-    for document in DOCS.values():
-        for _, command, *_ in docs_tables.MADE.findall(document):
-            assert (
-                cli.get_command(None, "table")
-                .make_context("table", shlex.split(command)[2:])
-                .params["results"]
-            )
-
-
 def test_tables_in_documents_are_those_of_the_rows_beside_them():
     import docs_tables
 

@@ -83,12 +83,3 @@ def test_the_sdist_holds_every_file_of_the_project():
 def test_every_requirement_has_a_lower_bound():
     assert len(oldest.oldest("test")) > 10
     assert all("==" in pin for pin in oldest.oldest("test"))
-
-
-def test_the_license_is_named():
-    assert config()["metadata"]["license"] == "BSD-3-Clause"
-    assert (
-        (ROOT / "LICENSE")
-        .read_text()
-        .startswith("BSD 3-Clause License\n\nCopyright (c) 2026, The rfx authors\n")
-    )

@@ -16,7 +16,6 @@ import by_numpy
 import numpy as np
 import pytest
 from domains import suited
-from scipy.special import ndtri
 from shell import run
 
 from rfx import lazy, methods, steps
@@ -24,7 +23,7 @@ from rfx import model as model_file
 from rfx.cli import main
 from rfx.data.transforms.scaling import ARRAYS, Scaler
 from rfx.errors import UsageError
-from rfx.exporting import c_source, curves, json_text, onnx_graph
+from rfx.exporting import c_source, json_text, onnx_graph
 from rfx.exporting.program import Program
 from rfx.features import MAPS
 from rfx.fitting.left_out import Calibration
@@ -630,25 +629,7 @@ def test_views_and_models_without_steps_are_refused(trained):
         Program.of(model.replace(model=object()))
 
 
-def test_a_stream_model_that_was_not_saved_has_steps():
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    method = methods.create("r-pegasos", task="binary", gamma=1.0, nu=1e-2, n_features=8)
-    assert len(method.fit(X, np.sign(X[:, 0])).model.steps()) > 1
-
-
 # ---------------------------------------------------------------------- parts
-
-
-def test_the_polynomials_are_the_functions():
-    def value(name, t):
-        low, high, coefficients = curves.polynomials()[name]
-        u = (2 * t - (low + high)) / (high - low)
-        return np.polynomial.polynomial.polyval(u, coefficients)
-
-    q, p, t = np.linspace(-0.4, 0.4, 5001), np.geomspace(1e-7, 0.1, 5001), np.linspace(0, 1, 5001)
-    np.testing.assert_allclose(q * value("central", q**2), ndtri(0.5 + q), atol=1e-12)
-    np.testing.assert_allclose(-value("tail", np.sqrt(-np.log(p))), ndtri(p), atol=1e-12)
-    np.testing.assert_allclose(np.sqrt(1 - t) * value("arccos", t), np.arccos(t), atol=1e-12)
 
 
 def test_ranks_are_those_of_quantiles_that_repeat():

@@ -171,33 +171,6 @@ def test_settings_are_chosen_by_held_out_rows_alone():
     assert [cell["setting"] for cell in table.cells if cell["chosen"]] == ["adult", "qm7"]
 
 
-def test_the_least_mean_over_the_seeds_is_chosen_not_the_least_of_all():
-    rows = [
-        tried("choice-adult", seed, held, step0=step)
-        for step, scores in ((1.0, (0.80, 0.84)), (3.0, (0.83, 0.83)))
-        for seed, held in enumerate(scores)
-    ]
-    shown = [line[1] for line in texts(built("choice", rows).sections[0])]
-    assert shown == ["18.00 ± 2.83", "17.00 ± 0.00 !"]
-
-
-def errors(table):
-    return {(cell["method"], cell["criterion"]): cell["error"] for cell in table.cells}
-
-
-def test_errors_are_of_the_methods_run_and_quoted_numbers_stand_once():
-    table = built("fig1-adult", rows_of("fig1-adult"))
-    papers_of = {(cell["method"], cell["criterion"]): cell["paper"] for cell in table.cells}
-    assert errors(table)["doubly-sgd", "sc1"] == pytest.approx(15.0)
-    assert errors(table)["k-sdca", "sc1"] is None
-    assert (papers_of["doubly-sgd", "sc1"], papers_of["k-sdca", "sc1"]) == (15.3, 15)
-    assert ("k-sdca", "sc2") not in papers_of
-    qm7 = {
-        of: error for of, error in errors(built("fig1-qm7", rows_of("fig1-qm7"))).items() if error
-    }
-    assert qm7 == {("doubly-sgd", None): 3.9, ("kernel", "laplacian"): 5.0}
-
-
 def test_slopes_and_exponents_are_computed():
     cells = built("synthetic", rows_of("synthetic")).cells
     assert [cell["slope"] for cell in cells if "slope" in cell] == pytest.approx([-1.0] * 4)
@@ -275,21 +248,6 @@ def test_a_table_of_several_nu_says_so():
     made[1]["params"]["nu"] = 1e-6
     table = built("fig1-adult", made)
     assert not any("not one objective" in note for note in table.notes)
-
-
-def test_a_cell_is_the_mean_over_the_seeds_of_the_newest_setting():
-    made = [row("adult-sc1", "norma", score=0.5, params={"nu": 1e-6, "step0": 4.0})]
-    made += [
-        row("adult-sc1", "norma", seed=seed, score=score, params={"nu": 1e-4, "step0": 10.0})
-        for seed, score in enumerate((0.84, 0.86))
-    ]
-    table = built("fig1-adult", made)
-    (cell,) = [cell for cell in table.cells if cell["method"] == "norma"]
-    assert (cell["error"], cell["sd"], cell["n"], cell["nu"]) == pytest.approx(
-        (15, 2**0.5, 2, 1e-4)
-    )
-    lines = {line[0]: line for line in texts(table.sections[0])}
-    assert lines["NORMA"][1:3] == ["0.0001", "15.00 ± 1.41"]
 
 
 def test_one_nu_is_the_least_mean_of_the_best_steps_of_every_method():

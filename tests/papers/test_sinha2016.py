@@ -7,7 +7,6 @@ import pytest
 from rfx import papers
 from rfx.errors import DataError, UsageError
 from rfx.papers.sinha2016 import curves
-from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.reporting import figures, tables
 from rfx.reporting.tables_render import texts
@@ -53,48 +52,6 @@ def rows():
 
 def built(name, rows, setting=None):
     return tables.build(name, rows, setting, papers.tables())
-
-
-def test_figure_1_as_a_table(rows):
-    table = built("sinha2016-fig1", rows)
-    (section,) = table.sections
-    assert [line[0] for line in texts(section)] == ["2", "3"] and "±" in texts(section)[0][1]
-    cell = next(c for c in table.cells if (c["method"], c["d"], c["field"]) == ("lkrf", 2, "error"))
-    errors = [
-        100 * (1 - row["score"])
-        for row in rows
-        if row["dataset"] == f"{SPHERE}2" and row["method"] == "lkrf"
-    ]
-    assert cell["ours"] == pytest.approx(sum(errors) / 2) and cell["seeds"] == 2
-
-
-def test_figure_2_as_a_table(rows):
-    (section,) = built("sinha2016-fig2", rows).sections
-    assert [line[0] for line in texts(section)][:3] == ["5", "20", "40"] and texts(section)[-1][
-        0
-    ].startswith("support, ")
-    assert texts(section)[1][1] == "-" and texts(section)[-1][3] == "-"
-
-
-def test_table_1_has_our_numbers_beside_the_printed_ones(rows):
-    table = built("sinha2016-table1", rows)
-    grid, prices, selected = table.sections
-    assert [line[0] for line in texts(prices)] == ["15.5 %", "15.2 %", "15 %"]
-    assert texts(selected)[0][2].endswith(" / 15.54") and texts(selected)[1][3].endswith(" / 43.1")
-    assert (
-        not any("TEST rows" in note for note in table.notes) and "by validation" in selected.title
-    )
-    printed = {
-        (c["method"], c["field"]): float(c["paper"])
-        for c in table.cells
-        if c["dataset"] == "a9a" and c["paper"] is not None
-    }
-    assert printed == {
-        ("lkrf", "error"): 15.54,
-        ("lkrf", "seconds"): 3.6,
-        ("rf", "error"): 15.44,
-        ("rf", "seconds"): 43.1,
-    }
 
 
 def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
@@ -156,30 +113,3 @@ def test_settings(rows):
         built("sinha2016-table1", rows, "other")
     with pytest.raises(UsageError, match="sinha2016-fig1 has no settings"):
         built("sinha2016-fig1", rows, "tuned")
-
-
-@pytest.mark.parametrize("name", ["table1", "fig1", "fig2"])
-def test_plans(name):
-    whole, small = (
-        plan.load(f"sinha2016-{name}", quick, papers.plans()) for quick in (False, True)
-    )
-    assert len({run.seed for run in whole.runs}) == 5 and 0 < len(small.runs) < len(whole.runs) / 2
-    assert {"lkrf", "rf"} == {run.method for run in small.runs}
-
-
-def test_joint_optimisation_as_a_table():
-    small = {"pool": 60, "loss": "squared", "gamma": 0.5, "lam": 1}
-    found = [ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, **small) for seed in (0, 1)]
-    found += [
-        ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, joint=3, joint_rows=100, **small)
-        for seed in (0, 1)
-    ]
-    table = built("sinha2016-joint", found)
-    (section,) = table.sections
-    assert [line[0] for line in texts(section)] == ["by scores", "joint, 3 turns on 100 rows"]
-    assert [cell["ours"] for cell in table.cells] == [
-        pytest.approx(sum(100 * (1 - row["score"]) for row in rows) / 2)
-        for rows in (found[:2], found[2:])
-    ]
-    with pytest.raises(UsageError, match="no settings"):
-        built("sinha2016-joint", found, "paper")

@@ -14,9 +14,7 @@ from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import sample_grids
-from rfx.losses import SquaredHinge
 from rfx.methods import create
-from rfx.operators.matrix import DenseMatrix
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.yen2014 import claims
 from rfx.papers.yen2014 import curves as yen2014
@@ -24,8 +22,6 @@ from rfx.records import results
 from rfx.reporting import figures, tables
 from rfx.reporting.measures import frame
 from rfx.reporting.suboptimality import Excess
-from rfx.solvers.base import Budget
-from rfx.solvers.l1.newton import solve_l1
 
 SIZES = (16, 32, 64, 128, 256, 512)
 # the moments of their products are too large: the rate needs more features than a test has time for
@@ -245,18 +241,6 @@ def theorem():
     return [labelled(row, "theorem1") for row in rows]
 
 
-def test_sparse_rb_at_lambda_over_the_root_of_r_is_the_problem_of_features_that_are_not_divided(
-    theorem,
-):
-    row = next(
-        row for row in theorem if row["method"] == "sparse-rb" and row["params"]["n_grids"] == 4
-    )
-    grids = sample_grids("laplacian", 3, 4, 0, gamma=0.5)
-    Z = grids.transform(X, grids.number(X)[1], 1.0).toarray()
-    found = solve_l1(DenseMatrix(np.ascontiguousarray(Z)), Y, 2.0, SquaredHinge, Budget(tol=1e-7))
-    assert row["objective"] == pytest.approx(found.objective, rel=1e-5)
-
-
 def test_the_slope_is_of_sizes_far_from_the_limit():
     values = {size: [0.5 + 1 / size] for size in (1, 2, 4, 8, 16, 64)} | {2**20: [0.5]}
     assert Excess(pd.DataFrame(values)).slope == pytest.approx(-1.0)
@@ -311,26 +295,6 @@ def test_what_needs_no_results_reads_none(tmp_path):
     assert isinstance(
         CliRunner().invoke(cli, ["figure", "wu2016-speedup", *given[2:]]).exception, DataError
     )
-
-
-def test_predicted_and_measured_speed_ups_side_by_side(tmp_path):
-    shared = {"status": "ok", "dataset": "cadata", "seed": 0, "n_iter": 5, "n_features": 512}
-    rows = [
-        dict.fromkeys(results.COLUMNS)
-        | shared
-        | {"method": method, "threads": threads, "seconds_fit": seconds, "converged": True}
-        | {"params": {"label": "fig6", **more}}
-        for method, more in (("sparse-rb", {"n_grids": 64, "kappa": 50.0}), ("sparse-rf", {}))
-        for threads, seconds in ((1, 4.0), (2, 2.5))
-    ]
-    svg = figures.draw("wu2016-speedup", rows, tmp_path / "", None, papers.figures())[1].read_text()
-    table = tables.build("wu2016-speedup", rows, None, papers.tables())
-    cells = {(cell["method"], cell["threads"]): cell for cell in table.cells}
-    for method, predicted in (("sparse-rb", 2 / (1 + 63 / 3199)), ("sparse-rf", 1.0)):
-        assert f'id="speedup-cadata-{method}-ours"' in svg
-        assert f'id="speedup-cadata-{method}-predicted"' in svg
-        assert cells[method, 2]["predicted"] == pytest.approx(predicted)
-        assert cells[method, 2]["ours"] == 1.6
 
 
 def test_slopes_are_of_one_seed_each_in_any_order_of_rows():

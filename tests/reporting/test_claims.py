@@ -1,7 +1,5 @@
 """Claims of the papers: intervals, verdicts, and the table and report that show them."""
 
-import csv
-import io
 import math
 
 import numpy as np
@@ -167,23 +165,6 @@ def test_every_paper_has_claims_in_the_order_of_years():
 
 
 ROWS = "docs/rows"
-
-
-@pytest.fixture(scope="module")
-def lines(request):
-    folder = request.config.rootpath / ROWS
-    done = CliRunner().invoke(cli, ["table", "claims", "--results", str(folder), "--format", "csv"])
-    assert done.exit_code == 0, done.output
-    return list(csv.DictReader(io.StringIO(done.stdout)))
-
-
-def test_the_rows_of_the_documents_decide_claims(lines):
-    verdicts = {(line["paper"], line["claim"]): line["verdict"] for line in lines}
-    assert set(verdicts) == {(folder.name, own.name) for folder, own in all_claims()}
-    assert verdicts["yen2014", "sparse-model"] == "reproduced"
-    assert verdicts["yen2014", "comparable-rmse"] == "partly"
-    assert verdicts["dai2014", "rate"] == "undecided"
-    assert verdicts["wu2016", "speedup-16"] == "untestable here"
 
 
 @pytest.mark.parametrize("n_grids", [4, 64])

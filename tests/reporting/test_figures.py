@@ -22,7 +22,7 @@ from rfx.papers.wu2016 import curves as wu2016
 from rfx.plans import plan
 from rfx.records import results
 from rfx.reporting import figures, tables
-from rfx.reporting.printed import curves, printed
+from rfx.reporting.printed import curves
 from rfx.reporting.tables_render import texts
 
 WU2016 = "rfx.papers.wu2016"
@@ -269,18 +269,6 @@ def test_sweeps_have_ours_and_the_authors_curves(short, drawn):
     assert polyline(svg, f"{short}-cadata-test-authors") == (19 if short == "fig3" else 8)
 
 
-def test_comparison_has_all_methods_by_both(drawn):
-    svg = drawn / "wu2016-fig5.svg"
-    assert identifiers(svg) >= {"fig5-cadata-target"} | {
-        f"fig5-cadata-{method}-{quantity}-{whose}"
-        for method in wu2016.METHODS
-        for quantity in ("test", "seconds", "seconds-by-test", "memory-by-test")
-        for whose in ("ours", "authors")
-    }
-    assert polyline(svg, "fig5-cadata-rf-test-authors") == 8
-    assert polyline(svg, "fig5-cadata-rf-seconds-by-test-authors") == 13
-
-
 def with_trace(one, last):
     passes = [
         {"pass_seconds": seconds, "output": output}
@@ -408,30 +396,6 @@ def lines(table, title):
     return next(texts(section) for section in table.sections if section.title.startswith(title))
 
 
-def test_table1_counts_and_names_what_differs():
-    sizes = {
-        "n_train": 49437,
-        "n_test": 271617,
-        "n_inputs": 8,
-        "params": {"n_classes": 2, "label": "table1"},
-    }
-    table = build("wu2016-table1", [row("table1"), classes("table1", "cod-rna", **sizes)])
-    assert (
-        printed(WU2016, "table1")["SUSY", "", "", "n_train"] == 4_000_000
-        and len(printed(WU2016, "table1")) == 36
-    )
-    by_name = {line[0]: line[1:] for line in texts(table.sections[0])}
-    assert by_name["cadata"][:4] == ["16,512 / 16,512", "4,128 / 4,128", "8 / 8", "1 / 1"]
-    assert by_name["SUSY"][0] == "- / 4,000,000" and "cpusmall" not in by_name
-    assert not any(note.startswith("Mismatch") for note in table.notes)
-    assert any(
-        "49,437 of the training file's 59,535 rows are drawn" in note for note in table.notes
-    )
-    assert any("38 fewer, 78,785" in note for note in table.notes)
-    wrong = build("wu2016-table1", [row("table1", n_train=16000)])
-    assert "Mismatch: cadata: N train is 16,000 in the data, 16,512 in the paper." in wrong.notes
-
-
 def test_table3_is_ours_beside_the_plot_data():
     table = build(
         "wu2016-fig3",
@@ -455,19 +419,6 @@ def test_table3_is_ours_beside_the_plot_data():
     assert (
         lines(build("wu2016-fig3", [row("fig3-paper", converged=False)]), "cadata")[10][1]
         == "0.2500* / 0.2561"
-    )
-
-
-def test_table4_names_the_sigma():
-    table = build("wu2016-fig4", swept("fig4"))
-    found = [line[0] for line in lines(table, "cadata (relative error; gamma = 1/sigma = 4.46)")]
-    assert found == ["8", "16", "32", "64", "128", "256", "512", "1,024"]
-    assert not any(section.title.startswith("letter") for section in table.sections), (
-        "only data sets that have rows"
-    )
-    assert (
-        cell(build("wu2016-fig4", []), dataset="letter", n_grids=1024, field="test")["paper"]
-        == 0.9298
     )
 
 
@@ -502,27 +453,6 @@ def test_several_seeds_are_a_mean_with_its_spread(tmp_path):
     assert curve.means("test")[128].value == pytest.approx(0.25), "the newest"
 
 
-def test_table5_has_all_methods_and_what_a_target_costs():
-    table = build("wu2016-fig5", compared())
-    found = lines(table, "cadata (relative error)")
-    assert found[0][:4] == ["8", "test", "0.3000 / 0.3024", "0.3000 / 0.3305"]
-    assert found[-3] == ["all", "test", "- / -", "- / -", "- / -", "- / -", "0.2100 / 0.2515"]
-    costs = lines(table, "cadata: to reach a test relative error of 0.2535")
-    # the authors' rf does not reach it within 32,768 features, their rb does at 128 by definition,
-    # and their block model narrowly misses it at 8,192
-    assert costs[0] == ["R", "128 / 128", "128 / -", "128 / -", "128 / -", "- / -"]
-    assert costs[1][1] == "2 / 0.569" and costs[1][5] == "2 / 139"
-
-
-def test_table6_is_seconds_and_speedup():
-    found = texts(build("wu2016-fig6", timed()).sections[0])
-    assert found[0][:5] == ["cadata", "sparse-rb", "1", "5", "1.00 (1.00 to 1.00)"]
-    assert (
-        found[1][2:5] == ["2", "3.33", "1.50 (1.50 to 2.00)"]
-        and found[3][4] == "1.00 (1.00 to 1.00)"
-    )
-
-
 def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
     rows = timed()
     for one in rows:
@@ -532,24 +462,6 @@ def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
         assert [
             line[place] for line in texts(build(name, rows).sections[0]) if line[1] == "sparse-rb"
         ] == ["300", "300"]
-
-
-def test_plot_data():
-    assert len(curves(WU2016, "fig3")) == 11 * 19 and len(curves(WU2016, "fig4")) == 11 * 8
-    for name in ("fig3", "fig4", "fig5"):
-        for line in curves(WU2016, name):
-            assert (
-                line["dataset"] in wu2016.DATA
-                and 0 < line["test"] <= 1
-                and line["seconds_train"] > 0
-            )
-    (point,) = (
-        line
-        for line in curves(WU2016, "fig5")
-        if (line["dataset"], line["method"], line["n_features"]) == ("ijcnn1", "rb", 1024)
-    )
-    assert (point["test"], point["parameter"]) == (0.979858, 1.58)
-    assert {line["method"] for line in curves(WU2016, "fig5")} == set(wu2016.METHODS)
 
 
 # -------------------------------------------------------------------------------------------- plans

@@ -13,7 +13,7 @@ from rfx.errors import UsageError
 from rfx.records import results
 from rfx.reporting import seeds, tables
 from rfx.reporting.cells import Cell
-from rfx.reporting.printed import Printed, printed
+from rfx.reporting.printed import Printed
 from rfx.reporting.tables_general import compare
 from rfx.reporting.tables_render import FORMATS, render, text, texts
 
@@ -74,19 +74,6 @@ def line(table, dataset, kernel, heading):
     kernels = [text[0] for text in texts(section)]
     start = kernels.index(kernel)
     return next(text for text in texts(section)[start:] if text[1] == heading)
-
-
-def test_printed_numbers():
-    book = printed("rfx.papers.yen2014", "table1")
-    assert book["cpu", "gaussian", "sparse-rf", "model_size"] == 57
-    assert book["YearPredictionMSD", "perceptron", "rf", "memory_gb"].text == "76.7"
-    assert book["census", "laplacian", "kernel", "seconds_train"].text == "3,268"
-    assert book["cpu", "perceptron", "sparse-rf", "memory_gb"].text == "0.090"
-    assert ("YearPredictionMSD", "gaussian", "kernel", "rmse") not in book
-    # three kernels, three methods, five numbers, three sizes per data set; YearPred has no exact
-    # kernel
-    assert len(book) == 3 * (3 * 3 * 5 + 3) - 3 * 5
-    assert len(printed("rfx.papers.yen2014", "table2")) == 3 * (3 * 3 * 5 + 3)
 
 
 def test_every_cell_is_ours_beside_the_paper():
@@ -166,99 +153,6 @@ def test_settings_are_kept_apart():
         build(setting="best")
 
 
-def test_perceptrons_of_ours_have_a_line_of_their_own():
-    params = {"label": "paper", "kernel_params": {"radius": 2.1}}
-    rows = [
-        row(kernel="perceptron", score=0.032, params=params | {"features": "offset"}),
-        row(kernel="perceptron", score=0.028, params=params | {"features": "range"}),
-        *(
-            row(
-                kernel="perceptron",
-                method="sparse-rf",
-                lam=lam,
-                score=score,
-                params=params | {"features": "range"},
-            )
-            for lam, score in ((1.0, 0.027), (10.0, 0.035))
-        ),
-    ]
-    table = build(*rows)
-    assert cell(table, "rmse", kernel="perceptron")["ours"] == 0.032
-    assert line(table, "cpu", "perceptron", "RMSE")[2:] == [
-        "- / 0.026",
-        "0.0320 / 0.038",
-        "- / 0.027",
-    ]
-    assert line(table, "cpu", "perceptron, range", "RMSE")[2:] == [
-        "-",
-        "0.0280 / -",
-        "0.0270 / -",
-    ], "and nothing of it is printed"
-
-
-def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
-    def labelled(label, **more):
-        gamma = more.pop("gamma", 0.5)
-        params = {"label": label, "gamma": gamma, "kernel_params": {"gamma": gamma}} | more.pop(
-            "params", {}
-        )
-        return row(params=params, **{"solver": "rfx", "objective": 10.0, "gap": 1e-3} | more)
-
-    rows = [
-        row(),
-        labelled("inference", method="kernel", gamma=1.0, score=0.0331, model_size=6554),
-        labelled("inference", method="kernel", gamma=0.5, score=0.038, model_size=6554),
-        labelled(
-            "published",
-            solver="liblinear",
-            seconds_fit=50.0,
-            n_features=1000,
-            model_size=1000,
-            converged=False,
-            params={"loss": "squared"},
-        ),
-        labelled("published", n_features=1000, model_size=1000, params={"loss": "squared"}),
-        labelled(
-            "published",
-            seed=1,
-            score=0.0381,
-            n_features=1000,
-            model_size=1000,
-            params={"loss": "squared"},
-        ),
-        labelled("published", n_features=500, status="failed", message="too large"),
-    ]
-    table = build(*rows)
-    inference, published = table.sections[-2:]
-    assert "TEST rows" in inference.title
-    assert texts(inference) == [
-        ["cpu", "gaussian", "kernel", "gamma 0.5", "0.0380 / 0.038", "6,554 / 6,554"],
-        ["cpu", "gaussian", "kernel", "gamma 1", "0.0331 / 0.038", "6,554 / 6,554"],
-    ]
-    what = "gaussian, squared, lambda 1, D 1,000"
-    assert texts(published) == [
-        [
-            "cpu",
-            "rf",
-            what,
-            "rfx",
-            "2",
-            "12.3 ± 0.0",
-            "0.944",
-            "10 ± 0",
-            "1.0e-04",
-            "1,000 ± 0",
-            "0.0376 ± 0.0007",
-        ],
-        ["cpu", "rf", what, "LIBLINEAR", "1", "50.3", "0.944", "10", "1.0e-04*", "1,000", "0.0371"],
-    ]
-    assert any("too large" in note for note in table.notes)
-    assert cell(table, "rmse")["ours"] == 0.0371 and cell(table, "model_size")["ours"] == 10000, (
-        "they fill no cell"
-    )
-    assert not any("TEST" in section.title for section in build(*rows, setting="tuned").sections)
-
-
 def test_what_takes_hours_says_what_to_type():
     typed = "covtype, Kernel: hours; make reproduce-table2 FULL=1 runs it."
     assert typed in build(name="yen2014-table2").notes
@@ -318,16 +212,6 @@ def test_seeds_are_one_cell_with_its_noise_and_a_verdict():
         name="yen2014-table2",
     )
     assert cell(worse, "accuracy", "cod-rna")["verdict"] == "worse"
-
-
-def test_a_single_run_has_no_verdict_and_says_so():
-    table = build(row())
-    assert (
-        cell(table, "rmse")["n"],
-        cell(table, "rmse")["sd"],
-        cell(table, "rmse")["verdict"],
-    ) == (1, None, None)
-    assert "Every cell is a single run, so its noise is not known." in table.notes
 
 
 def test_only_the_seed_makes_rows_one_cell():
@@ -461,24 +345,6 @@ def test_substitutes_and_generated_data_are_rows_of_their_own():
     assert line(table, "census", "gaussian", "RMSE")[3] == "- / 0.032"
 
 
-def test_sizes_that_differ_from_the_paper_are_said():
-    titles = [section.title for section in build(row(n_train=6000)).sections]
-    assert titles[0] == "cpu (N 6,000, test 819, d 21; paper: N 6,554, test 819, d 21)"
-    assert build(row()).sections[0].title == "cpu (N 6,554, test 819, d 21)"
-
-
-def test_notes_name_machine_and_settings():
-    notes = build(row()).notes
-    assert "Machine: A Processor, 2 threads; rfx 0.1" in notes
-    assert "gamma of gaussian = 0.5: cpu" in notes
-    assert any(note.startswith("Differs from the paper: ") for note in notes)
-
-
-def test_rows_of_no_data_set_of_the_table_are_left_out():
-    table = build(row("digits"), row("digits", status="failed", message="x"))
-    assert not any("digits" in note for note in table.notes)
-
-
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(
     "name", ["yen2014-table1", "yen2014-table2", "summary", "wu2016-table1", "wu2016-fig3"]
@@ -497,17 +363,6 @@ def test_rows_of_no_data_set_of_the_table_are_left_out():
 def test_every_format_renders_every_table(form, name, rows):
     text = render(build(*rows, name=name), form)
     assert text.endswith("\n") and not text.endswith("\n\n")
-
-
-def test_text_columns_line_up():
-    lines = render(build(row()), "text").splitlines()
-    start = lines.index("cpu (N 6,554, test 819, d 21)")
-    heads = lines[start + 1]
-    assert heads.split() == ["kernel", "Kernel", "RF", "Sparse-RF"]
-    assert (
-        lines[start + 2].index("10,000 /") == heads.index("RF")
-        and max(map(len, lines[start : start + 8])) < 80
-    )
 
 
 def test_csv_and_json_are_tidy():

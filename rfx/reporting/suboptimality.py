@@ -9,7 +9,7 @@ times the square of the largest feature. All objectives here are divided by the 
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,16 +88,21 @@ class Reference:
 class Excess:
     """The objectives of several seeds, which are the index, at several sizes, the columns in
     ascending order.
+
+    known_limit: the limit of the objectives; None if it is the mean at the largest size.
     """
 
     objectives: Frame
+    known_limit: float | None = None
 
     @classmethod
-    def of(cls, rows: Sequence[Row], size: Callable[[Row], int]) -> "Excess | None":
-        """From rows that differ in seed and size(row). None for fewer than two sizes."""
+    def of(
+        cls, rows: Sequence[Row], size: Callable[[Row], int], known_limit: float | None = None
+    ) -> "Excess":
+        """From rows that differ in seed and size(row)."""
         last = {(row["seed"], size(row)): row["objective"] / row["n_train"] for row in rows}
-        several = len({size for _, size in last}) > 1
-        return cls(lazy.pandas.Series(last, dtype=float).unstack()) if several else None
+        objectives = lazy.pandas.Series(last, dtype=float).unstack() if last else {}
+        return cls(lazy.pandas.DataFrame(objectives), known_limit)
 
     def at(self, size: int) -> list[float]:
         """The objectives of the seeds that have this size."""
@@ -109,29 +114,34 @@ class Excess:
 
     @property
     def limit(self) -> float:
-        """The mean objective at the largest size."""
+        """The known limit, or the mean objective at the largest size."""
+        if self.known_limit is not None:
+            return self.known_limit
         return seeds.mean_of(self.at(self.sizes[-1])).value
 
-    def above(self, limit: float | None = None) -> dict[int, seeds.Mean]:
-        """Size -> mean above a limit, by default the objective at the largest size, which is then
-        left out.
-        """
-        sizes = self.sizes[:-1] if limit is None else self.sizes
-        start = self.limit if limit is None else limit
-        return {size: seeds.mean_of([value - start for value in self.at(size)]) for size in sizes}
+    @property
+    def above(self) -> dict[int, seeds.Mean]:
+        """Size -> mean above the limit, without a size that is the limit."""
+        sizes = self.sizes[:-1] if self.known_limit is None else self.sizes
+        limit = self.limit
+        return {size: seeds.mean_of([value - limit for value in self.at(size)]) for size in sizes}
 
-    def slopes(self, limit: float | None = None) -> dict[Any, float]:
+    @property
+    def _accurate(self) -> list[int]:
+        """The sizes of slopes: those far below the size that is the limit."""
+        part = _PART if self.known_limit is None else 1
+        return [size for size in self.sizes if size <= self.sizes[-1] / part]
+
+    @property
+    def slopes(self) -> dict[Any, float]:
         """Seed -> the slope of the distances of its objectives from the limit, in a log-log plot.
 
-        A given limit may lie between the objectives of a seed, so distances are absolute values.
-        The default limit is the objective at the largest size; only sizes up to a sixteenth of it
-        are used. A seed with fewer than three sizes, or with a distance of zero, has no slope.
+        A known limit may lie between the objectives of a seed, so distances are then absolute
+        values. A seed with fewer than three sizes, or with a distance of zero, has no slope.
         """
-        distances = (
-            self.objectives - self.limit if limit is None else (self.objectives - limit).abs()
-        )
-        most = max(self.sizes) / (_PART if limit is None else 1)
-        lines = {seed: line[line.index <= most].dropna() for seed, line in distances.iterrows()}
+        distances = self.objectives[self._accurate] - self.limit
+        distances = distances if self.known_limit is None else distances.abs()
+        lines = {seed: line.dropna() for seed, line in distances.iterrows()}
         return {
             seed: seeds.slope(line.index, line)
             for seed, line in lines.items()
@@ -163,17 +173,12 @@ class Excess:
 
     @property
     def slope(self) -> float | None:
-        """The slope of the line through the means above the limit, in a log-log plot; None for
-        fewer than three sizes.
+        """The slope of the line through the positive means above the limit, in a log-log plot;
+        None for fewer than three.
         """
-        most = max(self.sizes) / _PART
-        return slope_of({size: mean for size, mean in self.above().items() if size <= most})
-
-
-def slope_of(means: Mapping[int, seeds.Mean]) -> float | None:
-    """The slope of positive means in a log-log plot; None for fewer than three."""
-    positive = {size: mean.value for size, mean in means.items() if mean.value > 0}
-    return seeds.slope(list(positive), list(positive.values())) if len(positive) > 2 else None
+        above = {size: mean.value for size, mean in self.above.items() if size in self._accurate}
+        positive = {size: value for size, value in above.items() if value > 0}
+        return seeds.slope(list(positive), list(positive.values())) if len(positive) > 2 else None
 
 
 def exact_machines(

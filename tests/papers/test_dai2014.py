@@ -181,31 +181,6 @@ def test_slopes_and_exponents_are_computed():
 
 # ---------------------------------------------------------------------- one objective, its sources
 
-SVMS = ("adult", "mnist8v6", "forest")
-
-
-OBJECTIVE = ("nu", "loss", "kernel", "gamma", "scaling", "unit", "pca", "batch")
-
-
-@pytest.mark.parametrize("name", [f"fig1-{short}" for short in SVMS] + ["synthetic"])
-def test_the_methods_that_are_compared_have_one_objective(name):
-    """One pass, and equal time; another nu only where the label says so."""
-    loaded = plan.load(f"dai2014-{name}", known=papers.plans())
-    end = lambda run: str(run.label).partition("-")[2]
-    shared = [run for run in loaded.runs if end(run) in dai.ONE_NU]
-    objectives = {
-        (run.dataset, run.split, *map(run.options.get, OBJECTIVE))
-        for run in shared
-        if run.label != "synthetic-theorem"
-    }
-    assert len(objectives) == 1
-    seven = set(dai.METHODS) - {"kernel", "mlp"}
-    first = {(run.method, run.seed) for run in shared if end(run) == "sc1"}
-    assert first == {(method, seed) for method in seven for seed in range(5)}
-    own = [run for run in loaded.runs if end(run) == "own"]
-    assert {run.method for run in own} == seven
-    assert all(loaded.source(run, "nu").startswith("held-out rows") for run in own)
-
 
 @pytest.mark.parametrize(
     "name", [name for name in papers.plans() if "2014" in name or "2016" in name]

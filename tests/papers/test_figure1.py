@@ -10,7 +10,6 @@ import pytest
 
 from rfx import data, kernels, losses, methods, papers
 from rfx.papers.yen2014 import curves as yen
-from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.reporting import figures, tables
 from rfx.reporting.tables_render import texts
@@ -110,15 +109,3 @@ def test_the_figure_has_every_curve_and_the_line(rows, tmp_path):
     for key in (*yen.CURVES, "kernel"):
         assert f'id="figure1-cod-rna-{key}-objective"' in text
         assert f'id="figure1-cod-rna-{key}-error"' in text
-
-
-@pytest.mark.parametrize(("quick", "names"), [(False, set(yen.DATA)), (True, {"cod-rna"})])
-def test_the_plan_has_all_curves_on_one_basis(quick, names):
-    runs = plan.load("yen2014-figure1", quick, papers.plans()).runs
-    basis = (SHARED | {"loss": "squared_hinge"}).items()
-    assert all(basis <= run.options.items() for run in runs)
-    traced = [run for run in runs if run.method != "kernel"]
-    assert all(run.trace and run.curve == "test" for run in traced)
-    lams = {(yen.panel_of(run.dataset, run.split), run.options["lam"]) for run in traced}
-    assert {name for name, _ in lams} == names
-    assert len(lams) == len(names)

@@ -1,4 +1,5 @@
-"""The tables and claims made of docs/rows are those kept in tests/papers/kept.
+"""The tables and claims made of docs/rows are those kept in tests/papers/kept, and the plans still
+ask for these rows.
 
 `python tests/papers/test_kept.py` writes them anew; the difference shows what a change does to
 them. An audit once found the effects of the claims with pandas and scipy alone.
@@ -13,6 +14,8 @@ from click.testing import CliRunner
 
 from rfx import papers
 from rfx.cli import cli
+from rfx.plans import plan
+from rfx.records import keys, results
 from rfx.reporting.cells import settings_of
 from rfx.reporting.report import page, sources
 from rfx.reporting.tables_render import render
@@ -34,10 +37,27 @@ def tables_of(paper):
     return "\n".join(texts)
 
 
+def keys_of(name):
+    """The keys of the runs of a plan in all its forms."""
+    known = papers.plans()
+    forms = [form for form in (name, f"{name}-full", f"{name}-quick") if form in known]
+    return {keys.key(run) for form in forms for run in plan.load(form, known=known).runs}
+
+
 def claims():
     words = ["table", "claims", "--results", str(ROWS), "--format", "csv"]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)
     return pd.read_csv(io.StringIO(done.stdout))[WORDS + NUMBERS]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in papers.plans() if (ROWS / f"{name}.csv").exists()]
+)
+def test_the_plan_asks_for_its_rows(name):
+    rows = results.read(ROWS / f"{name}.csv")
+    others = {row["key"] for row in rows if row["status"] == "ok"} - keys_of(name)
+    # one run of forest had other options
+    assert len(others) == (name == "dai2014-fig1-forest")
 
 
 @pytest.mark.parametrize("paper", papers.names())

@@ -154,15 +154,15 @@ def test_the_bound_of_corollary_1_holds_and_is_vacuous_where_it_says(case):
 
 
 def test_rf_comes_down_to_the_kernel_machine(case):
-    means = [mean.value for mean in case.rf_above.values()]
-    assert list(case.rf_above) == [4, 16, 64]
+    means = [mean.value for mean in case.rf.above.values()]
+    assert list(case.rf.above) == [4, 16, 64]
     assert means == sorted(means, reverse=True)
     # an unbiased estimate of the kernel matrix has the higher minimum, on average
-    assert all(mean.value > -3 * mean.sd for mean in case.rf_above.values())
+    assert all(mean.value > -3 * mean.sd for mean in case.rf.above.values())
     # seed 2 is below the kernel machine, and is still included
     assert min(case.rf.at(64)) < case.reference.objective
-    assert set(case.rf_slopes) == {0, 1, 2}
-    assert all(-2 < slope < -0.3 for slope in case.rf_slopes.values())
+    assert set(case.rf.slopes) == {0, 1, 2}
+    assert all(-2 < slope < -0.3 for slope in case.rf.slopes.values())
 
 
 def test_the_slopes_of_both_are_compared_seed_by_seed(corollary):
@@ -170,7 +170,7 @@ def test_the_slopes_of_both_are_compared_seed_by_seed(corollary):
     # seed 1 of RF is missing
     rows = [row for row in corollary if (row["method"], row["seed"]) != ("rf", 1)]
     (case,) = yen2014.cases(rows)
-    ours, theirs = case.excess.slopes(), case.rf_slopes
+    ours, theirs = case.excess.slopes, case.rf.slopes
     effects = claim.measure(frame(rows))
     assert list(effects.values()) == [[ours[seed] - theirs[seed] for seed in (0, 2)]]
 
@@ -181,7 +181,7 @@ def test_the_bound_of_theorem_1_holds(theorem):
         (penalty, gamma) for penalty in ("L1", "L2") for gamma in (0.5, 3.0)
     ]
     for case in found:
-        means = list(case.above.values())
+        means = list(case.excess.above.values())
         assert [mean.value for mean in means] == sorted((m.value for m in means), reverse=True)
         if case.penalty == "L1":
             for size in case.excess.sizes:
@@ -304,4 +304,4 @@ def test_slopes_are_of_one_seed_each_in_any_order_of_rows():
     rows = [row(seed, size, 1 + (1 + seed) / size) for seed in (0, 1) for size in (1, 2, 4)]
     rows += [row(2, 2, 9.0), row(0, 64, 1.0), row(1, 64, 1.0)]
     found = Excess.of(rows[::-1], lambda one: one["size"])
-    assert list(found.slopes().values()) == pytest.approx([-1.0, -1.0])
+    assert list(found.slopes.values()) == pytest.approx([-1.0, -1.0])

@@ -22,7 +22,6 @@ from rfx.papers.wu2016 import curves as wu2016
 from rfx.plans import plan
 from rfx.records import results
 from rfx.reporting import figures, tables
-from rfx.reporting.printed import curves
 from rfx.reporting.tables_render import texts
 
 WU2016 = "rfx.papers.wu2016"
@@ -465,56 +464,6 @@ def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
 
 
 # -------------------------------------------------------------------------------------------- plans
-
-
-def of_plan(name, dataset, label):
-    """The options of the runs of a plan with that data set and label."""
-    found = [run for run in runs_of(name) if (run.dataset, run.label) == (dataset, label)]
-    return [run.options for run in found]
-
-
-@pytest.mark.parametrize(
-    ("setting", "chosen"), [("paper", (0.01, 50)), ("tuned", ("validation", None))]
-)
-@pytest.mark.parametrize(("dataset", "n_seeds"), [("cadata", 5), ("mnist", 1)])
-def test_plan_of_figure3_is_the_authors_grid(dataset, n_seeds, setting, chosen):
-    options = of_plan("wu2016-fig3", dataset, f"fig3-{setting}")
-    assert len(options) == 19 * n_seeds
-    assert {one["gamma"] for one in options} == {line["gamma"] for line in curves(WU2016, "fig3")}
-    assert {(one["n_grids"], one["lam"], one.get("max_iter")) for one in options} == {
-        (128, *chosen)
-    }
-
-
-def test_plan_of_figure4_has_the_sigma_of_the_plot_data_or_of_validation():
-    fixed = {line["dataset"]: line["gamma"] for line in curves(WU2016, "fig4")}
-    for run in runs_of("wu2016-fig4"):
-        paper = run.label == "fig4-paper"
-        wanted = (fixed[run.dataset], 0.01) if paper else ("validation", "validation")
-        assert (run.options["gamma"], run.options["lam"]) == wanted
-    options = of_plan("wu2016-fig4", "cadata", "fig4-paper")
-    assert [one["n_grids"] for one in options] == [8, 16, 32, 64, 128, 256, 512, 1024] * 5
-
-
-def test_plan_of_figure5_has_the_authors_parameters_or_those_of_validation():
-    authors = {
-        (line["dataset"], line["method"], line["n_features"]): line["parameter"]
-        for line in curves(WU2016, "fig5")
-    }
-    runs = runs_of("wu2016-fig5")
-    for run in runs:
-        options, rb = run.options, run.method == "rb"
-        size = options.get("n_grids") or options.get("n_features") or options.get("block_size")
-        assert (size is None) == (run.method == "kernel")
-        wanted = ("validation", "validation", "laplacian")
-        if run.label == "fig5-paper":
-            parameter = authors[run.dataset, run.method, size]
-            gamma = pytest.approx(parameter if rb else 1 / parameter, rel=1e-5)
-            wanted = (gamma, 0.01, "laplacian" if rb else "laplacian-l2")
-        assert (options["gamma"], options["lam"], options["kernel"]) == wanted
-    kinds = [run.method for run in runs if (run.dataset, run.label) == ("cadata", "fig5-tuned")]
-    for method in wu2016.METHODS:
-        assert kinds.count(method) == 5 * (1 if method == "kernel" else 8)
 
 
 @pytest.mark.parametrize(("cores", "counts"), [(6, [1, 2, 4]), (1, [1])])

@@ -76,33 +76,6 @@ def line(table, dataset, kernel, heading):
     return next(text for text in texts(section)[start:] if text[1] == heading)
 
 
-def test_every_cell_is_ours_beside_the_paper():
-    table = build(row())
-    assert line(table, "cpu", "gaussian", "model size") == [
-        "gaussian",
-        "model size",
-        "- / 6,554",
-        "10,000 / 10,000",
-        "- / 57",
-    ]
-    assert line(table, "cpu", "gaussian", "RMSE")[3] == "0.0371 / 0.037"
-    assert line(table, "cpu", "gaussian", "training, s")[3] == "12.3 / 875"
-    assert line(table, "cpu", "gaussian", "prediction, s")[3] == "0.041 / 6"
-    assert line(table, "cpu", "gaussian", "memory, GB")[3] == "0.944 / 4.71"
-    assert line(table, "cpu", "gaussian", "lambda")[2:] == ["-", "1 / -", "-"]
-    assert (
-        cell(table, "rmse")["ours"],
-        cell(table, "rmse")["paper"],
-        cell(table, "rmse")["setting"],
-    ) == (0.0371, 0.037, "paper")
-    assert cell(table, "rmse", "YearPredictionMSD")["paper"] == 0.103
-    assert line(table, "YearPredictionMSD", "gaussian", "RMSE")[2:] == [
-        "-",
-        "- / 0.103",
-        "- / 0.104",
-    ]
-
-
 def test_sparse_rf_takes_the_lambda_whose_score_is_closest_to_rf():
     rows = [row(score=0.037)] + [
         row(method="sparse-rf", lam=lam, score=score, model_size=size)
@@ -115,16 +88,6 @@ def test_sparse_rf_takes_the_lambda_whose_score_is_closest_to_rf():
     assert any("closest to rf" in note for note in build(*rows).notes)
     rows[1:] = [one | {"params": one["params"] | {"lam": "match-rf"}} for one in rows[1:]]
     assert not any("closest to rf" in note for note in build(*rows).notes), "each run chose its own"
-
-
-def test_best_score_is_the_highest_accuracy():
-    rows = [
-        row("cod-rna", "sparse-rf", lam=lam, metric="accuracy", score=score)
-        for lam, score in [(1.0, 0.96), (10.0, 0.95)]
-    ]
-    assert (
-        cell(build(*rows, name="yen2014-table2"), "lam", "cod-rna", method="sparse-rf")["ours"] == 1
-    )
 
 
 def test_settings_are_kept_apart():
@@ -151,21 +114,6 @@ def test_settings_are_kept_apart():
     assert cell(build(rows[1]), "rmse")["ours"] == 0.030, "the setting that there is"
     with pytest.raises(UsageError, match="--setting best: yen2014-table1 has paper, tuned"):
         build(setting="best")
-
-
-def test_what_takes_hours_says_what_to_type():
-    typed = "covtype, Kernel: hours; make reproduce-table2 FULL=1 runs it."
-    assert typed in build(name="yen2014-table2").notes
-    assert (
-        typed
-        not in build(
-            row("covtype", "kernel", metric="accuracy", score=0.9), name="yen2014-table2"
-        ).notes
-    )
-    tuned = build(name="yen2014-table2", setting="tuned").notes
-    assert typed not in tuned and typed.replace("Kernel", "Sparse-RF") in tuned, (
-        "the plan has other rows for it"
-    )
 
 
 def test_more_features_win_then_newer_rows():
@@ -698,14 +646,6 @@ def test_unlike_data_sets_are_ranked_never_averaged():
     assert "mean rank over 3 data sets" in table.title and "no mean" in table.notes[0]
     alone = summary(*rows[:3], group_by="method")
     assert alone.cells[0]["score"] == 0.1, "the mean is within one data set"
-
-
-def test_latex_marks_the_best_by_a_dagger():
-    rows = [row(method=method, score=score) for method, score in (("rf", 0.1), ("kernel", 0.2))]
-    latex = render(summary(*rows), "latex")
-    assert "!" not in latex and r"0.1000\textsuperscript{\textdagger}" in latex
-    assert r"\par \textsuperscript{\textdagger}: the best score of its data set" in latex
-    assert "0.1000!" in render(summary(*rows), "text")
 
 
 def test_latex_splits_a_wide_table_and_repeats_the_labels():

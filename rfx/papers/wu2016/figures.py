@@ -425,7 +425,7 @@ def _excess(name, penalty, cases) -> Panel:
     gid = partial(style.identifier, "theorem1", name, penalty)
     curves = [
         positive_curve(
-            {size * case.reference.kappa: mean for size, mean in case.above.items()},
+            {size * case.reference.kappa: mean for size, mean in case.excess.above.items()},
             style.numbered(number),
             f"1/sigma = {case.gamma:g}",
             gid(f"{case.gamma:g}"),
@@ -443,9 +443,10 @@ def _excess(name, penalty, cases) -> Panel:
     def dress(axes):
         shift = {"xytext": (4, -2), "textcoords": "offset points", "fontsize": 7}
         for case, curve in zip(cases, curves):
-            if curve.x and case.slope is not None:
+            slope = case.excess.slope
+            if curve.x and slope is not None:
                 end, colour = curve.points[-1], curve.look["color"]
-                axes.annotate(f"{case.slope:.2f}", end, color=colour, **shift)
+                axes.annotate(f"{slope:.2f}", end, color=colour, **shift)
         style.log_both(axes)
 
     return Panel(

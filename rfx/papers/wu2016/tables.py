@@ -495,7 +495,9 @@ def theorem1(rows: Sequence[Row]) -> Table:
         "1/sigma": lambda case: number(case.gamma, general),
     }
     # case, R, the distance above the limit
-    points = [(case, size, mean.value) for case in found for size, mean in case.above.items()]
+    points = [
+        (case, size, mean.value) for case in found for size, mean in case.excess.above.items()
+    ]
     own = labelled(rows, wu2016.THEOREM1)
     return Table(
         name="wu2016-theorem1",
@@ -506,11 +508,11 @@ def theorem1(rows: Sequence[Row]) -> Table:
                 labels
                 | {
                     "kappa": lambda case: number(case.reference.kappa, short),
-                    "slope": lambda case: number(case.slope, decimals(2)),
+                    "slope": lambda case: number(case.excess.slope, decimals(2)),
                     "||w*||": lambda case: number(case.reference.norm, "{:.3g}".format),
                     "F(0)": lambda case: number(case.reference.zero, decimals(4)),
                     "F(w*)": lambda case: number(case.reference.value, decimals(4)),
-                    "limit": lambda case: number(case.limit, decimals(4)),
+                    "limit": lambda case: number(case.excess.limit, decimals(4)),
                     "c": lambda case: number(case.wasted, count),
                 },
                 found,
@@ -522,7 +524,7 @@ def theorem1(rows: Sequence[Row]) -> Table:
                 | {
                     "R": lambda of: number(of[1], count),
                     "kappa R": lambda of: number(of[0].reference.kappa * of[1], short),
-                    "objective": lambda of: number(of[0].limit + of[2], decimals(5)),
+                    "objective": lambda of: number(of[0].excess.limit + of[2], decimals(5)),
                     "above the limit": lambda of: number(of[2], decimals(5)),
                     "x kappa R / (beta ||w*||^2)": lambda of: number(
                         of[2] / of[0].reference.scale * of[0].reference.kappa * of[1],
@@ -551,10 +553,10 @@ def theorem1(rows: Sequence[Row]) -> Table:
                 "gamma": case.gamma,
                 "n_grids": size,
                 "kappa": case.reference.kappa,
-                "objective": case.limit + above,
+                "objective": case.excess.limit + above,
                 "above": above,
                 "bound": case.bound_cell(size).value,
-                "slope": case.slope,
+                "slope": case.excess.slope,
                 "scale": case.reference.scale,
             }
             for case, size, above in points

@@ -110,7 +110,7 @@ def _at_size(effect: Callable[[yen.Case, int, float], float], few: bool = False)
 
 def _difference(one: yen.Case) -> list[float]:
     """The exponent of Sparse-RF less that of RF, of each seed with both."""
-    ours, theirs = one.excess.slopes(), one.rf_slopes
+    ours, theirs = one.excess.slopes, one.rf.slopes
     return [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
 
 
@@ -120,8 +120,6 @@ def _fewer(share: float) -> Measure:
     """
 
     def effects(one: yen.Case) -> list[float] | Limits:
-        if one.rf is None:
-            return []
         ours = one.excess.within(one.reference.value, share)
         theirs = one.rf.within(one.reference.objective, share, below=False)
         pairs = [(size, theirs[seed]) for seed, size in ours.items() if size and seed in theirs]
@@ -321,7 +319,7 @@ CLAIMS = [
         " say so: its distance is from the kernel machine).",
         "exponent of D in the objective above its limit",
         "corollary1",
-        _theory(lambda one: list(one.excess.slopes().values())),
+        _theory(lambda one: list(one.excess.slopes.values())),
         most=-0.9,
         settings=_COROLLARY1,
     ),
@@ -331,7 +329,7 @@ CLAIMS = [
         "The objective of RF approaches the kernel machine's at least like 1/sqrt(D).",
         "exponent of D in the distance of RF's objective from that of the exact kernel machine",
         "corollary1",
-        _theory(lambda one: list(one.rf_slopes.values())),
+        _theory(lambda one: list(one.rf.slopes.values())),
         most=-0.4,
         settings=_COROLLARY1,
     ),

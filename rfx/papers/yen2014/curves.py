@@ -9,7 +9,6 @@ the machine. The paper's are from another machine.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from rfx.parallel import cached
 from rfx.records.result import complete, having
 from rfx.reporting.cells import needed
 from rfx.reporting.measures import Row, good, labelled
-from rfx.reporting.seeds import Mean, grouped
+from rfx.reporting.seeds import grouped
 from rfx.reporting.suboptimality import Excess, Reference, exact_machines
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
@@ -190,30 +189,24 @@ class Case:
     reference : Reference
     excess : Excess
         The objectives of Sparse-RF, with their limit.
-    rf : Excess or None
-        The same for RF, whose limit is `reference.objective`. None without rows of two sizes.
+    rf : Excess
+        The same for RF, whose limit is `reference.objective`.
     """
 
     dataset: str
     kernel: str
     reference: Reference
     excess: Excess
-    rf: Excess | None
-
-    @property
-    def rf_above(self) -> dict[int, Mean]:
-        """D -> P - P* of RF, over the seeds."""
-        return {} if self.rf is None else self.rf.above(self.reference.objective)
-
-    @property
-    def rf_slopes(self) -> dict[Any, float]:
-        """Seed -> the exponent of D in |P - P*|."""
-        return {} if self.rf is None else self.rf.slopes(self.reference.objective)
+    rf: Excess
 
     def first_useful(self) -> int:
         """The smallest D at which the bound is below F(0)."""
         one = self.reference
         return one.wasted + int(2 * one.scale / (one.zero - one.value)) + 1
+
+
+def _size(row: Row) -> int:
+    return row["n_features"]
 
 
 def cases(rows: Iterable[Row]) -> list[Case]:
@@ -225,21 +218,12 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     for exact, alike in exact_machines(
         rows, COROLLARY1, lambda row: (row["dataset"], row["kernel"], row["lam"])
     ):
-        ours, theirs = (
-            Excess.of(
-                [row for row in alike if row["method"] == method and row["n_features"]],
-                lambda row: row["n_features"],
-            )
-            for method in ("sparse-rf", "rf")
-        )
-        if ours and exact["kernel"] in _LARGEST:
-            found.append(
-                Case(
-                    exact["dataset"],
-                    exact["kernel"],
-                    Reference.of(exact, _LARGEST[exact["kernel"]]),
-                    ours,
-                    theirs,
-                )
-            )
+        rows_of = lambda method, alike=alike: [
+            row for row in alike if row["method"] == method and row["n_features"]
+        ]
+        ours = Excess.of(rows_of("sparse-rf"), _size)
+        if len(ours.sizes) > 1 and exact["kernel"] in _LARGEST:
+            reference = Reference.of(exact, _LARGEST[exact["kernel"]])
+            theirs = Excess.of(rows_of("rf"), _size, reference.objective)
+            found.append(Case(exact["dataset"], exact["kernel"], reference, ours, theirs))
     return needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")

@@ -135,11 +135,12 @@ def _bounded(case: yen.Case) -> Panel:
     excess, reference, limit = case.excess, case.reference, case.excess.limit
     gid = partial(style.identifier, "corollary1", case.dataset, case.kernel)
     words = "Sparse-RF, mean and deviation over the seeds"
-    drawn = [positive_curve(excess.above(), style.look("sparse-rf"), words, gid("ours"))]
-    if case.rf is not None:
-        means = {size: one.value for size, one in case.rf_above.items() if one.value > 0}
-        words = "RF above the exact kernel machine"
-        drawn.append(through(means, style.look("rf"), words, gid("rf")))
+    drawn = [positive_curve(excess.above, style.look("sparse-rf"), words, gid("ours"))]
+    means = {size: one.value for size, one in case.rf.above.items() if one.value > 0}
+    if means:
+        drawn.append(
+            through(means, style.look("rf"), "RF above the exact kernel machine", gid("rf"))
+        )
     bounds = {2**k: reference.bound(2**k) - limit for k in range(4, 25)}
     bounds = {size: bound for size, bound in bounds.items() if bound < math.inf}
     look = {"color": "black", "linestyle": "--", "linewidth": 1.0}

@@ -414,7 +414,7 @@ def corollary1(rows: Sequence[Row]) -> Table:
                     "bound on F": lambda of: of[0].reference.cell(of[1]),
                     "runs": lambda of: number(of[2].n, count),
                     "RF: P - P*": lambda of: Cell(
-                        of[0].rf_above.get(of[1]), decimals(5), "deviation"
+                        of[0].rf.above.get(of[1]), decimals(5), "deviation"
                     ),
                 },
                 of_case,
@@ -440,7 +440,7 @@ def corollary1(rows: Sequence[Row]) -> Table:
             }
             for of_case in points.values()
             for case, size, mean in of_case
-            for rf in [case.rf_above.get(size)]
+            for rf in [case.rf.above.get(size)]
         ],
     )
 

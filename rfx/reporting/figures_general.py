@@ -18,8 +18,6 @@ from rfx.reporting.measures import Row, good, labelled
 
 # Maximum panels; a file with more data sets is narrowed by --setting or by rfx run --only.
 MOST = 12
-# Maximum curves of a panel, and maximum values of an option in a grid.
-MOST_CURVES, MOST_VALUES = 100, 200
 # Maximum inputs drawn.
 MOST_INPUTS = 40
 SIZES = ("n_features", "n_grids", "block_size")
@@ -114,11 +112,11 @@ def _scored(rows: Iterable[Row], setting: str | None) -> list[Row]:
     return scored
 
 
-def _few(panels: Mapping, most: int = MOST, what: str = "data sets") -> Mapping:
+def _few(panels: Mapping, what: str = "data sets") -> Mapping:
     """The panels, unless they are too many to draw."""
-    if len(panels) > most:
+    if len(panels) > MOST:
         raise UsageError(
-            f"the results file has {len(panels)} {what}, of which {most} at most can be drawn at"
+            f"the results file has {len(panels)} {what}, of which {MOST} at most can be drawn at"
             " once; narrow it with --setting"
         )
     return panels
@@ -150,9 +148,7 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     panels = {name: lines for name, lines in panels.items() if several(lines)}
     if not panels:
         raise DataError(f"no data set has scores at several values of {label}")
-    for lines in _few(panels).values():
-        _few(lines, MOST_CURVES, "curves in a data set")
-    looks = style.looks(text for lines in panels.values() for text in lines)
+    looks = style.looks(text for lines in _few(panels).values() for text in lines)
 
     upper, lower = [], []
     for (dataset, metric), lines in panels.items():
@@ -209,10 +205,6 @@ def _heat_panel(
     low: whether a low score is better; gid: the identifier of the star in the SVG file.
     """
     up, across = (sorted(set(values)) for values in zip(*cells))
-    if max(len(up), len(across)) > MOST_VALUES:
-        raise UsageError(
-            f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting"
-        )
     values = np.array([[cells.get((y, x), np.nan) for x in across] for y in up])
     y, x = np.unravel_index((np.nanargmin if low else np.nanargmax)(values), values.shape)
     heat = Heat(

@@ -13,12 +13,6 @@ from rfx.distributed import cluster
 from rfx.errors import ClusterError, UsageError
 
 
-@pytest.fixture(scope="module")
-def local():
-    with cluster.connect("local:2") as client:
-        yield client
-
-
 @pytest.fixture
 def hurry(monkeypatch):
     for name in ("_PATIENCE", "_ARRIVING"):
@@ -76,11 +70,11 @@ def test_without_distributed(monkeypatch):
         pass
 
 
-def test_processes_of_this_machine(local):
-    assert list(local.nthreads().values()) == [1, 1]
-    assert os.getpid() not in local.run(os.getpid).values()
+def test_processes_of_this_machine(client):
+    assert list(client.nthreads().values()) == [1, 1]
+    assert os.getpid() not in client.run(os.getpid).values()
     # Ctrl-C of the terminal is not for them
-    assert set(local.run(lambda: signal.getsignal(signal.SIGINT)).values()) == {signal.SIG_IGN}
+    assert set(client.run(lambda: signal.getsignal(signal.SIGINT)).values()) == {signal.SIG_IGN}
 
 
 def test_workers_that_always_end_while_they_start_are_told_in_a_sentence(monkeypatch):
@@ -95,13 +89,13 @@ def test_workers_that_always_end_while_they_start_are_told_in_a_sentence(monkeyp
         pass
 
 
-def test_a_client_of_a_scheduler_by_its_address(local):
-    with cluster.connect(local.scheduler.address) as client:
-        assert client.submit(pow, 2, 10, pure=False).result() == 1024
-    assert local.status == "running"
+def test_a_client_of_a_scheduler_by_its_address(client):
+    with cluster.connect(client.scheduler.address) as other:
+        assert other.submit(pow, 2, 10, pure=False).result() == 1024
+    assert client.status == "running"
     with (
         pytest.raises(ClusterError, match=r"no Dask scheduler answers at .* \(worker\)"),
-        cluster.connect(next(iter(local.nthreads()))),
+        cluster.connect(next(iter(client.nthreads()))),
     ):
         pass
 
@@ -126,27 +120,27 @@ def test_a_scheduler_that_goes_away():
         future.result()
 
 
-def test_what_goes_wrong_in_the_block_is_told_as_it_is(local):
-    with pytest.raises(OSError, match="of mine"), cluster.connect(local.scheduler.address):
+def test_what_goes_wrong_in_the_block_is_told_as_it_is(client):
+    with pytest.raises(OSError, match="of mine"), cluster.connect(client.scheduler.address):
         raise OSError("of mine")
 
 
 @pytest.mark.parametrize("name", ["rfx", "python", "numpy"])
-def test_versions_are_compared_before_anything_is_done(local, monkeypatch, name):
+def test_versions_are_compared_before_anything_is_done(client, monkeypatch, name):
     ours = cluster.versions() | {name: "99.9"}
-    answers = local.run(cluster.versions)
-    monkeypatch.setattr(local, "run", lambda *args, **more: answers)
+    answers = client.run(cluster.versions)
+    monkeypatch.setattr(client, "run", lambda *args, **more: answers)
     monkeypatch.setattr(cluster, "versions", lambda: ours)
     with pytest.raises(ClusterError, match=f"worker tcp://.* has {name} .* this machine has 99.9"):
-        cluster.Workers(local)
+        cluster.Workers(client)
 
 
-def test_a_worker_without_rfx_is_named(local, monkeypatch):
-    workers = local.nthreads()
+def test_a_worker_without_rfx_is_named(client, monkeypatch):
+    workers = client.nthreads()
     answers = dict.fromkeys(workers, ModuleNotFoundError("No module named 'rfx'"))
-    monkeypatch.setattr(local, "run", lambda *args, **more: answers)
+    monkeypatch.setattr(client, "run", lambda *args, **more: answers)
     with pytest.raises(ClusterError, match="has rfx None, .* install the same rfx-kernels on all"):
-        cluster.check_versions(local)
+        cluster.check_versions(client)
     # one that has left in the meantime is not among those without it
     answers |= dict.fromkeys(workers, cluster.versions()) | {min(workers): OSError("closed")}
-    cluster.check_versions(local)
+    cluster.check_versions(client)

@@ -14,8 +14,6 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("distributed")
-
 from rfx import methods
 from rfx.data import ranges
 from rfx.data.libsvm import svmlight
@@ -43,12 +41,6 @@ X = np.round(RNG.normal(size=(700, 4)), 4)
 # The choice of kernel, scaling and metric takes most of a training's seconds. It has its own tests.
 PLAIN = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
 Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with cluster.connect("local:2") as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,16 @@
 of one process on the same data.
 """
 
-import pytest
-
-pytest.importorskip("distributed")
-
 from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from rfx import methods
 from rfx.data.libsvm import svmlight
 from rfx.data.tabular.learner import Learner
-from rfx.distributed import cluster, training
+from rfx.distributed import training
 from rfx.errors import DataError, UsageError
 from rfx.records.run import Run
 from rfx.runs import single
@@ -25,11 +22,9 @@ Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len
 WEIGHTS = np.round(RNG.uniform(0.1, 3, len(X)), 3) * (np.arange(len(X)) % 7 > 0)
 
 
-@pytest.fixture(scope="module")
-def address():
-    with cluster.connect("local:2") as client:
-        client.wait_for_workers(2)
-        yield client.scheduler.address
+@pytest.fixture
+def address(client):
+    return client.scheduler.address
 
 
 @pytest.fixture(scope="module")

@@ -75,36 +75,8 @@ def carried_out(steps, X):
             for name, value in step.items()
             if name != "step"
         }
-        X = globals()[f"_{step['step']}"](X, **given)
+        X = _STEPS[step["step"]](X, **given)
     return X
-
-
-def _select(X, columns):
-    return X[:, columns]
-
-
-def _scale(X, centre, factor):
-    return (X - centre) * factor
-
-
-def _linear(X, matrix, offset):
-    return X @ matrix.reshape(X.shape[1], -1) + offset
-
-
-def _round(X):
-    return X.astype(np.float32).astype(float)
-
-
-def _clip(X, low, high):
-    return np.minimum(np.maximum(X, low), high)
-
-
-def _function(X, name):
-    return _FUNCTIONS[name](X)
-
-
-def _sign(X, thresholds):
-    return np.where(X >= thresholds, 1.0, -1.0)
 
 
 def _yeo_johnson(X, powers):
@@ -167,14 +139,6 @@ def _bins(X, offsets, inverses, multipliers, base, keys, starts, weights):
     return found
 
 
-def _product(X, parts):
-    return math.prod(carried_out(steps, X) for steps in parts)
-
-
-def _sum(X, parts):
-    return sum(carried_out(steps, X) for steps in parts)
-
-
 def _complex_product(X, parts):
     found = 1
     for steps in parts:
@@ -202,3 +166,26 @@ def _softmax(X):
 def _shares(X):
     total = X.sum(axis=1, keepdims=True)
     return np.where(total > 0, X / np.where(total > 0, total, 1), 1 / X.shape[1])
+
+
+_STEPS = {
+    "select": lambda X, columns: X[:, columns],
+    "scale": lambda X, centre, factor: (X - centre) * factor,
+    "linear": lambda X, matrix, offset: X @ matrix.reshape(X.shape[1], -1) + offset,
+    "round": lambda X: X.astype(np.float32).astype(float),
+    "clip": lambda X, low, high: np.minimum(np.maximum(X, low), high),
+    "function": lambda X, name: _FUNCTIONS[name](X),
+    "sign": lambda X, thresholds: np.where(X >= thresholds, 1.0, -1.0),
+    "yeo_johnson": _yeo_johnson,
+    "interpolate": _interpolate,
+    "unit": _unit,
+    "compare": _compare,
+    "arc_cosine": _arc_cosine,
+    "bins": _bins,
+    "product": lambda X, parts: math.prod(carried_out(steps, X) for steps in parts),
+    "sum": lambda X, parts: sum(carried_out(steps, X) for steps in parts),
+    "complex_product": _complex_product,
+    "branch": _branch,
+    "softmax": _softmax,
+    "shares": _shares,
+}

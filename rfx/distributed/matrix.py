@@ -20,8 +20,7 @@ from rfx.errors import DataError
 from rfx.operators.blocks import drawn
 from rfx.operators.cached import cache_rows
 from rfx.operators.coded import coded
-from rfx.operators.mapped import MapMatrix
-from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
+from rfx.operators.matrix import READ, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows, scaled_rows
 
 # Maximum numbers of a vector, and of features, that are fetched: longer ones stay on the workers.
@@ -438,18 +437,7 @@ cache_rows.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb
 scaled_rows.register(PartsMatrix, PartsMatrix.scaled)
 
 
-def computed(workers, rows, counts, feature_map, scale, most_mb) -> PartsMatrix:
-    """scale * feature_map(X), computed at every use from the rows of the parts."""
-    form = feature_map.n_features, feature_map.dtype
-    recipe = partial(_computed, feature_map, scale)
-    return PartsMatrix(workers, rows, recipe, counts, form, COMPUTED, most_mb)
-
-
 # ---------------------------------------------------------------------- on the workers
-
-
-def _computed(feature_map, scale, X):
-    return MapMatrix(feature_map, X, scale)
 
 
 def _with(x, index, values):

@@ -17,13 +17,13 @@ from rfx.data.rows import Rows, stacked
 from rfx.data.survey import survey_parts
 from rfx.data.tabular.frames import check_columns
 from rfx.distributed.cluster import Workers, dask
-from rfx.distributed.matrix import PartsMatrix, RowVector, computed, fetched, located
+from rfx.distributed.matrix import PartsMatrix, RowVector, fetched, located
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinningMap, Bins, merged
 from rfx.fitting.options import AUTO
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.mapped import dense
-from rfx.operators.matrix import READ
+from rfx.operators.mapped import MapMatrix, dense
+from rfx.operators.matrix import COMPUTED, READ
 
 # Maximum numbers of rows fetched.
 _FETCHED = 1 << 25
@@ -168,7 +168,9 @@ class DistributedRows(Rows):
 
     def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
         """scale * feature_map(X), computed at every use; most_mb: maximum MiB of it per worker."""
-        return computed(self.workers, self.data, self.counts, feature_map, scale, most_mb)
+        recipe = partial(_features, feature_map, scale)
+        form = feature_map.n_features, feature_map.dtype
+        return PartsMatrix(self.workers, self.data, recipe, self.counts, form, COMPUTED, most_mb)
 
     def numbered(self, grids: BinningMap) -> tuple[Bins, PartsMatrix]:
         """The bins that contain the rows, identical to those in one process, and the features.
@@ -211,6 +213,10 @@ class DistributedRows(Rows):
 
 
 # ---------------------------------------------------------------------- on the workers
+
+
+def _features(feature_map, scale, X):
+    return MapMatrix(feature_map, X, scale)
 
 
 def _in_blocks(partition, start, X, *vectors):

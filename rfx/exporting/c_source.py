@@ -648,7 +648,7 @@ class _Writer:
                 _constants("double", "central", a[2])
                 + _constants("double", "tails", b[2])
                 + "\n"
-                + _NORMAL_QUANTILE.format(central=CENTRAL, a=_ends(a), b=_ends(b), count=len(a[2]))
+                + _NORMAL_QUANTILE.format(central=CENTRAL, a=a, b=b, count=len(a[2]))
             )
             return name
         if name not in _OF_C:
@@ -662,10 +662,6 @@ class _Writer:
         kinds = {"f": "double", "u": "uint64_t", "i": "int"}
         self._arrays.append(_constants(kind or kinds[values.dtype.kind], name, values))
         return name
-
-
-def _ends(polynomial: tuple[float, float, np.ndarray]) -> tuple[float, float]:
-    return float(polynomial[0]), float(polynomial[1])
 
 
 def _constants(kind: str, name: str, values: np.ndarray) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -30,13 +31,16 @@ def polynomials() -> dict[str, tuple[float, float, np.ndarray]]:
     """(low, high, coefficients) of each, for t in low .. high; see `normal_quantile` and `arccos`
     for their use.
     """
-    ends = {
-        "central": (0.0, CENTRAL**2),
-        "tail": (np.sqrt(-np.log(0.5 - CENTRAL)), np.sqrt(-np.log(EDGE / 2))),
-        "arccos": (0.0, 1.0),
+    tail_ends = math.sqrt(-math.log(0.5 - CENTRAL)), math.sqrt(-math.log(EDGE / 2))
+    functions = {
+        "central": (_central, 0.0, CENTRAL**2),
+        "tail": (_tail, *tail_ends),
+        "arccos": (_arccos, 0.0, 1.0),
     }
-    functions = {"central": _central, "tail": _tail, "arccos": _arccos}
-    return {name: (*ends[name], _fitted(functions[name], *ends[name])) for name in ends}
+    return {
+        name: (low, high, _fitted(function, low, high))
+        for name, (function, low, high) in functions.items()
+    }
 
 
 def _central(t: np.ndarray) -> np.ndarray:

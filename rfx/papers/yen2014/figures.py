@@ -4,7 +4,6 @@ against D, with the bound.
 """
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -35,12 +34,10 @@ def figure1(rows) -> Chart:
     seeds.
     """
     panels = yen.figure1(rows)
+    first = next(iter(panels))
     lines = [
-        [_panel(name, *of, quantity) for name, of in panels.items()] for quantity in _QUANTITIES
-    ]
-    lines = [
-        [panel if not place else replace(panel, y_axis="") for place, panel in enumerate(line)]
-        for line in lines
+        [_panel(name, *of, quantity, name == first) for name, of in panels.items()]
+        for quantity in _QUANTITIES
     ]
     return Chart(
         title="Yen et al. 2014, Figure 1: Sparse-RF and boosting, perceptrons +-1",
@@ -68,8 +65,8 @@ def figure1(rows) -> Chart:
     )
 
 
-def _panel(name, curves, line, quantity) -> Panel:
-    """Objective or error of one data set."""
+def _panel(name, curves, line, quantity, first) -> Panel:
+    """Objective or error of one data set; the first has the name of the y axis."""
     drawn = []
     for key, runs in curves.items():
         at, values = runs.band(quantity)
@@ -106,7 +103,7 @@ def _panel(name, curves, line, quantity) -> Panel:
     return Panel(
         "" if below else yen.DATA[name],
         "training, processor seconds" if below else "",
-        _QUANTITIES[quantity],
+        _QUANTITIES[quantity] if first else "",
         drawn,
         dress=dress,
     )

@@ -20,7 +20,6 @@ from rfx.reporting.cells import (
     DASH,
     Cell,
     Table,
-    crossed,
     decimals,
     grid,
     number,
@@ -93,7 +92,7 @@ class _Group:
 
     inputs: these values as requested; metric: that of all scores, None if there are several; used:
     the inputs in use of each row; best: whether it is the best of its kind; p, pairs: of the paired
-    test against the best.
+    test against the best; ranks: the mean rank over data sets by each outcome.
     """
 
     inputs: dict[str, Any]
@@ -103,6 +102,7 @@ class _Group:
     best: bool = False
     p: float | None = None
     pairs: int = 0
+    ranks: dict[str, seeds.Mean | None] = field(default_factory=dict)
 
     @property
     def family(self) -> tuple[Any, ...]:
@@ -194,9 +194,7 @@ def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
     ]
     done = [group for group in groups if good(group.rows)]
     best = _mark_best(done, lambda group: (group.rows[0]["dataset"], group.metric))
-    of = lambda name: lambda group: columns.cell(name, group.inputs.get(name))
-    heads: Heads = {columns.heading(name): of(name) for name in (*columns.ALWAYS, *inputs.varying)}
-    heads[columns.heading("method")] = lambda group: group.cell("method")
+    heads = _inputs((*columns.ALWAYS, *inputs.varying))
     notes = [_BEST] * bool(best) + _notes(rows)
     if len(rows) > 1 and inputs.constant():
         notes.append(f"All rows: {inputs.constant()}")
@@ -262,7 +260,6 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
         _correct(members)
     names = by + ["lam"] * (with_lam and any(len(group.chosen("lam")) > 1 for group in groups))
     (score, score_cell), *others = _outcomes(rows).items()
-    of = lambda name: lambda group: group.cell(name)
     partial_groups = len(groups) - len(whole)
     lack = "lacks" if partial_groups == 1 else "lack"
     notes = {
@@ -276,7 +273,7 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
         rows,
         f"{len(groups)} groups, {title}: mean ± standard deviation",
         {
-            **{columns.heading(name): of(name) for name in names},
+            **_inputs(names),
             "n": lambda group: number(len(group.rows), str),
             score: score_cell,
             "paired p": _p_cell,
@@ -342,28 +339,20 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
     ).astype(dict.fromkeys(columns.OUTCOMES, float))
     means = frame.groupby(["problem", "group"])[list(columns.OUTCOMES)].mean()
     ranks = means.groupby("problem").rank()
-    scored = ranks["score"].dropna()
-    n_problems = scored.index.unique("problem").size
-    totals = scored.groupby("group").agg(["sum", "size"])
-    totals = totals["sum"][totals["size"] == n_problems]
-    for place in totals.index[totals == totals.min()] if len(totals) > 1 else ():
-        groups[place].best = True
-    mean_ranks = {
-        (place, name): seeds.mean(ranks.xs(place, level="group")[name].dropna())
-        for place in range(len(groups))
-        for name in columns.OUTCOMES
-    }
-    n_sets = [
-        len({_problem(row) for row in group.rows if row["score"] is not None}) for group in groups
-    ]
-    rank_cells = {
-        (place, name): Cell(
-            rank, decimals(2), "deviation", best=name == "score" and groups[place].best
+    for place, group in enumerate(groups):
+        own = ranks.xs(place, level="group")
+        group.ranks = {name: seeds.mean(own[name].dropna()) for name in columns.OUTCOMES}
+    n_problems = ranks["score"].dropna().index.unique("problem").size
+    scored = [(rank, group) for group in groups if (rank := group.ranks["score"])]
+    whole = [(rank.value, group) for rank, group in scored if rank.n == n_problems]
+    for value, group in whole if len(whole) > 1 else ():
+        group.best = value == min(value for value, _ in whole)
+    of = lambda name: (
+        lambda group: Cell(
+            group.ranks[name], decimals(2), "deviation", best=name == "score" and group.best
         )
-        for (place, name), rank in mean_ranks.items()
-    }
-    of_group = lambda name: lambda place: columns.cell(name, groups[place].inputs[name])
-    ranked = {f"rank by {heading}": name for name, (heading, _) in columns.OUTCOMES.items()}
+    )
+    n_sets = lambda group: group.ranks["score"].n if group.ranks["score"] else 0
     notes = [
         "Errors of unlike data sets have no mean: on each data set the groups are ranked by their"
         " means there, 1 is the best score, or the least of all else. Add dataset to --group-by"
@@ -376,23 +365,22 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
         f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard"
         " deviation",
         {
-            **{columns.heading(name): of_group(name) for name in by},
-            "n": lambda place: number(len(groups[place].rows), str),
-            "data sets": lambda place: number(n_sets[place], str),
-            **crossed(rank_cells, ranked),
+            **_inputs(by),
+            "n": lambda group: number(len(group.rows), str),
+            "data sets": lambda group: number(n_sets(group), str),
+            **{f"rank by {heading}": of(name) for name, (heading, _) in columns.OUTCOMES.items()},
         },
-        range(len(groups)),
+        groups,
         notes,
         [
             group.values
-            | {"n": len(group.rows), "data_sets": n_sets[place], "best": group.best}
+            | {"n": len(group.rows), "data_sets": n_sets(group), "best": group.best}
             | {
                 f"rank_{name}{end}": mean and getattr(mean, part)
-                for name in columns.OUTCOMES
-                for mean in [mean_ranks[place, name]]
+                for name, mean in group.ranks.items()
                 for end, part in (("", "value"), ("_sd", "sd"))
             }
-            for place, group in enumerate(groups)
+            for group in groups
         ],
         len(by),
     )
@@ -401,6 +389,12 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
 def _problem(row: Row) -> tuple[Any, ...]:
     """The values that identify the problem of a row."""
     return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
+
+
+def _inputs(names: Sequence[str]) -> Heads:
+    """The columns of inputs of groups."""
+    of = lambda name: lambda group: group.cell(name)
+    return {columns.heading(name): of(name) for name in names}
 
 
 def _outcomes(rows: Sequence[Row]) -> Heads:

@@ -69,8 +69,9 @@ kill-workers: $(STAMP) ## Kill a Dask worker in each of ROUNDS trainings and pla
 docs: $(STAMP) ## Build the documentation site, docs/_build/html/index.html; a warning is an error
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
-docs-tables: $(STAMP) ## Regenerate the tables of the documents from the results of the targets reproduce-…
+docs-tables: $(STAMP) ## Regenerate the tables of the documents, and those of the tests, from the results of the targets reproduce-…
 	$(BIN)/python tests/docs_tables.py
+	$(BIN)/python tests/papers/test_kept.py
 
 docs-numbers: $(STAMP) ## Recompute the quick numbers of the documents (docs/numbers.toml); fails if one differs by more than its noise
 	$(BIN)/python tests/docs_numbers.py

@@ -335,13 +335,6 @@ def test_few_cases_have_every_step_function_and_comparison(trained):
 # ---------------------------------------------------------------------- forms
 
 
-def test_onnx_has_facts(trained):
-    pytest.importorskip("onnx")
-    made = session(onnx_graph.written(Program.of(trained("fourier"))))
-    facts = made.get_modelmeta().custom_metadata_map
-    assert (facts["method"], facts["precision"]) == ("rf", "float64")
-
-
 def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
     pytest.importorskip("onnx")
     rng = np.random.default_rng(0)
@@ -371,20 +364,6 @@ def test_the_document_has_the_rule_of_cells_without_a_bin(trained):
         by_json(Program.of(model), X.tolist(), None)[0], expected(model, X)
     )
     assert "2^51" in re.search(r"^\| `bins` \|.*$", DOCUMENT, re.M)[0]
-
-
-@pytest.mark.parametrize("name", ["norma", "k-sdca"])
-def test_float32_kernel_sums_agree_to_their_coefficients(name, tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 6))
-    y = np.where(np.sin(X[:, 0]) + 0.2 * X[:, 1] > 0, 1.0, -1.0)
-    options = {"gamma": 0.01, "scaling": "standard", "batch": 64, "epochs": 3}
-    methods.create(name, task="binary", **options).fit(X, y).save(tmp_path / "m.npz")
-    model = methods.load(tmp_path / "m.npz")
-    assert model.method.dtype == "float32"
-    size = np.abs(np.load(tmp_path / "m.npz")["coef"]).sum()
-    found = by_json(Program.of(model), X.tolist(), None)[0]
-    np.testing.assert_allclose(found, expected(model, X), atol=1e-6 * size)
 
 
 @each_form

@@ -6,7 +6,7 @@ that command, without data sets that have no runs; with `; only TITLE` in the li
 of this title. The rows of a results file in results/ are merged
 into the file of the same name in docs/rows/, with their traces. For each run the newest row that
 succeeded is kept. Rows that were not run again stay. The tables come from docs/rows/. A table that
-would lose a data set, or that has no rows, stays unchanged.
+has no rows stays unchanged.
 """
 
 import re
@@ -16,9 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "rows"
-MADE = re.compile(
-    r"(<!-- (rfx table [^\n;]*?)(?:; only ([^\n]*?))? -->\n)(.*?)(<!-- end -->)", re.S
-)
+MADE = re.compile(r"(<!-- (rfx table [^\n;]*?)(?:; only ([^\n]*?))? -->\n).*?(<!-- end -->)", re.S)
 
 
 def keep(found: Path, kept: Path) -> None:
@@ -85,29 +83,17 @@ def run_only(markdown: str) -> str:
     return "" if nothing else "\n\n".join(kept)
 
 
-def sections(markdown: str) -> set[str]:
-    """The names in the titles of its sections, most of which are data sets."""
-    titles = [
-        part
-        for part in markdown.strip().split("\n\n")
-        if part and not part.startswith(("|", "- ", "**"))
-    ]
-    return {re.split(r" \(|, N = ", title)[0] for title in titles}
-
-
 def renewed(text: str, make=printed) -> str:
     """The text of a document with every table regenerated for which there are results for all that
     it shows.
     """
 
     def one(match):
-        start, command, title, before, end = match.groups()
+        start, command, title, end = match.groups()
         found = run_only(make(command) or "")
         if title and found:
             found = found.partition(f"\n\n{title}\n\n")[2].partition("\n\n")[0]
-        if lost := found and sections(before) - sections(found):
-            print(f"{command}: unchanged, because there are no rows of {', '.join(sorted(lost))}")
-        return f"{start}\n{found}\n\n{end}" if found and not lost else match[0]
+        return f"{start}\n{found}\n\n{end}" if found else match[0]
 
     return MADE.sub(one, text)
 

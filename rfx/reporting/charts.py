@@ -44,8 +44,6 @@ class Curve:
         How this range is drawn.
     kind : str
         A line through the points, a horizontal or vertical line through the panel, or spots.
-    shade : float
-        How dark a band is.
     """
 
     x: Places
@@ -56,7 +54,6 @@ class Curve:
     around: Around = field(default_factory=dict)
     error: Literal["band", "bars"] = "band"
     kind: Literal["line", "level", "upright", "spots"] = "line"
-    shade: float = 0.18
 
     @property
     def points(self) -> list[tuple]:
@@ -204,7 +201,7 @@ def _draw(axes, curve: Curve) -> None:
             ends = np.array([*curve.around.values()]).T
             places, colour = [*curve.around], curve.look["color"]
             if curve.error == "band":
-                axes.fill_between(places, *ends, color=colour, alpha=curve.shade, linewidth=0)
+                axes.fill_between(places, *ends, color=colour, alpha=0.18, linewidth=0)
             else:
                 axes.vlines(places, *ends, color=colour, linewidth=1)
 

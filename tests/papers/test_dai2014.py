@@ -273,25 +273,6 @@ def features(n, d, classes, seed):
     return "".join(f"{label} {line}\n" for label, line in zip(y, lines)) + f"0 {d}:1\n"
 
 
-def test_features_that_a_reader_has_are_trained_on_by_name(tmp_path, monkeypatch):
-    """The files with the registered names and numbers of rows, through the plan to a table and a
-    figure.
-    """
-    for role, n in (("train", 50_000), ("test", 10_000)):
-        (tmp_path / f"cifar10-features.{role}").write_text(features(n - 1, 2304, 10, n))
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
-    made = small(
-        "fig1-cifar10", {"budget_samples": 4096, "batch": 1024, "block": 128, "gamma": 1e-8}
-    )
-    assert made["n_train"] == 50_000 and made["n_test"] == 10_000 and made["n_inputs"] == 2304
-    table = built("fig1-cifar10", [made])
-    own = {cell["method"]: cell for cell in table.cells}
-    assert own["doubly-sgd"]["error"] < 89 and own["doubly-sgd"]["paper"] is None
-    assert own["mlp"]["paper"] == 11
-    charts.paint(papers.figures()["dai2014-fig1-cifar10"]([made], None)).savefig(tmp_path / "f.svg")
-
-
 def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_path):
     for role in ("train", "test"):
         (tmp_path / f"i.{role}").write_text(features(400, 512, 12, 3))

@@ -51,17 +51,6 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
         assert noise < 0.06
 
 
-def test_the_noise_of_a_slope_is_that_of_repeated_slopes():
-    rng, sizes = np.random.default_rng(0), np.array(SIZES)[:, None]
-    shape = (400, len(SIZES), 9)
-    many = sizes**-0.5 * np.exp(0.3 * rng.standard_normal(shape))
-    slopes, noises = zip(*(map_errors.slope(SIZES, errors) for errors in many))
-    # the standard error of the median of nine is that of the mean, times the asymptotic ratio of
-    # the two
-    assert np.std(slopes) == pytest.approx(np.mean(noises), rel=0.15)
-    assert np.mean(slopes) == pytest.approx(-0.5, abs=0.02)
-
-
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, (200, 3))
 Y = np.where(np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(200) > 0, 1.0, -1.0)

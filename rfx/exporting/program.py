@@ -170,24 +170,18 @@ def _of_input(own: schema.Input) -> list[Column]:
 
 def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
     """The description of the model in an exported file."""
-    scaler = model.preprocessing.scaler
-    found = {
+    scaler, target_scaler = model.preprocessing.scaler, model.target_scaler
+    kinds = {column.form.kind for column in _inputs(model) if column.form is not None}
+    left_out = [_DATES] * ("dates" in kinds) + [_TEXTS] * bool(kinds - {"dates"})
+    facts = {
         "made_by": f"rfx {__version__}",
         "method": model.name,
         "task": model.task,
         "scaling": scaler.kind,
         "metric": "none" if scaler.metric is None else scaler.metric.form,
+        "kernel": model.method.get("kernel"),
+        "target_scaling": target_scaler and target_scaler.kind,
+        "probabilities": model.probability_source,
+        "not_included": "; ".join(left_out),
     }
-    if model.method.get("kernel"):
-        found["kernel"] = str(model.method.kernel)
-    if model.target_scaler is not None:
-        found["target_scaling"] = model.target_scaler.kind
-    words = model.probability_source
-    if words is not None:
-        found["probabilities"] = words
-    forms = {column.form.kind for column in _inputs(model) if column.form is not None}
-    left_out = [_DATES] if "dates" in forms else []
-    left_out += [_TEXTS] if forms - {"dates"} else []
-    if left_out:
-        found["not_included"] = "; ".join(left_out)
-    return found
+    return {name: str(fact) for name, fact in facts.items() if fact}

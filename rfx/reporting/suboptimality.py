@@ -115,9 +115,8 @@ class Excess:
     @property
     def limit(self) -> float:
         """The known limit, or the mean objective at the largest size."""
-        if self.known_limit is not None:
-            return self.known_limit
-        return seeds.mean_of(self.at(self.sizes[-1])).value
+        known = self.known_limit
+        return seeds.mean_of(self.at(self.sizes[-1])).value if known is None else known
 
     @property
     def above(self) -> dict[int, seeds.Mean]:

@@ -12,7 +12,16 @@ has no rows stays unchanged.
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from rfx import papers
+from rfx.cli import cli
+from rfx.records import results, sheet, traces
+from rfx.reporting import claims
+from rfx.reporting.report import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "rows"
@@ -25,8 +34,6 @@ def keep(found: Path, kept: Path) -> None:
 
     Each run has one row: the newest that succeeded, or else the newest.
     """
-    from rfx.records import results, sheet, traces
-
     rank = lambda row: (row["status"] == "ok", row["created"])
     known = {row["key"]: rank(row) for row in results.read(kept)} if kept.exists() else {}
     new = [
@@ -41,14 +48,11 @@ def keep(found: Path, kept: Path) -> None:
             traces.append(traces.beside(kept), key, steps[key])
 
 
+@cache
 def printed(command: str) -> str | None:
     """The Markdown of an rfx command on the kept rows of the results file that it names; None if
     there are none.
     """
-    from click.testing import CliRunner
-
-    from rfx.cli import cli
-
     words = shlex.split(command)[1:]
     where = words.index("--results") + 1
     named = Path(words[where])
@@ -98,15 +102,17 @@ def renewed(text: str, make=printed) -> str:
     return MADE.sub(one, text)
 
 
+@cache
+def judged() -> list:
+    """The papers with their claims judged by the kept rows."""
+    return claims.judged(papers.folders(), lambda plan: sources.find(ROWS, plan).rows)
+
+
 def counted(readme: str) -> str:
     """The README, or the page of results, with the verdicts of each paper's claims and its cases:
     reproduced, partly, not reproduced and others; cases that hold, do not, and are undecided.
     """
-    from rfx import papers
-    from rfx.reporting import claims
-    from rfx.reporting.report import sources
-
-    for paper, own in claims.judged(papers.folders(), lambda plan: sources.find(ROWS, plan).rows):
+    for paper, own in judged():
         verdicts = [one.verdict for one in own]
         closed = [verdicts.count(kind) for kind in (claims.REPRODUCED, claims.PARTLY, claims.NOT)]
         holds = [case.holds for one in own for case in one.cases]
@@ -120,8 +126,6 @@ def counted(readme: str) -> str:
 
 
 def main() -> int:
-    from rfx import papers
-
     for found in sorted((ROOT / "results").glob("*.csv")):
         if found.stem in papers.plans():
             keep(found, ROWS / found.name)

@@ -2,7 +2,6 @@
 
 from rfx import lazy, papers
 from rfx.plans import plan
-from rfx.records.run import Run
 from rfx.reporting.cells import (
     Builder,
     Section,
@@ -11,15 +10,6 @@ from rfx.reporting.cells import (
 )
 
 _HEADINGS = ["option", "values", "runs", "source"]
-
-
-def missing(loaded: plan.Plan) -> list[tuple[Run, str]]:
-    """The runs of a plan with their options that have no source."""
-    return [
-        (run, option)
-        for run, option in [(run, option) for run in loaded.runs for option in run.options]
-        if loaded.source(run, option) is None
-    ]
 
 
 def sources(rows) -> Table:

@@ -300,8 +300,6 @@ class PartsMatrix(Matrix):
     # ------------------------------------------------------------------ rows and columns
 
     def rows(self, index):
-        if not isinstance(index, RowIndex):
-            raise TypeError("rows of a matrix on workers need a RowIndex")
         other = copy(self)
         other.counts, other.shape = index.counts, (len(index), self.shape[1])
         other.index = index.futures
@@ -386,8 +384,6 @@ class PartsMatrix(Matrix):
         """A future for each part of function(its matrix, *args), or of the matrix's method of that
         name; vectors among args become their parts, and futures their values.
         """
-        if any(_is_vector(arg) and arg.counts != self.counts for arg in args):
-            raise ValueError("the values do not match the rows on workers")
         share = self.workers.shared
         lists = [
             arg.futures

@@ -140,7 +140,7 @@ def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
             assert np.array_equal(array, model.model.arrays()[name]), name
 
 
-@pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "lkrf"])
+@pytest.mark.parametrize("name", ["rf", "rb", "lkrf"])
 def test_options_are_chosen_as_on_one_machine(workers, folder, name):
     options = {"rb": {"n_grids": 16}, "lkrf": {"pool": 100, "n_features": 30}}
     options = options.get(name, {"n_features": 30}) | {"task": "binary"}

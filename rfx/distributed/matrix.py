@@ -18,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx.errors import DataError
 from rfx.operators.blocks import drawn
-from rfx.operators.cached import cache_rows
+from rfx.operators.cached import hold_part
 from rfx.operators.coded import coded
 from rfx.operators.matrix import READ, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows, scaled_rows
@@ -347,7 +347,7 @@ class PartsMatrix(Matrix):
         """
         if kind is None:
             return self.hold()
-        return self._stored(partial(coded, kind=kind), _decoded, kind, READ / 2)
+        return self._stored(partial(coded, kind=kind), _itself, kind, READ / 2)
 
     def _stored(self, function, recipe, dtype, cost, max_mb=np.inf):
         """The results of function(its matrix) for each part, as numbers of that type, if they fit;
@@ -429,7 +429,7 @@ class PartsMatrix(Matrix):
         return self.total("squares", weights)
 
 
-cache_rows.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb, kind))
+hold_part.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb, kind))
 scaled_rows.register(PartsMatrix, PartsMatrix.scaled)
 
 
@@ -459,8 +459,8 @@ def _drawn(n, count, start, stop):
     return drawn(n, count, start, stop) - start
 
 
-def _decoded(store):
-    return store.at(np.arange(len(store)))
+def _itself(Z):
+    return Z
 
 
 def _loss_pass(Z, W, loss, y):

@@ -9,89 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rfx.operators.blocks import GramOrPair
-from rfx.operators.coded import Store, coded
+from rfx.operators.coded import coded
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.types import Index
-
-
-@singledispatch
-def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
-    """Z in memory if it fits into `max_mb`, else with the results of `rows` cached.
-
-    kind: int8 or int16 for rows as codes (rfx.operators.coded); None for features.
-    """
-    if not Z.computed:
-        return Z
-    if Z.size_mb * np.dtype(kind or Z.dtype).itemsize / Z.dtype.itemsize <= max_mb:
-        return Z.hold() if kind is None else coded(Z, kind).at(np.arange(Z.shape[0]))
-    return CachedRows(Z, max_mb, kind)
-
-
-class CachedRows(Matrix):
-    """A matrix that caches the results of `rows`, as many as `max_mb` allows.
-
-    New rows replace those no longer requested, so the result of `rows` is valid until the next
-    call. kind: int8 or int16 for rows stored as codes; None for features.
-    """
-
-    def __init__(self, inner: Matrix, max_mb: float, kind: DTypeLike | None = None) -> None:
-        self.inner, self.shape, self.dtype, self.cost, self.kind = (
-            inner,
-            inner.shape,
-            inner.dtype,
-            inner.cost,
-            kind,
-        )
-        itemsize = (inner.dtype if kind is None else np.dtype(kind)).itemsize
-        self.capacity = int(max_mb * 2**20 / (inner.shape[1] * itemsize))
-        self._store: Store | None = None
-        self._places = np.full(inner.shape[0], -1)
-
-    def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        held = np.flatnonzero(self._places >= 0)
-        if self._store is None or not len(held):
-            yield from self.inner.parts()
-            return
-        yield held, self._store.at(self._places[held])
-        rest = np.flatnonzero(self._places < 0)
-        for rows, part in self.inner.rows(rest).parts():
-            yield rest[rows], part
-
-    def rows(self, index: Index) -> Matrix:
-        """index: a sorted integer array without repetition, or a slice."""
-        index = np.arange(self.shape[0])[index] if isinstance(index, slice) else index
-        size = 0 if self._store is None else len(self._store)
-        if len(index) > size and size < self.capacity:
-            self._store, self._places[:] = None, -1  # released before the new one is allocated
-            count = min(self.capacity, self.shape[0], len(index) + len(index) // 8)
-            self._store = Store(count, self.shape[1], self.kind, self.dtype)
-        if self._store is None:
-            return self.inner.rows(index)
-        if len(self._store) < self.shape[0]:
-            leaving = self._places >= 0
-            leaving[index] = False
-            self._places[leaving] = -1
-        free = np.ones(len(self._store), bool)
-        free[self._places[self._places >= 0]] = False
-        places = np.flatnonzero(free)
-        new = index[self._places[index] < 0][: len(places)]
-        places = places[: len(new)]
-        for rows, Z in self.inner.rows(new).row_blocks():
-            self._store.put(places[rows], Z)
-        self._places[new] = places
-        here = self._places[index] >= 0
-        if here.all():
-            return self._store.at(self._places[index])
-        held, rest = np.flatnonzero(here), np.flatnonzero(~here)
-        return SplitRows(
-            [
-                (held, self._store.at(self._places[index[held]])),
-                (rest, self.inner.rows(index[rest])),
-            ]
-        )
-
-    def columns(self, index: Index) -> Matrix:
-        return self.inner.columns(index)
 
 
 class CachedColumns(Matrix):
@@ -187,19 +107,21 @@ class SplitRows(Matrix):
         return SplitRows([(numbers, Z.columns(index)) for numbers, Z in self.pieces])
 
 
-def hold_part(Z: Matrix, max_mb: float) -> Matrix:
+@singledispatch
+def hold_part(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
     """Z with as many of its first rows in memory as fit into `max_mb`; Z itself if it is in memory
     already, or none fits.
+
+    kind: int8 or int16 for rows as codes (rfx.operators.coded); None for features. A matrix with
+    remote rows has its own form, registered where it is defined.
     """
-    count = min(Z.shape[0], int(max_mb * 2**20 / max(1, Z.shape[1] * Z.dtype.itemsize)))
+    n_rows, row_bytes = Z.shape[0], Z.shape[1] * np.dtype(kind or Z.dtype).itemsize
+    count = min(n_rows, int(max_mb * 2**20 / max(1, row_bytes)))
     if not Z.computed or not count:
         return Z
-    if count == Z.shape[0]:
-        return Z.hold(max_mb)
-    first = Z.rows(slice(0, count)).hold()
-    return SplitRows(
-        [
-            (np.arange(count), first),
-            (np.arange(count, Z.shape[0]), Z.rows(slice(count, Z.shape[0]))),
-        ]
-    )
+    first = Z.rows(slice(0, count))
+    stored = first.hold() if kind is None else coded(first, kind)
+    if count == n_rows:
+        return stored
+    rest = np.arange(count, n_rows), Z.rows(slice(count, n_rows))
+    return SplitRows([(np.arange(count), stored), rest])

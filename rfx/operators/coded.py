@@ -40,45 +40,17 @@ def code_type(Z: Matrix, error: float) -> Kind | None:
     return None
 
 
-def coded(Z: Matrix, kind: DTypeLike) -> Store:
-    """All rows of Z as codes of that type, in memory."""
-    store, numbers = Store(*Z.shape, kind, Z.dtype), np.arange(Z.shape[0])
+def coded(Z: Matrix, kind: DTypeLike) -> ScaledRows:
+    """Z as codes of that type, in memory."""
+    codes, units = np.empty(Z.shape, kind), np.empty(Z.shape[0], np.float32)
+    limit, numbers = np.float32(np.iinfo(codes.dtype).max), np.arange(Z.shape[0])
 
     def part(first: int, last: int) -> None:
         for rows, block in Z.rows(slice(first, last)).row_blocks():
-            store.put(numbers[first:last][rows], block)
+            _encode(block, numbers[first:last][rows], limit, codes, units)
 
     parallel.for_ranges(part, len(numbers), smallest=256)
-    return store
-
-
-class Store:
-    """Memory for `count` rows of `width` features of type `dtype`: as such, or as codes of the
-    integer type `kind`, with the unit (count,) of each row.
-    """
-
-    def __init__(self, count: int, width: int, kind: DTypeLike | None, dtype: DTypeLike) -> None:
-        self.values, self.dtype = np.empty((count, width), kind or dtype), np.dtype(dtype)
-        self.units = None if kind is None else np.zeros(count, np.float32)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def put(self, places: np.ndarray, Z: np.ndarray) -> None:
-        """Store the rows of Z (k, D), C-contiguous, at these positions (k,)."""
-        values, units = self.values, self.units
-        if units is None:
-            values[places] = Z
-            return
-        largest = np.float32(np.iinfo(values.dtype).max)
-        parallel.for_ranges(
-            lambda a, b: _encode(Z[a:b], places[a:b], largest, values, units), len(Z), smallest=16
-        )
-
-    def at(self, places: np.ndarray) -> Matrix:
-        """The rows at these positions (k,)."""
-        values = DenseMatrix(self.values, places)
-        return values if self.units is None else ScaledRows(values, self.units[places], self.dtype)
+    return ScaledRows(DenseMatrix(codes), units, Z.dtype)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp", "nnan"})

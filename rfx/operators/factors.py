@@ -8,8 +8,6 @@ computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,7 +15,7 @@ from scipy.linalg import blas
 
 from rfx.operators.cholesky import factor_in_place, solve
 from rfx.operators.matrix import Matrix
-from rfx.parallel import add_gram, matmul
+from rfx.parallel import add_gram
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
@@ -140,7 +138,7 @@ class Factor(ABC):
     """r -> M^-1 r for r (D,) or (D, k), with M close to lam I + Z' diag(d) Z for the lam of
     `prepare`; d: (N,) or None for ones.
 
-    gram: None for a factor of low rank. Otherwise its own, smaller system:
+    gram: None for a factor without one. Otherwise its own, smaller system:
     weights(gram.solve(right(Y))) is close to M^-1 Z'Y, d = 1.
     """
 
@@ -232,102 +230,19 @@ class DiagonalFactor(Factor):
         return (r.T / self.diagonal).T
 
 
-class NystromFactor(Factor):
-    """With a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
-
-    Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation
-    (1.3): one pass with `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the
-    smallest of the eigenvalues L found.
-    """
-
-    def __init__(self, Z: Matrix, weights: np.ndarray | None, rank: int) -> None:
-        super().__init__(Z, weights)
-        size, dtype = Z.shape[1], Z.dtype
-        rank = min(rank, size)
-        test = _test_matrix(size, rank, dtype)
-        sketch = Z.total(partial(_sketch, rank), weights)
-        # a shift of the size of the rounding keeps the small factor positive definite; it is
-        # subtracted again
-        shift = (
-            float(np.finfo(dtype).eps)
-            * np.sqrt(size)
-            * max(np.sqrt(np.einsum("ij,ij", sketch, sketch, dtype=np.float64)), 1e-30)
-        )
-        inner = _inner(test, sketch)
-        inner = (inner + inner.T) / 2 + shift * _inner(test, test)
-        values, vectors = np.linalg.eigh(inner)
-        keep = values > values[-1] * np.finfo(dtype).eps
-        root = vectors[:, keep] / np.sqrt(values[keep])
-        sketch += dtype.type(shift) * test
-        del test
-        small = root.T @ _inner(sketch, sketch) @ root
-        values, vectors = np.linalg.eigh((small + small.T) / 2)
-        keep = values > max(values[-1], 0.0) * np.finfo(dtype).eps
-        basis = root @ vectors[:, keep] / np.sqrt(values[keep])
-        self.vectors = matmul(sketch, basis.astype(dtype))
-        self.values = np.maximum(values[keep] - shift, 0.0)
-
-    def prepare(self, lam: float) -> NystromFactor:
-        floor = self.values[0] if len(self.values) else 0.0
-        # 1 / lam outside the span, like the exact inverse
-        self.scale = 1.0 / (floor + lam)
-        self.shrink = 1.0 / (self.values + lam) - self.scale
-        return self
-
-    def __call__(self, r: np.ndarray) -> np.ndarray:
-        inside = (self.vectors.T @ r.astype(self.vectors.dtype)).astype(np.float64)
-        inside *= self.shrink if r.ndim == 1 else self.shrink[:, None]
-        return self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(
-            np.float64
-        )
-
-
-def _test_matrix(size: int, rank: int, dtype: DTypeLike) -> np.ndarray:
-    return (
-        np.random.default_rng(0)
-        .standard_normal((size, rank), dtype=np.float32)
-        .astype(dtype, copy=False)
-    )
-
-
-def _sketch(rank: int, Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
-    """Z' diag(weights) Z times the test matrix, which is generated when needed: it has D x rank
-    numbers.
-    """
-    test = _test_matrix(Z.shape[1], rank, Z.dtype)
-    sketch = np.zeros_like(test)
-    for rows, part in Z.row_blocks():
-        middle = matmul(part, test)
-        if weights is not None:
-            middle *= weights[rows, None].astype(Z.dtype)
-        sketch += matmul(part.T, middle)
-    return sketch
-
-
-def _inner(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A'B of tall matrices, sums in float64."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for start in range(0, len(A), _TILE):
-        rows = slice(start, start + _TILE)
-        total += A[rows].T.astype(np.float64) @ B[rows].astype(np.float64)
-    return total
-
-
 def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
     """A preconditioner of lam I + Z'Z for any lam, with `lam` the smallest one, in less than
-    `max_memory_mb`.
-
-    The smaller of the two Gram matrices if it fits, else the largest low rank that does (at most
-    1,024).
+    `max_memory_mb`: from the smaller of the two Gram matrices, or if neither fits, from as many
+    rows as do.
     """
     n_rows, n_columns = Z.shape
-    if min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
-        if n_rows < n_columns and Z.rows_here:
-            factor, wide_mb = RowFactor(Z), 8 * n_rows**2 / 2**20
-            return factor.widened() if factor.loses(lam) and wide_mb <= max_memory_mb else factor
-        if n_columns**2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
-            return ColumnFactor(Z)
-    return NystromFactor(Z, None, _rank(n_columns, Z.dtype, max_memory_mb))
+    fits = lambda size, itemsize: size**2 * itemsize / 2**20 <= max_memory_mb
+    if n_rows < n_columns and Z.rows_here and fits(n_rows, Z.dtype.itemsize):
+        factor = RowFactor(Z)
+        return factor.widened() if factor.loses(lam) and fits(n_rows, 8) else factor
+    if fits(n_columns, Z.dtype.itemsize):
+        return ColumnFactor(Z)
+    return sampled_factor(Z, None, lam, n_rows, max_memory_mb)
 
 
 def sampled_factor(
@@ -354,9 +269,7 @@ def sampled_factor(
         )
         return ColumnFactor(part, weights).prepare(lam)
     rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
-    if rows < min(n_rows, n_columns, 64):
-        return NystromFactor(Z, weights, _rank(n_columns, Z.dtype, max_memory_mb)).prepare(lam)
-    part, own = _draw(Z, weights, rows)
+    part, own = _draw(Z, weights, max(1, rows))
     factor = RowFactor(part.gathered(), None if own is None else np.asarray(own))
     if factor.loses(lam):
         if (fits := _wide_rows(n_columns, available)) < rows:
@@ -382,8 +295,3 @@ def _draw(Z: Matrix, weights: np.ndarray | None, count: int) -> tuple[Matrix, np
     return part, part.constant(n_rows / count) if weights is None else weights[chosen] * (
         n_rows / count
     )
-
-
-def _rank(n_columns: int, dtype: np.dtype[Any], max_memory_mb: float) -> int:
-    """Number of columns for which the test matrix, the sketch and the vectors fit."""
-    return max(1, min(1024, int(max_memory_mb * 2**20 / (3 * n_columns * dtype.itemsize))))

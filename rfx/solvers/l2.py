@@ -16,7 +16,7 @@ import numpy as np
 
 from rfx.losses import Loss, SmoothLoss, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.cached import cache_rows
+from rfx.operators.cached import hold_part
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.coded import code_type
 from rfx.operators.factors import Factor, sampled_factor
@@ -294,7 +294,7 @@ class _Problem:
         start = time.monotonic()
         error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
         kind = code_type(Z, error) if Z.cost > READ else None
-        self.held = cache_rows(Z, limit_mb, kind)
+        self.held = hold_part(Z, limit_mb, kind)
         self.exact, self.seconds = kind is None or self.held is Z, time.monotonic() - start
         self.Z = self.held if self.exact else Z
 

@@ -62,9 +62,9 @@ def solve_ridge(
 
     Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: only Squared. budget: tol is the
     relative duality gap of each output (1e-6), max_iter are conjugate gradient steps (1000; n_iter
-    counts them), memory_mb is for the factor; if the Gram matrix does not fit, the preconditioner
-    is of low rank. warm: starting point of the solution's shape. Gap: with u = Z w - y the dual
-    value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam).
+    counts them), memory_mb is for the factor; if the Gram matrix does not fit, it is that of some
+    rows. warm: starting point of the solution's shape. Gap: with u = Z w - y the dual value is
+    -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam).
     Raises UsageError like `check_problem`.
     """
     return solve_ridge_grid(Z, Y, [lam], loss, budget, warm, callback)[0]
@@ -203,7 +203,7 @@ class _Factors:
         return self._sampled.prepare(lam)
 
     def whole(self, lam: float) -> Factor:
-        """The factor of the smaller Gram matrix, of low rank if it does not fit."""
+        """The factor of the smaller Gram matrix, of some rows if it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
             if isinstance(self.Z, DeviceMatrix):
@@ -218,9 +218,10 @@ class _Factors:
     def start(self, lam: float) -> np.ndarray:
         """(D,) or (D, k) weights close to the solution, by the whole factor."""
         factor = self.whole(lam)
+        of_all = factor.Z is self.Z
         if self._right is None:
-            self._right = factor.right(self.Y)
-        if factor.gram is None:
+            self._right = factor.right(self.Y) if of_all else self.Z.rmatvec(self.Y)
+        if factor.gram is None or not of_all:
             return factor(self._right)
         return factor.weights(factor.gram.solve(self._right))
 

@@ -13,9 +13,9 @@ from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, cache_rows, hold_part
-from rfx.operators.coded import Store, code_type, coded
-from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.operators.cached import CachedColumns, SplitRows, hold_part
+from rfx.operators.coded import code_type, coded
+from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.signs import SignColumns
 from rfx.operators.sparse import SparseMatrix
@@ -86,13 +86,6 @@ def bins(rows=X, n_grids=11):
     return BinnedMatrix(ids, found.starts)
 
 
-def held_rows():
-    Z = CachedRows(MapMatrix(MAP, X.astype(np.float32), SCALE), 1.0)
-    Z.rows(np.arange(100, 300, 2))
-    Z.rows(np.arange(150, 390, 3))
-    return Z
-
-
 def held_columns():
     Z = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128)
     return CachedColumns(Z, np.arange(0, 90, 2))
@@ -106,9 +99,7 @@ def signs():
 
 
 def codes(kind):
-    store = Store(800, 90, kind, np.float32)
-    store.put(np.arange(750, 50, -1), features())
-    Z = store.at(np.arange(750, 50, -1))
+    Z = coded(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), kind)
     return Z, Z.to_array()
 
 
@@ -132,7 +123,6 @@ KINDS = {
     ),
     "computed": lambda: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features()),
     "computed from sparse rows": lambda: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features()),
-    "computed, some rows held": lambda: (held_rows(), features()),
     "some columns held": lambda: (held_columns(), features() * (np.arange(90) % 2 == 0)),
     "binned": lambda: (bins(), bins().to_array()),
     "binned, by columns": lambda: (bins().by_columns(1.0), bins().to_array()),
@@ -143,6 +133,18 @@ KINDS = {
     "codes of 16 bits": lambda: codes(np.int16),
     "parts elsewhere": lambda: (Apart(features()), features()),
 }
+
+
+# some whose products have loops of their own
+ALIKE = (
+    "dense",
+    "dense by columns",
+    "computed",
+    "some columns held",
+    "binned",
+    "signs by columns",
+    "codes of 8 bits",
+)
 
 
 @pytest.fixture(params=list(KINDS))
@@ -220,7 +222,7 @@ def test_rows_columns_and_blocks(kind):
     rows, columns = np.array([3, 4, 5, 77, 300]), np.array([8, 2, 80])
     for index in (rows, slice(20, 270)):
         # the results of a kind must be matrices that support all of this again
-        part = Z.rows(index if not isinstance(Z, CachedRows) else np.arange(len(plain))[index])
+        part = Z.rows(index)
         near(part.to_array().astype(np.float64), plain[index])
         near(
             part.rows(np.array([0, 4])).matvec(np.ones(Z.shape[1])),
@@ -282,197 +284,74 @@ def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypa
         near(G, exact.T @ (exact @ W - U), 1e-12)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "dense",
-        "dense by columns",
-        "computed",
-        "some columns held",
-        "binned",
-        "signs by columns",
-        "codes of 8 bits",
-    ],
-)
-def test_threads_change_no_bit(name):
-    Z, _ = KINDS[name]()
+def wide(order):
+    """Of a size at which BLAS would split the rows of a block among its threads."""
     rng = np.random.default_rng(2)
-    w, u, weights, results = (
-        rng.standard_normal(Z.shape[1]),
-        rng.standard_normal(Z.shape[0]),
-        rng.random(Z.shape[0]),
-        [],
-    )
-    for count in (1, 2, 3):
-        env.set_threads(count)
-        results.append(
-            [
-                *Z.loss_pass(w, losses.Logistic, np.sign(u)),
-                Z.matvec(w),
-                Z.rmatvec(u),
-                Z.normal(w, weights),
-                Z.outer(u),
-            ]
-        )
-    for other in results[1:]:
-        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+    return DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_threads_change_no_bit_of_several_columns(order):
-    """Products of a size at which BLAS would split the rows of a block among its threads."""
-    rng = np.random.default_rng(2)
-    Z = DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
-    W, U, results = rng.standard_normal((2000, 10)), rng.standard_normal((4000, 10)), []
-    for count in (1, 2, 3):
-        env.set_threads(count)
-        results.append([Z.matvec(W), Z.rmatvec(U), Z.normal(W, np.abs(U[:, 0]))])
-    for other in results[1:]:
-        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
-def test_as_many_rows_as_fit_are_held():
-    made = []
-    Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
-    part = hold_part(Z, 0.1)
-    count = int(0.1 * 2**20 / (90 * 4))
-    assert isinstance(part, SplitRows) and sum(made) == count < 700
-    part.matvec(np.ones(90))
-    assert sum(made) == 700
-    assert not hold_part(Z, 1.0).computed and hold_part(Z, 0.0) is Z
-    made.clear()
-    held = CachedRows(Z, 0.1)
-    held.rows(np.arange(600)).rmatvec(np.ones(600))
-    held.rows(np.arange(50, 700)).rmatvec(np.ones(650))
-    assert sum(made) == 600 + 50 + 650 - count
-
-
-@pytest.mark.parametrize("columns", [1, 65, 200])
-def test_the_largest_entry_has_the_largest_code(columns):
-    Z = np.random.default_rng(0).uniform(-0.5, 0.5, (columns, columns)).astype(np.float32)
-    np.fill_diagonal(Z, 1.0)
-    assert np.all(np.diag(coded(DenseMatrix(Z), np.int8).values) == 127)
-
-
-@pytest.mark.parametrize("kind", [np.int8, np.int16])
-def test_a_code_is_off_by_half_a_unit_at_most(kind):
-    plain = features()
-    plain[7], limit = 0, np.iinfo(kind).max
-    store = Store(700, 90, kind, np.float32)
-    store.put(np.arange(700), plain)
-    units = np.abs(plain).max(axis=1) / limit
-    error = np.abs(store.at(np.arange(700)).to_array() - plain)
-    assert np.all(error <= (0.5 + 1e-3 * limit / 128) * units[:, None]) and np.any(
-        error > 0.4 * units[:, None]
-    )
-    # signs of one magnitude are unchanged
-    store.put(np.arange(700), np.where(plain > 0, np.float32(0.3), np.float32(-0.3)))
-    np.testing.assert_allclose(
-        store.at(np.arange(700)).to_array(), np.where(plain > 0, 0.3, -0.3), rtol=1e-6
-    )
-
-
-def test_the_type_of_codes_follows_the_error_that_is_allowed():
-    Z = MapMatrix(MAP, X.astype(np.float32), SCALE)
-    assert (
-        code_type(Z, 1e-4) == np.int8
-        and code_type(Z, 1e-8) == np.int16
-        and code_type(Z, 1e-12) is None
-    )
-    assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
-    plain = features()
-    for kind, error in ((np.int8, 1e-4), (np.int16, 1e-8)):
-        store = Store(700, 90, kind, np.float32)
-        store.put(np.arange(700), plain)
-        changed = np.square(store.at(np.arange(700)).to_array() - plain, dtype=np.float64).sum(
-            axis=1
-        )
-        assert changed.mean() < error
+def in_small_blocks(block, kind=np.asarray):
+    return MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block)
 
 
 @pytest.mark.usefixtures("shared_out")
-@pytest.mark.parametrize("block", [None, 3, 100])
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_products_with_computed_features_are_the_same_by_any_number_of_threads(
-    block, kind, monkeypatch
-):
-    rng = np.random.default_rng(1)
-    Z, plain = (
-        MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block),
-        features().astype(np.float64),
-    )
-    w, u, weights, y = (
-        rng.standard_normal(90),
-        rng.standard_normal(700),
-        rng.random(700),
-        rng.choice([-1.0, 1.0], 700),
-    )
+@pytest.mark.parametrize(
+    ("make", "outputs"),
+    [
+        *((lambda name=name: KINDS[name]()[0], ()) for name in ALIKE),
+        *((lambda order=order: wide(order), (10,)) for order in "CF"),
+        *((lambda block=block: in_small_blocks(block), ()) for block in (3, 100)),
+        (lambda: in_small_blocks(100, sp.csr_matrix), ()),
+    ],
+)
+def test_threads_change_no_bit(make, outputs, monkeypatch):
     monkeypatch.setattr(mapped, "_LEAST_ROWS", 1)
     monkeypatch.setattr(mapped, "_CACHED_BYTES", 7 * 90 * 4)  # seven rows at a time
-    found = []
-    for threads in (1, 2, 3):
-        monkeypatch.setattr(env, "threads", lambda count=threads: count)
-        found.append(
-            [
-                Z.matvec(w),
-                Z.rmatvec(u),
-                Z.normal(w),
-                Z.normal(w, weights),
-                *Z.loss_pass(w, losses.Logistic, y),
-            ]
-        )
-    F = plain @ w
-    wanted = [F, plain.T @ u, plain.T @ F, plain.T @ (weights * F), F]
-    for own, value in zip(
-        found[0],
-        [*wanted, losses.Logistic.value(F, y).sum(), plain.T @ losses.Logistic.derivative(F, y)],
-        strict=True,
-    ):
-        near(own, value, 1e-9)
-    for other in found[1:]:
-        for own, first in zip(other, found[0], strict=True):
-            np.testing.assert_array_equal(own, first)
+    Z, rng, results = make(), np.random.default_rng(2), []
+    W, U = rng.standard_normal((Z.shape[1], *outputs)), rng.standard_normal((Z.shape[0], *outputs))
+    weights = rng.random(Z.shape[0])
+    for count in (1, 2, 3):
+        env.set_threads(count)
+        products = Z.matvec(W), Z.rmatvec(U), Z.normal(W), Z.normal(W, weights), Z.outer(U)
+        results.append([*Z.loss_pass(W, losses.Logistic, np.sign(U)), *products])
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-def test_rows_that_all_fit_are_computed_once():
+@pytest.mark.parametrize("kind", [None, np.int8])
+def test_as_many_rows_as_fit_are_held_and_computed_once(kind):
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
-    weights, p = np.linspace(1, 2, 700), np.random.default_rng(0).standard_normal(90)
-    for max_mb, kind, tolerance in ((1.0, None, 1e-5), (0.1, np.int8, 1e-2)):
-        made.clear()
-        held, plain = cache_rows(Z, max_mb, kind), features().astype(np.float64)
-        for _ in range(2):
-            near(held.loss_pass(p, losses.Logistic, np.ones(700))[0], plain @ p, tolerance)
-        near(
-            held.rows(np.arange(3, 90)).normal(p, weights[3:90]),
-            plain[3:90].T @ (weights[3:90] * (plain[3:90] @ p)),
-            tolerance,
-        )
-        assert sum(made) == 700
-
-
-def test_held_rows_follow_a_changing_set():
-    Z, plain = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features().astype(np.float64)
-    held, made = CachedRows(Z, 0.1), []
-    Z.map = Counted(MAP, made)
-    rng, weights = np.random.default_rng(0), np.linspace(1, 2, 700)
-    p = rng.standard_normal(90)
-    for count in (200, 210, 5, 260, 700, 100):
-        index = np.sort(rng.permutation(700)[:count])
-        part = held.rows(index)
-        assert part.computed == (count > held.capacity)
-        near(part.to_array().astype(np.float64), plain[index])
-        near(part.normal(p, weights[index]), plain[index].T @ (weights[index] * (plain[index] @ p)))
-        near(
-            held.loss_pass(p, losses.Logistic, np.ones(700))[2],
-            plain.T @ losses.Logistic.derivative(plain @ p, np.ones(700)),
-        )
-    held.rows(np.arange(50, 90))
+    most_mb = 0.1 if kind is None else 0.025
+    part, count = hold_part(Z, most_mb, kind), int(0.1 * 2**20 / (90 * 4))
+    assert isinstance(part, SplitRows)
+    assert sum(made) == count < 700
+    near(part.matvec(np.ones(90)), features().sum(axis=1), 1e-2)
+    assert sum(made) == 700
     made.clear()
-    held.rows(np.arange(60, 100))
-    assert sum(made) == 10
-    near(held.matvec(p), plain @ p)
-    assert sum(made) == 10 + 660
+    assert not hold_part(Z, 10 * most_mb, kind).computed
+    assert sum(made) == 700
+    assert hold_part(Z, 0.0, kind) is Z
+
+
+@pytest.mark.parametrize(("kind", "allowed"), [(np.int8, 1e-4), (np.int16, 1e-8)])
+def test_a_code_is_off_by_half_a_unit_at_most(kind, allowed):
+    assert code_type(MapMatrix(MAP, X.astype(np.float32), SCALE), allowed) == kind
+    plain = features()
+    plain[7], limit = 0, np.iinfo(kind).max
+    units = np.abs(plain).max(axis=1) / limit
+    error = np.abs(coded(DenseMatrix(plain), kind).to_array() - plain)
+    assert np.all(error <= (0.5 + 1e-3 * limit / 128) * units[:, None])
+    assert np.any(error > 0.4 * units[:, None])
+    assert np.square(error, dtype=np.float64).sum(axis=1).mean() < allowed
+    # signs of one magnitude are unchanged
+    signs = np.where(plain > 0, np.float32(0.3), np.float32(-0.3))
+    np.testing.assert_allclose(coded(DenseMatrix(signs), kind).to_array(), signs, rtol=1e-6)
+
+
+def test_features_are_coded_only_if_errors_are_allowed():
+    assert code_type(MapMatrix(MAP, X.astype(np.float32), SCALE), 1e-12) is None
+    assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
 
 
 class Counted:
@@ -503,11 +382,6 @@ def test_what_has_no_weight_is_not_computed():
     Z.rmatvec((np.arange(700) < 30).astype(float))
     Z.gram(np.arange(5), weights=(np.arange(700) < 40).astype(float))
     assert sum(made) == 30 + 40
-
-
-def test_features_are_held_only_where_they_fit():
-    assert not feature_matrix(MAP, X, max_mb=1.0).computed
-    assert feature_matrix(MAP, X, max_mb=0.1).computed
 
 
 EXACT, LAM = Budget(tol=1e-10, max_iter=5000), 2.0

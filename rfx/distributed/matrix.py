@@ -361,7 +361,7 @@ class PartsMatrix(Matrix):
         held = PartsMatrix(self.workers, data, recipe, self.counts, form, cost)
         return held.scaled(self.factors)
 
-    def by_columns(self, max_mb):
+    def by_columns(self):
         return self
 
     def gathered(self):

@@ -39,7 +39,7 @@ class ArcCosineMap(FeatureMap):
 
     def compute(self, X, out):
         order = self.order
-        self._project_and(lambda Z: _units(Z, order), X, out)
+        self._project(X, out, lambda Z: _units(Z, order))
 
     def own_steps(self):
         units = (("positive",), ("ramp",), ("ramp", "square"))[self.order]

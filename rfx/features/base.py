@@ -258,15 +258,11 @@ class FeatureMap:
         self._check_products(X)
         return X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
 
-    def _project(self, X, out):
-        """out <- the products of the rows of X with the first array."""
-        return self._vectors.times(self._rows(X), out)
-
-    def _project_and(self, finish, X, out):
+    def _project(self, X, out, finish=None):
         """out <- the products of the rows of X with the first array, then finish(part) on every
         part of the rows, while it is in cache.
         """
-        self._vectors.times(self._rows(X), out, finish)
+        return self._vectors.times(self._rows(X), out, finish)
 
     def check(self):
         """Raise DataError for file content that is inconsistent in ways that `parts` can't

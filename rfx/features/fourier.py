@@ -170,7 +170,7 @@ class FourierMap(FeatureMap):
 
     def compute(self, X, out):
         if self.dtype != np.float32:
-            self._project_and(lambda Z: _cosine_full(Z, self._phases), X, out)
+            self._project(X, out, lambda Z: _cosine_full(Z, self._phases))
             return
         vectors, phases = self._vectors, self._phases
         # in float32 a phase of a hundred turns has lost the cosine's digits, so whole turns are

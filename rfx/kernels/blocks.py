@@ -407,25 +407,22 @@ def diagonal(name: str, X, params: dict) -> np.ndarray:
     return np.full(X.shape[0], kernel.diagonal(params, X.shape[1], squares))
 
 
-def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.ndarray:
+def decision(name: str, params: dict, SV, coef, X, dtype=None) -> np.ndarray:
     """sum_j coef_j k(SV_j, x) for every row x of X, in blocks of kernel values.
 
     SV (m, d) and X (n, d): dense, CSR or Prepared; coef (m,) or (m, n_outputs). Returns float64
-    (n,) or (n, n_outputs), in `out` if given. dtype of the kernel values: float32 or float64, by
-    default X's; sums over blocks of 2,048 support vectors are float64.
+    (n,) or (n, n_outputs). dtype of the kernel values: float32 or float64, by default X's; sums
+    over blocks of 2,048 support vectors are float64.
     """
     coef = np.asarray(coef)
-    if out is None:
-        out = np.empty((X.shape[0], *coef.shape[1:]))
-    out[:] = 0.0
     if not isinstance(SV, Prepared):
         dtype = dtype or (np.float32 if X.dtype == np.float32 else np.float64)
         SV = Prepared(name, SV, params, dtype, X if isinstance(X, Prepared) else None)
     if not isinstance(X, Prepared):
         X = Prepared(name, X, params, SV.dtype, SV)
     if (placed := SV.on_device()) is not None:
-        out[:] = placed.times(X.dense(), coef)
-        return out
+        return placed.times(X.dense(), coef)
+    out = np.zeros((X.n_rows, *coef.shape[1:]))
     width, height = 2048, 4096
     buffer = np.empty(min(width, max(1, SV.n_rows)) * min(height, max(1, X.n_rows)), SV.dtype)
     for j in range(0, SV.n_rows, width):

@@ -90,9 +90,6 @@ class AdditiveChi2(ChiSquare):
     def comparison(self, rows):
         return (told.Compare(rows**2, "chi2"),)
 
-    def finishing(self, params, rows):
-        return ()
-
     def diagonal(self, params, n_inputs, squares):
         return squares()
 
@@ -131,9 +128,6 @@ class SkewedChi2(ChiSquare):
 
     def comparison(self, rows):
         return (told.Compare(np.log(rows), "sech"),)
-
-    def finishing(self, params, rows):
-        return ()
 
 
 KERNELS = (AdditiveChi2(), SkewedChi2())

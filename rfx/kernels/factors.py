@@ -19,9 +19,6 @@ class Factors(GammaKernel):
     def comparison(self, rows):
         return (told.Compare(rows, self.name),)
 
-    def finishing(self, params, rows):
-        return ()
-
 
 KERNELS = (
     Factors("hat", "prod_j max(0, 1 - gamma |x_j - y_j|)", HAT),

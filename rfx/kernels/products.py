@@ -16,9 +16,6 @@ class Linear(Kernel):
     formula = "x . y"
     metric = "dot"
 
-    def finishing(self, params, rows):
-        return ()
-
     def diagonal(self, params, n_inputs, squares):
         return squares()
 

@@ -393,7 +393,7 @@ class SparseRB(BinnedMethod):
 
     def solved(self, Z, problem, start, limits, callback, clock):
         if self.solver == "prcd":
-            columns = clock.timed("features", Z.by_columns, np.inf)
+            columns = clock.timed("features", Z.by_columns)
             solve: Any = partial(solve_prcd, seed=self.seed)
             Y, loss = problem.Y, problem.loss
         else:

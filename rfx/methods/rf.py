@@ -259,7 +259,7 @@ def _solved(
     limits = budget(problem, method)
     rounds = budget(problem, method, memory_mb=memory_mb)
     if method.solver == "prcd":
-        columns = clock.timed("features", Z.by_columns, rounds.memory_mb)
+        columns = clock.timed("features", Z.by_columns)
         descend = lambda y, tell: solve_prcd(
             columns, y, lam, problem.loss, rounds, callback=tell, seed=seed
         )

@@ -19,7 +19,7 @@ from rfx import parallel
 from rfx.compiled import njit
 from rfx.operators.binned_gram import meetings
 from rfx.operators.blocks import GramOrPair, block_size, ranges
-from rfx.operators.matrix import ColumnList, DenseMatrix, Matrix
+from rfx.operators.matrix import ColumnLists, DenseMatrix, Matrix
 from rfx.types import Index
 
 _PARTS = 8
@@ -40,7 +40,7 @@ class BinnedMatrix(Matrix):
     """
 
     dtype = np.dtype(np.float64)
-    _lists: tuple[np.ndarray, np.ndarray] | None = None
+    _lists: ColumnLists | None = None
 
     def __init__(self, ids: np.ndarray, starts: np.ndarray, scale: float | None = None) -> None:
         self.ids, self.starts = ids, np.asarray(starts, dtype=np.int64)
@@ -78,18 +78,18 @@ class BinnedMatrix(Matrix):
             (np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape
         )
 
-    def by_columns(self, max_mb: float) -> BinnedMatrix:
-        """Include the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
+    def by_columns(self) -> BinnedMatrix:
+        """Include the rows of every bin: 4 bytes for each row and grid."""
         if self._lists is not None:
             return self
         columns, other = self.to_csr().tocsc(), copy.copy(self)
-        other._lists = columns.indices, columns.indptr.astype(np.int64)
+        other._lists = self.scale, columns.indices, columns.indptr.astype(np.int64)
         return other
 
-    def column_lists(self, width: int) -> Iterator[ColumnList]:
-        lists = self.by_columns(np.inf)._lists
+    def column_lists(self) -> ColumnLists:
+        lists = self.by_columns()._lists
         assert lists is not None
-        yield slice(0, self.shape[1]), self.scale, *lists
+        return lists
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
         """Grids without nonzero weight are skipped."""

@@ -235,12 +235,12 @@ def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
     `max_memory_mb`: from the smaller of the two Gram matrices, or if neither fits, from as many
     rows as do.
     """
-    n_rows, n_columns = Z.shape
-    fits = lambda size, itemsize: size**2 * itemsize / 2**20 <= max_memory_mb
-    if n_rows < n_columns and Z.rows_here and fits(n_rows, Z.dtype.itemsize):
+    (n_rows, n_columns), itemsize = Z.shape, Z.dtype.itemsize
+    available = max_memory_mb * 2**20
+    if n_rows < n_columns and Z.rows_here and n_rows**2 * itemsize <= available:
         factor = RowFactor(Z)
-        return factor.widened() if factor.loses(lam) and fits(n_rows, 8) else factor
-    if fits(n_columns, Z.dtype.itemsize):
+        return factor.widened() if factor.loses(lam) and n_rows**2 * 8 <= available else factor
+    if n_columns**2 * itemsize <= available:
         return ColumnFactor(Z)
     return sampled_factor(Z, None, lam, n_rows, max_memory_mb)
 

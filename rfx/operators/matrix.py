@@ -32,7 +32,7 @@ READ, COMPUTED = 3e-10, 1.5e-9
 
 
 # result of `column_lists`, see there
-ColumnList: TypeAlias = tuple[slice, Any, np.ndarray | None, np.ndarray | None]
+ColumnLists: TypeAlias = tuple[Any, np.ndarray | None, np.ndarray | None]
 T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
 _PARTS = 4
@@ -115,15 +115,13 @@ class Matrix(ABC):
                 self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count)),
             )
 
-    def column_lists(self, width: int) -> Iterator[ColumnList]:
-        """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at
-        a time if they are not in memory.
+    def column_lists(self) -> ColumnLists:
+        """(values, rows, ends) for coordinate descent.
 
-        values is an array (columns, N), and rows and ends are None; or values is the common value
-        of all nonzero entries, and those of column j are in rows[ends[j] : ends[j + 1]].
+        values is an array (D, N), and rows and ends are None; or values is the common value of all
+        nonzero entries, and those of column j are in rows[ends[j] : ends[j + 1]].
         """
-        for columns, Z in self.column_blocks(width):
-            yield columns, np.ascontiguousarray(Z.T), None, None
+        return np.ascontiguousarray(self.to_array().T), None, None
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         """All entries, in `out` if given; the matrix's own array, read-only, if it has one."""
@@ -136,12 +134,8 @@ class Matrix(ABC):
         """This matrix in memory if it needs at most `max_mb`, else unchanged."""
         return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
 
-    def by_columns(self, max_mb: float) -> Matrix:
-        """This matrix in a form with free `column_lists`, if that needs at most `max_mb`, else
-        unchanged.
-        """
-        if self.size_mb > max_mb:
-            return self
+    def by_columns(self) -> Matrix:
+        """This matrix in memory, in a form with free `column_lists`."""
         out = np.empty(self.shape[::-1], self.dtype)
         for columns, Z in self.column_blocks():
             out[columns] = Z.T
@@ -332,12 +326,6 @@ class DenseMatrix(Matrix):
         for columns in ranges(self.shape[1], width or block_size(self.shape[0], self.dtype)):
             yield columns, np.ascontiguousarray(self.Z[self._own, columns])
 
-    def column_lists(self, width: int) -> Iterator[ColumnList]:
-        if self._by_rows:
-            yield from super().column_lists(width)
-        else:
-            yield slice(0, self.shape[1]), self.Z.T, None, None
-
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             return self.Z if self.index is None else self.Z[self.index]
@@ -349,8 +337,8 @@ class DenseMatrix(Matrix):
             self if self.index is None or self.size_mb > max_mb else DenseMatrix(self.Z[self.index])
         )
 
-    def by_columns(self, max_mb: float) -> Matrix:
-        return super().by_columns(max_mb) if self._by_rows else self
+    def by_columns(self) -> Matrix:
+        return super().by_columns() if self._by_rows else self
 
     def _bounds(self) -> list[int]:
         """The boundaries of the parts of sums over the rows."""

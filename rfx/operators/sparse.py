@@ -43,9 +43,6 @@ class SparseMatrix(Matrix):
         """The matrix itself, in float64."""
         return self.Z
 
-    def by_columns(self, max_mb: float) -> Matrix:
-        return self
-
     def matvec(self, W: np.ndarray) -> np.ndarray:
         return self.Z @ np.asarray(W, np.float64)
 

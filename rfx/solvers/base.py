@@ -125,11 +125,6 @@ class Solution:
         """
         return None if self.certificate is None else self.certificate.value
 
-    @property
-    def relative_gap(self) -> float | None:
-        """The gap divided by the objective; None without certificate."""
-        return None if self.gap is None else self.gap / max(abs(self.objective), 1e-300)
-
 
 def stack(
     solutions: list[Solution], coef: np.ndarray | None = None, of: str = "output"

@@ -36,13 +36,6 @@ def test_collisions_have_the_kernels_probability(kernel):
     assert np.all(np.abs(partition(ids).mean(axis=0) - exact) <= 4.5 * deviation + 1e-12)
 
 
-def test_widths_are_gamma_with_scale_sigma():
-    widths = sample_grids("laplacian", 2, 50_000, 0, gamma=1 / 3).widths
-    assert widths.mean() == pytest.approx(6, rel=0.02) and widths.var() == pytest.approx(
-        18, rel=0.03
-    )
-
-
 @pytest.mark.parametrize("kernel", list(WIDTHS))
 def test_widths_have_the_density_of_the_second_derivative(kernel):
     """P(width <= t), which is the integral of s k''(s) up to t, 1 - k(t) + t k'(t), with k' by
@@ -158,22 +151,6 @@ def test_offsets_beyond_two_to_the_31():
     assert np.array_equal(
         Z.columns(np.concatenate([first, second])).to_array(), np.repeat(np.eye(2), 3, axis=1)
     )
-    # columns of a test file
-    grids = sample_grids("laplacian", 4, 3, 1, gamma=2.0)
-    bins = grids.number(X[:9])[1]
-    moved = bins.starts + 2**40 * np.arange(4)
-    far = grids.transform(X[:9], _Far(bins, moved))
-    assert (
-        np.array_equal(far.indices, (grids.find(X[:9], bins) + moved[:-1, None]).T.ravel())
-        and far.indices.max() > 2**40
-    )
-
-
-class _Far:
-    """Bins with other declared offsets."""
-
-    def __init__(self, bins, starts):
-        self.starts, self.slots, self.of = starts, bins.slots, bins.of
 
 
 @pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
@@ -189,15 +166,6 @@ def test_transform_is_the_matrix_of_the_bins(n_grids):
     assert outside.shape == (300, len(bins.keys)) and outside.nnz == 0
     part = grids.transform(rows[:0], bins)
     assert part.shape == (0, len(bins.keys))
-
-
-@pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
-def test_the_matrix_has_a_bin_of_each_grid_in_every_row(n_grids):
-    ids, bins = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0).number(X)
-    dense = BinnedMatrix(ids, bins.starts).to_array()
-    for row in (0, 17):
-        assert np.array_equal(np.flatnonzero(dense[row]), ids[:, row] + bins.starts[:-1])
-    np.testing.assert_allclose(dense.sum(axis=1), np.sqrt(n_grids), rtol=1e-12)
 
 
 def test_unseen_bins_have_weight_zero():

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from test_kernels import reference
 
 from rfx import kernels
-from rfx.kernels import binary
 
 KERNELS = {
     "gaussian": 0.3,
@@ -30,71 +29,30 @@ def literal(name, X, Y, gamma):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("two", [8, 31, 32, 33, 64, 70, 100])
+@pytest.mark.parametrize(
+    ("others", "two"), [(0, 70), (40, 70), *((5, two) for two in (8, 31, 32, 33, 64, 70, 100))]
+)
 @pytest.mark.parametrize("name", KERNELS)
-def test_values_are_those_of_the_formula(name, two, form):
+def test_values_are_those_of_the_formula(name, others, two, form):
     params = {"gamma": KERNELS[name]}
-    X, Y = rows(two=two, low=0.0), rows(50, two=two, low=0.0, seed=3)
+    X, Y = (rows(n, others, two, 0.0, seed=seed) for seed, n in ((0, 90), (3, 50)))
     left = kernels.prepare(name, form(X), params, np.float64)
     right = kernels.prepare(name, form(Y), params, np.float64, like=left)
     assert left._bits is not None and right._bits is not None
+    expected, some = literal(name, X, Y, params["gamma"]), np.array([4, 80, 7])
     np.testing.assert_allclose(
-        kernels.block(name, left, right, params),
-        literal(name, X, Y, params["gamma"]),
-        rtol=1e-12,
-        atol=1e-14,
+        kernels.block(name, left, right, params), expected, rtol=1e-11, atol=1e-14
     )
     np.testing.assert_allclose(
-        kernels.block(name, form(X), form(Y), params, dtype=np.float32),
-        literal(name, X, Y, params["gamma"]),
-        atol=2e-6,
-    )
-
-
-@pytest.mark.parametrize("others", [0, 1, 40])
-@pytest.mark.parametrize("name", ["gaussian", "laplacian"])
-def test_nothing_else_or_much_else(name, others):
-    X, params = rows(others=others), {"gamma": 0.2}
-    K = kernels.block(name, X, X, params)
-    np.testing.assert_allclose(K, literal(name, X, X, 0.2), rtol=1e-11, atol=1e-14)
-    assert np.array_equal(np.diagonal(K), np.ones(len(X)))
-
-
-def test_rows_with_another_value_are_compared_as_numbers():
-    X, Y = rows(low=0.0), rows(40, low=0.0, seed=2)
-    Y[3] = 0.25
-    left = kernels.prepare("laplacian", X, {"gamma": 0.2}, np.float64)
-    right = kernels.prepare("laplacian", Y, {"gamma": 0.2}, np.float64, like=left)
-    assert left._bits is not None and right._bits is None
-    np.testing.assert_allclose(
-        kernels.block("laplacian", left, right, {"gamma": 0.2}),
-        literal("laplacian", X, Y, 0.2),
-        rtol=1e-12,
+        kernels.block(name, left.take(some), right, params), expected[some], rtol=1e-11, atol=1e-14
     )
     np.testing.assert_allclose(
-        kernels.block("laplacian", right, left, {"gamma": 0.2}),
-        literal("laplacian", Y, X, 0.2),
-        rtol=1e-12,
-    )
-
-
-def test_parts_of_rows_have_the_bits_of_these():
-    X, params = rows(), {"gamma": 0.2}
-    whole = kernels.prepare("laplacian", X, params, np.float64)
-    some = whole.take(np.array([4, 80, 7]))
-    expected = literal("laplacian", X[[4, 80, 7]], X, 0.2)
-    np.testing.assert_allclose(
-        kernels.block("laplacian", some, whole, params), expected, rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        kernels.block("laplacian", some.astype(np.float32), whole.astype(np.float32), params),
-        expected,
-        atol=1e-6,
+        kernels.block(name, form(X), form(Y), params, dtype=np.float32), expected, atol=2e-6
     )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_found_are_columns_of_two_values_with_the_commonest_gap(form):
+def test_columns_of_other_values_are_compared_as_numbers(form):
     rng = np.random.default_rng(0)
     X = np.zeros((400, 26))
     X[:, :10] = rng.random((400, 10)) < 0.3
@@ -106,20 +64,14 @@ def test_found_are_columns_of_two_values_with_the_commonest_gap(form):
     # zeros and others
     X[:, 18] = np.where(rng.random(400) < 0.5, -0.5, 0.5) * (rng.random(400) < 0.9)
     X[:, 19] = np.where(np.arange(400) == 399, 7.0, X[:, 0])  # two values except in the last row
-    found = binary.find(form(X))
-    assert found.columns.tolist() == [*range(10), 17] and found.gap == 1.0
-    assert sorted([*found.columns, *found.rest]) == list(range(26))
-    bits = np.unpackbits(found.bits(form(X)).view(np.uint8), axis=1, bitorder="little")[
-        :, : len(found.columns)
-    ]
-    assert np.array_equal(bits, X[:, found.columns] == found.high)
+    left = kernels.prepare("laplacian", form(X), {"gamma": 0.2}, np.float64)
+    assert left._binary.columns.tolist() == [*range(10), 17]
+    Y = np.vstack([X[:50], np.full((1, 26), 0.25)])  # of two values and of another
+    for other in (X, Y):
+        right = kernels.prepare("laplacian", form(other), {"gamma": 0.2}, np.float64, like=left)
+        K = kernels.block("laplacian", left, right, {"gamma": 0.2})
+        np.testing.assert_allclose(K, literal("laplacian", X, other, 0.2), rtol=1e-11, atol=1e-14)
 
 
-def test_few_such_columns_or_none():
-    rng = np.random.default_rng(0)
-    assert binary.find(rng.normal(size=(50, 20))) is None
-    assert binary.find(rows(two=7)) is None
-    assert binary.find(rows(1, two=20)) is None
-    assert binary.find(np.ones((30, 20))) is None
-    # not a distance
+def test_only_distances_are_compared_as_bits():
     assert kernels.prepare("linear", rows(), {}, np.float64)._bits is None

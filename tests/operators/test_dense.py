@@ -29,10 +29,15 @@ def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
     A = positive(size, dtype)
     work = np.array(A, order="F")
     above = np.triu_indices(size, 1)
-    work[above] = 7
-    assert cholesky.factor_in_place(work) == 0
+    # a signalling NaN, which uninitialised memory may contain
+    kind, signalling = {4: (np.uint32, 0x7FA00000), 8: (np.uint64, 0x7FF4 << 48)}[work.itemsize]
+    bits = work.view(kind)
+    bits[above] = signalling
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cholesky.factor_in_place(work) == 0
     np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=100 * np.finfo(dtype).eps)
-    assert np.all(work[above] == 7)
+    assert np.all(bits[above] == signalling)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -84,20 +89,6 @@ def test_a_part_that_asks_for_threads_gets_its_own():
     assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
 
 
-def test_what_is_above_the_diagonal_is_not_computed_with(monkeypatch):
-    monkeypatch.setattr(cholesky, "_TILE", 16)
-    A = positive(60, np.float32)
-    work = np.array(A, order="F")
-    above = np.triu_indices(60, 1)
-    bits = work.view(np.uint32)
-    bits[above] = 0x7FA00000  # a signalling NaN, which uninitialised memory may contain
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert cholesky.factor_in_place(work) == 0
-    assert np.all(bits[above] == 0x7FA00000)
-    np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=1e-5)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 63, 130])
 @pytest.mark.parametrize("m", [1, 63, 64, 65, 200])
@@ -115,12 +106,6 @@ def test_rows_by_the_lower_triangle(n, m, dtype):
     np.testing.assert_allclose(
         K, expected, rtol=0, atol=200 * np.finfo(dtype).eps * np.abs(expected).max()
     )
-
-
-def test_no_columns():
-    K = np.empty((3, 0))
-    solve_rows(np.empty((0, 0)), K)
-    assert K.shape == (3, 0)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1500])

@@ -94,36 +94,6 @@ def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_feature
     assert solution.trace[-1]["gap"] <= 1e-4 * solution.objective < solution.gap
 
 
-def test_a_screen_only_orders_the_work():
-    loss, seen = SquaredHinge, []
-
-    def solve(A, y, lam, loss, budget, warm=None):
-        seen.append(A.shape[1])
-        return by_liblinear(A, y, lam, loss, budget)
-
-    objective, _ = literal(loss, rounds=1)
-    solution = in_parts(solve)(DenseMatrix(Z), Y, LAM, loss, Budget(), np.zeros(60))
-    assert (
-        solution.objective == pytest.approx(objective, rel=1e-6) and solution.relative_gap <= 1e-4
-    )
-    # one evaluation of the gradient at zero is not enough
-    once = solve_liblinear(
-        DenseMatrix(Z[:, np.abs(Z.T @ loss.derivative(np.zeros(200), Y)) > LAM]),
-        Y,
-        LAM,
-        loss,
-        Budget(tol=1e-6),
-        penalty="l1",
-    )
-    assert once.objective > objective * 1.0005 and 1 < len(seen) < 5 and seen[0] < 60
-
-
-def test_nothing_is_worth_a_weight():
-    solution = in_parts(by_liblinear)(DenseMatrix(Z), Y, 1e4, SquaredHinge, Budget(), np.zeros(60))
-    assert not solution.coef.any() and solution.gap == pytest.approx(0) and solution.converged
-    assert solution.objective == pytest.approx(200)
-
-
 def test_the_method_says_both_gaps():
     fitted = [
         methods.create(

@@ -14,7 +14,6 @@ from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.methods import create
 from rfx.operators import kernel as kernel_operator
 from rfx.operators.kernel import KernelMatrix
-from rfx.operators.pivoted import PivotedFactor
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel import newton as kernel_newton
 from rfx.solvers.kernel import ridge as kernel_ridge
@@ -186,22 +185,6 @@ def test_bad_data_is_refused(change, says):
         solve("laplacian", X, {"gamma": 1.0}, Y, 1.0)
 
 
-@pytest.mark.parametrize("n_outputs", [None, 2])
-@pytest.mark.parametrize("scaled", [False, True])
-def test_pivoted_factor_is_an_inverse_where_the_largest_eigenvalue_is_a_million_lambdas(
-    scaled, n_outputs
-):
-    rng = np.random.default_rng(0)
-    F = (100 + rng.standard_normal((1000, 5))).astype(np.float32)
-    scale = rng.uniform(0.5, 2.0, 1000) if scaled else None
-    exact = F.astype(np.float64) * (1.0 if scale is None else scale[:, None])
-    V, lam = rng.standard_normal((1000, n_outputs or 1)), 1.0
-    V = V if n_outputs else V[:, 0]
-    np.testing.assert_allclose(
-        PivotedFactor(F, lam, scale)(lam * V + exact @ (exact.T @ V)), V, atol=1e-6
-    )
-
-
 def test_conjugate_gradients_take_few_steps_with_a_kernel_far_from_zero():
     # K's largest eigenvalue is some thousand times the next: 25 steps with a preconditioner in
     # float32
@@ -326,25 +309,6 @@ def test_several_tiles_of_sparse_rows_and_several_outputs(monkeypatch):
     assert solution.objective == pytest.approx(sum(reference(dense, y, 0.1) for y in Y.T), rel=1e-6)
     np.testing.assert_allclose(solution.coef[:, 0], -solution.coef[:, 1], atol=1e-4)
     assert solution.trace == seen and {entry["output"] for entry in seen} == {0, 1, 2}
-
-
-def test_more_rows_than_fit_into_memory_at_once():
-    X, y = labelled(2500, 6)
-    K = KernelMatrix("gaussian", X, {"gamma": 1.0})
-    solution = solve_kernel_newton(K, y, 0.1, Logistic, Budget(memory_mb=10.0))
-    assert solution.converged and solution.relative_gap <= 1e-4
-    K = kernels.block("gaussian", X, X, {"gamma": 1.0})
-    a, f = solution.coef, K @ solution.coef
-    # the duality gap by its definition: at u = L'(f), and at u = -lam a if that is in the
-    # conjugate's domain
-    v, share = 0.1 * a - y * expit(-y * f), np.clip(0.1 * a * y, 1e-12, 1 - 1e-12)
-    gaps = [
-        v @ K @ v / 0.2,
-        0.1 * a @ f
-        + np.sum(np.logaddexp(0, -y * f) + share * np.log(share) + (1 - share) * np.log1p(-share)),
-    ]
-    assert primal(K, a, y, 0.1) == pytest.approx(solution.objective, rel=1e-10)
-    assert solution.gap == pytest.approx(min(gaps), rel=1e-6)
 
 
 def test_a_warm_start_from_far_away_comes_back():

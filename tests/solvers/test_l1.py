@@ -17,7 +17,7 @@ from rfx.solvers.l1 import newton
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point, interior_point
 from rfx.solvers.l1.newton import lambda_max, path_l1, solve_l1
-from rfx.solvers.l1.quadratic import residual, segment_minimum, solve_quadratic
+from rfx.solvers.l1.quadratic import residual, solve_quadratic
 
 LOSSES = [Squared, SquaredHinge, Logistic]
 
@@ -114,21 +114,11 @@ def test_gap_is_honest_at_every_step(loss):
     Z, y = make(80, 40, loss)
     lam = 0.02 * lambda_max(DenseMatrix(Z), y, loss)
     _, best = reference(Z, y, lam, loss)
-    solution = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-9))
-    values = [entry["objective"] for entry in solution.trace]
-    assert len(values) > 2 and all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
-    for entry in solution.trace:
-        assert entry["objective"] - best <= entry["gap"] + 1e-9 * best
-        assert set(entry) == {
-            "iteration",
-            "objective",
-            "gap",
-            "nnz",
-            "working",
-            "seconds",
-            "cpu_seconds",
-        }
-    assert solution.trace[-1]["nnz"] == np.count_nonzero(solution.coef)
+    trace = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-9)).trace
+    values = [entry["objective"] for entry in trace]
+    assert len(values) > 2
+    assert all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
+    assert all(entry["objective"] - best <= entry["gap"] + 1e-9 * best for entry in trace)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -208,46 +198,6 @@ def test_threads_change_nothing_but_rounding(loss, order):
         found.append(solve_l1(DenseMatrix(Z), y, 2.0, loss, Budget(tol=1e-8)))
     np.testing.assert_allclose(found[0].coef, found[1].coef, atol=1e-5)
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_path(loss):
-    Z, y = make(200, 80, loss)
-    lams = np.geomspace(lambda_max(DenseMatrix(Z), y, loss) * 1.01, 1.0, 8)
-    path = path_l1(DenseMatrix(Z), y, lams[::-1], loss, Budget(tol=1e-6))
-    assert [s.converged for s in path] == [True] * 8
-    assert path[0].trace[-1]["nnz"] == 0 and path[-1].trace[-1]["nnz"] > 0
-    for lam, solution in zip(lams, path):
-        alone = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-6))
-        assert solution.objective == pytest.approx(alone.objective, rel=3e-6)
-        assert solution.gap <= 1e-6 * solution.objective
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_rounds_share_a_gram_cache(loss):
-    """Algorithm 1: new columns in each round, zeros dropped in between."""
-    Z, y = fourier(1000, 300)
-    rng = np.random.default_rng(5)
-    cache, active, coef = GramCache(), np.empty(0, np.int64), np.empty(0)
-    for new in np.array_split(rng.permutation(300), 5):
-        columns = np.concatenate([active, new])
-        start = np.concatenate([coef, np.zeros(len(new))])
-        solution = solve_l1(
-            DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7), warm=start, gram=cache
-        )
-        plain = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7))
-        assert solution.converged
-        assert solution.objective == pytest.approx(plain.objective, rel=3e-7)
-        assert solution.objective == pytest.approx(
-            objective(Z[:, columns], y, 1.0, loss, solution.coef), rel=1e-9
-        )
-        kept = np.flatnonzero(solution.coef)
-        cache.keep(kept)
-        active, coef = columns[kept], solution.coef[kept]
-        size = len(cache.columns)
-        part = Z[:, active[cache.columns]].astype(np.float64)
-        gram = (part.T * cache.weights) @ part
-        np.testing.assert_allclose(cache.matrix[:size, :size], gram, atol=1e-5 * np.abs(gram).max())
 
 
 def test_a_gram_cache_takes_other_rows():
@@ -330,23 +280,6 @@ def test_gram_of_scaled_signs_is_exact():
     expected = 2.0 * wide[:, None] * wide * (signs[rows].T @ signs[rows])
     np.testing.assert_allclose(square, expected[:30, :30], rtol=1e-14)
     np.testing.assert_allclose(cross, expected[:30, 30:], rtol=1e-14)
-
-
-def test_segment_minimum_against_a_grid():
-    rng = np.random.default_rng(1)
-    grid = np.linspace(0, 1, 20_001)
-    for _ in range(50):
-        x, p = rng.standard_normal((2, 4))
-        x[0] = 0.0
-        slope, curvature, lam = rng.normal() * 3, rng.uniform(0, 4), 1.0
-        t = segment_minimum(x, p, slope, curvature, lam)
-        values = (
-            lam * np.abs(x + grid[:, None] * p).sum(axis=1)
-            + slope * grid
-            + 0.5 * curvature * grid**2
-        )
-        at_t = lam * np.abs(x + t * p).sum() + slope * t + 0.5 * curvature * t * t
-        assert at_t <= values.min() + 1e-6
 
 
 def far(Z, y, loss):

@@ -10,8 +10,6 @@ from scipy.optimize import minimize
 
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.operators import factors
-from rfx.operators.factors import row_gram, sampled_factor
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers import l2
@@ -187,29 +185,6 @@ def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
     )
     assert solution.converged and gap <= 1.1e-4 * value
     assert max(step["cg"] for step in solution.trace) < 20
-
-
-def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
-    """If the Gram matrix takes twice the memory, fewer rows are used."""
-    Z, y = uneven()
-    made = []
-    monkeypatch.setattr(
-        factors,
-        "row_gram",
-        lambda part, *dtype: made.append((part.shape[0], *dtype)) or row_gram(part, *dtype),
-    )
-
-    def last(lam, limit):
-        sampled_factor(DenseMatrix(Z), np.ones(700), lam, 600, limit)
-        return made[-1]
-
-    assert last(0.3, 100.0) == (600, np.float64) and last(1e3, 100.0) == (600,)
-    (less, wide), (more,) = last(0.3, 3.5), last(1e3, 3.5)
-    assert (
-        wide == np.float64
-        and 64 <= less < more < 600
-        and less * 1500 * 4 + less**2 * 8 <= 3.5 * 2**20
-    )
 
 
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])

@@ -167,20 +167,6 @@ def test_plain_conjugate_gradients_to_a_residual(shape, outputs):
     np.testing.assert_allclose(solution.coef, exact, atol=1e-3 * np.abs(exact).max())
 
 
-def test_plain_conjugate_gradients_are_those_of_the_textbook():
-    Z, y = make(200, 30, dtype=np.float64)
-    H, w, r = Z.T @ Z + np.eye(30), np.zeros(30), Z.T @ y
-    p = r.copy()
-    for _ in range(7):
-        q = H @ p
-        step = (r @ r) / (p @ q)
-        w, before, r = w + step * p, r, r - step * q
-        p = r + (r @ r) / (before @ before) * p
-    short = solve_ridge_cg(DenseMatrix(Z), y, 1.0, budget=Budget(tol=1e-15, max_iter=7))
-    np.testing.assert_allclose(short.coef, w, rtol=1e-9)
-    assert short.n_iter == 7 and not short.converged
-
-
 def test_plain_conjugate_gradients_start_where_the_output_before_ended():
     Z, Y = make(300, 60, (1,), decay=0.05)
     twice = solve_ridge_cg(DenseMatrix(Z), np.hstack([Y, Y, -Y]), 0.01)

@@ -2,26 +2,25 @@
 stop without reaching their tolerance.
 """
 
-import threading
 import time
 
 import numpy as np
 import pytest
 
-from rfx import env, losses
+from rfx import losses
 from rfx.errors import UsageError
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
-from rfx.parallel import Late, check_time, for_ranges, until
-from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, stack
-from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
+from rfx.parallel import check_time
+from rfx.solvers.base import Budget, Certificate, Solution, stack
+from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.kernel.svm import KernelSolution, solve_kernel_svm
+from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.l1.algorithm1 import solve_rounds
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.newton import solve_l1
@@ -45,7 +44,7 @@ def test_outputs_are_summed_in_the_objective_and_in_the_certificate():
         3.0,
         6,
     )
-    assert both.relative_gap == pytest.approx(0.2) and both.converged
+    assert both.converged
     assert both.coef.tolist() == [[10.0, 5.0], [10.0, 5.0]]
     assert both.trace == [
         {"iteration": 0, "gap": 1.0, "output": 0},
@@ -53,15 +52,9 @@ def test_outputs_are_summed_in_the_objective_and_in_the_certificate():
     ]
 
 
-@pytest.mark.parametrize("kind", [DualSolution, KernelSolution])
-def test_a_solution_takes_its_own_fields_by_name(kind):
-    with pytest.raises(TypeError):
-        kind(np.zeros(2), 0.0, None, 0, "converged", [], 1.0)
-
-
 def test_a_method_without_certificate_has_no_gap():
     both = stack([made(10.0, None), made(5.0, None)])
-    assert both.certificate is both.gap is both.relative_gap is None
+    assert both.certificate is both.gap is None
     assert both.objective == 15.0 and both.converged
 
 
@@ -89,26 +82,6 @@ def test_a_budget_says_what_ended_a_solver():
     )
     assert not Budget().late() and not Budget().spent(10**9) and Budget().remaining() is None
     assert Budget(tol=1e-3).filled(tol=1.0, max_iter=7) == Budget(tol=1e-3, max_iter=7)
-
-
-def test_the_trace_is_what_the_callback_saw_and_said():
-    seen = []
-
-    def callback(entry, coef):
-        time.sleep(0.02)
-        entry["error"] = float(coef().sum())
-        seen.append(entry)
-
-    record = Recorder(callback, output=4)
-    for iteration in range(3):
-        record(lambda at=iteration: np.ones(at), iteration=iteration, objective=1.0)
-    assert record.trace == seen
-    assert [(entry["iteration"], entry["error"], entry["output"]) for entry in seen] == [
-        (0, 0.0, 4),
-        (1, 1.0, 4),
-        (2, 2.0, 4),
-    ]
-    assert 0 <= seen[0]["seconds"] <= seen[2]["seconds"]
 
 
 RNG = np.random.default_rng(0)
@@ -267,7 +240,7 @@ def slow_problem(n=4000, d=5, D=60, noise=1.0):
 
 
 @pytest.mark.parametrize("name", TIMED)
-@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.5])
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_deadline_in_the_middle_of_a_pass_is_kept_and_the_certificate_holds(name, seconds):
     solve, loss = TIMED[name]
     X, W, y = slow_problem()
@@ -295,37 +268,3 @@ def test_an_objective_that_no_longer_moves_ends_it(name):
     assert solution.status in ("stalled", "budget") and solution.n_iter < 1000
     best = solve(DenseMatrix(Z.Z.astype(np.float64)), y, 2.0, loss, Budget(tol=1e-9)).objective
     assert solution.objective <= best * (1 + 1e-8)
-
-
-def test_progress_counts_several_steps_together():
-    progress = Progress(3, 1e-3)
-    assert not any(progress(objective) for objective in (100.0, 99.0, 98.98, 98.97))
-    assert progress(98.96) and progress.stalled
-    moving = Progress(2, 1e-3)
-    assert not any(moving(100.0 * 0.99**k) for k in range(20))
-
-
-def test_late_is_raised_only_within_and_only_after_the_deadline():
-    with until(time.monotonic() + 60):
-        assert for_ranges(lambda a, b: b - a, 4, parts=2) == [2, 2]
-        with until(None):
-            check_time()
-    with until(0.0):
-        with pytest.raises(Late):
-            for_ranges(lambda a, b: None, 4)
-        with until(None):
-            check_time()
-    check_time()
-
-
-def test_little_work_is_not_shared_out():
-    here = lambda a, b: threading.current_thread() is threading.main_thread()
-    env.set_threads(2)
-    assert (
-        for_ranges(here, 4, work=10) == [True]
-        and for_ranges(here, 4, parts=3, work=10) == [True] * 3
-    )
-    # each part waits for the other, so two threads are at work
-    both = threading.Barrier(2)
-    meet = lambda a, b: both.wait(60) >= 0 and threading.get_ident()
-    assert len(set(for_ranges(meet, 4, work=10**9))) == 2 == len(set(for_ranges(meet, 4)))

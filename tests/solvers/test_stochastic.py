@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx import env, kernels
+from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.features.base import FeatureMap
@@ -19,7 +19,6 @@ from rfx.solvers.stochastic.gradient import (
     Pegasos,
     Steps,
     Support,
-    explicit_values,
     solve_covariance,
     solve_few,
     solve_kernel,
@@ -152,20 +151,6 @@ def test_scale_and_average_are_those_of_the_definition(averaging):
     )
 
 
-def test_decay_far_below_the_smallest_number_loses_nothing():
-    X, Y = rows(40)
-    solver = doubly("squared", 0.9, Steps("constant", 0.9, step0=1.1), averaging="uniform")
-    tracked, mean = solver.expansion.follow(X), 0.0
-    for t in range(300):
-        solver.step(X[t % 40 : t % 40 + 1], Y[t % 40 : t % 40 + 1])
-        mean += solver.expansion.values(X) / 300
-        if t % 50 == 0:
-            np.testing.assert_allclose(tracked(), solver.expansion.values(X), atol=1e-10)
-    assert np.isfinite(coef(solver)).all() and 1e-4 <= abs(solver.expansion.coefficients.scale) <= 1
-    np.testing.assert_allclose(tracked(), solver.expansion.values(X), atol=1e-10)
-    np.testing.assert_allclose(solver.predictions(X), mean, atol=1e-10)
-
-
 def test_preconditioned_step_solves_the_covariance_of_the_batch():
     X, Y = rows(50)
     solver = doubly(
@@ -189,25 +174,6 @@ def test_preconditioned_step_solves_the_covariance_of_the_batch():
         expected = f * (1 - 0.01 if fresh and t > 1 else 1.0) + Z @ (alpha - old)
         solver.step(X, Y)
         np.testing.assert_allclose(solver.expansion.values(X), expected, atol=1e-8)
-
-
-def test_converges_to_the_ridge_solution_of_the_same_nu():
-    nu, rng = 0.1, np.random.default_rng(3)
-    X = rng.uniform(-2, 2, (256, 2))
-    y = np.cos(2 * X[:, :1]) + X[:, 1:]
-    exact = gram(X) @ np.linalg.solve(gram(X) + nu * 256 * np.eye(256), y)
-    source = GrowingMap("gaussian", 2, 1, PARAMS, dtype=np.float32, piece=1024)
-    solver = DoublySGD(
-        source, 1, get_loss("squared"), nu, Descent(Steps("theorem", nu, 15.0, 30.0)), Blocks(64)
-    )
-    errors = {}
-    for t in range(1, 513):
-        chosen = rng.integers(0, 256, 64)
-        solver.step(X[chosen], y[chosen])
-        if t in (32, 512):
-            errors[t] = float(np.mean((solver.predictions(X) - exact) ** 2))
-    assert errors[512] < errors[32] / 6
-    assert errors[512] < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -299,12 +265,12 @@ def features(d=3, count=40, dtype=np.float64):
 
 
 @pytest.mark.parametrize("project", [False, True])
-def test_pegasos_is_its_recursion_and_comes_near_the_optimum(project):
+def test_pegasos_is_its_recursion(project):
     X, Y = rows(200)
     loss, nu, Z = get_loss("hinge"), 0.05, features()(X)
     solver = Pegasos(features(), 40, 1, loss, nu, project=project)
     w, rng = np.zeros(40), np.random.default_rng(0)
-    for t in range(1, 1001):
+    for t in range(1, 101):
         batch = rng.integers(0, 200, 10)
         violated = Y[batch, 0] * (Z[batch] @ w) < 1
         w = (1 - 1 / t) * w + (Z[batch] * (Y[batch, 0] * violated)[:, None]).sum(axis=0) / (
@@ -314,11 +280,6 @@ def test_pegasos_is_its_recursion_and_comes_near_the_optimum(project):
             w *= min(1.0, 1 / (np.sqrt(nu) * np.linalg.norm(w)))
         solver.step(X[batch], Y[batch])
     np.testing.assert_allclose(solver.w[:, 0], w, atol=1e-9)
-    exact = LinearSDCA(features(), 40, 1, 200, loss, nu)
-    for _ in range(60):
-        exact.step(X, Y, np.arange(200))
-    best = exact.bounds([(X, Y, np.arange(200))])[0]
-    assert nu / 2 * w @ w + loss.value(Z @ w, Y[:, 0]).mean() < 1.05 * best
 
 
 @pytest.mark.parametrize("name", ["doubly-sgd", "norma", "pegasos"])
@@ -416,20 +377,6 @@ def test_rows_at_rest_are_left_out_and_come_back():
     assert resting.a[still, 0] != 0
 
 
-def test_support_is_the_exact_kernel_expansion_in_any_pieces():
-    X, _ = rows(5000)
-    coef = np.random.default_rng(2).standard_normal((5000, 2))
-    expansion = support()
-    for start, stop in ((0, 3), (3, 2048), (2048, 2050), (2050, 5000)):
-        expansion.append(X[start:stop])
-        np.testing.assert_allclose(
-            expansion.values(X[:7], coef[:stop]), gram(X[:7], X[:stop]) @ coef[:stop], atol=1e-9
-        )
-    np.testing.assert_array_equal(expansion.rows, X)
-    expected = kernels.decision("gaussian", PARAMS, X, coef, X[:20])
-    np.testing.assert_allclose(expansion.values(X[:20], coef), expected, atol=1e-9)
-
-
 @pytest.mark.parametrize("nu, step", [(0.0, 0.5), (0.3, 1.0)])
 @pytest.mark.parametrize("precondition", [False, True])
 def test_kept_values_are_the_values(nu, step, precondition):
@@ -499,25 +446,11 @@ def test_preconditioned_gradients_are_those_of_the_definition(weighted):
     Z, gradient, ridge = rng.standard_normal((12, 30)), rng.standard_normal((30, 2)), 1e-3
     weights = rng.uniform(0, 2, 12) if weighted else None
     W = np.diag(np.ones(12) if weights is None else weights)
-    expected = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), gradient)
+    C = Z.T @ W @ Z / 12 + ridge * np.eye(30)
     for solve in (solve_covariance, solve_few):
         found = solve(Z, gradient, 12, ridge, weights)
-        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(found, np.linalg.solve(C, gradient), rtol=1e-7, atol=1e-9)
     derivatives = rng.standard_normal((12, 2))
     rows = solve_kernel(Z @ Z.T, derivatives, 12, ridge, weights)
-    whole = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), Z.T @ W @ derivatives)
+    whole = np.linalg.solve(C, Z.T @ W @ derivatives)
     np.testing.assert_allclose(Z.T @ rows, whole, rtol=1e-7, atol=1e-9)
-
-
-def test_predictions_by_features_need_a_block_of_them_at_a_time():
-    """All features of the rows of a large set would need gigabytes."""
-    rng, columns, asked = np.random.default_rng(0), 2**16, []
-    X, w = rng.normal(size=(700, 2)), rng.normal(size=(2**16, 2))
-
-    def features(rows):
-        asked.append(rows.shape[0])
-        return np.cos(rows[:, :1] * np.arange(columns)).astype(np.float32)
-
-    found = explicit_values(features, X, w)
-    assert sum(asked) == 700 and max(asked) * columns * 4 <= 2**26
-    np.testing.assert_allclose(found, features(X).astype(float) @ w, rtol=1e-3, atol=1e-2)

@@ -29,7 +29,6 @@ from rfx.solvers.base import (
     start,
 )
 from rfx.solvers.dual_l2 import newton
-from rfx.solvers.kernel.cache import add_columns
 from rfx.solvers.kernel.ridge import pivots
 
 # Rows with a smaller fraction of the largest square root of curvature than this count as flat.
@@ -75,7 +74,7 @@ def solve_kernel_newton(
         rough = newton(values.quick, values.direction, y, lam, loss, budget, first, record)
         solutions.append(
             newton(
-                values.exact,
+                K.matvec,
                 values.direction,
                 y,
                 lam,
@@ -90,7 +89,7 @@ def solve_kernel_newton(
 
 
 class _Values:
-    """Products with K, fast and exact, and Newton's direction using them."""
+    """Fast products with K, and Newton's direction using them."""
 
     def __init__(self, K: KernelMatrix, lam: float, budget: Filled, seed: int) -> None:
         self.K, self.lam, self.budget = K, lam, budget
@@ -103,15 +102,6 @@ class _Values:
         if self.array is None:
             return self.K.matvec(v, np.float32)
         return matmul(self.array, v.astype(np.float32)).astype(np.float64)
-
-    def exact(self, v: np.ndarray) -> np.ndarray:
-        """K v with recomputed float64 values; only the columns of nonzeros if these are few."""
-        used = np.flatnonzero(v)
-        if 4 * len(used) > len(v):
-            return self.K.matvec(v)
-        sums = np.zeros(len(v))
-        add_columns(sums, self.K.prepared(np.float64), np.arange(len(v)), used, v[used])
-        return sums
 
     def direction(
         self, v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float

@@ -151,7 +151,7 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
     tol = problem.tol
     inside_tol = max(0.3 * tol, 0.03)
     if active is None:
-        active = run.solve(_first_rows(problem.groups(), run.seed), inside_tol)
+        active = run.solve(_first_rows(len(problem.y), run.seed), inside_tol)
     before = None
     while True:
         gap, objective = problem.refresh(active)
@@ -173,13 +173,10 @@ def _met(gap: float, objective: float, tol: float) -> bool:
     return bool(np.isfinite(objective) and gap <= tol * objective)
 
 
-def _first_rows(groups: list[np.ndarray], seed: int) -> np.ndarray:
-    """Initial rows: an eighth of them, at least 4,096, the same share of each group."""
-    n_rows = sum(map(len, groups))
-    share = min(1.0, max(_FIRST_ROWS, n_rows // 8) / n_rows)
-    rng = np.random.default_rng(seed)
-    parts = [rng.permutation(group) for group in groups]
-    return np.sort(np.concatenate([part[: int(np.ceil(share * len(part)))] for part in parts]))
+def _first_rows(n_rows: int, seed: int) -> np.ndarray:
+    """Initial rows: an eighth of them, at least 4,096."""
+    count = min(n_rows, max(_FIRST_ROWS, n_rows // 8))
+    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:count])
 
 
 class _Problem:
@@ -274,12 +271,6 @@ class _Problem:
             up, down = self.beta[above].sum(), -self.beta[below].sum()
             self.beta[above] *= min(1.0, down / up) if up > 0 else 1.0
             self.beta[below] *= min(1.0, up / down) if down > 0 else 1.0
-
-    def groups(self) -> list[np.ndarray]:
-        """The rows of each class; for regression, all rows."""
-        if self.tube is not None:
-            return [np.arange(len(self.y))]
-        return [np.flatnonzero(self.y == label) for label in (-1, 1)]
 
     def residuals(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None

@@ -19,7 +19,6 @@ import numpy as np
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.losses import Loss
-from rfx.operators.blocks import default_memory_mb
 from rfx.operators.matrix import Matrix
 from rfx.solvers.base import Budget, Callback, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
@@ -44,9 +43,8 @@ def solve_prcd(
 ) -> Solution:
     """The minimiser (D,) of lam ||w||_1 + sum L(z.w, y) for one output.
 
-    Z: (N, D) features; they are stored by columns if the budget's memory allows it. Otherwise every
-    pass recomputes them, some columns at a time, and only the order among these is random. For
-    several calls pass the result of `Z.by_columns`. y: (N,) targets, or labels in {-1, +1}. loss:
+    Z: (N, D) features; they are stored by columns: for several calls pass the result of
+    `Z.by_columns`. y: (N,) targets, or labels in {-1, +1}. loss:
     Squared, SquaredHinge or Logistic. budget: tol is the relative duality gap (1e-4), max_iter are
     passes over all columns (1000; n_iter counts them). warm: (D,) starting point. seed: of the
     order of the columns.
@@ -56,9 +54,8 @@ def solve_prcd(
     last, `gap`. Raises UsageError like `check_problem`.
     """
     y, record = check_problem(Z, y, lam, loss, tuple(_KINDS)), Recorder(callback)
-    budget = budget.filled(tol=1e-4, max_iter=1000, memory_mb=default_memory_mb())
-    Z = Z.by_columns(budget.memory_mb)
-    width = max(1, int(budget.memory_mb * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
+    budget, Z = budget.filled(tol=1e-4, max_iter=1000), Z.by_columns()
+    values, rows, ends = Z.column_lists()
     w, bounds, kind = (
         start(warm, Z.shape[1:]),
         loss.curvature * Z.squares(),
@@ -74,18 +71,14 @@ def solve_prcd(
         """One step for each column of `order` by all available threads, or `threads`; w and f are
         changed.
         """
-        for columns, values, rows, ends in Z.column_lists(width):
-            own = order[(order >= columns.start) & (order < columns.stop)]
-            if rows is None or ends is None:
-                dense = lambda a, b: _dense_pass(
-                    own[a:b], values, columns.start, w, f, y, bounds, lam, kind
-                )
-                parallel.for_ranges(dense, len(own), 1, threads)
-            else:
-                listed = lambda a, b: _listed_pass(
-                    own[a:b], rows, ends, w, f, y, bounds, lam, values, kind
-                )
-                parallel.for_ranges(listed, len(own), 64, threads)
+        if rows is None or ends is None:
+            dense = lambda a, b: _dense_pass(order[a:b], values, w, f, y, bounds, lam, kind)
+            parallel.for_ranges(dense, len(order), 1, threads)
+        else:
+            listed = lambda a, b: _listed_pass(
+                order[a:b], rows, ends, w, f, y, bounds, lam, values, kind
+            )
+            parallel.for_ranges(listed, len(order), 64, threads)
 
     f, objective = evaluate(w)
     n_iter, alone, seconds, bound = 0, 0, 0.0, -np.inf
@@ -168,7 +161,6 @@ def _listed_pass(
 def _dense_pass(
     order: np.ndarray,
     columns: np.ndarray,
-    first: int,
     w: np.ndarray,
     f: np.ndarray,
     y: np.ndarray,
@@ -176,9 +168,9 @@ def _dense_pass(
     lam: float,
     kind: int,
 ) -> None:
-    """The same for dense columns (columns, N), of which the first is column `first` of all."""
+    """The same for dense columns (D, N)."""
     for j in order:
-        z, g = columns[j - first], 0.0
+        z, g = columns[j], 0.0
         for i in range(len(z)):
             g += z[i] * _slope(f[i], y[i], kind)
         step = _step(w[j], g, bounds[j], lam)

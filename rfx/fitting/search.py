@@ -464,39 +464,42 @@ class _Search:
 
     def _each(self, points: Sequence[Point], round: SearchRound) -> list[Trial]:
         """A trial of each point that can be fitted within the budget."""
-        made = self._fitted_together(points, round) if self.together else {}
-        trials = []
-        for number, point in enumerate(points):
-            known = None if self.together else self.known(point, round)
-            trial = known or made.get(number)
-            if trial is None and not self.together and not self._spent(point, round):
-                trial = self._trial(point, round)
-            if trial is not None:
-                self.trials.append(trial)
-                trials.append(trial)
-                self.tell(trial, known is not None)
-        return trials
+        size = max(1, len(points)) if self.together else 1
+        batches = [points[start : start + size] for start in range(0, len(points), size)]
+        return [trial for batch in batches for trial in self._batch(batch, round)]
 
-    def _fitted_together(
-        self, points: Sequence[Point], round: SearchRound
-    ) -> dict[int, Trial | None]:
-        """Trials by the number of their points, run by all threads; every trial started before the
-        deadline is completed.
+    def _batch(self, points: Sequence[Point], round: SearchRound) -> list[Trial]:
+        """Trials of the points, run by all threads; each one started before the deadline is
+        completed.
         """
-        made: dict[int, Trial | None] = {}
-        each = [self.grid.work(point, round) for point in points]
-        room = self.budget.work - self._work()
-        count = sum(used <= room for used in itertools.accumulate(each)) or int(not self.trials)
+        known = [self.known(point, round) for point in points]
+        made, new = list(known), [number for number, trial in enumerate(known) if trial is None]
+        count, started = self._affordable([points[number] for number in new], round), list[int]()
 
         def some(start: int, end: int) -> None:
-            for number in range(start, end):
-                if time.monotonic() <= self.budget.deadline or not (number or self.trials):
-                    made[number] = self._trial(points[number], round)
+            for place in range(start, end):
+                if time.monotonic() <= self.budget.deadline or not (place or self.trials):
+                    started.append(place)
+                    made[new[place]] = self._trial(points[new[place]], round)
 
-        if count:
-            parallel.for_ranges(some, count, parts=count)
-        self.cut.update(work=len(points) - count, time=count - len(made))
-        return made
+        parallel.for_ranges(some, count, parts=count)
+        self.cut.update(time=count - len(started))
+        for trial, before in zip(made, known):
+            if trial is not None:
+                self.trials.append(trial)
+                self.tell(trial, before is not None)
+        return [trial for trial in made if trial is not None]
+
+    def _affordable(self, points: Sequence[Point], round: SearchRound) -> int:
+        """How many of the points the limits of trials and of work allow, from the first on."""
+        done, most = self.trials, self.budget.trials
+        allowed = len(points) if most is None else min(len(points), max(0, most - len(done)))
+        used = sum(self.grid.work(trial.point, trial.round) for trial in done)
+        totals = itertools.accumulate(self.grid.work(point, round) for point in points[:allowed])
+        count = sum(used + total <= self.budget.work for total in totals)
+        count = count or min(allowed, int(not done))
+        self.cut.update(trials=len(points) - allowed, work=allowed - count)
+        return count
 
     def _trial(self, point: Point, round: SearchRound) -> Trial | None:
         start, lams, loss = time.monotonic(), self.grid.lams[point.method], self.measure.loss
@@ -525,18 +528,3 @@ class _Search:
         best = [trial.lam for trial in before if trial.round.number == last]
         places = [lams.index(lam) for lam in best if lam in lams]
         return lams[max(0, min(places) - self.grid.above) :] if places else lams
-
-    def _work(self) -> float:
-        return sum(self.grid.work(trial.point, trial.round) for trial in self.trials)
-
-    def _spent(self, point: Point, round: SearchRound) -> bool:
-        """Whether the budget leaves this trial out."""
-        budget, limit = self.budget, ""
-        if budget.trials is not None and len(self.trials) >= budget.trials:
-            limit = "trials"
-        elif self.trials and self._work() + self.grid.work(point, round) > budget.work:
-            limit = "work"
-        elif self.trials and time.monotonic() > budget.deadline:
-            limit = "time"
-        self.cut.update([limit] if limit else [])
-        return bool(limit)

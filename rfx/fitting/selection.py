@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from rfx.fitting.candidates import GAMMA_FACTORS, LOO_FACTORS, SAMPLE
 from rfx.fitting.held_out import HeldOut, drawn, evenly
 from rfx.fitting.method import Method, has_gamma
 from rfx.fitting.options import AUTO
-from rfx.fitting.problem import Cache, Problem, error
+from rfx.fitting.problem import Cache, Problem, Progress, error
 from rfx.fitting.search import (
     Evidence,
     Measure,
@@ -306,63 +306,58 @@ def _validated(
         most = min(most or SAMPLE, SAMPLE)
     if not problem.here:
         problem = problem.rows(evenly(total, SAMPLE + SAMPLE // 4))
-    held_out = HeldOut(problem.n_rows, method.seed, problem.apart)
-    folds = [
-        (kept[evenly(len(kept), most)], out[evenly(len(out), most)])
-        for kept, out in held_out.parts(space.share, space.fewest, option)
-    ]
-    trials = _Validation(method.trial(), problem, total, folds, Stop(), cache)
-    target = trials.target()
-    if target is not None:
-        # with several folds, the mean error is the one to approximate
-        trials = replace(trials, stop=Stop(True, target if len(folds) == 1 else None))
+    held_out, folds = HeldOut(problem.n_rows, method.seed, problem.apart), []
+    for kept, out in held_out.parts(space.share, space.fewest, option):
+        kept, out = kept[evenly(len(kept), most)], out[evenly(len(out), most)]
+        folds.append(Fold(problem.rows(kept), problem.rows(out), len(kept) / total))
+    trial = method.trial()
+    targets = [trial.target_error(one.fitted, one.out, one.share, cache) for one in folds]
+    known = [error for error in targets if error is not None]
+    target = float(np.mean(known)) if known else None
+    # with several folds, the mean error is the one to approximate
+    stop = Stop(bool(known), target if len(folds) == 1 else None)
     measure = Measure(problem.error_name, target=target)
+    validation = _Validation(trial, folds, stop, measure, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
     for stage in space.stages:
         wanted = {name: grid[name] for name in stage if name in grid}
         if wanted:
-            steps.append(trials.step(wanted, best, measure))
+            steps.append(validation.step(wanted, best))
             best |= dict(zip(steps[-1]["options"], steps[-1]["chosen"]))
     return best, steps
 
 
 @dataclass(frozen=True)
-class _Validation:
-    """Models of some rows of a problem, evaluated on others: (fitted, held out) in each fold.
+class Fold:
+    """Rows to fit and to evaluate; share: of the training rows that are fitted."""
 
-    total: number of training rows, of which the problem may have only some.
-    """
+    fitted: Problem
+    out: Problem
+    share: float
+
+
+@dataclass(frozen=True)
+class _Validation:
+    """Models fitted to some rows of a problem, and evaluated on others."""
 
     method: Method
-    problem: Problem
-    total: int
-    folds: list[Part]
+    folds: list[Fold]
     stop: Stop
+    measure: Measure
+    progress: Progress | None
     cache: Cache
 
-    def target(self) -> float | None:
-        """The error to approximate, a mean over the folds; None minimises the error."""
-        errors = []
-        for kept, out in self.folds:
-            some, others = self.problem.rows(kept), self.problem.rows(out)
-            share = len(kept) / self.total
-            errors.append(self.method.target_error(some, others, share, self.cache))
-        known = [value for value in errors if value is not None]
-        return float(np.mean(known)) if known else None
-
-    def step(
-        self, grid: dict[str, list[float]], best: dict[str, Any], measure: Measure
-    ) -> dict[str, Any]:
+    def step(self, grid: dict[str, list[float]], best: dict[str, Any]) -> dict[str, Any]:
         """The trials and choice of the grid's options; the others as in `best`."""
-        method, progress = self.method, self.problem.progress
+        method, measure = self.method, self.measure
         others = {option: values for option, values in grid.items() if option != "lam"}
-        lams = grid.get("lam", [best.get("lam", self.method.get("lam"))])
+        lams = grid.get("lam", [best.get("lam", method.get("lam"))])
         points = [
             Point(method.name, dict(zip(others, values)))
             for values in itertools.product(*others.values())
         ]
-        tally = Tally(progress, list(grid), len(points) * len(lams))
+        tally = Tally(self.progress, list(grid), len(points) * len(lams))
         tally.report()
 
         def fit(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
@@ -370,16 +365,16 @@ class _Validation:
             tally.add(errors, len(lams))
             return errors
 
-        rounds = [SearchRound(len(self.folds[0][0]), len(self.folds))]
+        rounds = [SearchRound(self.folds[0].fitted.n_rows, len(self.folds))]
         evidence = search(fit, SearchGrid(points, {method.name: lams}, rounds), measure)
-        count_out = sum(len(out) for _, out in self.folds)
+        count_out = sum(one.out.n_rows for one in self.folds)
         step = evidence.step("lam" in grid, count_out, self._best(evidence, count_out))
         return step if measure.target is None else step | {"target": measure.target}
 
     def _best(self, evidence: Evidence, count_out: int) -> Trial:
         """The selected trial; count_out: number of evaluation rows."""
-        least = evidence.best.score
-        if not self.method.space.simplest or self.problem.task == "regression" or least > 1:
+        least, task = evidence.best.score, self.folds[0].out.task
+        if not self.method.space.simplest or task == "regression" or least > 1:
             return evidence.best
         most = least + SURE * math.sqrt(least * (1 - least) / count_out)
         return next(trial for trial in evidence.trials if trial.score <= most)
@@ -392,12 +387,10 @@ class _Validation:
             tally.report((len(errors) * len(lams) + len(path)) / len(self.folds))
             return self.stop(path)
 
-        for kept, out in self.folds:
-            share = len(kept) / self.total
-            scaled = [lam if lam is None else lam * share for lam in lams]
-            some, others = self.problem.rows(kept), self.problem.rows(out)
-            errors.append(method.errors_along(some, others, scaled, stop, self.cache))
+        for one in self.folds:
+            scaled = [lam if lam is None else lam * one.share for lam in lams]
+            errors.append(method.errors_along(one.fitted, one.out, scaled, stop, self.cache))
         # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, errors))
         errors = [path + path[-1:] * (most - len(path)) for path in errors]
-        return np.average(errors, 0, [len(out) for _, out in self.folds]).tolist()
+        return np.average(errors, 0, [one.out.n_rows for one in self.folds]).tolist()

@@ -7,7 +7,7 @@ import pytest
 
 from rfx import methods
 from rfx.errors import UsageError
-from rfx.fitting.candidates import GAMMA_FACTORS, L1_SHARES, LAMS
+from rfx.fitting.candidates import GAMMA_FACTORS, L1_SHARES
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import WAIT
@@ -101,32 +101,6 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
         np.testing.assert_array_equal(alone.decision_function(X), method.decision_function(X))
 
 
-def test_gamma_alone_lambda_alone_and_neither():
-    for words in ({"gamma": "validation", "lam": 0.5}, {"gamma": 0.7, "lam": "validation"}):
-        method = methods.create("rf", **FIXED, kernel="gaussian", n_features=80, **words).fit(
-            X, TARGETS["regression"]
-        )
-        (step,) = method.info["validation"]
-        assert step["options"] == [name for name, value in words.items() if value == "validation"]
-        chosen = (
-            method.info["lam"]
-            if "lam" in step["options"]
-            else method.info["kernel_params"]["gamma"]
-        )
-        assert step["chosen"] == [chosen] == min(step["tried"], key=lambda one: one[-1])[:1]
-        assert (
-            len(step["tried"]) == 4
-            if "gamma" in step["options"]
-            else 3 < len(step["tried"]) <= len(LAMS)
-        )
-    assert (
-        "validation"
-        not in methods.create("rf", n_features=80, gamma=0.7, lam=1)
-        .fit(X, TARGETS["regression"])
-        .info
-    )
-
-
 def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
     chosen = {}
     for name in ("rf", "kernel", "nystrom", "block"):
@@ -152,16 +126,6 @@ def test_a_kernel_without_gamma_has_none_to_choose():
         "rf", kernel="perceptron", gamma="validation", lam="validation", n_features=80
     ).fit(X, TARGETS["regression"])
     assert [step["options"] for step in method.info["validation"]] == [["lam"]]
-
-
-def test_what_was_chosen_is_in_the_model_file(tmp_path):
-    method = methods.create("rb", gamma="validation", lam="validation", n_grids=20).fit(
-        X, TARGETS["regression"]
-    )
-    method.save(tmp_path / "m.npz")
-    again = methods.load(tmp_path / "m.npz")
-    assert again.info["validation"] == method.info["validation"]
-    np.testing.assert_array_equal(again.decision_function(X), method.decision_function(X))
 
 
 def test_more_grids_than_those_tried_choose_as_these():

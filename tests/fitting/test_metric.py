@@ -240,14 +240,6 @@ def test_streaming_methods_learn_it_from_their_first_rows_and_go_on_with_it(name
     np.testing.assert_array_equal(again.predict(X), whole.predict(X))
 
 
-def test_the_explicit_options_give_the_same_model():
-    X, Y = planted(300, 5)
-    chosen = methods.create("rfm", task="regression").fit(X, Y[:, 0])
-    again = methods.create("rfm", task="regression", **chosen.info["explicit"]).fit(X, Y[:, 0])
-    np.testing.assert_array_equal(again.predict(X), chosen.predict(X))
-    assert "explicit" not in again.info
-
-
 def test_the_machine_predicts_the_mean_far_from_all_rows():
     X, Y = planted(100, 2)
     trained = methods.create(

@@ -124,6 +124,8 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
         session.further(X[:5], np.full(5, 7.0))
     with pytest.raises(UsageError, match="stores a number for each row"):
         made("k-sdca").session().further(X, y)
+    with pytest.raises(UsageError, match="--keep-values .* partial_fit; omit it"):
+        made("doubly-sgd", keep_values=True).session().further(X, y)
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -295,15 +297,15 @@ def test_refusals(name, options, message):
 
 
 def test_a_stream_that_is_read_once():
-    def source():
-        once = ArraySource(X, TARGETS["binary"])
-        once.rewindable = False
-        return once
-
-    method = made("doubly-sgd", epochs=1, head=200, task="binary", buffer=64).fit_stream(source())
-    assert method.info["samples"] == 900 and method.info["n_train"] >= 200
+    source = ArraySource(X, TARGETS["binary"])
+    source.rewindable = False
     with pytest.raises(UsageError, match="needs all rows beforehand"):
-        made("r-sdca").fit_stream(source())
+        made("r-sdca").fit_stream(source)
+    with pytest.raises(UsageError, match="the rows can be read only once, but --keep-values"):
+        made("doubly-sgd", keep_values=True).fit_stream(source)
+    method = made("doubly-sgd", epochs=1, head=200, task="binary", buffer=64).fit_stream(source)
+    assert method.info["samples"] == 900
+    assert method.info["n_train"] >= 200
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -498,12 +500,3 @@ def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, ca
     assert scores["score"] == pytest.approx(method.score(X[800:], y[800:])["score"])
     predicted = [line.split() for line in run(f"predict {saved} {others}").splitlines()]
     np.testing.assert_allclose(np.array(predicted, float), method.predict(X[800:]), rtol=1e-6)
-
-
-def test_kept_values_need_rows_that_can_be_read_again():
-    source = ArraySource(X, TARGETS["binary"])
-    source.rewindable = False
-    with pytest.raises(UsageError, match="the rows can be read only once, but --keep-values"):
-        made("doubly-sgd", keep_values=True).fit_stream(source)
-    with pytest.raises(UsageError, match="--keep-values .* partial_fit; omit it"):
-        made("doubly-sgd", keep_values=True).session().further(X, TARGETS["binary"])

@@ -72,19 +72,6 @@ def test_dual_ascent_finds_the_minimum_that_newtons_method_finds(loss):
     close(dual, peer, 1e-3)
 
 
-@pytest.mark.parametrize("name", ["k-sdca", "r-sdca"])
-def test_the_gap_bounds_what_the_weighted_objective_is_above_its_minimum(name):
-    options = {"nu": 1e-2, "batch": 16, "task": "binary", "loss": "hinge", "gap": True}
-    early = made(name, epochs=1, **options).fit(X, TARGETS["binary"], SHARES).info
-    late = made(name, epochs=150, **options).fit(X, TARGETS["binary"], SHARES).info
-    assert (
-        late["gap"]
-        <= 1e-5 * late["objective"]
-        < early["objective"] - late["objective"]
-        <= early["gap"]
-    )
-
-
 @pytest.mark.parametrize("name", STOCHASTIC)
 @pytest.mark.parametrize(
     "task, loss",
@@ -240,19 +227,3 @@ def test_what_can_have_no_weights_is_refused():
 def test_invalid_weights_are_refused(train, weights, message):
     with pytest.raises(DataError, match=message):
         train(made("norma"), TARGETS["binary"], weights)
-
-
-def test_several_targets_take_weights():
-    Y = np.stack([TARGETS["regression"], np.linalg.norm(X, axis=1)], axis=1)
-    options = {
-        "nu": 1e-2,
-        "epochs": 12,
-        "batch": 1000,
-        "task": "regression",
-        "loss": "epsilon_insensitive",
-    }
-    weighted, repeated = (
-        made("norma", **options).fit(X, Y, WEIGHTS),
-        made("norma", **options).fit(X[REPEATED], Y[REPEATED]),
-    )
-    close(weighted, repeated, 1e-6)

@@ -134,14 +134,6 @@ def test_weight_zero_is_a_row_left_out(name):
     assert zeros.info["n_train"] == np.count_nonzero(kept)
 
 
-def test_ridge_meets_the_normal_equations():
-    y = TARGETS["regression"]
-    method = made("rf", task="regression", target_scaling="none").fit(X, y, sample_weight=SHARES)
-    Z = method.model.map.transform(method.preprocessing.rows(X)).astype(np.float64) / np.sqrt(60)
-    w = np.linalg.solve(Z.T @ (SHARES[:, None] * Z) + 0.3 * np.eye(60), Z.T @ (SHARES * y))
-    np.testing.assert_allclose(method.model.coef[:, 0] * np.sqrt(60), w, rtol=1e-5, atol=1e-7)
-
-
 def test_kernel_ridge_by_conjugate_gradients_takes_weights():
     y = TARGETS["regression"]
     K = ScaledKernel("gaussian", X, {"gamma": 1.0}, np.sqrt(SHARES))

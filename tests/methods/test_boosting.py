@@ -217,11 +217,3 @@ def test_the_objective_is_that_of_the_kernels_features():
         + losses.SquaredHinge.value(raw.decision_function(X), Y).sum()
     )
     assert raw.info["objective"] == pytest.approx(value, rel=1e-5)
-
-
-def test_lambda_by_validation():
-    method = methods.create("boosting", kernel="stump", lam="validation", n_features=20).fit(X, Y)
-    (step,) = method.info["validation"]
-    assert [lam for lam, _ in step["tried"]] == [1000, 100, 10, 1]
-    errors = {lam: error for lam, error in step["tried"]}
-    assert method.info["lam"] == min(errors, key=errors.get)

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR
 
 from rfx import methods
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.methods.kernel import PAIRED
 
 OPTIONS = {
@@ -154,31 +154,3 @@ def test_a_saved_regression_keeps_its_tube(numbers, reloaded):
     model = regression(X, y, epsilon=0.7)
     again = reloaded(model, X)
     assert again.loss.epsilon == 0.7 and again.method == model.method
-
-
-def test_gamma_and_lambda_of_a_regression_are_chosen(numbers):
-    X, y = numbers
-    model = regression(X, y, epsilon=1.0, lam="validation", gamma="validation", tol=1e-4)
-    assert model.method.lam == "validation" and model.info["lam"] < 100
-    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 2
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"loss": "squared", "epsilon": 0.2}, "--epsilon is 0.2, which has no effect without"),
-        ({"loss": "absolute", "epsilon": 0.2}, "--epsilon is 0.2, which has no effect without"),
-        ({"epsilon": -1}, "--epsilon is -1"),
-        ({"loss": "hinge"}, "--loss is hinge, but the task is regression"),
-        (
-            {"task": "binary"},
-            "--loss is epsilon_insensitive, but the task",
-        ),
-        ({"solver": "libsvm", "bias": False}, "--solver libsvm always has a bias"),
-    ],
-)
-def test_options_that_do_not_go_together(numbers, options, message):
-    X, y = numbers
-    y = np.where(y > 100, 1.0, -1.0) if options.get("task") == "binary" else y
-    with pytest.raises(UsageError, match=message):
-        regression(X, y, **options)

@@ -61,15 +61,6 @@ def test_neither_blocks_nor_threads_change_scores(monkeypatch):
     np.testing.assert_array_equal(alignment.scores(pool, X, Y), parts)
 
 
-def test_the_mixtures_score_is_the_alignment_of_its_kernel():
-    pool = sample("gaussian", 5, 200, seed=1, gamma=0.5, dtype=np.float64)
-    y, Z = Y[:, 0], pool.transform(X)
-    q = q_of(pool)
-    assert q @ alignment.scores(pool, X, Y[:, :1]) == pytest.approx(
-        y @ ((Z * q) @ Z.T) @ y, rel=1e-9
-    )
-
-
 # ---------------------------------------------------------------------- uses of q
 
 

@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import env, kernels, methods, model
-from rfx.cli import main
 from rfx.data.libsvm import svmlight
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
@@ -133,17 +132,6 @@ def test_one_leaf_is_the_kernel_machine_of_all_rows():
     np.testing.assert_allclose(alone.predict(X[:50]), expected, atol=2e-4)
 
 
-def test_a_weight_counts_a_row_twice():
-    counts = np.where(np.arange(60) % 3 == 0, 2, 1)
-    twice = np.repeat(np.arange(60), counts)
-    Y = VALUES[:60, None]
-    weighted, _ = left_out(K[:60, :60], Y, 0.1, 1 / counts)
-    repeated, _ = left_out(K[np.ix_(twice, twice)], Y[twice], 0.1)
-    np.testing.assert_allclose(
-        K[60:, :60] @ weighted, K[np.ix_(np.arange(60, 600), twice)] @ repeated, atol=1e-4
-    )
-
-
 @pytest.mark.threads
 def test_threads_change_nothing():
     models = []
@@ -212,17 +200,6 @@ def test_left_out_rows_estimate_the_error_on_new_rows():
     assert trained.info["leave_one_out"] == pytest.approx(error, rel=0.08)
 
 
-def test_the_order_of_rows_changes_the_error_little():
-    n, order = 1000, np.random.default_rng(1).permutation(1000)
-    rows = RNG.uniform(-1, 1, (2 * n, 4))
-    y = np.sin(4 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.3 * RNG.normal(size=2 * n)
-    errors = []
-    for some in (np.arange(n), order):
-        trained = local(leaf_rows=300).fit(rows[some], y[some])
-        errors.append(np.sqrt(np.mean((trained.predict(rows[n:]) - y[n:]) ** 2)))
-    assert errors[0] == pytest.approx(errors[1], rel=0.02)
-
-
 HUGE = np.concatenate([np.zeros((400, 4)), X[:200]])
 FEW = np.repeat(X[:6], 100, axis=0)
 
@@ -260,22 +237,6 @@ def test_several_targets_share_the_machines_of_each(tmp_path):
         np.testing.assert_allclose(trained.predict(X)[:, k], alone.predict(X), atol=1e-4)
     trained.save(tmp_path / "m.npz")
     assert np.array_equal(methods.load(tmp_path / "m.npz").predict(X), trained.predict(X))
-
-
-def test_several_targets_of_a_file_are_trained_and_predicted(tmp_path, capfd):
-    y = np.column_stack([VALUES, X[:, 1]])
-    np.savez(tmp_path / "rows.npz", X=X, y=y)
-    words = f"train --method local --data {tmp_path}/rows.npz --metric none --scaling none"
-    for line in (
-        f"{words} --model {tmp_path}/m.npz",
-        f"predict {tmp_path}/m.npz {tmp_path}/rows.npz",
-    ):
-        with pytest.raises(SystemExit) as ended:
-            main(line.split())
-        assert ended.value.code == 0
-    predicted = [line.split() for line in capfd.readouterr().out.splitlines()[-600:]]
-    expected = methods.load(tmp_path / "m.npz").predict(X)
-    np.testing.assert_allclose(np.array(predicted, float), expected, rtol=1e-6)
 
 
 def test_classes_have_weights():

@@ -193,16 +193,6 @@ def test_weighted_features_are_in_the_model_file(kernel, reloaded):
     reloaded(model, X)
 
 
-def test_gamma_words():
-    gammas = {
-        word: fitted("rf", "regression", gamma=word).model.map.params["gamma"]
-        for word in ("paper", "median", "tuned")
-    }
-    assert gammas["paper"] == 0.5
-    ratio = gammas["tuned"] / gammas["median"]
-    assert min(abs(ratio - factor) for factor in (0.25, 1, 4, 16)) < 1e-9
-
-
 @pytest.mark.parametrize(("name", "size"), [("kernel", {}), ("rf", {"n_features": 200})])
 def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, size, reloaded):
     """The kernel times s with lambda equals the kernel with lambda / s; the model file has the

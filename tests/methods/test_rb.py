@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from rfx import env, losses, methods
 from rfx.errors import UsageError
@@ -316,21 +315,6 @@ def test_enough_memory_changes_nothing(name):
         for limit in (None, 1)
     )
     assert np.array_equal(plain.decision_function(X), bounded.decision_function(X))
-
-
-def test_rows_without_a_known_bin_get_zero():
-    rb = methods.create("rb", scaling="none").fit(X, VALUES)
-    assert np.all(rb.decision_function(X + 1e9) == 0)
-
-
-def test_rb_reads_sparse_rows():
-    rows = np.where(X > 0.5, X, 0.0)
-    dense = methods.create("rb", scaling="none").fit(rows, LABELS)
-    sparse = methods.create("rb", scaling="none").fit(sp.csr_matrix(rows), LABELS)
-    assert np.array_equal(dense.model.coef, sparse.model.coef)
-    assert np.array_equal(
-        dense.decision_function(rows), sparse.decision_function(sp.csr_matrix(rows))
-    )
 
 
 @pytest.mark.parametrize(

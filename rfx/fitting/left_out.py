@@ -113,16 +113,11 @@ class ErrorQuantiles:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> ErrorQuantiles:
-        """Read from a model file's header; raises DataError if it is not a result of `to_dict`."""
-        try:
-            values, rows, by = np.array(saved["values"], float), saved["rows"], str(saved["by"])
-            sound = type(rows) is int and 0 < rows and values.shape == _ranks(rows).shape
-            sound = sound and bool(np.isfinite(values).all() and (np.diff(values) >= 0).all())
-        except (KeyError, TypeError, ValueError):
-            sound = False
-        if not sound:
+        """Read from a model file's header; raises an error if it is damaged."""
+        values, rows = np.array(saved["values"], float), saved["rows"]
+        if values.shape != _ranks(rows).shape or not (np.diff(values) >= 0).all():
             raise DataError("its errors of left-out rows are damaged")
-        return cls(values, rows, by)
+        return cls(values, rows, saved["by"])
 
 
 def _ranks(count: int) -> np.ndarray:
@@ -226,22 +221,13 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
-        """Read from a model file's header; raises DataError if it is not a result of `to_dict` for
-        so many outputs.
-        """
-        try:
-            kind, rows, by = (saved[name] for name in ("kind", "rows", "by"))
-            curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
-            sound = kind in (*KINDS, TEMPERATURE)
-            sound = sound and len(curves) == (1 if kind == TEMPERATURE else outputs)
-            sound = sound and all(
-                a.shape == b.shape and np.isfinite([a, b]).all() for a, b in curves
-            )
-        except (KeyError, TypeError, ValueError):
-            sound = False
-        if not sound:
+        """Read from a model file's header, for so many outputs; raises an error if damaged."""
+        curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
+        numbers = [np.stack(curve) for curve in curves]
+        count = {TEMPERATURE: 1}.get(saved["kind"], outputs)
+        if len(curves) != count or not all(np.isfinite(curve).all() for curve in numbers):
             raise DataError("its calibration is damaged")
-        return cls(kind, rows, by, curves)
+        return cls(saved["kind"], saved["rows"], saved["by"], curves)
 
 
 def temperature(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -513,13 +513,5 @@ def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dic
             raise DataError("it has no classes")
         outputs = count if count > 2 else 1
     elif method.several_targets:
-        outputs = n_targets(header)
+        outputs = header.get("n_targets", 1)
     return {"inputs": inputs, "outputs": outputs}
-
-
-def n_targets(header: dict[str, Any]) -> int:
-    """The number of targets per row in the header of a regression model; 1 if absent."""
-    number = header.get("n_targets", 1)
-    if type(number) is not int or number < 1:
-        raise DataError(f"its number of targets is {number!r:.40}")
-    return number

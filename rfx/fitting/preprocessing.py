@@ -17,23 +17,28 @@ from rfx import env
 from rfx.data import guess_task
 from rfx.data.rows import WIDE, Rows, RowsLike, keeps_sparse
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
-from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.data.transforms.scaling import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.losses import EPSILON
 from rfx.options import Declared
 
 
-def checked_targets(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
-    """y as float64, (n,) or for k > 1 targets per row (n, k), of the rows X (n, d).
+def checked_targets(X: Any, y: Any, n_targets: int | None = None) -> Any:
+    """y as float64, (n,) or for k > 1 targets per row (n, k), of the rows X (n, d); those of rows
+    on workers stay there.
 
     n_targets is the required k, None for any. Raises DataError if there are no rows, or another
     number of targets.
     """
-    Y: np.ndarray = np.asarray(y, np.float64)
+    Y = as_floats(y)
     if Y.ndim == 2 and Y.shape[1] == 1:
         Y = Y[:, 0]
-    check_count(X, Y)
-    if Y.ndim not in (1, 2) or Y.size == 0:
+    if X.shape[0] == 0 or X.shape[0] != len(Y):
+        raise DataError(
+            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
+            f" {len(Y)} targets"
+        )
+    if Y.ndim not in (1, 2) or 0 in Y.shape:
         raise DataError(f"targets of shape {Y.shape} are not one or several numbers per row")
     if n_targets is not None and targets_per_row(Y) != n_targets:
         raise DataError(
@@ -41,15 +46,6 @@ def checked_targets(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
             f" {n_targets}"
         )
     return Y
-
-
-def check_count(X: Any, y: Any) -> None:
-    """Raise DataError unless there are rows X (n, d), and targets for each of them."""
-    if X.shape[0] == 0 or X.shape[0] != len(y):
-        raise DataError(
-            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
-            f" {len(y)} targets"
-        )
 
 
 def check_inputs(n_inputs: int) -> None:

@@ -48,7 +48,7 @@ from rfx.fitting.options import (
     LOSS,
     MOST,
 )
-from rfx.fitting.pipeline import PROBABILISTIC, Outcome, Pipeline, n_targets, silent
+from rfx.fitting.pipeline import PROBABILISTIC, Outcome, Pipeline, silent
 from rfx.fitting.preprocessing import (
     Preprocessing,
     check_inputs,
@@ -227,7 +227,7 @@ class Setup:
             losses.get_loss(header["loss"], method.get("epsilon")),
             header["kernel_params"],
             header["n_prepared"],
-            n_outputs(classes, n_targets(header)),
+            n_outputs(classes, header.get("n_targets", 1)),
             header["n_rows"],
         )
 
@@ -1219,12 +1219,10 @@ class Session:
 
     def _share(self) -> float | None:
         """The fraction of the training that is done, if its end is known."""
-        s = self.method
-        ends = [self.samples / s.budget_samples] if s.budget_samples else []
-        ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
-        if not s.budget_samples and not s.endless:
-            ends.append(self.samples / (self.learned.setup.n_rows * self.epochs))
-        return min(1.0, max(ends)) if ends else None
+        s, rows = self.method, self.learned.setup.n_rows * self.epochs
+        samples = s.budget_samples or (math.inf if s.endless else rows)
+        share = max(self.samples / samples, self.seconds / (s.budget_seconds or math.inf))
+        return min(1.0, share) or None
 
     def _point(self, live: Callable[[], np.ndarray]) -> None:
         """Add a point to the curve: the error rate, or the mean absolute (or squared) error in the

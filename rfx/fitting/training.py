@@ -15,7 +15,7 @@ from rfx.data import guess_task
 from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms.scaling import Scaler, TargetScaler, as_floats
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, weights
 from rfx.fitting.checkpoints import Keeper
@@ -27,11 +27,11 @@ from rfx.fitting.pipeline import Outcome, Pipeline, silent
 from rfx.fitting.preprocessing import (
     Preprocessing,
     check_classes,
-    check_count,
     check_inputs,
     check_memory,
     check_several,
     check_size,
+    checked_targets,
     input_dtype,
     target_scaling,
     targets_per_row,
@@ -222,7 +222,7 @@ class Trainer:
 
         decision : of the training rows (n, k), nan for rows that are not left out.
         """
-        Y, by = begun.problem.Y, LEAVE_ONE_OUT
+        Y, rows = begun.problem.Y, None
         if begun.steps or trained.preprocessing.scaler.metric is not None:
             other = np.ones(len(Y), bool)
             other[inputs.sampled(len(Y), begun.problem.n_inputs)] = False
@@ -232,43 +232,56 @@ class Trainer:
                 begun.problem.doing("evaluating the model on rows left out")
                 share = HELD_OUT if len(Y) < MANY else 1 / 3
                 parts = HeldOut(len(Y), self.method.seed).parts(share, len(Y), "left-out rows")
-                decision, by = np.empty(Y.shape), f"{len(parts)}-fold cross-validation"
-                method = trained.chosen
-                if method is not None and method.get("class_weight") is not None:
-                    method = method.updated(class_weight=None)  # the weights have it
-                for part in parts:
-                    values = self._without(replace(trained, chosen=method), *begun.rows, part)
-                    decision[part[1]] = values.reshape(len(values), -1)
-        places = np.flatnonzero(np.isfinite(decision).all(axis=1))
-        if not len(places):
+                by = f"{len(parts)}-fold cross-validation"
+                rows = self._left_out(trained, *begun.rows, parts, by, weighted=True)
+        if rows is None:
+            places = np.flatnonzero(np.isfinite(decision).all(axis=1))
+            columns = (part[:, 0] if part.shape[1] == 1 else part for part in (decision, Y))
+            values, targets = (part[places] for part in columns)
+            y = trained.preprocessing.labels(targets)
+            rows = LeftOut(values, y, LEAVE_ONE_OUT, places)
+        if not len(rows.y):
             return trained
-        values, y = (
-            part[places, 0] if part.shape[1] == 1 else part[places] for part in (decision, Y)
+        outcome = replace(
+            trained.outcome,
+            leave_one_out=trained.preprocessing.score(rows.decision, rows.y)["score"],
+            leave_one_out_rows=len(rows.y),
+            leave_one_out_by=None if rows.by == LEAVE_ONE_OUT else rows.by,
         )
-        rows = LeftOut(values, trained.preprocessing.labels(y), by, places)
-        score = trained.preprocessing.score(values, rows.y)["score"]
-        outcome = replace(trained.outcome, leave_one_out=score, leave_one_out_rows=len(places))
-        if by != LEAVE_ONE_OUT:
-            outcome = replace(outcome, leave_one_out_by=by)
         return replace(trained.judged(rows), outcome=outcome)
 
-    def _without(
-        self, trained: Pipeline, X: Any, y: np.ndarray, sample_weight: Any, part: Part
-    ) -> np.ndarray:
-        """Decision values of the second rows of a part, by a model of the first ones with the
-        options of the trained one.
+    def _left_out(
+        self,
+        trained: Pipeline,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        parts: list[Part],
+        by: str,
+        weighted: bool = False,
+    ) -> LeftOut:
+        """The held-out rows of all parts in order, with the decision values of models of the other
+        rows with the options of the trained one.
+
+        weighted: the sample weights include those of the classes.
         """
-        (kept, out), method = part, trained.chosen
-        assert method is not None
-        method = method.updated(task=trained.task)
-        if isinstance(method.get("lam"), float):
-            method = method.updated(lam=method.lam * len(kept) / len(y))
-        other = replace(self, method=method, classes=trained.classes, keeper=None, left_out=False)
-        model = other.fit(X[kept], y[kept], weights.part(sample_weight, kept))
-        decision = model.decision_function(X[out])
-        if trained.target_scaler is not None:
-            decision = trained.target_scaler.transform(model.labels(decision))
-        return decision
+        assert trained.chosen is not None
+        method, decisions = trained.chosen.updated(task=trained.task), []
+        if weighted and method.get("class_weight") is not None:
+            method = method.updated(class_weight=None)
+        for kept, out in parts:
+            if isinstance(trained.chosen.get("lam"), float):
+                method = method.updated(lam=trained.chosen.lam * len(kept) / len(y))
+            changed = {"classes": trained.classes, "keeper": None, "left_out": False}
+            other = replace(self, method=method, **changed)
+            model = other.fit(X[kept], y[kept], weights.part(sample_weight, kept))
+            decision = model.decision_function(X[out])
+            if trained.target_scaler is not None:
+                decision = trained.target_scaler.transform(model.labels(decision))
+            decisions.append(decision)
+        rows = np.concatenate([out for _, out in parts])
+        order = np.argsort(rows)
+        return LeftOut(np.concatenate(decisions)[order], y[rows[order]], by, rows[order])
 
     def with_probabilities(
         self,
@@ -299,9 +312,9 @@ class Trainer:
         held_out = HeldOut(len(kept), method.seed, sides)
         if len(kept) >= FEWEST and not held_out.none:
             kept, out = (kept[part] for part in held_out.part(HELD_OUT, "probabilities"))
-        decision = self._without(trained, X, y, sample_weight, (kept, out))
         by = f"held out, {HELD_OUT:g} of the training rows"
-        return trained.judged(LeftOut(decision, y[out], by), calibrate)
+        rows = self._left_out(trained, X, y, sample_weight, [(kept, out)], by)
+        return trained.judged(rows, calibrate)
 
     def along(
         self,
@@ -373,10 +386,8 @@ def begin(
 ) -> Begun:
     """The problem of raw rows and targets, and the learnt values; raises like `Trainer.fit`."""
     method, schema = trainer.method, trainer.schema
-    y = as_floats(y)
-    check_count(X, y)
+    y = every = checked_targets(X, y)
     check_inputs(X.shape[1])
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     task = method.task or (guess_task(y) if y.ndim == 1 else "regression")
     if y.ndim != 1 and not (method.several_targets and y.ndim == 2):
         raise UsageError(
@@ -384,7 +395,6 @@ def begin(
             " row; use local or doubly-sgd for several"
         )
     check_several(task, targets_per_row(y))
-    every = y
     X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
     kind = target_scaling(method, task)
     method = method.updated(target_scaling=kind)

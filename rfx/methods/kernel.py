@@ -426,8 +426,8 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
         coef = np.zeros(problem.n_rows)
         coef[rows] = machine.coef
         solutions[place] = replace(machine, coef=coef)
-    solution, known = stack(solutions), [norm for norm in norms if norm is not None]
-    norm = float(np.linalg.norm(known)) if len(known) == len(norms) else None
+    solution = stack(solutions)
+    norm = None if None in norms else float(np.linalg.norm(cast(list[float], norms)))
     if problem.left_out and problem.loss.name == "squared_hinge":
         values = K.matvec(solution.coef) + intercepts
         for place, (rows, y) in enumerate(jobs):

@@ -187,8 +187,7 @@ class BinnedMethod(TunedMethod):
         return limit - needed
 
     def grids(self, problem: Problem) -> BinningMap:
-        """All grids, after checking that their bin numbers fit into memory."""
-        self.memory_left(problem.X)
+        """All grids."""
         gamma = self.kernel_params(problem.X)["gamma"]
         count = self.count(problem.X)
         return sample_grids(self.kernel, problem.n_inputs, count, self.seed, gamma=gamma)

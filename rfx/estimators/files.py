@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx import methods, model
 from rfx.errors import DataError
-from rfx.fitting.left_out import KINDS
+from rfx.fitting.held_out import KINDS
 
 # Entry of the header; the command line does not use it.
 ENTRY = "estimator"

@@ -1,15 +1,49 @@
-"""The rows that are held out of a training: the only code that splits rows."""
+"""The rows that are held out of a training: the only code that splits rows. What follows from their
+predictions by models that were fitted without them: the score, calibrated probabilities, intervals
+and prediction sets.
+
+A new row is as far from its prediction as a left-out row: at least a fraction q of new rows has an
+error of at most the left-out errors' value number ceil((n + 1) q) in ascending order, if rows are
+exchangeable (conformal prediction: Vovk, Gammerman and Shafer 2005). The error is that of a target,
+or 1 less the probability of the label.
+
+Probabilities are those of the loss if it defines some. Otherwise a curve is fitted to left-out
+decision values: Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), or
+isotonic regression with Laplace's correction, both by scikit-learn. For several classes
+there is one curve for each class against the rest, and the results are normalised to sum to 1. The
+prediction of a calibrated model is its most probable label. Without a requested curve, decision
+values times a number become probabilities by the logistic function,
+or by softmax for several classes (temperature scaling: Guo, Pleiss, Sun and Weinberger 2017), which
+never changes a prediction.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.special import expit, softmax
 
+from rfx import lazy
+from rfx import steps as told
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxWarning, UsageError
+
+LEAVE_ONE_OUT = "leave-one-out"
+# Maximum values of a model file.
+MOST = 1000
+KINDS = {
+    "platt": "a sigmoid",
+    "isotonic": "any increasing curve; fewer than a thousand rows get platt",
+}
+TEMPERATURE = "temperature"
+# Minimum held-out rows of an isotonic curve.
+LEAST_ROWS = 1000
+ZERO = np.zeros(1)
 
 
 def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
@@ -146,3 +180,265 @@ class HeldOut:
         of_row = np.empty(self.count, int)
         of_row[order] = fold
         return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(cv or 1)]
+
+
+# ---------------------------------------------------------------------- their predictions
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows predicted without them.
+
+    Parameters
+    ----------
+    decision : array, (n,) or (n, k)
+        As returned by decision_function.
+    y : array, (n,)
+        Targets or labels.
+    by : str
+        How the rows were left out, in words.
+    numbers : array, (n,), or None
+        Ascending, of the rows among the training rows.
+    """
+
+    decision: np.ndarray
+    y: np.ndarray
+    by: str
+    numbers: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class ErrorQuantiles:
+    """The distribution of the errors of left-out rows.
+
+    Parameters
+    ----------
+    values : array, (m,)
+        Errors at evenly spaced ranks, ascending; the last is the largest.
+    rows : int
+        Number n of the errors.
+    by : str
+        How the rows were left out, in words.
+    """
+
+    values: np.ndarray
+    rows: int
+    by: str
+
+    @classmethod
+    def of(cls, errors: np.ndarray, by: str) -> ErrorQuantiles:
+        """From all errors (n,)."""
+        return cls(np.sort(errors)[_ranks(len(errors)) - 1], len(errors), by)
+
+    def at(self, level: float) -> float:
+        """The error that a fraction `level` of new rows does not exceed.
+
+        Raises
+        ------
+        UsageError
+            For a level that so few rows can't state, or no level.
+        """
+        if not 0 < level < 1:
+            raise UsageError(f"the level is {level:g}; it must be between 0 and 1, such as 0.9")
+        rank = math.ceil((self.rows + 1) * level - 1e-9)
+        if rank > self.rows:
+            raise UsageError(
+                f"{self.rows:,} left-out rows are too few for a level of {level:g}; it can be at"
+                f" most {self.rows / (self.rows + 1):.4g}"
+            )
+        return float(self.values[np.searchsorted(_ranks(self.rows), rank)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the header of a model file."""
+        return {"values": self.values.tolist(), "rows": self.rows, "by": self.by}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> ErrorQuantiles:
+        """Read from a model file's header; raises an error if it is damaged."""
+        values, rows = np.array(saved["values"], float), saved["rows"]
+        if values.shape != _ranks(rows).shape or not (np.diff(values) >= 0).all():
+            raise DataError("its errors of left-out rows are damaged")
+        return cls(values, rows, saved["by"])
+
+
+def _ranks(count: int) -> np.ndarray:
+    """The ranks, from 1 on, of the stored ones of so many errors."""
+    size = min(count, MOST)
+    return -(-np.arange(1, size + 1) * count // size)
+
+
+# ---------------------------------------------------------------------- probabilities
+
+
+@dataclass
+class Calibration:
+    """kind: one of KINDS, or TEMPERATURE; rows: number of held-out rows used for fitting; by: how
+    these were held out, in words.
+
+    curves: for each output (platt) slope and intercept, (isotonic) increasing decision values and
+    their probabilities; or (temperature) one slope, and 0.
+    """
+
+    kind: str
+    rows: int
+    by: str
+    curves: list[tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def fit(
+        cls,
+        kind: str,
+        decision: np.ndarray,
+        y: np.ndarray,
+        classes: np.ndarray,
+        by: str,
+        schema: Schema | None = None,
+    ) -> Calibration:
+        """Learn from decision values (n,) or (n, classes) of held-out rows with labels y (n,).
+
+        classes: the models' labels, ascending. by: how the rows were held out. schema: of the
+        labels, for messages. Fewer than `LEAST_ROWS` rows get a sigmoid, with a warning. Raises
+        DataError if one of two outcomes never occurs.
+        """
+        if kind == "isotonic" and len(y) < LEAST_ROWS:
+            message = (
+                f"--calibrate isotonic needs {LEAST_ROWS:,} held-out rows, but there are only"
+                f" {len(y):,}; the probabilities are by platt"
+            )
+            warnings.warn(message, RfxWarning, stacklevel=2)
+            kind = "platt"
+        if kind == TEMPERATURE:
+            return cls(kind, len(y), by, [(slope(decision, np.searchsorted(classes, y)), ZERO)])
+        columns = decision[:, None] if decision.ndim == 1 else decision
+        labels = classes[-1:] if decision.ndim == 1 else classes
+        curves = []
+        for values, label in zip(columns.T, labels, strict=True):
+            hit = y == label
+            if hit.all() or not hit.any():
+                share = "all" if hit.all() else "none"
+                raise DataError(
+                    f"probabilities can't be calibrated: {share} of the held-out rows are"
+                    f" {label_text(schema, label):.40}"
+                )
+            curves.append(_platt(values, hit) if kind == "platt" else _isotonic(values, hit))
+        return cls(kind, len(y), by, curves)
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray:
+        """(n, classes) probabilities from decision values (n,) or (n, classes)."""
+        if self.kind == TEMPERATURE:
+            return np.asarray(softmax(self.curves[0][0] * _of_classes(decision), axis=1))
+        columns = decision[:, None] if decision.ndim == 1 else decision
+        platt = lambda values, slope, intercept: expit(slope[0] * values + intercept[0])
+        curve = platt if self.kind == "platt" else np.interp
+        each = [curve(values, *own) for values, own in zip(columns.T, self.curves, strict=True)]
+        return of_all(np.stack(each, axis=1))
+
+    def steps(self, outputs: int) -> told.Steps:
+        """The computation steps from so many decision values to a probability for each of them."""
+        if self.kind == TEMPERATURE:
+            scaled = told.linear(np.eye(outputs) * self.curves[0][0], np.zeros(outputs))
+            return scaled, told.Softmax() if outputs > 1 else told.Function("sigmoid")
+        if self.kind == "platt":
+            slopes, intercepts = np.array(self.curves).reshape(-1, 2).T
+            return told.linear(np.diag(slopes), intercepts), told.Function("sigmoid")
+        curves = []
+        for first, second in self.curves:
+            knots, places = np.unique(first, return_index=True)
+            curves.append((knots, *[second[places]] * 3))
+        return (told.Interpolate.of(curves),)
+
+    def words(self) -> str:
+        """A description in words."""
+        return f"{self.kind} on {self.rows:,} rows, {self.by}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the header of a model file."""
+        return {
+            "kind": self.kind,
+            "rows": self.rows,
+            "by": self.by,
+            "curves": [[part.tolist() for part in curve] for curve in self.curves],
+        }
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
+        """Read from a model file's header, for so many outputs; raises an error if damaged."""
+        curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
+        numbers = [np.stack(curve) for curve in curves]
+        count = {TEMPERATURE: 1}.get(saved["kind"], outputs)
+        if len(curves) != count or not all(np.isfinite(curve).all() for curve in numbers):
+            raise DataError("its calibration is damaged")
+        return cls(saved["kind"], saved["rows"], saved["by"], curves)
+
+
+def temperature(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """(n, classes) probabilities of decision values (n,) or (n, classes) with the best slope for
+    these labels' numbers (n,).
+    """
+    return np.asarray(softmax(slope(decision, codes)[0] * _of_classes(decision), axis=1))
+
+
+def _of_classes(decision: np.ndarray) -> np.ndarray:
+    """Decision values (n, classes); of two classes, the first has 0."""
+    return np.stack([0 * decision, decision], axis=1) if decision.ndim == 1 else decision
+
+
+def slope(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The slope (1,) with the largest likelihood of the labels' numbers (n,), by bisection.
+
+    As in Platt's targets, each label is uncertain by one more row of every class, so that decision
+    values that separate the labels do not make any certain.
+    """
+    values, scale = _of_classes(decision), float(np.abs(decision).mean()) or 1.0
+    doubt = 1 / (len(codes) + 2)
+    own = values[np.arange(len(codes)), codes].mean()
+    wanted = (1 - doubt) * own + doubt * values.mean()
+    low, high = -7.0, 7.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        shares = softmax(values * (math.exp(middle) / scale), axis=1)
+        # the derivative of the logarithm of the likelihood falls with the slope
+        if np.sum(shares * values, axis=1).mean() < wanted:
+            low = middle
+        else:
+            high = middle
+    return np.array([math.exp(low) / scale])
+
+
+def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slope and intercept of the sigmoid: logistic regression with each row used for both outcomes,
+    weighted by Platt's target.
+    """
+    # the solver works best with numbers of magnitude one
+    scale = float(np.abs(values).max()) or 1.0
+    target = np.where(hit, (hit.sum() + 1) / (hit.sum() + 2), 1 / ((~hit).sum() + 2))
+    both = np.concatenate([values, values])[:, None] / scale
+    model = lazy.linear_model.LogisticRegression(C=1e10, tol=1e-8, max_iter=1000)
+    model.fit(
+        both, np.repeat([1, 0], len(values)), sample_weight=np.concatenate([target, 1 - target])
+    )
+    return model.coef_.ravel() / scale, model.intercept_
+
+
+def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The thresholds of an isotonic regression, and its probabilities.
+
+    The share of hits among the rows of a step has Laplace's correction, (hits + 1) / (rows + 2): a
+    step without hits does not make them impossible. The corrected shares are made increasing again.
+    """
+    regression = lazy.isotonic.IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    shares = regression.fit_transform(values, hit.astype(float))
+    _, step, sizes = np.unique(shares, return_inverse=True, return_counts=True)
+    rows = sizes[step]
+    curve = regression.fit(values, (shares * rows + 1) / (rows + 2))
+    return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)
+
+
+def of_all(found: np.ndarray) -> np.ndarray:
+    """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each class
+    against the rest.
+    """
+    if found.shape[1] == 1:
+        return np.hstack([1 - found, found])
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1])

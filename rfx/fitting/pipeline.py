@@ -17,7 +17,7 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import scaling
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
-from rfx.fitting.left_out import TEMPERATURE, Calibration, ErrorQuantiles, LeftOut, of_all
+from rfx.fitting.held_out import TEMPERATURE, Calibration, ErrorQuantiles, LeftOut, of_all
 from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
 

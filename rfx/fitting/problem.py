@@ -14,7 +14,7 @@ import numpy as np
 
 from rfx import lazy
 from rfx.data.tabular.apart import Apart
-from rfx.fitting.left_out import temperature
+from rfx.fitting.held_out import temperature
 from rfx.fitting.options import MEASURES
 from rfx.losses import Loss
 

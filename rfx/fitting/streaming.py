@@ -35,7 +35,7 @@ from rfx.features import MAPS
 from rfx.fitting import inputs, selection, weights
 from rfx.fitting.candidates import LAMS, SearchSpace
 from rfx.fitting.checkpoints import Keeper
-from rfx.fitting.left_out import LeftOut
+from rfx.fitting.held_out import LeftOut
 from rfx.fitting.method import Method, Refusal, has_gamma, not_none, scalars
 from rfx.fitting.options import (
     AUTO,

@@ -19,8 +19,7 @@ from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, weights
 from rfx.fitting.checkpoints import Keeper
-from rfx.fitting.held_out import HeldOut
-from rfx.fitting.left_out import LEAVE_ONE_OUT, LeftOut
+from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut
 from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Outcome, Pipeline, silent

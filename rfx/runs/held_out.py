@@ -20,8 +20,7 @@ from rfx import methods
 from rfx.data import guess_task
 from rfx.data.tabular.apart import Part
 from rfx.errors import UsageError
-from rfx.fitting.held_out import HeldOut
-from rfx.fitting.left_out import LeftOut
+from rfx.fitting.held_out import HeldOut, LeftOut
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.options import options_of

@@ -15,7 +15,7 @@ from rfx import data, env, lazy, methods
 from rfx.data.loading import read_weights
 from rfx.data.tabular import schema
 from rfx.errors import DataError
-from rfx.fitting.left_out import LEAVE_ONE_OUT
+from rfx.fitting.held_out import LEAVE_ONE_OUT
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
 from rfx.records.result import Result

@@ -23,9 +23,8 @@ from rfx.data.loading import Split
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.fitting.candidates import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
-from rfx.fitting.held_out import HeldOut, fewer
+from rfx.fitting.held_out import Calibration, HeldOut, fewer
 from rfx.fitting.inputs import KERNEL, dense
-from rfx.fitting.left_out import Calibration
 from rfx.fitting.method import has_gamma
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import measured

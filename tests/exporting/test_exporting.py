@@ -26,7 +26,7 @@ from rfx.errors import UsageError
 from rfx.exporting import c_source, json_text, onnx_graph
 from rfx.exporting.program import Program
 from rfx.features import MAPS
-from rfx.fitting.left_out import Calibration
+from rfx.fitting.held_out import Calibration
 from rfx.kernels import KERNELS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -89,16 +89,6 @@ def test_the_identity_is_kept_where_no_direction_counts_more():
     assert {row[0] for row in learnt.steps[0]["tried"]} == {"none", "diagonal", "full"}
 
 
-@pytest.mark.parametrize("form", ["diagonal", "full"])
-def test_permuted_columns_permute_the_metric(form):
-    X, Y = planted(300, 8)
-    order = np.random.default_rng(1).permutation(8)
-    one = learn(X, Y, form, 2).scaler.metric
-    other = learn(X[:, order], Y, form, 2).scaler.metric
-    expected = one.map[order] if form == "diagonal" else one.map[np.ix_(order, order)]
-    np.testing.assert_allclose(other.map, expected, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("kernel", ["laplacian", "laplacian-l2"])
 def test_weights_count_as_repetitions(kernel):
     X, Y = planted(120, 4)

@@ -149,7 +149,7 @@ def test_ridge_on_the_support_by_its_closed_form(sphere):
 @pytest.mark.parametrize(
     "given", [{"lam": 0.3}, {"lam": "validation"}, {"lam": None, "lam_path": "1:0.3:2"}]
 )
-def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tmp_path):
+def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, reloaded):
     own = {
         "task": "binary",
         "scaling": "none",
@@ -171,10 +171,7 @@ def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tm
     np.testing.assert_allclose(decision, Z_test @ w + y.mean(), atol=1e-6)
     if "lam_path" not in given:
         assert method.trace[-1]["error"] == 1 - score(method, sphere)
-    method.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(
-        methods.load(tmp_path / "model.npz").decision_function(sphere.X_test), decision
-    )
+    reloaded(method, sphere.X_test)
 
 
 @pytest.mark.parametrize("use", ["support", "draw"])

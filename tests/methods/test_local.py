@@ -144,7 +144,7 @@ def test_threads_change_nothing():
 
 
 @pytest.mark.parametrize("targets", ["numbers", "two classes", "three classes"])
-def test_models_are_saved_and_restored(tmp_path, targets):
+def test_models_are_saved_and_restored(reloaded, targets):
     y = {
         "numbers": VALUES,
         "two classes": (VALUES > 0) * 1.0,
@@ -153,10 +153,7 @@ def test_models_are_saved_and_restored(tmp_path, targets):
     task = {"numbers": "regression", "two classes": "binary", "three classes": "multiclass"}[
         targets
     ]
-    trained = local(task=task).fit(X, y)
-    trained.save(tmp_path / "m.npz")
-    restored = methods.load(tmp_path / "m.npz")
-    assert np.array_equal(restored.predict(X), trained.predict(X))
+    restored = reloaded(local(task=task).fit(X, y), X)
     assert np.mean(restored.predict(X) == y) > 0.8 or targets == "numbers"
 
 
@@ -228,15 +225,14 @@ def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted):
     )
 
 
-def test_several_targets_share_the_machines_of_each(tmp_path):
+def test_several_targets_share_the_machines_of_each(reloaded):
     y = np.column_stack([VALUES, -3 * X[:, 0]])
     options = {"lam": 0.1, "leaf_steps": 0, "mixed": False}
     trained = local(**options).fit(X, y)
     for k in range(2):
         alone = local(**options).fit(X, y[:, k])
         np.testing.assert_allclose(trained.predict(X)[:, k], alone.predict(X), atol=1e-4)
-    trained.save(tmp_path / "m.npz")
-    assert np.array_equal(methods.load(tmp_path / "m.npz").predict(X), trained.predict(X))
+    reloaded(trained, X)
 
 
 def test_classes_have_weights():
@@ -247,7 +243,7 @@ def test_classes_have_weights():
     assert np.mean(heavy.predict(X) > 0) > np.mean(light.predict(X) > 0) + 0.05
 
 
-def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
+def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(reloaded):
     wide = np.zeros((600, 400))
     wide[:, :4] = np.abs(X)
     rows, y = sp.csr_matrix(wide), np.sin(4 * np.abs(X[:, 0]))
@@ -257,8 +253,7 @@ def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
     assert there.model.metrics.max() >= 0
     assert len(there.model.diagonals) == there.model.metrics.max() + 1
     np.testing.assert_allclose(there.predict(rows), here.predict(wide), atol=1e-4)
-    there.save(tmp_path / "m.npz")
-    assert np.array_equal(methods.load(tmp_path / "m.npz").predict(rows), there.predict(rows))
+    reloaded(there, rows)
 
 
 def test_a_model_stores_every_row_once():

@@ -24,8 +24,7 @@ from rfx.cli import output
 from rfx.cli.output import Progress
 from rfx.data.libsvm import svmlight
 from rfx.errors import DataError, RfxWarning
-from rfx.fitting.held_out import HeldOut
-from rfx.fitting.left_out import Calibration
+from rfx.fitting.held_out import Calibration, HeldOut
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, single

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
-from rfx.fitting.held_out import HeldOut
-from rfx.fitting.left_out import Calibration
+from rfx.fitting.held_out import Calibration, HeldOut
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
 from rfx.runs.tune import Tuning

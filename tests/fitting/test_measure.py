@@ -5,7 +5,6 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from rfx import methods
-from rfx.errors import UsageError
 from rfx.fitting.options import MEASURES
 from rfx.fitting.problem import measured
 
@@ -50,8 +49,3 @@ def test_the_choice_of_inputs_follows_it():
         assert MEASURES[measure] in step["error"]
         chosen[measure] = [error for *_, error in step["tried"]]
     assert chosen["accuracy"] != chosen["log_loss"]
-
-
-def test_it_is_for_classes():
-    with pytest.raises(UsageError, match="--measure is auc, but the task is regression; omit it"):
-        methods.create("rf", task="regression", measure="auc").fit(X, X[:, 0])

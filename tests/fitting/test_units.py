@@ -7,7 +7,6 @@ import pytest
 
 from rfx import methods
 from rfx.data.transforms.scaling import TargetScaler
-from rfx.errors import DataError
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.records import keys
 from rfx.records.run import Run
@@ -89,11 +88,6 @@ def test_the_default_width_of_a_tube_is_in_the_unit_of_the_targets():
     np.testing.assert_allclose(1e3 * second.predict(NEW), first.predict(NEW), atol=0.01 * np.std(Y))
 
 
-def test_targets_of_classes_have_no_scaling():
-    trained = fitted("rf", np.sign(Y), task="binary")
-    assert trained.preprocessing.target_scaler is None
-
-
 def test_the_scale_of_the_mean_is_1_within_the_range_of_float32():
     assert TargetScaler.fit(1e6 * Y, "mean").scale == 1
 
@@ -133,8 +127,3 @@ def test_scaled_inputs_in_another_unit_give_the_same_model(name, unit):
         for factor in (1, unit)
     )
     np.testing.assert_allclose(second, first, atol=0.03 * np.std(Y))
-
-
-def test_inputs_beyond_float32_are_named_if_nothing_scales_them():
-    with pytest.raises(DataError, match="is not finite in float32 after scaling"):
-        fitted("rf", Y, inputs=1e40 * X, scaling="none")

@@ -108,6 +108,7 @@ def test_an_update_knows_the_options_of_kernels_and_no_other_name():
         ("kernel", "binary", {"solver": "libsvm", "bias": False}, "libsvm always has a bias"),
         ("rf", "binary", {"target_scaling": "mean"}, "which is for regression, but the task is b"),
         ("rf", "multiclass", {"target_scaling": "mean"}, "which is for regression, but the task"),
+        ("rf", "regression", {"measure": "auc"}, "--measure is auc, but the task is regression"),
         ("nystrom", "binary", {"solver": "cg", "loss": "squared_hinge"}, "for squared loss, not"),
         ("rb", "regression", {"kernel": "hat", "gamma": "tuned"}, "but kernel hat has none"),
         (

@@ -472,8 +472,8 @@ class _Search:
         """Trials of the points, run by all threads; each one started before the deadline is
         completed.
         """
-        known = [self.known(point, round) for point in points]
-        made, new = list(known), [number for number, trial in enumerate(known) if trial is None]
+        earlier = [self.known(point, round) for point in points]
+        made, new = list(earlier), [number for number, trial in enumerate(earlier) if trial is None]
         count, started = self._affordable([points[number] for number in new], round), list[int]()
 
         def some(start: int, end: int) -> None:
@@ -484,7 +484,7 @@ class _Search:
 
         parallel.for_ranges(some, count, parts=count)
         self.cut.update(time=count - len(started))
-        for trial, before in zip(made, known):
+        for trial, before in zip(made, earlier):
             if trial is not None:
                 self.trials.append(trial)
                 self.tell(trial, before is not None)

@@ -312,10 +312,10 @@ def _validated(
         folds.append(Fold(problem.rows(kept), problem.rows(out), len(kept) / total))
     trial = method.trial()
     targets = [trial.target_error(one.fitted, one.out, one.share, cache) for one in folds]
-    known = [error for error in targets if error is not None]
-    target = float(np.mean(known)) if known else None
+    errors = [value for value in targets if value is not None]
+    target = float(np.mean(errors)) if errors else None
     # with several folds, the mean error is the one to approximate
-    stop = Stop(bool(known), target if len(folds) == 1 else None)
+    stop = Stop(bool(errors), target if len(folds) == 1 else None)
     measure = Measure(problem.error_name, target=target)
     validation = _Validation(trial, folds, stop, measure, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}

@@ -9,12 +9,12 @@ or 1 less the probability of the label.
 
 Probabilities are those of the loss if it defines some. Otherwise a curve is fitted to left-out
 decision values: Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), or
-isotonic regression with Laplace's correction, both by scikit-learn. For several classes
-there is one curve for each class against the rest, and the results are normalised to sum to 1. The
+isotonic regression with Laplace's correction, both by scikit-learn. For several classes there is
+one curve for each class against the rest, and the results are normalised to sum to 1. The
 prediction of a calibrated model is its most probable label. Without a requested curve, decision
-values times a number become probabilities by the logistic function,
-or by softmax for several classes (temperature scaling: Guo, Pleiss, Sun and Weinberger 2017), which
-never changes a prediction.
+values times a number become probabilities by the logistic function, or by softmax for several
+classes (temperature scaling: Guo, Pleiss, Sun and Weinberger 2017), which never changes a
+prediction.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from rfx.errors import DataError, RfxWarning, UsageError
 LEAVE_ONE_OUT = "leave-one-out"
 # Maximum values of a model file.
 MOST = 1000
+# Kinds of requested curves.
 KINDS = {
     "platt": "a sigmoid",
     "isotonic": "any increasing curve; fewer than a thousand rows get platt",

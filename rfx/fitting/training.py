@@ -271,8 +271,7 @@ class Trainer:
         for kept, out in parts:
             if isinstance(trained.chosen.get("lam"), float):
                 method = method.updated(lam=trained.chosen.lam * len(kept) / len(y))
-            changed = {"classes": trained.classes, "keeper": None, "left_out": False}
-            other = replace(self, method=method, **changed)
+            other = Trainer(method, self.schema, trained.classes)
             model = other.fit(X[kept], y[kept], weights.part(sample_weight, kept))
             decision = model.decision_function(X[out])
             if trained.target_scaler is not None:

@@ -265,17 +265,27 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("case", list(SMALL))
-def test_ridge_on_classes_is_one_regression_for_each(case):
-    y, name = np.digitize(VALUES, [0.0, 0.8]) + 4.0, case.split()[0]
-    own = {"lam": 0.01, "kernel": "laplacian", **SMALL[case]}
-    whole = methods.create(name, loss="squared", **own).fit(X[:300], y[:300])
-    assert whole.score(X[300:], y[300:])["score"] > 0.85
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", list(SMALL))
+def test_ridge_on_classes(name, classes):
+    y = LABELS if classes == 2 else np.digitize(VALUES, [0.0, 0.8]) + 4.0
+    own = {"loss": "squared", "lam": 0.01, "kernel": "laplacian", **SMALL[name]}
+    method = methods.create(name.split()[0], **own).fit(X[:300], y[:300])
+    assert method.info["loss"] == "squared" and method.info["converged"]
+    assert method.score(X[300:], y[300:])["score"] > 0.85
+    targets = np.where(y[:300, None] == np.unique(y), 1.0, -1.0)
+    decision = method.decision_function(X[:300]).reshape(300, -1)
+    # the decision values are least-squares fits of the targets +-1, without a margin
+    assert np.mean((decision - targets[:, -decision.shape[1] :]) ** 2) < 0.35
+
+
+@pytest.mark.parametrize("name", ["kernel", "block"])
+def test_ridge_on_classes_is_one_regression_for_each(name):
+    y, own = np.digitize(VALUES, [0.0, 0.8]) + 4.0, {"lam": 0.01, "kernel": "laplacian"}
+    whole = methods.create(name, loss="squared", **own, **SMALL[name]).fit(X[:300], y[:300])
     own |= {"task": "regression", "target_scaling": "none"}
     for k, label in enumerate(np.unique(y)):
         targets = np.where(y[:300] == label, 1.0, -1.0)
-        expected = methods.create(name, **own).fit(X[:300], targets).decision_function(X[300:])
-        found = whole.decision_function(X[300:])[:, k]
-        np.testing.assert_allclose(
-            found, expected, atol=1e-6 if name in ("kernel", "block") else 1e-3
-        )
+        alone = methods.create(name, **own, **SMALL[name]).fit(X[:300], targets)
+        expected = alone.decision_function(X[300:])
+        np.testing.assert_allclose(whole.decision_function(X[300:])[:, k], expected, atol=1e-6)

@@ -363,13 +363,22 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
-        """Read from a model file's header, for so many outputs; raises an error if damaged."""
-        curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
-        numbers = [np.stack(curve) for curve in curves]
-        count = {TEMPERATURE: 1}.get(saved["kind"], outputs)
-        if len(curves) != count or not all(np.isfinite(curve).all() for curve in numbers):
+        """Read from a model file's header; raises DataError if it is not a result of `to_dict` for
+        so many outputs.
+        """
+        try:
+            kind, rows, by = (saved[name] for name in ("kind", "rows", "by"))
+            curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
+            sound = kind in (*KINDS, TEMPERATURE)
+            sound = sound and len(curves) == (1 if kind == TEMPERATURE else outputs)
+            sound = sound and all(
+                a.shape == b.shape and np.isfinite([a, b]).all() for a, b in curves
+            )
+        except (KeyError, TypeError, ValueError):
+            sound = False
+        if not sound:
             raise DataError("its calibration is damaged")
-        return cls(saved["kind"], saved["rows"], saved["by"], curves)
+        return cls(kind, rows, by, curves)
 
 
 def temperature(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -1,9 +1,5 @@
-"""Mutated plans: each is read, or refused in one sentence, without a traceback, a hang or much
-memory.
-"""
+"""Mutated plans: each is read, or refused in one sentence, without a traceback."""
 
-import resource
-import signal
 import tempfile
 from pathlib import Path
 
@@ -13,8 +9,6 @@ from rfx import papers
 from rfx.errors import RfxError
 from rfx.plans import plan
 
-# memory for one plan, far above any real use, and for all of them
-SECONDS, MEGABYTES = 60, 500
 _PIECES = [
     "[",
     "]",
@@ -81,33 +75,15 @@ def one(path: Path, text: str) -> bool:
     return True
 
 
-def _too_long(*_):
-    raise AssertionError(f"a plan took more than {SECONDS} seconds")
-
-
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated plans were read."""
     letters = [chr(code) for code in range(1, 300)]
-    wholes = [
-        plan.example(),
-        *(file.read_text(encoding="utf-8") for file in papers.plans().values()),
-    ]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    old = signal.signal(signal.SIGALRM, _too_long)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
+    files = papers.plans().values()
+    wholes = [plan.example(), *(file.read_text(encoding="utf-8") for file in files)]
+    with tempfile.TemporaryDirectory() as folder:
 
-            def make(random):
-                signal.alarm(SECONDS)
-                text = random.choice(wholes)
-                return spliced(text, random, _PIECES, letters, 4, (0, 1, 5, 60, 400), (0, 1, 2, 9))
+        def make(random):
+            text = random.choice(wholes)
+            return spliced(text, random, _PIECES, letters, 4, (0, 1, 5, 60, 400), (0, 1, 2, 9))
 
-            read = count(
-                "plan", cases, seed, make, lambda text, _: one(Path(folder) / "p.toml", text)
-            )
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert grown < MEGABYTES, f"{grown:.0f} MB more"
-    return read
+        return count("plan", cases, seed, make, lambda text, _: one(Path(folder) / "p.toml", text))

@@ -16,7 +16,7 @@ from rfx.cli.flags import (
     reading_of,
 )
 from rfx.cli.output import print_json, table
-from rfx.data import archives, encodings
+from rfx.data import encodings
 from rfx.data.registry import registry
 from rfx.data.registry.fetch import check_of, is_fetched, is_obtainable
 from rfx.data.registry.fetch import fetch as fetch_set
@@ -179,7 +179,7 @@ def check(file, zero_based, **values):
         text.put_back(head)
         # their reader reports the first problem itself and reads them whole
         if sequences.recognised(head):
-            X, y = sequences.parse(archives.gathered(text, text.name), text.name)
+            X, y = sequences.parse(text.read(), text.name)
             scan = svmlight.Scan(text)
             scan.count(X.shape[1], y)
             scan.spellings.add_numbers(y)
@@ -199,14 +199,14 @@ def check(file, zero_based, **values):
 
 def _check_table(file, reading):
     from rfx.data.tabular import written
-    from rfx.data.tabular.table import Table, Words, check_finite
+    from rfx.data.tabular.table import Table, Words
 
     np = lazy.numpy
     try:
         found = file.read(reading)
         if isinstance(found, Table):
             for position in range(len(found.columns)):
-                check_finite(found, position)
+                found.cells(position)
     except DataError as error:
         click.echo(str(error))
         sys.exit(1)
@@ -219,10 +219,8 @@ def _check_table(file, reading):
     click.echo(
         f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}"
     )
-    for name, column in zip(found.names, found.columns):
-        gone = int(
-            np.count_nonzero(column.missing if isinstance(column, Words) else np.isnan(column))
-        )
+    for position, (name, column) in enumerate(zip(found.names, found.columns)):
+        gone = int(np.count_nonzero(found.gaps(position)))
         if isinstance(column, Words):
             words = sorted(column.values)
             kind = "dates" if all(written.kind(word) == "date" for word in words) else "words"

@@ -121,11 +121,11 @@ class _Members(Readable):
 class _Plain(Readable):
     """The bytes of a handle, up to a number of them: beyond it, DataError with the message.
 
-    closes: the handles closed with this one.
+    closes: the handle closed with this one, if any.
     """
 
-    def __init__(self, source, limit=None, message="", closes=()):
-        self._source, self._left = source, sys.maxsize - 1 if limit is None else limit
+    def __init__(self, source, limit: int, message: str, closes):
+        self._source, self._left = source, limit
         self._message, self._closes = message, closes
 
     def readinto(self, buffer):
@@ -136,8 +136,8 @@ class _Plain(Readable):
         return count
 
     def close(self):
-        for handle in self._closes:
-            handle.close()
+        if self._closes is not None:
+            self._closes.close()
         super().close()
 
 
@@ -178,66 +178,50 @@ def _unpacked(handle, head: bytes):
         return gzip.GzipFile(fileobj=handle)
     if head.startswith(_ZIP):
         if not handle.seekable():  # the directory of a zip archive is at its end
-            handle = io.BytesIO(gathered(handle, "the zip archive"))
+            handle = io.BytesIO(handle.read())
         archive = zipfile.ZipFile(handle)
         members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         if len(members) != 1:
             raise ValueError(f"a zip archive of {len(members)} files instead of one")
-        if members[0].header_offset:  # the directory at the end is that of the last archive
-            raise ValueError("several archives in one file")
         return archive.open(members[0])
     new = next((new for magic, new in _MEMBERS.items() if head.startswith(magic)), None)
     return handle if new is None else io.BufferedReader(_Members(handle, new), _PIECE)
 
 
-def open_plain(
-    file, limit: int | None = None, message: str = "the unpacked file exceeds the size limit"
-) -> io.BufferedReader:
+def open_plain(file, limit: int | None = None, name: str = "the file") -> io.BufferedReader:
     """A binary handle on the plain content of a file, a path or a handle; reading may raise one of
     DAMAGE.
 
-    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, if
-    set.
+    limit: plain bytes after which a DataError with `name` is raised; None: RFX_MAX_BYTES, if set.
     """
-    limit = max_bytes() if limit is None else limit
-    owned = not hasattr(file, "read")
-    handle = open(file, "rb") if owned else file
+    limit = limit or max_bytes() or sys.maxsize - 1
+    message = (
+        f"{name} has more than {limit:,} bytes when unpacked, the limit for reading; RFX_MAX_BYTES"
+        " sets another limit"
+    )
+    owned = None if hasattr(file, "read") else open(file, "rb")
+    handle = owned or file
     try:
         head = beginning(handle, 8)
         if handle.seekable():
             handle.seek(-len(head), io.SEEK_CUR)
-            plain = _unpacked(handle, head)
         else:
-            plain = _unpacked(joined(head, handle), head)
+            handle = joined(head, handle)
+        return io.BufferedReader(_Plain(_unpacked(handle, head), limit, message, owned), _PIECE)
     except BaseException:
         if owned:
-            handle.close()
+            owned.close()
         raise
-    closes = (handle,) if owned else ()
-    return io.BufferedReader(_Plain(plain, limit, message, closes), _PIECE)
 
 
-def gathered(handle, name: str) -> bytearray:
-    """All bytes of a handle; DataError for more than `most_held`."""
-    content, limit = bytearray(), most_held()
-    while piece := handle.read(_PIECE):
-        content += piece
-        if len(content) > limit:
-            raise DataError(
-                f"{name} is larger than {limit:,} bytes when unpacked, the limit for reading;"
-                " RFX_MAX_BYTES sets another limit"
-            )
-    return content
-
-
-def read_plain(file, name: str) -> bytearray:
+def read_plain(file, name: str) -> bytes:
     """All plain bytes of a file read into memory, from a path or a handle.
 
     The limit is RFX_MAX_BYTES, else half of the free memory. Raises DataError with `name` if the
     file is larger, or damaged.
     """
-    with naming(name), open_plain(file, sys.maxsize - 1) as handle:
-        return gathered(handle, name)
+    with naming(name), open_plain(file, most_held(), name) as handle:
+        return handle.read()
 
 
 def plain_name(path) -> str:

@@ -46,21 +46,6 @@ def marked(head: bytes) -> tuple[str, int] | None:
     return next(((name, len(mark)) for mark, name in _MARKS if head.startswith(mark)), None)
 
 
-def _settled(head, name, encoding) -> tuple[str, int]:
-    """The encoding of a text that begins with `head`, and the length of its mark."""
-    asked, mark = "utf-8" if encoding is None else known(encoding), marked(head)
-    if mark is None:
-        return asked, 0
-    if encoding is not None and not mark[0].startswith(
-        asked.removesuffix("-sig").replace("_", "-")
-    ):
-        raise UsageError(
-            f"--encoding is {encoding}, but {name} begins with the byte order mark of {mark[0]};"
-            " omit --encoding"
-        )
-    return mark
-
-
 def opened(handle, name: str, encoding: str | None = None):
     """A text as UTF-8 without a byte order mark.
 
@@ -80,7 +65,8 @@ def opened(handle, name: str, encoding: str | None = None):
         UTF-8 is not checked here; use `check`.
     """
     handle = handle if hasattr(handle, "peek") else io.BufferedReader(handle)
-    codec, length = _settled(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK], name, encoding)
+    asked = known(encoding or "utf-8")
+    codec, length = marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) or (asked, 0)
     handle.read(length)
     return handle if codec == "utf-8" else io.BufferedReader(_Recoded(handle, name, codec), _PIECE)
 
@@ -200,12 +186,8 @@ class Text:
                 source = files.standard_input()
             else:
                 self.rewindable = Path(path).is_file()
-            limit = archives.most_held() if whole else archives.max_bytes()
-            message = (
-                f"{self.name} is larger than {limit or 0:,} bytes when unpacked, the limit for"
-                " reading; RFX_MAX_BYTES sets another limit"
-            )
-            self._plain = archives.open_plain(source, limit, message)
+            limit = archives.most_held() if whole else None
+            self._plain = archives.open_plain(source, limit, self.name)
             self._handle = opened(self._plain, self.name, encoding)
 
     def read(self, count: int = -1) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rfx import files, numerals
+from rfx import numerals
 from rfx.data import archives, encodings, splits, tables
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, training_share
@@ -272,7 +272,7 @@ def _file(path, split, drawn, reading, task=None):
         if apart is None:
             return splits.cut_share(count, share, seed)
         if apart.one:
-            raise DataError(f"--split {split} {apart.too_few}")
+            raise DataError(f"--split {split} {apart.lacking()}")
         return apart.held_out(1 - share, seed)
 
     (X, y), (X_test, y_test), schema, table, task, apart = tables.training_rows(
@@ -323,22 +323,15 @@ def read_weights(path, count: int) -> np.ndarray:
     Raises DataError with the line number for an invalid weight, and if there are not `count` of
     them.
     """
-    name, weights = files.shown(path), []
-    try:
-        with open(path, "rb") as handle:
-            text = encodings.text(handle.read(), name).decode("utf-8", "replace")
-    except OSError as error:
-        raise DataError(f"weights {name} can't be read: {error.strerror or error}") from error
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            weights.append(numerals.real(line))
-        except ValueError:
-            weights.append(math.nan)
-        if not 0 <= weights[-1] < math.inf:
-            raise DataError(
-                f"{name}, line {number}: {line.strip()[:40]!r} is not a weight; weights are numbers"
-                " of 0 or more, one per line"
-            )
+    with encodings.Text(path, whole=True) as text:
+        lines, name = text.read().decode("utf-8", "replace").splitlines(), text.name
+    weights = [float(line) if numerals.is_number(line.strip()) else math.nan for line in lines]
+    wrong = next((place for place, one in enumerate(weights) if not 0 <= one < math.inf), None)
+    if wrong is not None:
+        raise DataError(
+            f"{name}, line {wrong + 1}: {lines[wrong].strip()[:40]!r} is not a weight; weights are"
+            " numbers of 0 or more, one per line"
+        )
     if len(weights) != count:
         raise DataError(
             f"{name} has {len(weights):,} weights, but there are {count:,} training rows; there"

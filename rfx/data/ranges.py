@@ -5,12 +5,9 @@ Files are given by paths, patterns or addresses that fsspec opens. A line belong
 contains its first byte, so the ranges of a file contain each of its lines once.
 """
 
-import glob
 import io
 import math
-from bisect import bisect_right
-from collections.abc import Iterator
-from copy import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -25,6 +22,7 @@ from rfx.data.pieces import SIZE
 from rfx.data.rows import stacked
 from rfx.data.tabular import arrayfiles, csvtext
 from rfx.data.tabular.labelwords import MOST, Spellings
+from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import DataError
@@ -55,30 +53,16 @@ class Piece:
     whole: bool
 
 
-def remote(path) -> bool:
-    """Whether a path is an address that fsspec opens."""
-    return "://" in str(path)
-
-
-def is_pattern(path) -> bool:
-    """Whether a path may match several files."""
-    return remote(path) or any(mark in str(path) for mark in "*?[")
-
-
 def found(path) -> list[str]:
     """The files that a path or pattern matches, sorted; DataError if there are none."""
-    names = [str(path)]
-    if remote(path) and any(mark in str(path) for mark in "*?["):
-        fs, inner = _filesystem(path)
-        names = [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))]
-    elif Path(path).is_dir():
-        files_there = (file for file in Path(path).iterdir() if file.is_file())
-        names = sorted(str(file) for file in files_there if not file.name.startswith((".", "_")))
-    elif is_pattern(path) and not remote(path) and not Path(path).exists():
-        names = sorted(glob.glob(str(path)))
+    fs, inner = _filesystem(path)
+    if fs.isdir(inner):
+        names = [name for name in fs.find(inner, maxdepth=1) if Path(name).name[0] not in "._"]
+    else:
+        names = [inner] if fs.exists(inner) else fs.glob(inner)
     if not names:
         raise DataError(f"{path} matches no file")
-    return names
+    return sorted(fs.unstrip_protocol(name) if "://" in str(path) else name for name in names)
 
 
 def _filesystem(path):
@@ -92,8 +76,6 @@ def opened(path):
     """A binary handle on the stored bytes of a file; raises OSError, or DataError for an address of
     an unknown kind.
     """
-    if not remote(path):
-        return open(path, "rb")
     fs, inner = _filesystem(path)
     return fs.open(inner, "rb")
 
@@ -109,7 +91,6 @@ def measured(path) -> Measured:
             handle.seek(0)
             head = archives.open_plain(handle).read(_HEAD)
         kind = tables.kind_of_name(path) or tables.kind_of_content(head)
-        _check_mark(head, path)
         tables.check_foreign(encodings.head(head), str(path))
         if kind not in ("libsvm", "csv", "tsv", "parquet"):
             raise DataError(
@@ -129,21 +110,17 @@ def cut(files: list[Measured], count: int) -> list[list[Piece]]:
     parts may be empty.
     """
     ends = list(accumulate(file.size for file in files))
-    cuts = []
-    for part in range(count + 1):
-        at = ends[-1] * part // count
-        number = min(bisect_right(ends, at), len(files) - 1)
-        file, before = files[number], ends[number] - files[number].size
-        cuts.append((number, file.units * (at - before) // file.size))
-    parts = []
-    for (first, start), (last, stop) in zip(cuts, cuts[1:]):
-        pieces = []
-        for number in range(first, last + 1):
-            file = files[number]
-            low, high = start if number == first else 0, stop if number == last else file.units
-            if low < high:
-                pieces.append(Piece(file.path, low, high, high - low == file.units))
-        parts.append(pieces)
+    parts: list[list[Piece]] = []
+    for part in range(count):
+        low, high = ends[-1] * part // count, ends[-1] * (part + 1) // count
+        parts.append([])
+        for file, end in zip(files, ends):
+            begin = end - file.size
+            start = file.units * (max(low, begin) - begin) // file.size
+            stop = file.units * (min(high, end) - begin) // file.size
+            if start < stop:
+                whole = stop - start == file.units
+                parts[-1].append(Piece(file.path, start, stop, whole))
     return parts
 
 
@@ -168,76 +145,83 @@ def lines(piece: Piece, chunk: int = SIZE) -> Iterator[pieces.Piece]:
             yield text if text.start else replace(text, raw=text.raw.removeprefix(_MARK))
 
 
-def dialect(file: Measured, header: bool | None):
-    """The dialect of a CSV text; DataError if its ranges can't be read independently."""
+def dialect(file: Measured, header: bool | None) -> csvtext.Dialect:
+    """The dialect of a CSV text."""
     with opened(file.path) as raw:
-        handle = archives.open_plain(raw) if file.units == 1 else raw
-        head = handle.read(4)
-        _check_mark(head, file.path)
-        rest = archives.joined(head.removeprefix(_MARK), handle)
-        return csvtext.sample(rest.read, file.path, "\t" if file.kind == "tsv" else None).decided(
-            header
-        )
-
-
-def _check_mark(head, path):
-    """Reject texts whose byte order mark is not UTF-8: ranges other than the first would be
-    misread.
-    """
-    mark = encodings.marked(head)
-    if mark is not None and mark[0] != "utf-8":
-        raise DataError(f"{path} is {mark[0]}, which workers can't read in parts; save it in UTF-8")
+        text = encodings.opened(archives.open_plain(raw), file.path)
+        separator = "\t" if file.kind == "tsv" else None
+        return csvtext.sample(text.read, file.path, separator).decided(header)
 
 
 # ---------------------------------------------------------------------- rows
 
 
+@dataclass
 class LibsvmRanges:
-    """Rows of LIBSVM text. labels: how they become targets."""
+    """Rows of LIBSVM text in the pieces of one part; labels: how they become targets."""
 
-    def __init__(self, zero_based: bool, labels: Labels):
-        self.zero_based, self.labels = zero_based, labels
+    zero_based: bool
+    labels: Labels
+    pieces: Iterable[Piece] = ()
 
-    def rows(self, piece):
-        """The parsed rows of a piece, some megabytes of text at a time."""
-        for text in lines(piece):
-            rows = self.labels.parse(text, self.zero_based, piece.path)
-            if len(rows.y):
-                yield rows
+    def _rows(self):
+        """(parsed rows, path) of some megabytes of text at a time."""
+        for piece in self.pieces:
+            for text in lines(piece):
+                rows = self.labels.parse(text, self.zero_based, piece.path)
+                if len(rows.y):
+                    yield rows, piece.path
 
-    def chunks(self, piece):
-        """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the
-        chunk's largest index.
+    def chunks(self):
+        """(X, y) of some megabytes of text at a time; X is CSR, as wide as the chunk's largest
+        index.
         """
-        for rows in self.rows(piece):
-            yield rows.matrix(rows.width), self.labels.targets(rows, piece.path)
+        for rows, path in self._rows():
+            yield rows.matrix(rows.width), self.labels.targets(rows, path)
+
+    def spellings(self) -> Spellings:
+        """The spellings of the labels."""
+        spellings = Spellings(MOST)
+        for rows, _ in self._rows():
+            self.labels.count(spellings, rows)
+        return spellings
 
 
+@dataclass
 class TableRanges:
-    """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and
-    y, needed only for `chunks`; as_words: positions of columns to read as words, besides those of
-    the schema or else of a learner."""
+    """Rows of CSV text or Parquet in the pieces of one part.
 
-    def __init__(self, shape=None, as_words=frozenset(), learner=None):
-        self.shape, self.as_words, self.learner = shape, as_words, learner
-        self.schema: Schema | None = None
+    shape: the dialect of a CSV text; schema: how rows become X and y, needed only for `chunks`;
+    as_words: positions of columns to read as words, besides those of the schema or else of a
+    learner.
+    """
+
+    shape: csvtext.Dialect | None = None
+    as_words: frozenset[int] = frozenset()
+    learner: Learner | None = None
+    schema: Schema | None = None
+    pieces: Iterable[Piece] = ()
 
     def _words_of(self, table: Table) -> frozenset[int]:
         if self.schema is not None:
             return self.as_words | self.schema.words_in(table)
         return self.as_words | (self.learner.begin(table) if self.learner else frozenset())
 
-    def tables(self, piece):
-        """The tables of a piece, some megabytes at a time."""
-        yield from self._groups(piece) if self.shape is None else self._records(piece)
+    def tables(self):
+        """Tables of some megabytes at a time."""
+        for piece in self.pieces:
+            if self.shape is None:
+                yield from self._groups(piece)
+            else:
+                yield from self._records(piece, self.shape)
 
     def _groups(self, piece):
-        with opened(piece.path) as handle:
+        with archives.naming(piece.path), opened(piece.path) as handle:
             groups = arrayfiles.ParquetGroups(handle, piece.path, self._words_of)
-            yield from groups.tables(range(piece.start, piece.stop))
+            yield from groups.tables([number] for number in range(piece.start, piece.stop))
 
-    def _records(self, piece):
-        as_words = self._words_of(self.shape.columns())
+    def _records(self, piece: Piece, shape: csvtext.Dialect) -> Iterator[Table]:
+        as_words = self._words_of(shape.columns())
         for own_piece in lines(piece):
             raw, begin = own_piece.raw, own_piece.start
             if b'"' in raw:
@@ -250,15 +234,15 @@ class TableRanges:
                     )
             line = 1
             if begin == 0:
-                begun = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
-                if begun.names != self.shape.names:
+                begun = csvtext.dialect(raw, piece.path, shape.header, shape.separator)
+                if begun.names != shape.names:
                     raise DataError(
-                        f"{piece.path} has other columns than {self.shape.name}; all files need the"
+                        f"{piece.path} has other columns than {shape.name}; all files need the"
                         " same columns"
                     )
                 raw, line = raw[begun.start :], begun.line
             try:
-                table = csvtext.parse(raw, self.shape, line, as_words, begin == 0)
+                table = csvtext.parse(raw, shape, line, as_words, begin == 0)
             except DataError as error:
                 raise DataError(
                     f"{error} (lines are counted from byte {begin:,})" if begin else str(error)
@@ -266,42 +250,11 @@ class TableRanges:
             if table is not None:
                 yield table
 
-    def chunks(self, piece):
-        """(X, y) of the rows of a piece, encoded by the schema."""
-        assert self.schema is not None
-        for table in self.tables(piece):
-            yield self.schema.encode(table)
-
-
-class Pieces:
-    """The rows of the pieces of one part."""
-
-    def __init__(self, reader, pieces):
-        self.reader, self.pieces = reader, pieces
-
-    def _each(self, read):
-        for piece in self.pieces:
-            with archives.naming(piece.path):
-                yield from read(piece)
-
     def chunks(self):
-        return self._each(self.reader.chunks)
-
-    def tables(self):
-        return self._each(self.reader.tables)
-
-    def reading_as(self, schema: Schema) -> "Pieces":
-        """The same rows of a table with another schema."""
-        reader = copy(self.reader)
-        reader.schema = schema
-        return Pieces(reader, self.pieces)
-
-    def spellings(self) -> Spellings:
-        """The spellings of the labels."""
-        spellings = Spellings(MOST)
-        for rows in self._each(self.reader.rows):
-            self.reader.labels.count(spellings, rows)
-        return spellings
+        """(X, y) of the rows, encoded by the schema."""
+        assert self.schema is not None
+        for table in self.tables():
+            yield self.schema.encode(table)
 
 
 class Taken:
@@ -352,13 +305,8 @@ class Arrays:
 
 
 def picked(source, index: np.ndarray, width: int):
-    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns.
-
-    DataError if the source has fewer rows than when it was surveyed.
-    """
+    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns."""
     parts = [X for X, _ in Taken(source, index, width=width).chunks()]
-    if sum(X.shape[0] for X in parts) != len(index) or any(X.shape[1] > width for X in parts):
-        raise _changed()
     return stacked(parts)
 
 
@@ -371,20 +319,14 @@ def load(source, count: int, width: int, scaler, dtype, finish):
     at, dense, sparse = 0, None, []
     for raw, _ in source.chunks():
         start, at = at, at + raw.shape[0]
-        if at > count or raw.shape[1] > width:
-            raise _changed()
         X = finish(scaler.transform(raw, dtype=dtype))
         if scipy.sparse.issparse(X):
             sparse.append(X)
         else:
             dense = np.empty((count, width), dtype) if dense is None else dense
             dense[start:at] = X
-    if at != count or (sparse and dense is not None):
-        raise _changed()
+    if at != count:
+        raise DataError(
+            "the files changed while they were read; train again when they no longer change"
+        )
     return stacked(sparse) if sparse else dense
-
-
-def _changed():
-    return DataError(
-        "the files changed while they were read; train again when they no longer change"
-    )

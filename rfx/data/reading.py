@@ -95,36 +95,20 @@ class FileFormat:
     encoding: str | None = None
 
 
-def index_base(asked: Reading, trained: FileFormat | None, name: str) -> bool:
-    """Whether the indices of the LIBSVM text `name` start at 0: as in the model's file, else as
-    requested.
+def agreed(field: str, asked: Reading, trained: FileFormat | None, name: str) -> bool | None:
+    """Whether the file `name` has a header, or indices from 0, by the field's name: as the model's
+    training file, else as requested.
 
     Raises UsageError if the two differ.
     """
-    if trained is None or trained.zero_based is None:
-        return bool(asked.zero_based)
-    if asked.zero_based is not None and asked.zero_based != trained.zero_based:
+    wanted, flag = getattr(asked, field), field.replace("_", "-")
+    learnt: bool | None = getattr(trained, field, None)
+    if None not in (wanted, learnt) and wanted != learnt:
         raise UsageError(
-            "--zero-based contradicts the model, whose training rows have indices from 1; omit it,"
-            f" or write {name} with indices from 1"
+            f"--{flag if wanted else f'no-{flag}'} contradicts the model's training file; omit it,"
+            f" and write {name} like the training file"
         )
-    return trained.zero_based
-
-
-def check_header(asked: Reading, trained: FileFormat | None, name: str) -> None:
-    """Raise UsageError for a --header or --no-header that contradicts the model."""
-    if (
-        trained is None
-        or trained.header is None
-        or asked.header is None
-        or asked.header == trained.header
-    ):
-        return
-    flag, has = ("--header", "none") if asked.header else ("--no-header", "one")
-    raise UsageError(
-        f"{flag} contradicts the model, whose training file has {has}; omit it, and write {name}"
-        " like the training file"
-    )
+    return wanted if learnt is None else learnt
 
 
 def written(names) -> str:

@@ -202,16 +202,10 @@ def merged(one: tuple, other: tuple) -> tuple[Any, Any]:
 
 def _extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Column minima and maxima (d,), including implicit zeros of sparse rows."""
-    if scipy.sparse.issparse(X) and X.shape[1] > WIDE:
-        low, high = (
-            np.asarray(ends.toarray(), np.float64) for ends in (X.min(axis=0), X.max(axis=0))
-        )
-        return low.ravel(), high.ravel()
-    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
-    for _, block in blocks(X):
-        np.minimum(low, block.min(axis=0), out=low)
-        np.maximum(high, block.max(axis=0), out=high)
-    return low, high
+    low, high = X.min(axis=0), X.max(axis=0)
+    if scipy.sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    return low.astype(np.float64), high.astype(np.float64)
 
 
 def _moments(X: Any, weights: np.ndarray | None) -> tuple[Any, Any]:

@@ -9,12 +9,12 @@ continues with the same batches.
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,86 +83,6 @@ class Source(ABC):
         input is another one; False if there are none, and nothing changes.
         """
         return False
-
-
-class ChunkedSource(Source):
-    """Rows read in chunks of any size, such as pieces of a text."""
-
-    def __init__(self) -> None:
-        self._pending: tuple[Any, Any] | None = None
-        self._start: Any = None
-        self._used = 0
-
-    @abstractmethod
-    def _chunk(self) -> tuple[Any, Any] | None:
-        """X and y of some of the next rows; None at the end."""
-
-    @abstractmethod
-    def _place(self) -> Any:
-        """The position of the next chunk, for `_go`."""
-
-    @abstractmethod
-    def _go(self, place: Any) -> None:
-        """Go to a position returned by `_place`, None for the first row."""
-
-    def read(self, count: int) -> Part | None:
-        parts, missing = [], count
-        while missing:
-            if self._pending is None:
-                self._start, self._used = self._place(), 0
-                self._pending = self._chunk()
-                if self._pending is None:
-                    break
-            X, y = self._pending
-            taken = slice(self._used, min(len(y), self._used + missing))
-            parts.append((X[taken], y[taken]))
-            missing -= taken.stop - taken.start
-            self._used = taken.stop
-            if self._used == len(y):
-                self._pending = None
-        if not parts:
-            return None
-        X, y = parts[0] if len(parts) == 1 else map(stacked, zip(*parts))
-        first, self.row = self.row, self.row + len(y)
-        return X, y, np.arange(first, self.row)
-
-    def tell(self) -> dict:
-        inside = self._pending is not None
-        return {
-            "start": self._start if inside else self._place(),
-            "used": self._used if inside else 0,
-            "row": self.row,
-        }
-
-    def seek(self, place: dict) -> None:
-        self._go(place["start"])
-        self._pending, self._used = None, 0
-        # the rows between the last chunk boundary and the position: boundaries after it may differ
-        if (
-            place["used"]
-            and (skipped := self.read(place["used"])) is not None
-            and len(skipped[1]) == place["used"]
-        ):
-            place = place | {"used": 0}
-        if place["used"]:
-            raise DataError(
-                f"{self.name} has fewer rows than when the checkpoint was written; use the same"
-                " input, or start again"
-            )
-        self.row = place["row"]
-
-    def peek(self, count: int) -> tuple[Any, np.ndarray]:
-        start = self.tell()["start"]
-        X, y = super().peek(count)
-        if self._pending is not None:
-            rest = [part[self._used :] for part in self._pending]
-            X, y = stacked([X, rest[0]]), stacked([y, rest[1]])
-        self._pending, self._used, self._start, self.row = (X, y), 0, start, 0
-        return X, y
-
-    def rewind(self, epoch: int = 0) -> None:
-        self._go(None)
-        self._pending, self._used, self.row = None, 0, 0
 
 
 class ArraySource(Source):
@@ -357,7 +277,7 @@ SAMPLE, SAMPLES = 4096, 64
 HEAD = 1 << 16  # bytes for detecting the dialect of a CSV text
 
 
-class TextSource(ChunkedSource):
+class TextSource(Source):
     """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at
     a time.
 
@@ -369,7 +289,6 @@ class TextSource(ChunkedSource):
         """encoding: of the text, by default from its mark, else UTF-8. Raises DataError if the file
         can't be read.
         """
-        super().__init__()
         self.encoding = encoding
         self.path, self.n_inputs, self._size = str(path), n_inputs, chunk
         self._open()
@@ -379,6 +298,15 @@ class TextSource(ChunkedSource):
         self.name, self.rewindable = text.name, text.rewindable
         self._digest, self._offset, self._line = hashlib.blake2b(digest_size=16), 0, 1
         self._pieces: Iterator[Piece] | None = None  # those after the offset
+        # X and y of the rows of the last piece, where it began, and how many of them were returned
+        self._pending: tuple[Any, Any] | None = None
+        self._start, self._used = self._place(), 0
+
+    @abstractmethod
+    def parse(self, piece: Piece) -> tuple:
+        """X and y of whole lines."""
+
+    # ------------------------------------------------------------------ pieces
 
     def _whole(self, raw) -> int:
         """The number of bytes that are whole rows."""
@@ -394,15 +322,6 @@ class TextSource(ChunkedSource):
             self._offset = piece.start + len(piece.raw)
             yield piece
 
-    def _chunk(self):
-        for piece in self._next_pieces():
-            X, y = self.parse(piece)
-            self._digest.update(piece.raw)
-            self._line += piece.raw.count(b"\n")
-            if len(y):
-                return X, y
-        return None
-
     def _first_pieces(self) -> Iterator[Piece]:
         """The pieces of the file, or the beginning of an input that can be read only once."""
         if self.rewindable:
@@ -413,87 +332,134 @@ class TextSource(ChunkedSource):
         self._handle.put_back(head)
         yield Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
 
-    @abstractmethod
-    def parse(self, piece: Piece) -> tuple:
-        """X and y of whole lines."""
+    def _chunk(self) -> tuple[Any, Any] | None:
+        """X and y of some of the next rows; None at the end."""
+        for piece in self._next_pieces():
+            X, y = self.parse(piece)
+            self._digest.update(piece.raw)
+            self._line += piece.raw.count(b"\n")
+            if len(y):
+                return X, y
+        return None
 
-    def _place(self):
+    # ------------------------------------------------------------------ rows
+
+    def read(self, count: int) -> Part | None:
+        parts, missing = [], count
+        while missing:
+            if self._pending is None:
+                self._start, self._used = self._place(), 0
+                self._pending = self._chunk()
+                if self._pending is None:
+                    break
+            X, y = self._pending
+            taken = slice(self._used, min(len(y), self._used + missing))
+            parts.append((X[taken], y[taken]))
+            missing -= taken.stop - taken.start
+            self._used = taken.stop
+            if self._used == len(y):
+                self._pending = None
+        if not parts:
+            return None
+        X, y = parts[0] if len(parts) == 1 else map(stacked, zip(*parts))
+        first, self.row = self.row, self.row + len(y)
+        return X, y, np.arange(first, self.row)
+
+    def peek(self, count: int) -> tuple[Any, np.ndarray]:
+        start = self.tell()["start"]
+        X, y = super().peek(count)
+        if self._pending is not None:
+            rest = [part[self._used :] for part in self._pending]
+            X, y = stacked([X, rest[0]]), stacked([y, rest[1]])
+        self._pending, self._used, self._start, self.row = (X, y), 0, start, 0
+        return X, y
+
+    def _place(self) -> dict:
+        """The position of the next piece."""
         return {
             "offset": self._offset,
             "line": self._line,
             "digest": self._digest.hexdigest(),
-            "file": self._file(),
+            "file": self._sampled(),
         }
 
-    def _file(self, size: int | None = None) -> list | None:
-        """Size and samples of the stored file, or of its first `size` bytes; None for an input that
-        can be read only once.
+    def _sampled(self, size: int | None = None) -> list | None:
+        """The size of the file, at most `size`, and a digest of samples of so many bytes; None for
+        an input that can be read only once.
         """
         if not self.rewindable:
             return None
-        with archives.naming(self.name):
-            status = os.stat(self.path)
-            part = status.st_size if size is None else min(size, status.st_size)
-            return _samples(self.path, part, status.st_mtime_ns)
+        digest = hashlib.blake2b(digest_size=16)
+        with archives.naming(self.name), open(self.path, "rb") as handle:
+            end = handle.seek(0, io.SEEK_END)
+            size = end if size is None else min(size, end)
+            for number in range(SAMPLES + 1):
+                handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
+                digest.update(handle.read(min(SAMPLE, size)))
+        return [size, digest.hexdigest()]
+
+    def tell(self) -> dict:
+        inside = self._pending is not None
+        return {
+            "start": self._start if inside else self._place(),
+            "used": self._used if inside else 0,
+            "row": self.row,
+        }
+
+    def seek(self, place: dict) -> None:
+        self._go(place["start"])
+        # the rows between the last boundary of pieces and the position
+        used = self.read(place["used"]) if place["used"] else None
+        if place["used"] and (used is None or len(used[1]) < place["used"]):
+            raise self._changed()
+        self.row = place["row"]
+
+    def rewind(self, epoch: int = 0) -> None:
+        self._go(self.begin)
+        self.row = 0
+
+    def _go(self, place: dict | None) -> None:
+        """Go to a position of a piece, None for the first row."""
+        if self._pieces is not None or self._offset:
+            if not self.rewindable:
+                raise DataError(
+                    f"{self.name} can be read only once; save it to a file to run several epochs"
+                )
+            self._open()
+        if place is None:
+            return
+        before = place["file"]
+        if self.rewindable and before is not None and self._sampled(before[0]) != before:
+            raise self._changed()
+        while self._offset < place["offset"]:
+            data = self._handle.read(min(self._size, place["offset"] - self._offset))
+            if not data:
+                raise self._changed()
+            self._digest.update(data)
+            self._offset += len(data)
+        if self._digest.hexdigest() != place["digest"]:
+            raise self._changed()
+        self._line = place["line"]
+
+    def _changed(self) -> DataError:
+        return DataError(
+            f"{self.name} has changed since the checkpoint was written; use the same input, or"
+            " start again"
+        )
 
     def further(self, end):
         before, self.begin = self.begin, end["start"] if self.rewindable else None
         if not self.rewindable:
             return True
         try:
-            self._go(None)
+            self._go(self.begin)
             more = self._chunk() is not None
             self.begin = self.begin if more else before
         except DataError:
             log.warning("%s is not the input of the checkpoint: all its rows are new", self.name)
             self.begin, more = None, True
-        self._open()
         self.rewind()
         return more
-
-    def _go(self, place):
-        place = self.begin if place is None else place
-        if place is None:
-            if self._offset and not self.rewindable:
-                raise DataError(
-                    f"{self.name} can be read only once; save it to a file to run several epochs"
-                )
-            if self._pieces is not None or self._offset:
-                self._open()
-            return
-        if self._pieces is not None or self._offset > place["offset"]:
-            self._open()
-        then = place["file"]
-        now = self._file(None if then is None else then[0])
-        if now is not None and then is not None and now != then:
-            size = f": it has {now[0]:,} bytes, but had {then[0]:,}" if now[0] != then[0] else ""
-            raise self._changed(size)
-        while self._offset < place["offset"]:
-            data = self._handle.read(min(self._size, place["offset"] - self._offset))
-            if not data:
-                raise self._changed(f": it ends after {self._offset:,} bytes")
-            self._digest.update(data)
-            self._offset += len(data)
-        if self._digest.hexdigest() != place["digest"]:
-            raise self._changed("")
-        self._line = place["line"]
-
-    def _changed(self, how: str) -> DataError:
-        return DataError(
-            f"{self.name} has changed since the checkpoint was written{how}; use the same input, or"
-            " start again"
-        )
-
-
-@lru_cache(maxsize=16)
-def _samples(path: str, size: int, mtime: int) -> list:
-    """A number of bytes at the beginning of a file, and a digest of samples of them."""
-    digest = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as handle:
-        for number in range(SAMPLES + 1):
-            handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
-            digest.update(handle.read(min(SAMPLE, size)))
-    return [size, digest.hexdigest()]
 
 
 class LibsvmSource(TextSource):
@@ -518,14 +484,12 @@ class LibsvmSource(TextSource):
         spellings, widest = Spellings(MOST), 0
         wanted = self.rewindable and self.n_inputs is None
         for piece in self._first_pieces():
-            if self.labels.settled and not wanted:
+            if (self.labels.settled or spellings.full) and not wanted:
                 break
             rows = self.labels.parse(piece, self.zero_based, self.name)
             widest = max(widest, rows.width)
             if not self.labels.settled:
                 self.labels.count(spellings, rows)
-            if spellings.full and not wanted:
-                break
         if self.rewindable:
             self.rewind()
         if wanted:

@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 from rfx import files
 from rfx.data import archives, encodings
 from rfx.data.libsvm import sequences, svmlight
-from rfx.data.reading import FileFormat, Reading, check_header, index_base
+from rfx.data.reading import FileFormat, Reading, agreed
 from rfx.data.tabular import arrayfiles, csvtext, labelwords, targetmeans
 from rfx.data.tabular.apart import Apart, kept_apart
 from rfx.data.tabular.csvtext import is_value
@@ -157,7 +157,7 @@ class File:
             with self._opened(_STORED) as handle:
                 return FORMATS[self.kind].read(handle, self.name, words_of)
         form = None if schema is None else schema.format
-        check_header(reading, form, self.name)
+        agreed("header", reading, form, self.name)
         with self.text() as text:
             raw = text.read()
         shape = dialect(io.BytesIO(raw).read, self.path, self.name, reading, schema)
@@ -176,37 +176,28 @@ def dialect(
     `csvtext.sample`.
     """
     separator = "\t" if kind_of_name(path) == "tsv" else None
-    if schema is None or schema.inputs is None:
-        shape = csvtext.sample(read, name, separator).decided(reading.header)
-    else:
-        prefer = schema.format.separator if schema.format else None
-        widths = (schema.size, schema.size - 1)
-        sample = csvtext.sample(read, name, separator, widths, prefer)
-        shape = sample.decided(_has_header(sample, reading, schema))
+    sample, header = csvtext.sample(read, name, separator), reading.header
+    if header is None and schema is not None and schema.inputs is not None:
+        header = _has_header(sample, schema)
+    shape = sample.decided(header)
     for note in shape.notes:
         log.warning(note)
     return shape
 
 
-def _has_header(sample: csvtext.Dialect, reading: Reading, schema: Schema) -> bool:
+def _has_header(sample: csvtext.Dialect, schema: Schema) -> bool:
     """Whether a CSV text begins with a header, for a model trained on a table.
 
     Raises DataError if the text and the training file differ so that rows or columns would be
     confused.
     """
     cells, names = sample.cells, [column.name for column in schema.columns]
-    if reading.header is not None:
-        return reading.header
     if schema.named and (
         set(names) <= set(cells) or any(name in cells and not is_value(name) for name in names)
     ):
         return True
-    lacking = schema.target is not None and len(cells) == schema.size - 1
-    shift = schema.target[1] if schema.target is not None and lacking else schema.size
-    below = dict(enumerate(cells))
     has_category = any(
-        below.get(column.position - (column.position > shift)) in (column.categories or ())
-        for column in schema.columns
+        not set(cells).isdisjoint(column.categories or ()) for column in schema.columns
     )
     guess, start = sample.guess(), f"{sample.name}, line {sample.line}: it"
     if schema.named and guess.header and not has_category:
@@ -234,9 +225,7 @@ def _whole(handle, name) -> bytes:
     """All bytes of a pipe, unpacked unless they are an archive of arrays."""
     head = archives.beginning(handle, 256)
     rest = archives.joined(head, handle)
-    packed = kind_of_content(head) in _ARRAYS
-    read = archives.gathered if packed else archives.read_plain
-    return bytes(read(rest, name))
+    return rest.read() if kind_of_content(head) in _ARRAYS else archives.read_plain(rest, name)
 
 
 # ---------------------------------------------------------------------- rows
@@ -317,7 +306,7 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     if means:
         task = schema.task() or task or guess_task(y)
         schema, X = fitted(schema, rows, y, task, seed, apart=sides)
-        for message in targetmeans.notes(schema, rows, sides, seed):
+        for message in targetmeans.notes(schema, rows):
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})
@@ -423,7 +412,7 @@ def other_rows(
     X, y = svmlight.read(
         file.text(),
         n_features=n_inputs,
-        zero_based=index_base(reading, form, file.name),
+        zero_based=bool(agreed("zero_based", reading, form, file.name)),
         letters=letters,
         labels=svmlight.Labels(names, optional=targets == "ignored"),
         strict=strict,

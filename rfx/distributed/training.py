@@ -151,7 +151,7 @@ def _without(data: _Data, trainer, kept, out, progress) -> tuple:
     sources = data.rows.sources
     if data.reading is not None:
         schema = _learner(data, kept, trainer.method.task).refilled(data.schema)
-        sources = [source.reading_as(schema) for source in sources]
+        sources = [replace(source, schema=schema) for source in sources]
     rows = data.training_rows(trainer, kept, sources)
     trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
     points = [point.replace(trace=[], path=()) for point in trained.path or [trained]]
@@ -212,7 +212,7 @@ def _read(files, run, workers, method) -> _Data:
     reading = run.how_to_read()
 
     def rows(reader) -> DistributedRows:
-        sources = [ranges.Pieces(reader, own) for own in pieces]
+        sources = [replace(reader, pieces=own) for own in pieces]
         return DistributedRows(workers, sources, method.scaling in BY_MOMENTS)
 
     if files[0].kind == "libsvm":
@@ -222,8 +222,8 @@ def _read(files, run, workers, method) -> _Data:
         try:
             read = rows(text)
         except OtherSpelling:  # learnt from all pieces, which are read again
-            parts = [ranges.Pieces(text, own) for own in pieces]
-            seen = [workers.submit(ranges.Pieces.spellings, part) for part in parts]
+            parts = [replace(text, pieces=own) for own in pieces]
+            seen = [workers.submit(ranges.LibsvmRanges.spellings, part) for part in parts]
             first = labelwords.Spellings(labelwords.MOST)
             labels.learn(_merged([first, *workers.results(seen)]), run.dataset)
             read = rows(text)
@@ -249,7 +249,7 @@ def _table_reader(files, reading, pieces, workers, task):
     while True:
         reader = ranges.TableRanges(shape, as_words, Learner(reading, True, task))
         learners = workers.results(
-            [workers.submit(_learnt, ranges.Pieces(reader, own), reading, task) for own in pieces]
+            [workers.submit(_learnt, replace(reader, pieces=own), reading, task) for own in pieces]
         )
         learners = [one for one in learners if isinstance(one, frozenset) or one.n_rows]
         if not learners:

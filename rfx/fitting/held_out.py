@@ -113,7 +113,7 @@ class HeldOut:
         """
         if self.apart is not None:
             if self.apart.one:
-                raise UsageError(f"{option}, which {self.apart.too_few}")
+                raise UsageError(f"{option}, which {self.apart.lacking()}")
             return self.apart.held_out(share, self.seed)
         cut = int(share * self.count)
         if not 0 < cut < self.count:
@@ -154,8 +154,7 @@ class HeldOut:
         """
         option, share = f"--cv {cv}" if cv else f"--holdout {holdout:g}", holdout or 0.0
         if self.apart is not None:
-            lacking = self.apart.too_few if self.apart.one else self.apart.lacking(cv or 1)
-            if lacking is not None:
+            if lacking := self.apart.lacking(cv or 1):
                 raise DataError(f"{option} {lacking}")
             if cv:
                 return self.apart.parts(cv, self.seed, y)

@@ -207,7 +207,7 @@ REFUSED = [
     ("x,y\n", (), "has no rows, only a header"),
     ("x,y\n1,2\n", ("--target", "z"), "--target is 'z', which is not a column of"),
     ("x,y\n1,2\n", ("--target", "3"), "--target is '3', which is not a column of"),
-    ("x,y,z\n1,2,3\n", ("--ignore", "z"), "--ignore names column 'z', which holds the targets"),
+    ("x,y\n1,2\n", ("--ignore", "y", "--target", "y"), "column 'y' holds the targets, so --ignore"),
     ("1 1:2\n-1 1:3\n", ("--missing", "mean"), "--missing is for tables such as CSV, but"),
     (
         "red 1:2\n3 1:3\n",
@@ -396,7 +396,7 @@ def test_wide_text_is_trained_in_little_memory(tmp_path):
     libraries and features.
     """
     X = scipy.sparse.random(1000, 60000, 0.001, "csr", random_state=0)
-    svmlight.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0), precision=3)
+    svmlight.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0))
     words = [
         "train",
         "--method",

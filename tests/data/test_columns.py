@@ -2,15 +2,14 @@
 write them, declared categories.
 """
 
-import logging
+import re
 import shlex
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
-from shell import run
 
-from rfx import methods
 from rfx.data import load
 from rfx.data.reading import Reading, typed
 from rfx.data.stream import CsvSource
@@ -18,109 +17,187 @@ from rfx.data.tables import other_rows
 from rfx.data.tabular import written
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Table
-from rfx.errors import UsageError
+from rfx.errors import DataError, RfxError, RfxWarning
 from rfx.options import Names
 
-FAST = ("--method", "rf", "--n-features", 60, "--gamma", 1)
+pytestmark = pytest.mark.usefixtures("own_folders")
 RNG = np.random.default_rng(0)
 A = np.round(RNG.normal(size=60), 2)
 Y = np.where(A > 0, "yes", "no")
-
-
-SAID: list[str] = []
-
-
-class _Said(logging.Handler):
-    """What the command line prints on standard error, one line per log record."""
-
-    def emit(self, record):
-        SAID.append(record.getMessage())
-
-
-@pytest.fixture(autouse=True)
-def small(own_folders):
-    handler = _Said()
-    logging.getLogger("rfx").addHandler(handler)
-    yield
-    logging.getLogger("rfx").removeHandler(handler)
+PLACE = np.arange(60)
 
 
 def saved(path, **columns):
-    """A CSV file of columns, quoted where they have to be."""
-    frame = pytest.importorskip("pandas").DataFrame(columns)
-    frame.to_csv(path, index=False)
+    """A CSV or Parquet file of these columns and, unless there is a `y`, an input a and targets."""
+    more = {} if "y" in columns else {"a": A, "y": Y}
+    frame = pandas.DataFrame(columns | more)
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
     return path
 
 
-def trained(capfd, path, *more):
-    """(training rows, log lines) of a file, with the model next to it."""
-    SAID.clear()
-    code, _, err = run(
-        capfd, "train", *FAST, "--data", path, "--model", path.parent / "m.npz", "--force", *more
-    )
-    assert code == 0, err
-    return methods.load(path.parent / "m.npz"), "\n".join([*SAID, err])
+def schema_of(path, **reading):
+    return load(path, reading=Reading(**reading)).schema
 
 
-def refused(capfd, path, *more):
-    code, out, err = run(capfd, "train", *FAST, "--data", path, *more)
-    assert code in (1, 2) and out == "" and "Traceback" not in err
-    return [line for line in err.splitlines() if line.startswith("rfx: ")][-1]
+def inputs(path, schema):
+    """X of rows without targets, read by the schema of a model."""
+    return other_rows(path, schema, schema.width, targets="ignored")[0]
 
 
-def predicted(capfd, path):
-    code, out, err = run(capfd, "predict", path.parent / "m.npz", path)
-    return out.split() if code == 0 else code, err
+def some(*words):
+    """A column of 60 cells that repeats these."""
+    return np.array(words)[PLACE % len(words)]
+
+
+# ---------------------------------------------------------------------- what is said of columns
+
+ZIPS, MONTHS = (
+    some("00501", "10001", "94105", "60601"),
+    [f"{1 + place % 12:02d}" for place in PLACE],
+)
+# Columns, options, names of the inputs besides a, what is said, and what is not.
+SAID = [
+    ({"n": range(1, 61)}, {}, ["n"], "looks like a row number; --ignore n ignores it", None),
+    ({"id": range(100, 160)}, {}, ["id"], "looks like a row number", None),
+    (
+        {"Customer ID": RNG.permutation(60) * 1000},
+        {},
+        ["Customer ID"],
+        "number; --ignore 'Customer ID' ignores it",
+        None,
+    ),
+    ({"n": range(60)}, {"ignore": ("n",)}, [], None, "row number"),
+    ({"id": A}, {}, ["id"], None, "row number"),
+    ({"row": PLACE % 7}, {}, ["row"], None, "row number"),
+    ({"x": np.sort(RNG.integers(0, 9999, 60))}, {}, ["x"], None, "row number"),
+    (
+        {"zip": ZIPS, "month": MONTHS},
+        {},
+        ["zip", "month"],
+        "t.csv: read as numbers, without leading zeros: column 'zip' (00501), column 'month' (01);"
+        " --categorical zip,month reads them as codes",
+        None,
+    ),
+    (
+        {"zip": ZIPS, "month": MONTHS},
+        {"categorical": ("zip",)},
+        ["zip=00501", "zip=10001", "zip=60601", "zip=94105", "month"],
+        "leading zeros: column 'month' (01); --categorical zip,month reads it as codes",
+        None,
+    ),
+    (
+        {"zip": ZIPS, "month": MONTHS},
+        {"categorical": ("zip",), "ignore": ("month",)},
+        ["zip=00501", "zip=10001", "zip=60601", "zip=94105"],
+        None,
+        "leading zeros",
+    ),
+    (
+        {"city": some("Paris", "paris", "Rome")},
+        {},
+        ["city=Paris", "city=Rome", "city=paris"],
+        "similar categories, read as different: column 'city' ('Paris' and 'paris')",
+        "similar labels",
+    ),
+    (
+        {"flag": A > 0.2, "b": A[::-1]},
+        {},
+        ["flag=False", "flag=True", "b"],
+        None,
+        "read as numbers",
+    ),
+    (
+        {"code": some("007", "7", "60601")},
+        {"categorical": ("code",)},
+        ["code=007", "code=60601", "code=7"],
+        None,
+        "leading zeros",
+    ),
+]
+
+
+@pytest.mark.parametrize("columns, reading, titles, said, unsaid", SAID)
+def test_what_columns_are_and_what_is_said(
+    columns, reading, titles, said, unsaid, tmp_path, caplog
+):
+    path = saved(tmp_path / "t.csv", **columns)
+    schema = schema_of(path, **reading)
+    assert schema.titles() == [*titles, "a"]
+    assert caplog.text.count(said or "t.csv") >= 1
+    assert unsaid is None or unsaid not in caplog.text
+    assert CsvSource(path, Reading(**reading), chunk=200).schema == schema
+    assert len(inputs(path, schema)) == 60
+
+
+@pytest.mark.parametrize(
+    "labels, said",
+    [
+        (
+            some("Yes", "No", "yes"),
+            "similar labels, read as different: column 'y' ('Yes' and 'yes')",
+        ),
+        (some("1.1", "1.10"), None),
+    ],
+)
+def test_labels_that_differ_in_case_alone_are_kept_apart_and_said(labels, said, tmp_path, caplog):
+    schema = schema_of(saved(tmp_path / "t.csv", a=A, y=labels))
+    assert schema.labels == sorted(set(labels))
+    assert ("similar labels" in caplog.text) == (said is not None)
+    assert (said or "t.csv") in caplog.text
+
+
+def test_the_target_is_guessed_and_never_a_row_number(tmp_path, caplog):
+    path = saved(tmp_path / "t.csv", a=A, y=Y, id=range(60))
+    with pytest.raises(DataError, match="column 'id' of .*name the target column with --target"):
+        load(path)
+    assert schema_of(path, target="y", ignore=("id",)).titles() == ["a"]
+    path.write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(A, Y)))
+    caplog.clear()
+    assert schema_of(path).target == ("y", 1)
+    assert "column 3 of" in caplog.text and "ignored: no name and no value" in caplog.text
 
 
 # ---------------------------------------------------------------------- numbers of rows
 
 
-def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_path, capfd):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_path, caplog):
     frame = pandas.DataFrame({"a": A, "y": Y}).sample(frac=1, random_state=0)
+    pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "t.parquet")
-    model, said = trained(capfd, tmp_path / "t.parquet")
-    assert model.schema.titles() == ["a"] and model.schema.target[0] == "y"
-    assert (
-        said.count("'__index_level_0__' of") == 1
-        and "is ignored: the index of the saved data frame" in said
-    )
-    # the same rows with another index, without one, and with an index of another name
-    frame.to_csv(tmp_path / "t.csv", index=False)
+    schema = schema_of(tmp_path / "t.parquet")
+    assert schema.titles() == ["a"] and schema.target[0] == "y"
+    assert "is ignored: the index of the saved data frame" in caplog.text
     frame.rename_axis("when").to_parquet(tmp_path / "named.parquet")
-    want = predicted(capfd, tmp_path / "t.csv")
-    assert want[1] == "" and len(want[0]) == 60
-    assert (
-        predicted(capfd, tmp_path / "t.parquet")
-        == predicted(capfd, tmp_path / "named.parquet")
-        == want
-    )
-    assert load(tmp_path / "named.parquet").schema.titles() == ["a"]
+    assert schema_of(tmp_path / "named.parquet").titles() == ["a"]
+    np.testing.assert_array_equal(inputs(tmp_path / "named.parquet", schema)[:, 0], frame["a"])
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
-@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("order", [PLACE, RNG.permutation(60)], ids=["sorted", "shuffled"])
 def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(
-    name, shuffled, tmp_path, capfd
+    name, order, tmp_path, caplog
 ):
-    order = RNG.permutation(60) if shuffled else range(60)
-    lines = [f"{i},{A[i]},{Y[i]}" for i in order]
-    (tmp_path / "t.csv").write_text("\n".join([f"{name},a,y", *lines, ""]))
-    model, said = trained(capfd, tmp_path / "t.csv")
-    assert model.schema.titles() == ["a"] and said.count(" is ignored: no name, ") == 1
-    (tmp_path / "plain.csv").write_text(
-        "\n".join(["a,y", *(line.partition(",")[2] for line in lines), ""])
-    )
-    assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
-    assert predicted(capfd, tmp_path / "t.csv")[1] == ""
+    path = tmp_path / "t.csv"
+    path.write_text(f"{name},a,y\n" + "".join(f"{i},{A[i]},{Y[i]}\n" for i in order))
+    schema = schema_of(path)
+    assert schema.titles() == ["a"] and caplog.text.count(" is ignored: no name, ") == 1
+    plain = saved(tmp_path / "plain.csv", a=A[order], y=Y[order])
+    np.testing.assert_array_equal(inputs(path, schema), inputs(plain, schema))
     # a model of the file without row numbers reads the file that has them
-    trained(capfd, tmp_path / "plain.csv")
-    assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
+    np.testing.assert_array_equal(inputs(path, schema_of(plain)), inputs(plain, schema))
 
 
 @pytest.mark.parametrize(
-    "numbers, titles", [(RNG.permutation(60), ["a"]), (np.arange(60) % 30, ["column 1", "a"])]
+    "numbers, titles",
+    [
+        (RNG.permutation(60), ["a"]),
+        (PLACE % 30, ["column 1", "a"]),
+        (RNG.normal(size=60), ["column 1", "a"]),
+    ],
 )
 def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
     table = Table("t", ["column 1", "a", "y"], True, [numbers.astype(float), A, A], own_target=2)
@@ -132,176 +209,50 @@ def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
     assert parts[0].finish().titles() == titles
 
 
-def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, caplog):
-    lines = [f"{a:.2f},{a},{y}" for a, y in zip(RNG.normal(size=60), Y)]
-    (tmp_path / "t.csv").write_text("\n".join([",a,y", *lines, ""]))
-    assert (
-        load(tmp_path / "t.csv").schema.titles() == ["column 1", "a"]
-        and "ignored" not in caplog.text
-    )
-    (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(A, Y)))
-    assert load(tmp_path / "t.csv", reading=Reading(target="y")).schema.titles() == ["a"]
-    assert "column 3 of" in caplog.text and "ignored: no name and no value" in caplog.text
-    assert load(tmp_path / "t.csv").schema.target == ("y", 1)
-    assert "are column 'y', the last that has a name; --target" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "values, name",
-    [(range(1, 61), "n"), (range(100, 160), "id"), (RNG.permutation(60) * 1000, "Customer ID")],
-)
-def test_an_id_is_an_input_with_a_warning(values, name, tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", **{name: list(values)}, a=A, y=Y)
-    model, said = trained(capfd, path)
-    assert model.schema.titles() == [name, "a"]
-    line = next(line for line in said.splitlines() if "looks like a row number" in line)
-    advice = line.partition("; ")[2].removesuffix(" ignores it")
-    assert "looks like a row number" not in trained(capfd, path, *shlex.split(advice))[1]
-
-
-@pytest.mark.parametrize(
-    "values, name",
-    [(A, "id"), (np.arange(60) % 7, "row"), (np.sort(RNG.integers(0, 9999, 60)), "x"), (Y, "id")],
-)
-def test_what_is_no_row_number_brings_no_warning(values, name, tmp_path, capfd):
-    assert (
-        "row number" not in trained(capfd, saved(tmp_path / "t.csv", **{name: values}, a=A, y=Y))[1]
-    )
-
-
-def test_a_last_column_that_counts_the_rows_is_no_target_unless_it_is_named(tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", a=A, y=Y, id=range(60))
-    assert "column 'id' of" in refused(
-        capfd, path
-    ) and "name the target column with --target" in refused(capfd, path)
-    assert (
-        trained(capfd, path, "--target", "id", "--task", "regression")[0].schema.target[0] == "id"
-    )
-    assert trained(capfd, path, "--target", "y", "--ignore", "id")[0].schema.titles() == ["a"]
+def test_what_parts_have_seen_of_leading_zeros_is_merged(caplog):
+    table = Table("t", ["zip", "a", "y"], True, [A, A, A], own_target=2)
+    first, *others = [
+        Learner(Reading(), bounded=True).update(replace(table, padded=cells))
+        for cells in ({}, {0: "012"}, {0: "013", 1: "01"})
+    ]
+    for other in others:
+        first.merge(other)
+    first.finish()
+    assert "without leading zeros: column 'zip' (012), column 'a' (01)" in caplog.text
 
 
 # ------------------------------------------------------------------- one value in several spellings
 
 
-def test_truth_values_are_one_value_in_any_case_and_file(tmp_path, capfd):
-    pytest.importorskip("pyarrow")
+@pytest.mark.parametrize(
+    "cells", [("TRUE", "FALSE"), ("true", "false"), ("1", "0"), ("1.0", "0.0")]
+)
+def test_truth_values_are_one_value_in_any_case_and_file(cells, tmp_path):
     flags = A > 0.2
-    path = saved(tmp_path / "t.csv", flag=flags, b=A[::-1], y=np.where(flags, "p", "q"))
-    model, _ = trained(capfd, path)
-    assert model.schema.titles() == ["flag=False", "flag=True", "b"]
-    want = predicted(capfd, path)
-    text = path.read_text()
-    for number, (true, false) in enumerate(
-        [("TRUE", "FALSE"), ("true", "false"), ("1", "0"), ("1.0", "0.0")]
-    ):
-        other = tmp_path / f"{number}.csv"
-        other.write_text(text.replace("True", true).replace("False", false))
-        assert predicted(capfd, other) == want and want[1] == ""
-    pytest.importorskip("pandas").read_csv(path).to_parquet(tmp_path / "t.parquet")
-    assert predicted(capfd, tmp_path / "t.parquet") == want
-    # a model of 1 and 0 reads truth values; one of other numbers refuses them
-    trained(capfd, tmp_path / "2.csv")
-    assert (
-        predicted(capfd, tmp_path / "0.csv")
-        == predicted(capfd, tmp_path / "t.parquet")
-        == predicted(capfd, tmp_path / "2.csv")
-    )
-    saved(tmp_path / "two.csv", flag=np.where(flags, 2, 0), b=A, y=Y)
-    trained(capfd, tmp_path / "two.csv")
-    assert (
-        "line 2: column 'flag' has 'FALSE', which is not a number"
-        in predicted(capfd, tmp_path / "0.csv")[1]
-    )
+    schema = schema_of(saved(tmp_path / "t.csv", flag=flags))
+    want = np.column_stack([~flags, flags, A])
+    other = saved(tmp_path / "o.csv", flag=np.where(flags, *cells))
+    np.testing.assert_array_equal(inputs(other, schema), want)
+    np.testing.assert_array_equal(inputs(saved(tmp_path / "t.parquet", flag=flags), schema), want)
+    # a model of 1 and 0 reads truth values
+    numbers = schema_of(saved(tmp_path / "n.csv", flag=np.where(flags, 1, 0)))
+    np.testing.assert_array_equal(inputs(other, numbers)[:, 0], flags)
 
 
-def test_dots_that_may_mark_thousands_are_warned_of_where_semicolons_separate(tmp_path, capfd):
+@pytest.mark.parametrize("separator, said", [(";", 1), (",", 0)])
+def test_dots_that_may_mark_thousands_are_warned_of(separator, said, tmp_path, caplog):
     lines = [f"{1 + i % 9}.{100 + i};{i % 7}.5;{y}\n" for i, y in enumerate(Y)]
-    (tmp_path / "t.csv").write_text("a;b;y\n" + "".join(lines))
-    said = trained(capfd, tmp_path / "t.csv")[1]
-    assert (
-        said.count(
-            "although each dot precedes three digits: column 'a' (1.100); remove dots that mark"
-            " thousands"
-        )
-        == 1
-    )
-    assert "each dot" not in trained(capfd, tmp_path / "t.csv", "--ignore", "a")[1]
-    (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(lines).replace(";", ","))
-    assert "each dot" not in trained(capfd, tmp_path / "t.csv")[1]
+    path = tmp_path / "t.csv"
+    path.write_text("".join(["a;b;y\n", *lines]).replace(";", separator))
+    load(path)
+    message = "although each dot precedes three digits: column 'a' (1.100); remove dots that mark"
+    assert caplog.text.count(message) == said
 
 
-def padded(path):
-    zips = ["00501", "10001", "94105", "60601"]
-    lines = [f"{zips[i % 4]},{1 + i % 12:02d},{a},{y}\n" for i, (a, y) in enumerate(zip(A, Y))]
-    path.write_text("zip,month,a,y\n" + "".join(lines))
-    return path
-
-
-ZEROS = "without leading zeros"
-
-
-def test_codes_with_zeros_in_front_that_are_read_as_numbers_are_warned_of(tmp_path, capfd):
-    data = padded(tmp_path / "t.csv")
-    model, said = trained(capfd, data)
-    assert model.schema.titles() == ["zip", "month", "a"]
-    assert (
-        f"t.csv: read as numbers, {ZEROS}: column 'zip' (00501), column 'month' (01);"
-        " --categorical zip,month reads them as codes"
-        in said
-        and said.count(ZEROS) == 1
-    )
-    SAID.clear()
-    assert len(predicted(capfd, data)[0]) == 60 and ZEROS not in "".join(SAID)
-    model, said = trained(capfd, data, "--categorical", "zip")
-    assert "zip=00501" in model.schema.titles()
-    assert f"{ZEROS}: column 'month' (01); --categorical zip,month reads it as codes" in said
-    assert ZEROS not in trained(capfd, data, "--categorical", "zip", "--ignore", "month")[1]
-    # labels keep their leading zeros
-    assert ZEROS not in trained(capfd, data, "--target", "month", "--ignore", "zip")[1]
-    data.write_text(data.read_text().replace(",0", ",").replace("\n00", "\n"))
-    assert ZEROS not in trained(capfd, data)[1]
-
-
-def test_codes_with_zeros_in_front_are_warned_of_in_streams_and_parts(tmp_path, caplog):
-    data = padded(tmp_path / "t.csv")
-    source = CsvSource(data, chunk=100)
-    assert source.schema.titles() == ["zip", "month", "a"]
-    assert caplog.text.count(f"{ZEROS}: column 'zip' (00501), column 'month' (01)") == 1
-    table = Table("t", ["zip", "a", "y"], True, [A, A, A], own_target=2)
-    parts = [
-        Learner(Reading(), bounded=True).update(replace(table, padded=cells))
-        for cells in ({}, {0: "012"}, {0: "013", 1: "01"})
-    ]
-    parts[0].merge(parts[1])
-    parts[0].merge(parts[2])
-    parts[0].finish()
-    assert f"{ZEROS}: column 'zip' (012), column 'a' (01)" in caplog.text
-
-
-def test_spellings_that_differ_in_case_alone_are_kept_apart_and_said(tmp_path, capfd):
-    path = saved(
-        tmp_path / "t.csv", a=A, city=np.array(["Paris", "paris", "Rome"])[np.arange(60) % 3], y=Y
-    )
-    model, said = trained(capfd, path)
-    assert model.schema.inputs[1].categories == ["Paris", "Rome", "paris"]
-    assert "similar categories, read as different: column 'city' ('Paris' and 'paris')" in said
-    assert "similar labels" not in said
-    saved(tmp_path / "new.csv", a=[1.0], city=["ROME"])
-    assert "'ROME' (the model has 'Rome')" in predicted(capfd, tmp_path / "new.csv")[1]
-
-
-def test_labels_that_differ_in_case_or_blanks_alone_are_kept_apart_and_said(tmp_path, capfd):
-    labels = np.array(["Yes", "No", "yes"])[np.arange(60) % 3]
-    model, said = trained(capfd, saved(tmp_path / "t.csv", a=A, y=labels))
-    assert model.classes.tolist() == [0, 1, 2]
-    assert "t.csv: similar labels, read as different: column 'y' ('Yes' and 'yes')" in said
-    pytest.importorskip("pyarrow")
-    frame = pytest.importorskip("pandas").DataFrame({"a": A, "y": np.where(A > 0, "no", "no ")})
-    frame.to_parquet(tmp_path / "t.parquet")
-    assert "column 'y' ('no' and 'no ')" in trained(capfd, tmp_path / "t.parquet")[1]
-    # numbers keep their spelling, without a message
-    numbers = np.array(["1.1", "1.10"])[np.arange(60) % 2]
-    assert "similar labels" not in trained(capfd, saved(tmp_path / "t.csv", a=A, y=numbers))[1]
+def test_an_unknown_category_is_named_with_the_one_that_differs_in_case(tmp_path):
+    schema = schema_of(saved(tmp_path / "t.csv", city=some("Paris", "Rome")))
+    with pytest.warns(RfxWarning, match=re.escape("'ROME' (the model has 'Rome')")):
+        inputs(saved(tmp_path / "new.csv", a=[1.0], city=["ROME"], y=["no"]), schema)
 
 
 # ---------------------------------------------------------------------- numbers written for people
@@ -322,86 +273,48 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("words, numbers", WRITTEN)
-def test_numbers_with_signs_and_separators_are_read_and_remembered(words, numbers, tmp_path, capfd):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    frame = pandas.DataFrame({"amount": words * 20, "a": A, "y": Y})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    model, said = trained(capfd, tmp_path / "t.csv")
-    assert said.count("read as numbers: column 'amount' (") == 1
-    np.testing.assert_array_equal(load(tmp_path / "t.csv").X_train[:3, 0], numbers)
-    np.testing.assert_array_equal(
-        CsvSource(tmp_path / "t.csv", chunk=300).read(3)[0][:3, 0], numbers
-    )
-    want = predicted(capfd, tmp_path / "t.csv")
-    frame.to_parquet(tmp_path / "t.parquet")
-    assert predicted(capfd, tmp_path / "t.parquet") == want and want[1] == ""
-    np.testing.assert_array_equal(
-        load(tmp_path / "t.parquet").X_train, load(tmp_path / "t.csv").X_train
-    )
-    saved(tmp_path / "odd.csv", amount=["five"], a=[1.0])
-    assert predicted(capfd, tmp_path / "odd.csv")[1].count(
-        "odd.csv, line 2: column 'amount' has 'five', which is not a number in the format of the"
-        " training rows"
-    )
+def test_numbers_with_signs_and_separators_are_read_and_remembered(
+    words, numbers, tmp_path, caplog
+):
+    path = saved(tmp_path / "t.csv", amount=words * 20)
+    split = load(path)
+    assert caplog.text.count("read as numbers: column 'amount' (") == 1
+    np.testing.assert_array_equal(split.X_train[:3, 0], numbers)
+    np.testing.assert_array_equal(CsvSource(path, chunk=300).read(3)[0][:3, 0], numbers)
+    other = saved(tmp_path / "t.parquet", amount=words * 20)
+    np.testing.assert_array_equal(inputs(other, split.schema), split.X_train)
+    odd = saved(tmp_path / "odd.csv", amount=["five"], a=[1.0], y=["no"])
+    with pytest.raises(DataError, match="line 2: .* not a number in the format of the training"):
+        inputs(odd, split.schema)
 
 
-UNCLEAR = [
-    (["5%", "6", "7%"], "has numbers with and without %, such as '6'"),
-    (["$5", "€6", "$7"], "has amounts in $ and €, which can't be compared"),
-    (
-        ["1,234.5", "1.234,5", "2"],
-        "has numbers whose separators disagree, such as '1,234.5' and '1.234,5'",
-    ),
-    (["1,5", "1.5", "2"], "has numbers whose separators disagree, such as '1,5' and '1.5'"),
-    (["$5", "$6", "none"], "has 'none', which is not a number, unlike most of its cells"),
-]
+@pytest.mark.parametrize("separator, first", [(",", 1234), (";", 1.234), ("\t", None)])
+def test_a_comma_before_three_digits_is_told_by_what_separates_the_cells(
+    separator, first, tmp_path, caplog
+):
+    frame = pandas.DataFrame({"x": some("1,234", "56,789", "7,000"), "a": A, "y": Y})
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=separator)
+    if first is None:
+        with pytest.raises(DataError, match="has '1,234', which may be 1234 or 1.234; "):
+            load(tmp_path / "t.csv")
+        return
+    assert load(tmp_path / "t.csv").X_train[0, 0] == first
+    assert f"column 'x' ('1,234' is {first})" in caplog.text
 
 
-@pytest.mark.parametrize("words, message", UNCLEAR)
-def test_numbers_that_may_mean_several_things_are_refused_by_name(words, message, tmp_path, capfd):
-    said = refused(capfd, saved(tmp_path / "t.csv", amount=words * 20, a=A, y=Y))
-    assert (
-        "column 'amount'" in said and message in said and "ignore it with --ignore amount" in said
-    )
+def test_a_percentage_needs_its_sign_when_predicting(tmp_path):
+    schema = schema_of(saved(tmp_path / "t.csv", rate=some("6%", "7%", "8%")))
+    for name in ("new.csv", "new.parquet"):
+        path = saved(tmp_path / name, rate=[0.06], a=[1.0], y=["no"])
+        with pytest.raises(DataError, match="'rate' has '0.06', which is not a number in the form"):
+            inputs(path, schema)
 
 
-def test_a_comma_before_three_digits_is_told_by_what_separates_the_cells(tmp_path, capfd):
-    frame = pytest.importorskip("pandas").DataFrame(
-        {"x": ["1,234", "56,789", "7,000"] * 20, "a": A, "y": Y}
-    )
-    numbers = {",": [1234, 56789, 7000], ";": [1.234, 56.789, 7]}
-    for separator, want in numbers.items():
-        frame.to_csv(tmp_path / "t.csv", index=False, sep=separator)
-        model, said = trained(capfd, tmp_path / "t.csv")
-        assert f"column 'x' ('1,234' is {want[0]})" in said
-        np.testing.assert_array_equal(load(tmp_path / "t.csv").X_train[:3, 0], want)
-    frame.to_csv(tmp_path / "t.csv", index=False, sep="\t")
-    assert "has '1,234', which may be 1234 or 1.234; ignore it with --ignore x" in refused(
-        capfd, tmp_path / "t.csv"
-    )
-
-
-def test_a_percentage_needs_its_sign_when_predicting(tmp_path, capfd):
-    trained(capfd, saved(tmp_path / "t.csv", rate=["6%", "7%", "8%"] * 20, a=A, y=Y))
-    saved(tmp_path / "new.csv", rate=[0.06], a=[1.0])
-    assert predicted(capfd, tmp_path / "new.csv")[0] == 1
-    pytest.importorskip("pyarrow")
-    pytest.importorskip("pandas").DataFrame({"rate": [0.06], "a": [1.0]}).to_parquet(
-        tmp_path / "new.parquet"
-    )
-    assert (
-        "column 'rate' has '0.06', which is not a number in the format"
-        in predicted(capfd, tmp_path / "new.parquet")[1]
-    )
-
-
-def test_targets_with_a_currency_are_a_regression(tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", a=A, price=[f"${1000.5 * a:,.2f}" for a in A])
-    model, said = trained(capfd, path)
-    assert model.task == "regression" and "the targets are read as numbers: '$" in said
-    np.testing.assert_allclose(load(path).y_train, 1000.5 * A, atol=0.01)
-    code, out, _ = run(capfd, "eval", tmp_path / "m.npz", "--data", path)
-    assert code == 0 and "RMSE" in out
+def test_targets_with_a_currency_are_a_regression(tmp_path, caplog):
+    split = load(saved(tmp_path / "t.csv", a=A, y=[f"${1000.5 * a:,.2f}" for a in A]))
+    assert "the targets are read as numbers: '$" in caplog.text
+    np.testing.assert_allclose(split.y_train, 1000.5 * A, atol=0.01)
+    assert split.task == "regression"
 
 
 # ---------------------------------------------------------------------- dates
@@ -420,156 +333,130 @@ DATES = [
     (["31-Jan-2020", "1 Feb 2020", "Wed, 31 Dec 1969"], [18292, 18293, -1]),
     (["1/31/2020 1:30 PM", "2/1/2020 12:00 AM", "1/13/1970 12:00 PM"], [18292.5625, 18293, 12.5]),
     (["2020-01", "2020-02", "1970-01"], [18262, 18293, 0]),
-    ([20200131, 20200201, 19700101], [18292, 18293, 0]),
 ]
 
 
 @pytest.mark.parametrize("words, days", DATES)
-def test_dates_become_numbers(words, days, tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", **{"Order Date": words * 20}, a=A, y=Y)
-    model, said = trained(capfd, path, "--dates", "Order Date")
-    assert "read as dates" not in said
-    if isinstance(words[0], str):
-        by_default, said = trained(capfd, path)
-        assert by_default.schema == model.schema
-        assert "read as dates: column 'Order Date'; --categorical 'Order Date' reads it" in said
-    assert model.schema.titles() == [
-        f"Order Date.{part}" for part in ("year", "month", "weekday", "days")
-    ] + ["a"]
-    reading = Reading(dates=("Order Date",))
-    found = load(path, reading=reading).X_train[:3, :4]
-    np.testing.assert_allclose(found[:, 3], days)
+def test_dates_become_numbers(words, days, tmp_path, caplog):
+    path = saved(tmp_path / "t.csv", **{"Order Date": words * 20})
+    split = load(path)
+    said = "read as dates: column 'Order Date'; --categorical 'Order Date' reads it"
+    assert caplog.text.count(said) == 1
+    declared = Reading(dates=("Order Date",))
+    assert load(path, reading=declared).schema == split.schema
+    assert caplog.text.count(said) == 1
+    parts = ("year", "month", "weekday", "days")
+    assert split.schema.titles() == [*(f"Order Date.{part}" for part in parts), "a"]
+    np.testing.assert_allclose(split.X_train[:3, 3], days)
     calendar = np.floor(days).astype("datetime64[D]").astype(object)
-    np.testing.assert_array_equal(
-        found[:, :3], [[day.year, day.month, day.weekday()] for day in calendar]
-    )
-    np.testing.assert_array_equal(CsvSource(path, reading, chunk=300).read(3)[0][:3, :4], found)
-    assert len(predicted(capfd, path)[0]) == 60
-    saved(tmp_path / "odd.csv", **{"Order Date": ["soon"]}, a=[1.0])
-    assert (
-        "column 'Order Date' has 'soon', which is not a date"
-        in predicted(capfd, tmp_path / "odd.csv")[1]
-    )
+    expected = [[day.year, day.month, day.weekday()] for day in calendar]
+    np.testing.assert_array_equal(split.X_train[:3, :3], expected)
+    odd = saved(tmp_path / "odd.csv", **{"Order Date": ["soon"]}, a=[1.0], y=["no"])
+    with pytest.raises(DataError, match="'Order Date' has 'soon', which is not a date"):
+        inputs(odd, split.schema)
+
+
+def test_numbers_are_dates_where_that_is_said(tmp_path):
+    path = saved(tmp_path / "t.csv", d=some(20200131, 20200201, 19700101))
+    found = load(path, reading=Reading(dates=("d",))).X_train[:3, 3]
+    np.testing.assert_array_equal(found, [18292, 18293, 0])
 
 
 @pytest.mark.parametrize(
-    "words, message",
+    "pair, days",
     [
-        (
-            ["1/2/2020", "3/4/2020", "5/6/2020"],
-            "has '1/2/2020' and other dates with an ambiguous order of day and month",
-        ),
-        (
-            ["31/1/2020", "1/31/2020", "5/6/2020"],
-            "has dates with the day first and with the month first",
-        ),
-        (["1/2/20", "3/4/20", "5/31/20"], "has '1/2/20', which has a two-digit year"),
-        (["2020-01-01", "2020-01-02", "soon"], "has 'soon', which is not a date"),
-        ([1.5, 2.5, 3.5], "has '1.5', which is not a date"),
+        (["2019/10", "2019/2"], [18170, 17928]),
+        (["2020-Q2", "2020-Q3"], [18353, 18444]),
+        (["Jan-2019", "Feb-2019"], [17897, 17928]),
+        (["10/2019", "2/2019"], [18170, 17928]),
+        (["Q2 2020", "Q3 2020"], [18353, 18444]),
+        (["2019 January", "2019 February"], [17897, 17928]),
     ],
 )
-def test_dates_that_may_be_several_days_are_refused(words, message, tmp_path, capfd):
-    said = refused(capfd, saved(tmp_path / "t.csv", d=words * 20, a=A, y=Y), "--dates", "d")
-    assert message in said and "ignore it with --ignore d" in said and "--dates" not in said
+def test_months_and_quarters_are_dates(pair, days):
+    assert [written.kind(word) for word in pair] == ["date", "date"]
+    np.testing.assert_allclose(written.dates(pair).read(pair), days)
 
 
-def test_months_and_quarters_are_dates(tmp_path, capfd):
-    words = [["2019/10", "2019/2"], ["2020-Q2", "2020-Q3"], ["Jan-2019", "Feb-2019"]]
-    words += [["10/2019", "2/2019"], ["Q2 2020", "Q3 2020"], ["2019 January", "2019 February"]]
-    days = [[18170, 17928], [18353, 18444], [17897, 17928]]
-    days += [days[0], days[1], days[2]]
-    for pair, numbers in zip(words, days):
-        assert [written.kind(word) for word in pair] == ["date", "date"], pair
-        np.testing.assert_allclose(written.dates(pair).read(pair), numbers)
-    path = saved(tmp_path / "t.csv", month=[words[1][k % 2] for k in range(60)], a=A, y=Y)
-    assert trained(capfd, path)[0].schema.titles()[0] == "month.year"
-    assert trained(capfd, path, "--categorical", "month")[0].schema.titles()[0] == "month=2020-Q2"
+def test_the_order_of_day_and_month_is_remembered(tmp_path):
+    schema = schema_of(saved(tmp_path / "t.csv", d=some("1/31/2020", "2/1/2020", "3/2/2020")))
+    new = saved(tmp_path / "new.csv", d=["3/2/2020"], a=[1.0], y=["no"])
+    assert inputs(new, schema)[0, :2].tolist() == [2020, 3]
+    saved(new, d=["31/2/2020"], a=[1.0], y=["no"])
+    with pytest.raises(DataError, match="line 2: column 'd' has '31/2/2020', which is not a date"):
+        inputs(new, schema)
 
 
-@pytest.mark.parametrize("word, share", [(".", 0.4), ("-", 0.6), ("<LOD", 0.9), (".", 0.95)])
-def test_a_marker_among_decimals_is_named_however_often_it_occurs(word, share, tmp_path, capfd):
-    dose = [word if k < share * 60 else f"{k / 10}" for k in range(60)]
-    path = saved(tmp_path / "t.csv", dose=dose, a=A, y=Y)
-    message = refused(capfd, path, "--missing", "median")
-    assert f"t.csv, line 2: column 'dose' has {word!r}, which is not a number" in message
-    assert "--categorical dose" in message
-    assert trained(capfd, path, "--categorical", "dose")[0].schema.columns[0].categories
-
-
-def test_the_order_of_day_and_month_is_remembered(tmp_path, capfd):
-    trained(
-        capfd,
-        saved(tmp_path / "t.csv", d=["1/31/2020", "2/1/2020", "3/2/2020"] * 20, a=A, y=Y),
-        "--dates",
-        "d",
-    )
-    method = methods.load(tmp_path / "m.npz")
-    saved(tmp_path / "new.csv", d=["3/2/2020"], a=[1.0])
-    X, _ = other_rows(tmp_path / "new.csv", method.schema, 5, targets="ignored")
-    assert X[0, :2].tolist() == [2020, 3]
-    saved(tmp_path / "new.csv", d=["31/2/2020"], a=[1.0])
-    assert (
-        "line 2: column 'd' has '31/2/2020', which is not a date"
-        in predicted(capfd, tmp_path / "new.csv")[1]
-    )
-    assert (
-        refused(capfd, tmp_path / "t.csv", "--dates", "y").count(
-            "--dates names column 'y', which holds the targets"
-        )
-        == 1
-    )
-
-
-def test_dates_and_times_of_a_parquet_file_are_dates(tmp_path, capfd):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    days = pandas.date_range("2020-01-31 12:00", periods=60, freq="D")
-    frames = {
-        "naive": days,
-        "utc": days.tz_localize("UTC"),
-        "zone": days.tz_localize("Europe/Paris"),
-        "date": days.date,
-    }
-    for name, column in frames.items():
-        path = tmp_path / f"{name}.parquet"
-        pandas.DataFrame({"d": column, "a": A, "y": Y}).to_parquet(path)
-        found = load(path).X_train[:2]
-        first = {"date": 18292.0, "zone": 18292 + 11 / 24}.get(name, 18292.5)
-        np.testing.assert_allclose(found[:, :4], [[2020, 1, 4, first], [2020, 2, 5, first + 1]])
+@pytest.mark.parametrize(
+    "zone, first", [(None, 18292.5), ("UTC", 18292.5), ("Europe/Paris", 18292 + 11 / 24)]
+)
+def test_dates_and_times_of_a_parquet_file_are_dates(zone, first, tmp_path):
+    days = pandas.date_range("2020-01-31 12:00", periods=60, freq="D").tz_localize(zone)
+    found = load(saved(tmp_path / "t.parquet", d=days)).X_train[:2, :4]
+    np.testing.assert_allclose(found, [[2020, 1, 4, first], [2020, 2, 5, first + 1]])
 
 
 def test_a_missing_date_is_filled_as_a_date(tmp_path):
-    path = saved(tmp_path / "t.csv", d=["2020-01-31", "", "2020-02-02"] * 20, a=A, y=Y)
+    path = saved(tmp_path / "t.csv", d=some("2020-01-31", "", "2020-02-02"))
     X = load(path, reading=Reading(dates=("d",), missing="mean")).X_train
     np.testing.assert_array_equal(X[1, :4], [2020, 2, 5, 18293])
 
 
-# ---------------------------------------------------------------------- advice
+# ---------------------------------------------------------------------- refusals and advice
+
+NO_DATES = {"dates": ("x",)}
+REFUSED = [
+    (some("5%", "6", "7%"), {}, "has numbers with and without %, such as '6'"),
+    (some("$5", "€6", "$7"), {}, "has amounts in $ and €, which can't be compared"),
+    (some("1,234.5", "1.234,5", "2"), {}, "disagree, such as '1,234.5' and '1.234,5'"),
+    (some("1,5", "1.5", "2"), {}, "has numbers whose separators disagree, such as '1,5' and '1.5'"),
+    (some("$5", "$6", "none"), {}, "has 'none', which is not a number, unlike most of its cells"),
+    (
+        some("1/2/2020", "3/4/2020"),
+        NO_DATES,
+        "other dates with an ambiguous order of day and month",
+    ),
+    (some("31/1/2020", "1/31/2020"), NO_DATES, "dates with the day first and with the month first"),
+    (some("1/2/20", "3/4/20", "5/31/20"), NO_DATES, "has '1/2/20', which has a two-digit year"),
+    (some("2020-01-01", "2020-01-02", "soon"), NO_DATES, "has 'soon', which is not a date"),
+    (some(1.5, 2.5, 3.5), NO_DATES, "has '1.5', which is not a date"),
+    *[
+        (
+            [word if place < share * 60 else f"{place / 10}" for place in PLACE],
+            {"missing": "median"},
+            f"t.csv, line 2: column 'x' has {word!r}, which is not a number",
+        )
+        for word, share in ((".", 0.4), ("-", 0.6), ("<LOD", 0.9), (".", 0.95))
+    ],
+]
 
 
-def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tmp_path, capfd):
-    names = [f"it's no. {i}" for i in range(60)]
-    path = saved(
-        tmp_path / "t.csv",
-        **{
-            "Row ID": names,
-            "a": A,
-            "Price, net": ["$5", "€5", "$6"] * 20,
-            "when": ["2020-01-01", "soon", "2020-01-02"] * 20,
-            "it's": names,
-            "y": Y,
-        },
-    )
-    said = refused(capfd, path)
-    for name in ("Row ID", "Price, net", "when", "it's"):
-        assert f"column {name!r}" in said
-    ignore = said.partition("ignore them with ")[2]
-    assert shlex.split(ignore) == ["--ignore", 'Row ID,"Price, net",when,it\'s']
-    model, _ = trained(capfd, path, *shlex.split(ignore))
-    assert model.schema.titles() == ["a"]
-    # what was omitted before stays omitted if the advice is typed
-    more = refused(capfd, path, "--ignore", "Row ID")
-    again = shlex.split(more.partition("ignore them with ")[2])
-    assert trained(capfd, path, *again)[0].schema.width == 1
+@pytest.mark.parametrize("cells, reading, message", REFUSED)
+def test_a_column_that_may_mean_several_things_is_refused_by_name(
+    cells, reading, message, tmp_path
+):
+    with pytest.raises(DataError, match=re.escape(message)) as error:
+        load(saved(tmp_path / "t.csv", x=cells), reading=Reading(**reading))
+    assert "column 'x'" in str(error.value)
+    assert "ignore it with --ignore x" in str(error.value)
+
+
+def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tmp_path):
+    names = [f"it's no. {place}" for place in PLACE]
+    odd = {
+        "Row ID": names,
+        "Price, net": some("$5", "€5", "$6"),
+        "when": some("2020-01-01", "soon", "2020-01-02"),
+        "it's": names,
+    }
+    path = saved(tmp_path / "t.csv", **odd)
+    for ignored in ((), ("Row ID",)):  # what was omitted before stays omitted
+        with pytest.raises(DataError) as error:
+            load(path, reading=Reading(ignore=ignored))
+        flag, value = shlex.split(str(error.value).partition("ignore them with ")[2])
+        assert flag == "--ignore"
+        assert set(Names.values(value)) == odd.keys()
+    assert schema_of(path, ignore=tuple(odd)).titles() == ["a"]
 
 
 @pytest.mark.parametrize("names", [["a"], ["Row ID", "b"], ["a,b", 'c"d', "it's", "$x"], ["-x"]])
@@ -581,38 +468,12 @@ def test_options_that_are_advised_are_read_as_they_were_meant(names):
 # ---------------------------------------------------------------------- declared categories
 
 
-def test_numbers_are_categories_where_that_is_said(tmp_path, capfd):
-    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    codes = np.array(["007", "7", "60601"])[np.arange(60) % 3]
-    path = saved(tmp_path / "t.csv", code=codes, a=A, y=Y)
-    assert load(path).schema.titles() == ["code", "a"]
-    model, _ = trained(capfd, path, "--categorical", "code")
-    assert model.schema.titles() == ["code=007", "code=60601", "code=7", "a"]
-    assert CsvSource(path, Reading(categorical=("code",)), chunk=200).schema == model.schema
-    assert predicted(capfd, path)[1] == ""
-    pandas.DataFrame({"n": [1, 2, 3] * 20, "x": [0.5, 1, 2] * 20, "a": A, "y": Y}).to_parquet(
-        tmp_path / "n.parquet"
-    )
-    reading = Reading(categorical=("n", "x"))
-    assert load(tmp_path / "n.parquet", reading=reading).schema.titles() == [
-        "n=1",
-        "n=2",
-        "n=3",
-        "x=0.5",
-        "x=1",
-        "x=2",
-        "a",
-    ]
-    np.savez(tmp_path / "n.npz", X=np.column_stack([[1, 2, 3] * 20, A]), y=Y)
-    assert load(tmp_path / "n.npz", reading=Reading(categorical=("1",))).schema.width == 4
-    with pytest.raises(UsageError, match="--ignore and --categorical both name column 'code'"):
-        load(path, reading=Reading(categorical=("code",), ignore=("code",)))
-    assert "--categorical is for tables such as CSV" in _libsvm_refusal(tmp_path, capfd)
-
-
-def _libsvm_refusal(tmp_path, capfd):
+def test_numbers_are_categories_where_that_is_said(tmp_path):
+    path = saved(tmp_path / "n.parquet", n=some(1, 2, 3), x=some(0.5, 1, 2))
+    titles = ["n=1", "n=2", "n=3", "x=0.5", "x=1", "x=2", "a"]
+    assert schema_of(path, categorical=("n", "x")).titles() == titles
+    np.savez(tmp_path / "n.npz", X=np.column_stack([some(1, 2, 3), A]), y=Y)
+    assert schema_of(tmp_path / "n.npz", categorical=("1",)).width == 4
     (tmp_path / "t.txt").write_text("1 1:2\n-1 1:3\n")
-    return refused(capfd, tmp_path / "t.txt", "--categorical", "1")
-
-
-# ---------------------------------------------------------------------- texts by themselves
+    with pytest.raises(RfxError, match="--categorical is for tables such as CSV"):
+        schema_of(tmp_path / "t.txt", categorical=("1",))

@@ -1,7 +1,6 @@
 """Fetching from a local web server: checksums, retries, mirrors, conversion, locks."""
 
 import bz2
-import dataclasses
 import gzip
 import hashlib
 import http.server
@@ -9,16 +8,14 @@ import io
 import lzma
 import os
 import re
-import subprocess
-import sys
 import tarfile
 import threading
-import time
 import zipfile
 
 import numpy as np
 import pytest
 import scipy.io
+from filelock import FileLock
 
 from rfx.data.registry import convert, fetch, registry
 from rfx.errors import DataError, LockedError, UsageError
@@ -107,21 +104,6 @@ def left_over(target):
     return names - {target.name, ".locks", ".parts", ".checked"} | parts
 
 
-PACKED = {".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
-
-
-@pytest.mark.parametrize("suffix", PACKED)
-def test_a_download_is_unpacked_checked_and_kept(server, entry, suffix):
-    target = entry("/files/toy" + suffix)
-    server.files["/files/toy" + suffix] = PACKED[suffix](TEXT)
-    assert not fetch.is_fetched("toy")
-    for _ in range(2):  # nothing to do the second time
-        assert fetch.fetch("toy") == {"train": target}
-    assert target.read_bytes() == TEXT
-    assert not left_over(target)
-    assert len(server.requests) == 1
-
-
 def zipped(*members):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -130,18 +112,29 @@ def zipped(*members):
     return packed.getvalue()
 
 
+PACKED = {".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
+PACKED[".zip"] = lambda _: zipped("folder/toy")
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_a_download_is_unpacked_checked_and_kept(server, entry, suffix):
+    target = entry("/files/toy" + suffix)
+    server.files["/files/toy" + suffix] = PACKED[suffix](TEXT)
+    server.failures["/files/toy" + suffix] = 500, 2
+    assert not fetch.is_fetched("toy")
+    for _ in range(2):  # nothing to do the second time
+        assert fetch.fetch("toy") == {"train": target}
+    assert target.read_bytes() == TEXT
+    assert not left_over(target)
+    assert len(server.requests) == 3
+
+
 def encrypted(content):
     """A zip archive with the encryption flag in the member's header and in the directory."""
     changed = bytearray(content)
     for at, mark in ((6, b"PK\3\4"), (8, b"PK\1\2")):
         changed[changed.index(mark) + at] |= 1
     return bytes(changed)
-
-
-def test_a_zip_of_one_file(server, entry):
-    server.files["/files/toy.zip"] = zipped("folder/toy")
-    entry("/files/toy.zip")
-    assert fetch.fetch("toy")["train"].read_bytes() == TEXT
 
 
 PACKED_TEXT = bz2.compress(TEXT)
@@ -160,21 +153,26 @@ WRONG = {
         {"md5": "0" * 32},
         "toy.bz2: the file has md5 [0-9a-f]{32}, but datasets.toml says 0{32}",
     ),
-    "a damaged archive": ("toy.bz2", PACKED_TEXT[:-10], {}, "toy.bz2 is damaged or truncated"),
+    "a damaged archive": ("toy.bz2", PACKED_TEXT[:-10], {}, "toy.bz2 can't be unpacked"),
     "nothing": ("toy.bz2", b"", {}, "toy.bz2 is empty"),
-    "two files": ("toy.zip", zipped("a", "b"), {}, "toy.zip is damaged.*2 files instead of one"),
-    "encrypted": ("toy.zip", encrypted(zipped("toy")), {}, "toy.zip is damaged .*encrypted"),
+    "two files": (
+        "toy.zip",
+        zipped("a", "b"),
+        {},
+        "toy.zip can't be unpacked.*2 files instead of one",
+    ),
+    "encrypted": ("toy.zip", encrypted(zipped("toy")), {}, "toy.zip can't be unpacked .*encrypted"),
     "more than declared": (
         "toy.xz",
         lzma.compress(TEXT + b"\n" * (64 << 20)),
         {"bytes": len(TEXT)},
-        f"unpacks to more than {len(TEXT)} bytes, the maximum for toy; the file was discarded",
+        f"can't be unpacked .it has more than {len(TEXT)} bytes when unpacked.* and was discarded",
     ),
     "more than rows and columns need": (
         "toy.gz",
         gzip.compress(TEXT + b"\n" * (64 << 20)),
         {},
-        "unpacks to more than 176 bytes",
+        "it has more than 176 bytes",
     ),
     "another source": (
         "cpu.tgz",
@@ -211,15 +209,6 @@ def test_a_server_that_refuses(server, entry, status, requests, message):
         fetch.fetch("toy")
     assert len(server.requests) == requests
     assert not left_over(target)
-
-
-def test_a_server_in_trouble_is_asked_again(server, entry, caplog):
-    server.files["/files/toy.bz2"] = PACKED_TEXT
-    server.failures["/files/toy.bz2"] = 500, 2
-    target = entry()
-    assert fetch.fetch("toy")["train"] == target
-    assert len(server.requests) == 3
-    assert caplog.text.count("status 500); trying again") == 2
 
 
 def test_a_download_that_breaks_off(server, entry):
@@ -283,31 +272,20 @@ def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monke
         fetch.fetch("toy")
     assert not target.exists()
     assert fetch.fetch("toy", trust=True)["train"].read_bytes() == OTHER
-    target.unlink()
-    fetch.fetch("toy")
 
 
 @pytest.mark.parametrize("published", [sha256(TEXT), None])
-def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, published, monkeypatch):
+def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, published):
     server.files["/files/toy.bz2"] = PACKED_TEXT
     target = entry(sha256=published)
     fetch.fetch("toy")
-    with monkeypatch.context() as patch:
-        patch.setattr(fetch, "digest", lambda *_: pytest.fail("nothing had changed"))
-        fetch.fetch("toy")
     status = target.stat()
     target.write_bytes(OTHER)
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     source = "datasets.toml says" if published else "was first"
     message = f"toy has sha256 {sha256(OTHER)}, but {source} {sha256(TEXT)}; remove it"
     with pytest.raises(DataError, match=message):
-        fetch.fetch("toy")
-    if published:
-        with pytest.raises(DataError, match=message):
-            fetch.fetch("toy", trust=True)
-    else:
-        fetch.fetch("toy", trust=True)
-        fetch.fetch("toy")
+        fetch.fetch("toy", trust=published is not None)
 
 
 def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
@@ -361,15 +339,8 @@ def endless(write):
         write(b"\n" * 65536)
 
 
-def endless_chunks(write):
-    write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
-    while True:
-        write(b"10000\r\n" + b"\n" * 65536 + b"\r\n")
-
-
-@pytest.mark.parametrize("answer", [endless, endless_chunks])
-def test_a_server_that_never_ends(server, entry, answer):
-    answering(server, answer)
+def test_a_server_that_never_ends(server, entry):
+    answering(server, endless)
     target = entry()
     with pytest.raises(
         DataError,
@@ -379,16 +350,6 @@ def test_a_server_that_never_ends(server, entry, answer):
     assert len(server.requests) == 1 and not target.exists() and not left_over(target)
 
 
-def test_a_server_that_is_silent(server, entry, monkeypatch):
-    answering(server, lambda write: time.sleep(2))
-    monkeypatch.setattr(fetch, "SILENCE", 0.2)
-    target = entry()
-    with pytest.raises(DataError, match="toy.bz2 can't be downloaded .* after 4 attempts"):
-        fetch.fetch("toy")
-    assert len(server.requests) == 4
-    assert not left_over(target)
-
-
 # Mirrors
 # --------------------------------------------------------------------------------------------------
 
@@ -396,6 +357,9 @@ def test_a_server_that_is_silent(server, entry, monkeypatch):
 @pytest.mark.parametrize("name", ["toy", "toy.xz", "toy.bz2", "toy.gz"])
 def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name):
     target = entry(url=None, obtain="ask its owner")
+    monkeypatch.setenv("RFX_MIRROR", str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="RFX_MIRROR is .*nowhere, which is neither a folder nor"):
+        fetch.fetch("toy")
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     assert not fetch.is_obtainable("toy")
     with pytest.raises(DataError, match="toy: toy has no public download; ask its owner"):
@@ -407,13 +371,6 @@ def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name):
     (tmp_path / name).write_bytes(PACKED[name[3:]](TEXT))
     assert fetch.fetch("toy", offline=True)["train"].read_bytes() == TEXT
     assert not left_over(target)
-
-
-def test_a_mirror_that_is_nothing(tmp_path, entry, monkeypatch):
-    entry()
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match="RFX_MIRROR is .*nowhere, which is neither a folder nor"):
-        fetch.fetch("toy")
 
 
 def test_a_mirror_on_the_web(server, entry, monkeypatch):
@@ -499,38 +456,13 @@ def test_the_converters(tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-HOLD = """
-import fcntl, pathlib, sys
-handle = open(sys.argv[1], "w")
-fcntl.flock(handle, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-pathlib.Path(sys.argv[2]).write_text(sys.argv[3])
-"""
-
-
-def test_two_processes_fetch_once(server, entry, monkeypatch):
-    server.files["/files/toy.bz2"] = PACKED_TEXT
+def test_one_process_fetches_a_file(entry, monkeypatch):
     target = entry()
-    lock = target.parent / ".locks" / "toy"
-    lock.parent.mkdir(parents=True)
-    command = [sys.executable, "-c", HOLD, str(lock), str(target), TEXT.decode()]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, text=True) as other:
-        assert other.stdout.readline() == "held\n"
-        with monkeypatch.context() as patch:
-            patch.setattr(fetch, "WAIT", 0.0)
-            with pytest.raises(LockedError, match="another process has been fetching"):
-                fetch.fetch("toy")
-        found = []
-        waiting = threading.Thread(target=lambda: found.append(fetch.fetch("toy")))
-        waiting.start()
-        other.stdin.close()
-        other.wait(timeout=30)
-    waiting.join(timeout=30)
-    # the file of the other process is used
-    assert found == [{"train": target}]
-    assert not server.requests
+    monkeypatch.setattr(fetch, "WAIT", 0.0)
+    (target.parent / ".locks").mkdir(parents=True)
+    with FileLock(target.parent / ".locks" / "toy", is_singleton=False):
+        with pytest.raises(LockedError, match="another process has been fetching"):
+            fetch.fetch("toy")
 
 
 def test_what_a_killed_run_left_is_cleared(server, entry):
@@ -551,20 +483,8 @@ def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
         fetch.fetch("toy")
 
 
-def test_names_and_roles(monkeypatch, tmp_path):
+def test_names():
     with pytest.raises(UsageError, match="did you mean cod-rna"):
         fetch.fetch("cod-rnb")
     assert fetch.fetch("sphere") == {}
     assert fetch.is_fetched("sphere")
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    letter = registry.get("letter")
-    files = [dataclasses.replace(entry, sha256=None, bytes=None, rows=2) for entry in letter.files]
-    unchecked = dataclasses.replace(letter, files=tuple(files))
-    monkeypatch.setattr(registry, "get", lambda name: unchecked)
-    for name in ("letter.scale.tr", "letter.scale.t"):
-        (tmp_path / name).write_bytes(TEXT)
-    paths = fetch.fetch("letter", offline=True, roles=("tr", "test"))
-    assert {role: path.name for role, path in paths.items()} == {
-        "tr": "letter.scale.tr",
-        "test": "letter.scale.t",
-    }

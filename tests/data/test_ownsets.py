@@ -45,10 +45,6 @@ BAD = {
         GOOD + "ignore = [1, 2]\n",
         "ignore of people is [1, 2]; it must be a list of columns",
     ),
-    "a zero byte": (
-        '[people]\ntrain = "a\\u0000b"\n',
-        "train of people is 'a\\x00b'; it must be words",
-    ),
     "a sub-table": (GOOD + "\n[people.more]\nx = 1\n", "people has an unknown field 'more'"),
     "a name like an option": (
         '[--data]\ntrain = "rows.csv"\n',

@@ -3,54 +3,33 @@
 import io
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
+from shell import printed, refused
 
-from rfx import methods
-from rfx.cli import main
-from rfx.data.reading import FileFormat
+from rfx import files, methods
+from rfx.data import load
+from rfx.data.reading import FileFormat, Reading
+from rfx.data.stream import CsvSource
+from rfx.data.tables import other_rows
 from rfx.data.tabular.schema import Schema
-from rfx.errors import DataError
+from rfx.errors import DataError, RfxError, UsageError
 
+pytestmark = pytest.mark.usefixtures("own_folders")
 FAST = ("--method", "rf", "--n-features", 50, "--gamma", 1, "--lam", 1)
-LOG = []  # pytest captures what a process writes to standard error
+STREAMED = ("--method", "doubly-sgd", "--gamma", 1, "--stream", "--batch", 32, "--epochs", 2)
 RNG = np.random.default_rng(3)
 
 
-@pytest.fixture(autouse=True)
-def small(own_folders, caplog):
-    LOG.append(caplog)
-    yield
-    LOG.pop()
-
-
-def run(capfd, *args):
-    """(exit code, standard output, standard error) of `rfx args`."""
-    LOG[-1].clear()
-    with pytest.raises(SystemExit) as stop:
-        main([str(arg) for arg in args])
-    out, err = capfd.readouterr()
-    return stop.value.code, out, "".join(f"{text}\n" for text in LOG[-1].messages) + err
-
-
-def good(capfd, *args):
-    """Standard output and error of a command that must succeed."""
-    code, out, err = run(capfd, *args)
-    assert code == 0, err
-    return out, err
-
-
-def refused(capfd, *args):
-    """The one sentence of a command that must fail."""
-    code, out, err = run(capfd, *args)
-    lines = [line for line in err.splitlines() if line.startswith("rfx: ")]
-    assert code != 0 and "Traceback" not in err, err
-    return lines[-1]
+def inputs(path, schema, width=2, **reading):
+    """X of rows without targets, read by the schema of a model."""
+    return other_rows(path, schema, width, Reading(**reading), targets="ignored")[0]
 
 
 # ---------------------------------------------------------------------- where indices start
+
+LABELS = np.array([-1, 1] * 25)
 
 
 @pytest.fixture
@@ -58,77 +37,39 @@ def indexed(tmp_path):
     """Rows with label 1 where column 0 is present: zero.libsvm, its rows of label -1 alone, and
     both with indices from 1.
     """
-    rows = [(i % 2, RNG.normal(size=2).round(2).tolist()) for i in range(50)]
-
-    def text(rows, base):
+    numbers = RNG.normal(size=(50, 2)).round(2).tolist()
+    for base, name in enumerate(("zero", "one")):
         lines = [
-            f"{1 if one else -1} {f'{base}:1 ' if one else ''}{base + 1}:{a} {base + 2}:{b}\n"
-            for one, (a, b) in rows
+            f"{label} {f'{base}:1 ' if label > 0 else ''}{base + 1}:{a} {base + 2}:{b}\n"
+            for label, (a, b) in zip(LABELS, numbers)
         ]
-        return "".join(lines)
-
-    (tmp_path / "zero.libsvm").write_text(text(rows, 0))
-    (tmp_path / "one.libsvm").write_text(text(rows, 1))
-    (tmp_path / "new-zero.libsvm").write_text(text([row for row in rows if not row[0]], 0))
-    (tmp_path / "new-one.libsvm").write_text(text([row for row in rows if not row[0]], 1))
+        (tmp_path / f"{name}.libsvm").write_text("".join(lines))
+        (tmp_path / f"new-{name}.libsvm").write_text("".join(lines[::2]))
     return tmp_path
 
 
-STREAMED = ("--method", "doubly-sgd", "--gamma", 1, "--stream", "--batch", 32, "--epochs", 2)
-TRAINED = {
-    "train": ("train", *FAST),
-    "stream": ("train", *STREAMED),
-    "path": ("train", "--method", "sparse-rf", *FAST[2:6], "--lam-path", "2:1:2"),
-    "tune": ("tune", *FAST[:6], "--budget-seconds", 5),
-}
-
-
-@pytest.mark.parametrize("how", TRAINED)
+@pytest.mark.parametrize("how", [FAST, STREAMED, ("--method", "sparse-rf", "--lam-path", "2:1:2")])
 def test_a_model_knows_where_its_indices_start(how, indexed, capfd):
-    data, new = indexed / "zero.libsvm", indexed / "new-zero.libsvm"
-    good(capfd, *TRAINED[how], "--data", data, "--zero-based", "--model", indexed / "m.npz")
+    words = ("--data", indexed / "zero.libsvm", "--zero-based", "--model", indexed / "m.npz")
+    printed(capfd, "train", *how, *words)
     model = next(indexed.glob("m*.npz"))
     assert methods.load(model).schema.format == FileFormat("libsvm", zero_based=True)
-    commands = [("predict", model, new), ("eval", model, "--data", data)]
-    commands += [("featurize", new, "--model", model)] if how == "train" else []
-    for words in commands:
-        plain, _ = good(capfd, *words)
-        flagged, _ = good(capfd, *words, "--zero-based")
-        # without seconds
-        assert re.sub(r"\d\.\d\d", "", plain) == re.sub(r"\d\.\d\d", "", flagged)
-        assert plain.count("\n") > 1
+    plain = printed(capfd, "predict", model, indexed / "new-zero.libsvm")
+    assert plain == printed(capfd, "predict", model, indexed / "new-zero.libsvm", "--zero-based")
 
 
-@pytest.mark.parametrize("command", ["predict", "eval", "featurize"])
-def test_indices_that_start_elsewhere_are_refused(command, indexed, capfd):
-    for name, more in (("zero", ["--zero-based"]), ("one", [])):
-        good(
-            capfd,
-            "train",
-            *FAST,
-            "--data",
-            indexed / f"{name}.libsvm",
-            "--model",
-            indexed / f"m-{name}.npz",
-            *more,
-        )
-    words = {
-        "predict": ["predict", "MODEL", "FILE"],
-        "eval": ["eval", "MODEL", "--data", "FILE"],
-        "featurize": ["featurize", "FILE", "--model", "MODEL"],
-    }
-
-    def said(model, file, *more):
-        known = {"MODEL": indexed / f"m-{model}.npz", "FILE": indexed / f"{file}.libsvm"}
-        return refused(capfd, *(known.get(word, word) for word in words[command]), *more)
-
-    assert "--zero-based contradicts the model, whose training rows have indices from 1" in said(
-        "one", "new-one", "--zero-based"
-    )
-    assert "line 2, column 3: the index is 0 but indices start at 1" in said("one", "zero")
-    assert "has index 3 but no index 0, so its indices seem to start at 1" in said(
-        "zero", "new-one"
-    )
+@pytest.mark.parametrize(
+    "model, name, reading, message",
+    [
+        ("one", "new-one", {"zero_based": True}, "--zero-based contradicts the model"),
+        ("one", "zero", {}, "line 2, column 3: the index is 0 but indices start at 1"),
+        ("zero", "new-one", {}, "has index 3 but no index 0, so its indices seem to start at 1"),
+    ],
+)
+def test_indices_that_start_elsewhere_are_refused(model, name, reading, message, indexed):
+    schema = load(indexed / f"{model}.libsvm", zero_based=model == "zero").schema
+    with pytest.raises(RfxError, match=message):
+        inputs(indexed / f"{name}.libsvm", schema, 3, **reading)
 
 
 def test_a_damaged_file_format_is_refused():
@@ -143,10 +84,8 @@ def test_a_damaged_file_format_is_refused():
 
 
 def churn(tmp_path, header="2019,2020,churn", separator=",", name="churn.csv"):
-    """A file of 40 rows with two numbers and the label yes or no, which depends on the sum of the
-    numbers.
-    """
-    rows = [RNG.normal(size=2).round(2).tolist() for _ in range(40)]
+    """A table whose targets depend on two numbers."""
+    rows = RNG.normal(size=(40, 2)).round(2).tolist()
     lines = ([header] if header else []) + [
         f"{a},{b},{'yes' if a + b > 0 else 'no'}" for a, b in rows
     ]
@@ -154,180 +93,138 @@ def churn(tmp_path, header="2019,2020,churn", separator=",", name="churn.csv"):
     return tmp_path / name
 
 
-@pytest.mark.parametrize("how", ["train", "stream"])
-def test_a_model_finds_its_names_in_the_first_row(how, tmp_path, capfd):
-    data = ("--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz")
-    good(capfd, *TRAINED[how], *data)
-    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat(
-        "csv", header=True, separator=","
-    )
-    (tmp_path / "new.csv").write_text("2019,2020\n1,1\n-1,-1\n2,1\n")
-    (tmp_path / "turned.csv").write_text("2020;2019\n1;1\n-1;-1\n1;2\n")
-    plain, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    assert plain.count("\n") == 3
-    assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "turned.csv")[0] == plain
-    out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "churn.csv", "--json")
-    assert json.loads(out)["n_test"] == 40 and "absent in training" not in err
-    assert refused(
-        capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--no-header"
-    ).startswith("rfx: --no-header contradicts the model, whose training file has one")
+def put(tmp_path, text, name="new.csv"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
 
 
-def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp_path, capfd):
-    good(capfd, "train", *FAST, "--data", churn(tmp_path, "a,b,y"), "--model", tmp_path / "m.npz")
-    (tmp_path / "new.csv").write_text("1,1\n-1,-1\n2,1\n")
-    out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    assert (
-        out.count("\n") == 3
-        and "new.csv does not begin with the model's header, so its columns are read in the order"
-        in err
-    )
-    (tmp_path / "other.csv").write_text("x,y\n1,1\n-1,-1\n")
-    assert "other.csv has no column 'a', 'b', which the model needs" in refused(
-        capfd, "predict", tmp_path / "m.npz", tmp_path / "other.csv"
-    )
+ROWS = [[1, 1], [-1, -1], [2, 1]]
 
 
-def test_a_header_for_a_model_without_one_is_refused(tmp_path, capfd):
-    good(capfd, "train", *FAST, "--data", churn(tmp_path, ""), "--model", tmp_path / "m.npz")
-    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat(
-        "csv", header=False, separator=","
+def test_a_model_finds_its_names_in_the_first_row(tmp_path):
+    schema = load(churn(tmp_path), reading=Reading(header=True)).schema
+    assert schema.format == FileFormat("csv", header=True, separator=",")
+    new = put(tmp_path, "2019,2020\n1,1\n-1,-1\n2,1\n")
+    assert inputs(new, schema).tolist() == ROWS
+    turned = put(tmp_path, "2020;2019\n1;1\n-1;-1\n1;2\n", "turned.csv")
+    assert inputs(turned, schema).tolist() == ROWS
+    assert CsvSource(tmp_path / "churn.csv", Reading(header=True)).schema == schema
+    with pytest.raises(UsageError, match="--no-header contradicts the model"):
+        inputs(new, schema, header=False)
+
+
+def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp_path, caplog):
+    schema = load(churn(tmp_path, "a,b,y")).schema
+    assert inputs(put(tmp_path, "1,1\n-1,-1\n2,1\n"), schema).tolist() == ROWS
+    assert "new.csv does not begin with the model's header, so its columns are read in the" in (
+        caplog.text
     )
-    (tmp_path / "new.csv").write_text("a,b\n1,1\n-1,-1\n2,1\n")
-    said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    assert (
-        "new.csv, line 1: it is a header (a, b), but the model was trained on a file without"
-        " one; remove the line" in said
-    )
-    assert "--header contradicts the model" in refused(
-        capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--header"
-    )
-    (tmp_path / "new.csv").write_text("1,1\n-1,-1\n2,1\n")
-    assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")[0].count("\n") == 3
+    with pytest.raises(DataError, match="new.csv has no column 'a', 'b', which the model needs"):
+        inputs(put(tmp_path, "x,y\n1,1\n-1,-1\n"), schema)
+
+
+def test_a_header_for_a_model_without_one_is_refused(tmp_path):
+    schema = load(churn(tmp_path, "")).schema
+    assert schema.format == FileFormat("csv", header=False, separator=",")
+    new = put(tmp_path, "a,b\n1,1\n-1,-1\n2,1\n")
+    with pytest.raises(
+        DataError, match=r"line 1: it is a header \(a, b\), but .*; remove the line"
+    ):
+        inputs(new, schema)
+    with pytest.raises(UsageError, match="--header contradicts the model"):
+        inputs(new, schema, header=True)
+    assert inputs(put(tmp_path, "1,1\n-1,-1\n2,1\n"), schema).tolist() == ROWS
 
 
 @pytest.mark.parametrize("rows", [1, 4])
 @pytest.mark.parametrize("header", [False, True])
-def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
+def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, caplog):
     words = ["blue,small,z,poison", "red,big,z,edible", "red,big,x,edible", "blue,big,y,poison"] * 5
-    (tmp_path / "mush.csv").write_text(
-        "\n".join((["colour,size,shape,class"] if header else []) + words)
-    )
-    out, err = good(
-        capfd,
-        "train",
-        *FAST,
-        "--data",
-        tmp_path / "mush.csv",
-        "--model",
-        tmp_path / "m.npz",
-        "--json",
-    )
-    row = json.loads(out)
-    assert (
-        row["n_train"] == 20
-        and row["task"] == "binary"
-        and ("is read as the header" in err) == header
-    )
-    (tmp_path / "new.csv").write_text("\n".join(word.rpartition(",")[0] for word in words[:rows]))
-    out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    assert out.split() == ["poison", "edible", "edible", "poison"][:rows]
-    assert ("in the order of the training file" in err) == header
+    first = ["colour,size,shape,class"] if header else []
+    split = load(put(tmp_path, "\n".join(first + words)))
+    assert len(split.y_train) == 20
+    assert ("is read as the header" in caplog.text) == header
+    caplog.clear()
+    new = put(tmp_path, "\n".join(word.rpartition(",")[0] for word in words[:rows]))
+    np.testing.assert_array_equal(inputs(new, split.schema), split.X_train[:rows])
+    assert ("in the order of the training file" in caplog.text) == header
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.data"])
-def test_a_table_with_spaces_between_its_cells_is_trained_on(name, tmp_path, capfd):
-    out, _ = good(
-        capfd,
-        "train",
-        *FAST,
-        "--data",
-        churn(tmp_path, "a,b,y", "  ", name),
-        "--model",
-        tmp_path / "m.npz",
-        "--json",
-    )
-    assert json.loads(out)["n_inputs"] == 2 and json.loads(out)["task"] == "binary"
-    (tmp_path / "new.txt").write_text("a b\n1 1\n-1 -1\n")
-    assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.txt")[0] == "yes\nno\n"
+def test_a_table_with_spaces_between_its_cells_is_read(name, tmp_path):
+    split = load(churn(tmp_path, "a,b,y", "  ", name))
+    assert split.X_train.shape == (40, 2)
+    new = put(tmp_path, "a b\n1 1\n-1 -1\n2 1\n", "new.txt")
+    assert inputs(new, split.schema).tolist() == ROWS
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_a_stream_leaves_out_comments_and_keeps_long_headers(end, tmp_path, capfd):
+def test_a_stream_leaves_out_comments_and_keeps_long_headers(end, tmp_path, caplog):
     wide = [f"gene{number:05d}" + "x" * 191 for number in range(400)]
-    lines = ["# exported, by hand", ",".join([*wide, "y"])] + [
-        ",".join(["1", str(i % 7)] + ["0"] * 398 + ["no yes".split()[i % 2]]) for i in range(30)
-    ]
+    lines = ["# exported, by hand", ",".join([*wide, "y"])]
+    lines += [",".join(["1", str(i % 7), *"0" * 398, "no yes".split()[i % 2]]) for i in range(30)]
     (tmp_path / "wide.csv").write_bytes(end.join([*lines, ""]).encode())
-    words = ("train", *STREAMED, "--data", tmp_path / "wide.csv", "--model", tmp_path / "m.npz")
-    out, err = good(capfd, *words, "--json")
-    schema = methods.load(tmp_path / "m.npz").schema
-    assert json.loads(out)["n_train"] == 30 and "begins with #" in err
-    assert (
-        schema.titles() == wide and schema.target == ("y", 400) and schema.labels == ["no", "yes"]
-    )
+    source = CsvSource(tmp_path / "wide.csv")
+    assert source.schema.titles() == wide
+    assert source.schema.target == ("y", 400)
+    assert source.read(100)[0].shape == (30, 400)
+    assert "begins with #" in caplog.text
 
 
 # ---------------------------------------------------------------------- encodings
 
 
-SPAM = "spam 1:1.29 2:1.45\nham 1:-1 2:-0.76\n" * 15
+SPAM = "café 1:1.29 2:1.45\nham 1:-1 2:-0.76\n" * 15
+TABLE = "a,b,y\n" + "1.29,1.45,café\n-1,-0.76,ham\n" * 15
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1252"])
-@pytest.mark.parametrize("kind", ["libsvm", "csv", "txt", "stdin", "stream"])
-def test_labels_are_the_same_in_every_encoding(kind, encoding, tmp_path, capfd, monkeypatch):
-    marked = encoding in ("utf-8-sig", "utf-16", "utf-32")
-    text = SPAM if kind in ("libsvm", "txt") else "a,b,y\n" + "1.29,1.45,spam\n-1,-0.76,ham\n" * 15
-    text = text.replace("spam", "café")
-    content = text.encode(encoding)
-    path = tmp_path / f"f.{kind if kind in ('libsvm', 'txt') else 'csv'}"
-    path.write_bytes(content)
-    words = ["train", *FAST, "--data", path, "--model", tmp_path / "m.npz"]
-    if kind == "stdin":
-        words[words.index(path)] = "-"
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    words = ["train", *STREAMED, *words[-4:]] if kind == "stream" else words
-    good(capfd, *words, *([] if marked else ["--encoding", encoding]))
-    schema = methods.load(tmp_path / "m.npz").schema
-    assert schema.labels == ["café", "ham"] and schema.format.encoding == (
-        None if marked else encoding
-    )
+@pytest.mark.parametrize("name", ["f.libsvm", "f.csv", "f.txt", "-"])
+def test_labels_are_the_same_in_every_encoding(name, encoding, tmp_path, monkeypatch):
+    asked = None if encoding in ("utf-8-sig", "utf-16", "utf-32") else encoding
+    text = TABLE if name in ("f.csv", "-") else SPAM
+    monkeypatch.setattr(files, "standard_input", lambda: io.BytesIO(text.encode(encoding)))
+    path = tmp_path / name.replace("-", "f.csv")
+    path.write_bytes(text.encode(encoding))
+    split = load("-" if name == "-" else path, reading=Reading(encoding=asked))
+    assert split.schema.labels == ["café", "ham"]
+    assert split.schema.format.encoding == asked
     # the model reads other files of that encoding, and UTF-8 files
-    (tmp_path / "new.csv").write_text("1.29,1.45\n-1,-0.76\n") if schema.inputs is None else None
     for other in (encoding, "utf-8"):
         path.write_bytes(text.encode(other))
-        out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", path, "--json")
-        assert "absent in training" not in err and json.loads(out)["n_test"] == 30
+        np.testing.assert_array_equal(other_rows(path, split.schema, 2)[1], split.y_train)
 
 
-@pytest.mark.parametrize("kind", ["libsvm", "csv"])
-def test_bytes_that_are_not_utf8_are_refused_by_line(kind, tmp_path, capfd):
-    text = SPAM if kind == "libsvm" else "a,b,y\n1.29,1.45,ham\n-1,-0.76,spam\n"
-    (tmp_path / f"f.{kind}").write_bytes(text.replace("ham", "thé").encode("latin-1"))
-    said = refused(capfd, "train", *FAST, "--data", tmp_path / f"f.{kind}")
-    assert "line 2: byte 0xe9 is not UTF-8; specify the encoding, such as --encoding cp1252" in said
+@pytest.mark.parametrize("text", [SPAM, TABLE])
+def test_a_stream_has_an_encoding(text, tmp_path, capfd):
+    path = tmp_path / "f"
+    path.write_bytes(text.encode("utf-16"))
+    printed(capfd, "train", *STREAMED, "--data", path, "--model", tmp_path / "m.npz")
+    assert methods.load(tmp_path / "m.npz").schema.labels == ["café", "ham"]
 
 
-def test_encodings_that_can_not_be_are_refused(tmp_path, capfd):
-    path = tmp_path / "f.csv"
-    path.write_text("a,b,y\n1,2,x\n3,4,z\n", encoding="utf-8-sig")
-    words = ("train", *FAST, "--data", path, "--encoding")
-    assert "--encoding is 'klingon', which Python does not support" in refused(
-        capfd, *words, "klingon"
-    )
-    assert "Python does not support" in refused(capfd, *words, "base64")
-    assert "but " + str(
-        path
-    ) + " begins with the byte order mark of utf-8; omit --encoding" in refused(
-        capfd, *words, "cp1252"
-    )
-    path.write_bytes(b"a,b,y\n1,2,x\n3,4,\x9d\n")
-    assert "f.csv, line 3: it is not cp1252" in refused(capfd, *words, "cp1252")
+@pytest.mark.parametrize("name, text", [("f.libsvm", SPAM), ("f.csv", TABLE)])
+def test_bytes_that_are_not_utf8_are_refused_by_line(name, text, tmp_path):
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    message = r"line [12]: byte 0xe9 is not UTF-8; specify the encoding, such as --encoding cp1252"
+    with pytest.raises(DataError, match=message):
+        load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "name, encoding, message",
+    [
+        ("f.csv", "klingon", "--encoding is 'klingon', which Python does not support"),
+        ("f.csv", "base64", "Python does not support"),
+        ("f.csv", "cp1252", "f.csv, line 3: it is not cp1252"),
+        ("f.npz", "cp1252", "--encoding is for texts"),
+    ],
+)
+def test_encodings_that_can_not_be_are_refused(name, encoding, message, tmp_path):
+    (tmp_path / "f.csv").write_bytes(b"a,b,y\n1,2,x\n3,4,\x9d\n")
     np.savez(tmp_path / "f.npz", X=np.eye(2), y=[0, 1])
-    assert "--encoding is for texts" in refused(
-        capfd, "train", *FAST, "--data", tmp_path / "f.npz", "--encoding", "cp1252"
-    )
+    with pytest.raises(RfxError, match=message):
+        load(tmp_path / name, reading=Reading(encoding=encoding))
 
 
 # -------------------------------------------------------------------- formats that are none of ours
@@ -361,20 +258,19 @@ FOREIGN = {
 def test_a_format_that_is_not_read_is_named(name, tmp_path, capfd):
     content, words = FOREIGN[name]
     (tmp_path / name).write_bytes(content)
-    want = f"{name} is {words}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM text"
-    assert want in refused(capfd, "train", *FAST, "--data", tmp_path / name)
-    assert want in refused(capfd, "train", *STREAMED, "--data", tmp_path / name)
+    message = f"{name} is {words}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM"
+    with pytest.raises(DataError, match=re.escape(message)):
+        load(tmp_path / name)
+    assert message in refused(capfd, "train", *STREAMED, "--data", tmp_path / name)
 
 
 @pytest.mark.parametrize("missing", ["refuse", "mean"])
-def test_a_column_that_is_away_can_be_given_without_values(missing, tmp_path, capfd):
-    words = [*FAST, "--missing", missing, "--data", churn(tmp_path, "a,b,y")]
-    good(capfd, "train", *words, "--model", tmp_path / "m.npz")
-    (tmp_path / "new.csv").write_text("b\n1\n-1\n")
-    said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+def test_a_column_that_is_away_can_be_given_without_values(missing, tmp_path):
+    schema = load(churn(tmp_path, "a,b,y"), reading=Reading(missing=missing)).schema
+    with pytest.raises(DataError) as error:
+        inputs(put(tmp_path, "b\n1\n-1\n"), schema)
     hint = "to mark a column as missing, add it with empty cells"
-    assert (hint in said) == (missing == "mean")
-    (tmp_path / "new.csv").write_text("b,a\n1,\n-1,\n")
+    assert (hint in str(error.value)) == (missing == "mean")
+    new = put(tmp_path, "b,a\n1,\n-1,\n")
     if missing == "mean":
-        out, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-        assert out.count("\n") == 2
+        assert inputs(new, schema).shape == (2, 2)

@@ -1,21 +1,16 @@
 """datasets.toml: every entry is complete and consistent; names and near matches; papers."""
 
-import hashlib
-import os
 import re
-import tomllib
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from rfx.data import archives
-from rfx.data.registry import convert, registry, synthetic
+from rfx.data.registry import convert, registry
 from rfx.errors import UsageError
 
 INFOS = {name: registry.get(name) for name in registry.names()}
 FILES = [(name, entry) for name, info in INFOS.items() for entry in info.files]
-MIRROR = os.environ.get("RFX_MIRROR", "")
 
 
 @pytest.mark.parametrize("name", INFOS)
@@ -59,13 +54,6 @@ def test_a_file_is_complete(name, entry):
         assert source.sha256 is None or re.fullmatch("[0-9a-f]{64}", source.sha256)
         assert source.md5 is None or re.fullmatch("[0-9a-f]{32}", source.md5)
         assert entry.convert or archives.plain_name(source.filename) == entry.filename
-
-
-def test_one_file_name_is_one_file():
-    known = {}
-    for _, entry in FILES:
-        same = (entry.rows, entry.sha256, entry.sources, entry.convert)
-        assert known.setdefault(entry.filename, same) == same
 
 
 @pytest.mark.parametrize("name", [name for name, info in INFOS.items() if info.files])
@@ -145,10 +133,6 @@ def test_every_paper_has_its_sets():
         registry.for_paper("rahimi2007")
 
 
-def test_built_in_sets_are_the_ones_that_can_be_made():
-    assert [name for name, info in INFOS.items() if info.builtin] == synthetic.names()
-
-
 def test_names_are_found_whatever_their_spelling():
     assert registry.get("COD_RNA").name == registry.get("codrna").name == "cod-rna"
     assert registry.get("adult").name == "a9a" and registry.get("Forest").name == "covtype"
@@ -167,27 +151,3 @@ def test_an_unknown_name_gets_near_matches():
         registry.get("cod-rn")
     with pytest.raises(UsageError, match="'qqqqqq'; `rfx datasets` lists them"):
         registry.get("qqqqqq")
-
-
-def test_the_file_is_found_beside_the_code_and_at_the_top():
-    assert registry.PATH.parent == Path(registry.__file__).parent
-    top = Path(__file__).parents[2] / "datasets.toml"
-    assert tomllib.loads(top.read_text("utf-8")).keys() == INFOS.keys()
-
-
-if os.path.isdir(MIRROR):  # the checksums against real files, if a mirror is available
-    HELD = [
-        (entry, path)
-        for _, entry in FILES
-        for suffix in ("", ".xz", ".bz2", ".gz")
-        if entry.sha256 and (path := Path(MIRROR) / (entry.filename + suffix)).exists()
-    ]
-
-    @pytest.mark.parametrize(
-        "entry, path", HELD, ids=[f"{path.name}-{entry.role}" for entry, path in HELD]
-    )
-    def test_a_mirrored_file_has_its_checksum_and_rows(entry, path):
-        with archives.open_plain(path) as handle:
-            content = handle.read()
-        assert hashlib.sha256(content).hexdigest() == entry.sha256
-        assert content.count(b"\n") == entry.rows

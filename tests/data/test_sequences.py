@@ -54,22 +54,6 @@ def test_refusals(tmp_path, text, message):
         svmlight.read(path, letters=b"ACGT")
 
 
-def test_letters_and_length_of_the_training_rows_hold_for_the_test_rows(tmp_path):
-    train, test = tmp_path / "train", tmp_path / "test"
-    train.write_text("1 ACGT\n-1 AACC\n")
-    test.write_text("1 ACGT\n1 AUGT\n")
-    with pytest.raises(
-        DataError,
-        match=("test, line 2: 'U' is not a known letter; the letters are A, C, G, T"),
-    ):
-        load(train, test=test)
-    test.write_text("1 ACGTA\n")
-    with pytest.raises(
-        DataError, match="test, line 1: the sequence has 5 letters, but 4 are expected"
-    ):
-        load(train, test=test)
-
-
 def test_check_says_what_is_wrong(tmp_path):
     path = tmp_path / "rows"
     path.write_text("1 ACGT\n-1 AC\n")

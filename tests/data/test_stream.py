@@ -2,15 +2,15 @@
 refused.
 """
 
+import io
 import json
 import lzma
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from rfx import files
 from rfx.data import load
 from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
@@ -108,9 +108,7 @@ def test_a_changed_or_shortened_file_is_refused(tmp_path):
         return next(again)
 
     np.testing.assert_array_equal(resume(text)[1], Y[48:56])
-    with pytest.raises(
-        DataError, match=r"has changed since .*: it has [\d,]+ bytes, but had [\d,]+;"
-    ):
+    with pytest.raises(DataError, match="has changed since"):
         resume(text[:-30])
     middle = len(text) // 4
     changed = (
@@ -187,44 +185,28 @@ def test_a_csv_stream_is_the_table(tmp_path):
         CsvSource(path, Reading(missing="median"))
 
 
-def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
-    path = tmp_path / "rows"
-    svmlight.write(path, X, Y)
-    code = (
-        "import sys, json\nfrom rfx.data.stream import *\nstream"
-        " = Stream(LibsvmSource('-', n_inputs=5, chunk=500), 8, 16, epochs=int(sys.argv[2]))\nif"
-        " sys.argv[1] != 'null':"
-        " stream.seek(json.loads(sys.argv[1]))\nprint(json.dumps([[i.tolist() for _, _, i in"
-        " (next(stream) for _ in range(5))],"
-        " stream.position()]))\nprint(json.dumps(len(list(stream))))"
-    )
+def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeypatch):
+    svmlight.write(tmp_path / "rows", X, Y)
+    text = (tmp_path / "rows").read_bytes()
 
-    def run(position, text, epochs=1):
-        words = [sys.executable, "-c", code, json.dumps(position), str(epochs)]
-        return subprocess.run(words, input=text, capture_output=True)
+    def stream(content, epochs=1):
+        monkeypatch.setattr(files, "standard_input", lambda: io.BytesIO(content))
+        return Stream(LibsvmSource("-", n_inputs=5, chunk=500), 8, 16, epochs=epochs)
 
-    first = run(None, path.read_bytes()).stdout.decode().splitlines()
-    index, position = json.loads(first[0])
-    assert json.loads(first[1]) == 8
-    second = run(position, path.read_bytes()).stdout.decode().splitlines()
-    assert json.loads(second[1]) == 3
-    assert not set(sum(index, [])) & set(sum(json.loads(second[0])[0], []))
-    assert (
-        b"has changed since the checkpoint was written"
-        in run(position, path.read_bytes().replace(b"1:", b"2:", 1).replace(b"2:2", b"2:3")).stderr
-    )
-    assert b"standard input can be read only once" in run(None, path.read_bytes(), 2).stderr
+    first, second = stream(text), stream(text)
+    index = np.concatenate([next(first)[2] for _ in range(5)])
+    second.seek(first.position())
+    rest = np.concatenate([i for _, _, i in second])
+    assert sorted([*index, *rest]) == list(range(97))
+    with pytest.raises(DataError, match="has changed since the checkpoint was written"):
+        stream(text.replace(b"1:", b"2:", 1).replace(b"2:2", b"2:3")).seek(first.position())
+    with pytest.raises(DataError, match="standard input can be read only once"):
+        list(stream(text, 2))
 
 
-def test_rows_drawn_with_replacement_are_uniform_and_seekable():
+def test_rows_drawn_with_replacement_are_uniform():
     source = ArraySource(X, Y, seed=3, replace=True)
     counts = np.zeros(97)
     for _, _, index in Stream(source, 10, epochs=100):
         np.add.at(counts, index, 1)
     assert counts.sum() == 9700 and counts.min() > 50 and counts.max() < 160
-    stream = Stream(ArraySource(X, Y, seed=3, replace=True), 10, epochs=None)
-    for _ in range(25):
-        next(stream)
-    again = Stream(ArraySource(X, Y, seed=3, replace=True), 10, epochs=None)
-    again.seek(stream.position())
-    np.testing.assert_array_equal(next(again)[2], next(stream)[2])

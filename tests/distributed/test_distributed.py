@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,10 +70,7 @@ def rows_of(workers, path, parts=3, **more):
     files = [ranges.measured(own) for own in ranges.found(path)]
     return DistributedRows(
         workers,
-        [
-            ranges.Pieces(ranges.LibsvmRanges(False, Labels()), own)
-            for own in ranges.cut(files, parts)
-        ],
+        [ranges.LibsvmRanges(False, Labels(), own) for own in ranges.cut(files, parts)],
         **more,
     )
 
@@ -320,7 +318,7 @@ def test_tables_in_ranges_are_read_as_whole(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(lines))
     file = ranges.measured(tmp_path / "t.csv")
     reader = ranges.TableRanges(ranges.dialect(file, None))
-    parts = [ranges.Pieces(reader, part) for part in ranges.cut([file], 5)]
+    parts = [replace(reader, pieces=part) for part in ranges.cut([file], 5)]
     tables = [table for part in parts for table in part.tables()]
     np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
 
@@ -330,7 +328,7 @@ def test_a_cell_with_a_line_break_is_refused(tmp_path):
     pieces = ranges.cut([ranges.measured(tmp_path / "q.csv")], 1)[0]
     reader = ranges.TableRanges(csvtext.Dialect(",", True, ("a", "b"), "q.csv"))
     with pytest.raises(DataError, match="spans several lines"):
-        list(ranges.Pieces(reader, pieces).tables())
+        list(replace(reader, pieces=pieces).tables())
 
 
 @settings(max_examples=60, deadline=None)

@@ -162,9 +162,7 @@ def test_one_group_leaves_nothing_to_choose_by(caplog):
     for name in ("rf", "rfm", "auto", "doubly-sgd"):
         methods.create(name, task="regression").fit(X, GROUP, apart=one)
     assert "too few groups for validation; using lambda = 1" in caplog.text
-    with pytest.raises(
-        UsageError, match="--gamma is 'validation', which needs two groups at least"
-    ):
+    with pytest.raises(UsageError, match="--gamma is 'validation', which needs 2 groups at least"):
         methods.create("rf", task="regression", gamma="validation", lam=1.0).fit(
             X, GROUP, apart=one
         )

@@ -8,8 +8,8 @@ text.
 
 import numpy as np
 
-from rfx import numerals
 from rfx.errors import DataError
+from rfx.numerals import is_number
 
 _HEAD = 1 << 16
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -70,12 +70,9 @@ def letters(X) -> bytes | None:
     )
 
 
-def _number(word):
-    try:
-        value = numerals.real(word.decode())
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+def _number(word: bytes) -> float | None:
+    text = word.decode("utf-8", "replace")
+    return float(text) if is_number(text) and np.isfinite(float(text)) else None
 
 
 def _text(word) -> str:

@@ -81,8 +81,8 @@ class Labels:
 
     def scan(self, piece: Piece, zero_based: bool, name: str) -> parser.Rows:
         """The rows of a piece, whether lines are bad or not."""
-        if self.kind is None and labelwords.begins(piece.raw):
-            self.kind = parser.WORDS if labelwords.recognised(piece.raw) else parser.NUMBERS
+        if self.kind is None and (worded := labelwords.recognised(piece.raw)) is not None:
+            self.kind = parser.WORDS if worded else parser.NUMBERS
         if self.kind == parser.WORDS:
             encodings.check(piece.raw, name, piece.line or 1)
         return parser.parse(piece.raw, zero_based, self.kind or parser.NUMBERS)
@@ -239,21 +239,16 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
     """X (n, d), CSR, with n_features columns. Columns beyond are dropped with one warning, or raise
     an error if strict.
     """
-    if X.shape[1] > n_features:
-        beyond = X.indices >= n_features
-        rows, columns = (
-            np.count_nonzero(np.diff(np.concatenate([[0], np.cumsum(beyond)])[X.indptr])),
-            len(np.unique(X.indices[beyond])),
-        )
-        if not columns:
-            return X[:, :n_features]
+    beyond = np.unique(X.indices[X.indices >= n_features])
+    if len(beyond):
         what = (
             f"{name} has columns beyond the {n_features:,} that the model was trained on"
-            f" ({columns:,} of them, in {rows:,} rows)"
+            f" ({len(beyond):,} of them)"
         )
         if strict:
             raise DataError(f"{what}; without --strict they are ignored")
         warnings.warn(f"{what}, which are ignored", RfxWarning, stacklevel=2)
+    if X.shape[1] > n_features:
         return X[:, :n_features]
     return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
@@ -335,20 +330,16 @@ def shape(path) -> tuple[int, int]:
     return scan.rows, scan.columns
 
 
-def write(path, X, y, zero_based=False, precision=None):
+def write(path, X, y, zero_based=False):
     """Write X (n, d), dense or sparse, and y (n,), numbers or Words, as a LIBSVM file.
 
-    `path`: a path (replaced atomically), `-` (standard output) or a binary handle. `precision`:
-    significant digits; None writes the shortest text that reads back as the same float64 (for
-    float32 input nine digits, which read back as the same float32). Zeros of a dense X are omitted;
-    stored zeros of a sparse X are written. Raises DataError if X and y differ in length or contain
-    nan or infinity.
+    `path`: a path (replaced atomically) or `-` (standard output). Numbers are written in the
+    shortest text that reads back as the same float64; for float32 input with nine digits, which
+    read back as the same float32. Zeros of a dense X are omitted; stored zeros of a sparse X are
+    written. Raises DataError if X and y differ in length or contain nan or infinity.
     """
-    if hasattr(path, "write"):
-        write_rows(path, X, y, zero_based, precision)
-        return
     with open_output(path) as handle:
-        write_rows(handle, X, y, zero_based, precision)
+        write_rows(handle, X, y, zero_based)
 
 
 @contextlib.contextmanager
@@ -374,7 +365,7 @@ def open_output(path):
         ) from None
 
 
-def write_rows(handle, X, y, zero_based=False, precision=None):
+def write_rows(handle, X, y, zero_based=False):
     """Append rows X (n, d), y (n,) to a binary handle in the format of `write`. Call it block by
     block to stream.
     """
@@ -408,23 +399,15 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
             if names is None
             else (names[code] + _KEPT for code in labels.tolist())
         )
-        handle.write(
-            _formatted(
-                texts, indptr, columns.astype(np.int64) + (not zero_based), values, precision
-            )
-        )
+        handle.write(_formatted(texts, indptr, columns.astype(np.int64) + (not zero_based), values))
 
 
-def _formatted(labels, indptr, columns, values, precision):
-    if precision is None and values.dtype == np.float32:
-        precision = 9
-    form = "%d:%r" if precision is None else f"%d:%.{precision}g"
-    values = values.astype(np.float64) if precision is None else values
-    entries = list(map(form.__mod__, zip(columns.tolist(), values.tolist())))
+def _formatted(labels, indptr, columns, values) -> bytes:
+    form = "%d:%.9g" if values.dtype == np.float32 else "%d:%r"
+    entries = list(map(form.__mod__, zip(columns.tolist(), values.astype(np.float64).tolist())))
     bounds = indptr.tolist()
-    return _lines([name, *entries[a:b]] for name, a, b in zip(labels, bounds, bounds[1:])).encode(
-        "ascii"
-    )
+    lines = ([name, *entries[a:b]] for name, a, b in zip(labels, bounds, bounds[1:]))
+    return _lines(lines).encode("ascii")
 
 
 def numbers(values) -> str:

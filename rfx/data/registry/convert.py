@@ -18,30 +18,16 @@ from rfx.data import archives
 from rfx.data.libsvm import svmlight
 from rfx.data.transforms import virtual
 
-# maximum bytes of an unpacked source, of an archive member, and of all numbers of a file
-_LARGEST = 1 << 30
-
 
 def _member(path, ending) -> bytes:
-    """The content of the one file in a tar archive whose name has this ending. Nothing is written,
-    and links are not followed.
-    """
+    """The content of the one file in a tar archive whose name has this ending."""
     try:
-        # as a stream, so that an endless archive is not scanned for its contents first
-        with (
-            archives.open_plain(path, _LARGEST) as plain,
-            tarfile.open(fileobj=plain, mode="r|") as archive,
-        ):
+        # read to the end first, because the checksums follow the last byte
+        with tarfile.open(fileobj=io.BytesIO(archives.read_plain(path, str(path)))) as archive:
             for member in archive:
-                if member.isreg() and member.name.endswith(ending):
-                    if member.size > _LARGEST:
-                        raise ValueError(f"{ending} has {member.size:,} bytes")
-                    packed = archive.extractfile(member)
-                    assert packed is not None
-                    content = packed.read()
-                    while plain.read(1 << 20):  # the checksums follow the last byte
-                        pass
-                    return content
+                content = archive.extractfile(member)
+                if content is not None and member.name.endswith(ending):
+                    return content.read()
     except tarfile.TarError as error:
         raise ValueError(str(error).splitlines()[0]) from None
     raise ValueError(f"no {ending} in the archive")
@@ -66,7 +52,7 @@ def rcv1_ccat(paths, handle):
     """RCV1-v2: a file of `topic document 1` lines, then files of vectors whose label is the
     document's number.
     """
-    with archives.open_plain(paths[0], _LARGEST) as lines:
+    with archives.open_plain(paths[0]) as lines:
         words = (line.split() for line in lines)
         members = np.array(
             [int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64

@@ -72,20 +72,18 @@ def is_obtainable(name: str) -> bool:
     )
 
 
-def fetch(name, offline=False, progress=None, roles=None, trust=False) -> dict[str, Path]:
+def fetch(name, offline=False, roles=None, trust=False) -> dict[str, Path]:
     """Make the files of a data set available in the data folder; return {role: path}, {} for a
     built-in set.
 
-    `offline` forbids the network (a mirror folder is still used); `progress` shows a bar on
-    standard error, by default if that is a terminal; `roles` restricts the files; `trust` accepts a
-    file without a checksum in the registry, even if it differs from its first copy or from the
-    registered size. Raises UsageError for an unknown name, NoData if a file is unavailable or
-    wrong, LockedError if another process has been fetching it for too long.
+    `offline` forbids the network (a mirror folder is still used); `roles` restricts the files;
+    `trust` accepts a file without a checksum in the registry, even if it differs from its first
+    copy or from the registered size. Raises UsageError for an unknown name, NoData if a file is
+    unavailable or wrong, LockedError if another process has been fetching it for too long.
     """
     info = registry.get(name)
-    progress = sys.stderr.isatty() if progress is None else progress
     wanted = [entry for entry in info.files if roles is None or entry.role in roles]
-    return {entry.role: _Fetch(info, entry, offline, progress, trust).path() for entry in wanted}
+    return {entry.role: _Fetch(info, entry, offline, trust).path() for entry in wanted}
 
 
 def largest(info: registry.DatasetInfo, entry: registry.DataFile) -> int:
@@ -103,7 +101,6 @@ class _Fetch:
     info: registry.DatasetInfo
     entry: registry.DataFile
     offline: bool
-    progress: bool
     trust: bool
 
     @cached_property
@@ -126,27 +123,37 @@ class _Fetch:
     def make(self, work: Path) -> None:
         """Put the file into the data folder, using the work folder `work`."""
         entry, plain = self.entry, work / "plain"
-        sources = list(entry.sources)
-        names = [entry.filename, *(own.filename for own in sources if not entry.convert)]
-        if copy := self.mirrored(names, work):
-            self.unpack(*copy, plain)
-        elif not sources:
-            hint = self.info.obtain or "RFX_MIRROR may name a folder or URL that has it"
-            raise NoData(f"{self.info.name}: {entry.filename} has no public download; {hint}")
+        names = [entry.filename]
+        if not entry.convert:
+            names += [source.filename for source in entry.sources]
+        copy = self.mirrored(names, work)
+        copies = [copy] if copy else self.served(work)
+        origin = " and ".join(origin for _, origin in copies)
+        if entry.convert and not copy:
+            _convert(entry, [path for path, _ in copies], plain, origin)
         else:
-            if entry.instead and self.mirrored([entry.instead.filename], work):
-                sources = [entry.instead]
-            served = [self.source(source, work) for source in sources]
-            copy = served[0][0], " and ".join(origin for _, origin in served)
-            if entry.convert:
-                _convert(entry, [path for path, _ in served], plain, copy[1])
-            else:
-                self.unpack(*copy, plain)
+            limit = largest(self.info, entry)
+            with (
+                _reported(f"{origin} can't be unpacked (%s) and was discarded; try again"),
+                archives.open_plain(copies[0][0], limit, "it") as source,
+                open(plain, "wb") as sink,
+            ):
+                shutil.copyfileobj(source, sink, 1 << 20)
         if plain.stat().st_size == 0:
-            raise NoData(f"{copy[1]} is empty and was discarded")
-        sha256 = verified(self.info, entry, plain, copy[1], _DISCARDED, self.trust)
+            raise NoData(f"{origin} is empty and was discarded")
+        sha256 = verified(self.info, entry, plain, origin, _DISCARDED, self.trust)
         os.replace(plain, self.target)
         keep(entry, self.target, sha256)
+
+    def served(self, work: Path) -> list[tuple[Path, str]]:
+        """(path, origin) of each source."""
+        entry = self.entry
+        if not entry.sources:
+            hint = self.info.obtain or "RFX_MIRROR may name a folder or URL that has it"
+            raise NoData(f"{self.info.name}: {entry.filename} has no public download; {hint}")
+        if entry.instead and self.mirrored([entry.instead.filename], work):
+            return [self.source(entry.instead, work)]
+        return [self.source(source, work) for source in entry.sources]
 
     def source(self, source: registry.Source, work: Path) -> tuple[Path, str]:
         """(path, origin) of one source, as served; verified, wherever it comes from."""
@@ -184,25 +191,15 @@ class _Fetch:
     def download(self, url: str, path: Path) -> bool:
         most = largest(self.info, self.entry) + (1 << 20)  # compression rarely increases the size
         most = max(most, _LARGEST_SOURCE) if self.entry.convert else most
-        return download(url, path, min(most, archives.max_bytes() or most), self.progress)
-
-    def unpack(self, path: Path, origin: str, plain: Path) -> None:
-        limit = largest(self.info, self.entry)
-        message = (
-            f"{origin} unpacks to more than {limit:,} bytes, the maximum for {self.entry.filename};"
-            " the file was discarded"
-        )
-        with _reported(f"{origin} is damaged or truncated (%s) and was discarded; try again"):
-            with archives.open_plain(path, limit, message) as source, open(plain, "wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 20)
+        return download(url, path, min(most, archives.max_bytes() or most))
 
 
-def download(url: str, path, most: int, progress: bool = False) -> bool:
+def download(url: str, path, most: int) -> bool:
     """Download a file of at most so many bytes; False if it does not exist. After a transient
     failure, try again from the beginning. NoData if it is unavailable or too large.
     """
     requests = lazy.requests
-    get = lazy.pooch.HTTPDownloader(progress, timeout=SILENCE, headers=_HEADERS)
+    get = lazy.pooch.HTTPDownloader(sys.stderr.isatty(), timeout=SILENCE, headers=_HEADERS)
     for pause in (*PAUSES, None):
         try:
             with open(path, "wb") as file:
@@ -282,22 +279,19 @@ def _convert(entry, paths: list[Path], plain: Path, origin: str) -> None:
     from rfx.data.registry import convert  # imports numpy and numba
 
     message = f"{origin} is not what rfx expects (%s), so {entry.filename} can't be created"
-    with _reported(message, KeyError, DataError), open(plain, "wb") as handle:
+    with _reported(message), open(plain, "wb") as handle:
         convert.CONVERTERS[entry.convert](paths, handle)
 
 
 @contextlib.contextmanager
-def _reported(message: str, *more: type[Exception]):
+def _reported(message: str):
     """Turn the errors of a damaged file into NoData, but not those of the disk."""
-    damage: tuple[type[Exception], ...] = (*archives.DAMAGE, *more)
     try:
         yield
-    except damage as error:
+    except (*archives.DAMAGE, KeyError, DataError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise NoData(message % error) from None
-    except DataError as error:
-        raise NoData(str(error)) from None
 
 
 # ---------------------------------------------------------------------- checksums
@@ -328,9 +322,7 @@ def _place(entry: registry.DataFile) -> Path:
 def _record(entry: registry.DataFile) -> dict:
     """The result of the last check of a file: its sha256 and its status; empty if there is none."""
     with contextlib.suppress(OSError, ValueError):
-        saved = json.loads(_place(entry).read_text())
-        if isinstance(saved, dict) and isinstance(saved.get("sha256"), str):
-            return saved
+        return json.loads(_place(entry).read_text())
     return {}
 
 
@@ -391,9 +383,10 @@ def in_place(info, entry, target, trust: bool = False) -> None:
     registry's, or has changed since it was checked.
     """
     try:
-        record, accepted = _record(entry), {entry.sha256, *entry.copies}
-        unchanged = record.items() >= _status(target).items()
-        if not unchanged or trust or (entry.sha256 and record["sha256"] not in accepted):
+        record = _record(entry)
+        good = record.items() >= _status(target).items()
+        good = good and (not entry.sha256 or record["sha256"] in (entry.sha256, *entry.copies))
+        if trust or not good:
             advice = "put a complete one there"
             if entry.sources:
                 advice = f"remove it, and `rfx fetch {info.name}` downloads it again"

@@ -27,20 +27,20 @@ from rfx.data.reading import MISSING, Reading
 from rfx.errors import UsageError, or_near, quoted
 
 TASKS = ("binary", "multiclass", "regression")
-_TEXT, _FLAG = "words", "true or false"
+_TEXT, _FLAG, _COLUMNS = "words", "true or false", "a list of columns"
 _FIELDS: dict[str, str | tuple[str, ...]] = {
     "train": _TEXT,
     "test": _TEXT,
     "task": TASKS,
     "title": _TEXT,
     "target": _TEXT,
-    "ignore": "a list of columns",
+    "ignore": _COLUMNS,
     "header": _FLAG,
     "missing": MISSING,
     "zero_based": _FLAG,
     "encoding": _TEXT,
-    "categorical": "a list of columns",
-    "dates": "a list of columns",
+    "categorical": _COLUMNS,
+    "dates": _COLUMNS,
 }
 
 
@@ -78,43 +78,25 @@ def own_files() -> list[Path]:
     return [place] if os.path.lexists(place) else []
 
 
-def _read_own(taken=lambda name: False) -> dict[str, OwnSet]:
-    """All sets of all registries by name; taken: whether a name belongs to another data set.
-
-    Raises
-    ------
-    UsageError
-        With the file and the data set.
-    """
+def _own() -> dict[str, OwnSet]:
+    """All sets of all registries by name. UsageError with the file and the data set."""
     sets: dict[str, OwnSet] = {}
     for path in own_files():
         try:
-            status = path.stat()
-            parsed = _parsed(os.path.realpath(path), status.st_mtime_ns, status.st_size)
+            for name, entry in tomllib.loads(path.read_text("utf-8-sig")).items():
+                if _plain(name) in _by_any_name() or name in sets:
+                    other = sets[name].registry if name in sets else "rfx itself"
+                    raise UsageError(f"{name} is the name of a data set of {other}; choose another")
+                sets[name] = _entry(os.path.realpath(path), name, entry)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
         except OSError as error:
             raise UsageError(
                 f"the registry {path} can't be read: {error.strerror or error}"
             ) from None
-        for name in parsed:
-            if taken(name) or name in sets:
-                other = sets[name].registry if name in sets else "rfx itself"
-                raise UsageError(
-                    f"{path}: {name} is the name of a data set of {other}; choose another"
-                )
-        sets |= parsed
+        except (ValueError, RecursionError) as error:  # of bytes that are not UTF-8 too
+            raise UsageError(f"{path} is not TOML: {error!s:.200}") from None
     return sets
-
-
-@lru_cache
-def _parsed(path: str, mtime: int, size: int) -> dict[str, OwnSet]:
-    try:
-        entries = tomllib.loads(Path(path).read_text("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # of bytes that are not UTF-8 too
-        raise UsageError(f"{path} is not TOML: {error!s:.200}") from None
-    try:
-        return {name: _entry(path, name, entry) for name, entry in entries.items()}
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
 
 
 def _entry(path: str, name: str, entry) -> OwnSet:
@@ -150,15 +132,13 @@ def _entry(path: str, name: str, entry) -> OwnSet:
     return OwnSet(name, path, train, test if "test" in entry else None, task, title, reading)
 
 
-def _is_good(value: object, wanted: str | tuple[str, ...]) -> bool:
+def _is_good(value: Any, wanted: str | tuple[str, ...]) -> bool:
     """Whether a field has a value of the kind required by _FIELDS."""
     if isinstance(wanted, tuple):
-        return isinstance(value, str) and value in wanted
-    if wanted == _FLAG:
-        return isinstance(value, bool)
-    if wanted == _TEXT:
-        return isinstance(value, str) and value != "" and "\0" not in value
-    return isinstance(value, list) and all(isinstance(column, str) for column in value)
+        return value in wanted
+    if wanted == _COLUMNS:
+        return isinstance(value, list) and all(isinstance(column, str) for column in value)
+    return isinstance(value, bool if wanted == _FLAG else str) and value != ""
 
 
 # ---------------------------------------------------------------------- user registries
@@ -314,10 +294,6 @@ def _by_any_name() -> dict[str, DatasetInfo]:
     return {
         _plain(alias): info for info in _entries().values() for alias in (info.name, *info.aliases)
     }
-
-
-def _own() -> dict[str, OwnSet]:
-    return _read_own(lambda name: _plain(name) in _by_any_name())
 
 
 def names() -> list[str]:

@@ -56,21 +56,15 @@ class Apart:
         """The possible number of folds of a cross-validation."""
         return self.count - (self.by == "time")
 
-    @property
-    def too_few(self) -> str:
-        """The end of a message for a single group or time."""
-        what = "group" if self.by == "groups" else "time"
-        return f"needs two {what}s at least, but there is one"
-
-    def lacking(self, number: int) -> str | None:
-        """The end of a message if there are too few groups or times for so many folds; None if
+    def lacking(self, number: int = 1) -> str:
+        """The end of a message if there are too few groups or times for so many folds; empty if
         there are enough.
         """
-        if (most := self.most) >= number:
-            return None
-        what, more = ("groups", 0) if self.by == "groups" else ("different times", 1)
-        there = "is 1" if most + more == 1 else f"are {most + more}"
-        return f"needs {number + more} {what} at least, but there {there}"
+        what, least = "groups", max(number, 2)
+        if self.by == "time":
+            what, least = "different times", number + 1
+        there = "there is 1" if self.count == 1 else f"there are {self.count}"
+        return f"needs {least} {what} at least, but {there}" if self.count < least else ""
 
     def held_out(self, share: float, seed: int, y: np.ndarray | None = None) -> Part:
         """(kept, held out): whole groups with about this fraction of the rows, drawn by the seed,
@@ -169,28 +163,27 @@ def kept_apart(table: Table, reading: Reading) -> Apart | None:
     DataError
         If a row has no value, or one that is not a time.
     """
-    if reading.groups is not None:
-        return Apart("groups", _codes(table, table.find(reading.groups, "--groups")))
-    if reading.time is not None:
-        return Apart("time", _times(table, table.find(reading.time, "--time")))
-    return None
-
-
-def _codes(table: Table, position: int) -> np.ndarray:
-    column = table.columns[position]
-    if isinstance(column, Words):
-        _check_there(table, position, column.missing, "--groups")
-        return column.codes
-    _check_there(table, position, np.isnan(column), "--groups")
-    return np.unique(column, return_inverse=True)[1]
+    by = "groups" if reading.groups is not None else "time"
+    column_name = getattr(reading, by)
+    if column_name is None:
+        return None
+    position = table.find(column_name, f"--{by}")
+    column, gaps = table.columns[position], table.gaps(position)
+    if gaps.any():
+        raise DataError(
+            f"{table.place(int(np.argmax(gaps)))}: {table.title(position)} has no value; --{by}"
+            " needs a value in each row"
+        )
+    if by == "time":
+        return Apart(by, _times(table, position) if isinstance(column, Words) else column)
+    return Apart(
+        by, column.codes if isinstance(column, Words) else np.unique(column, return_inverse=True)[1]
+    )
 
 
 def _times(table: Table, position: int) -> np.ndarray:
+    """(n,) the times that a column of words spells."""
     column = table.columns[position]
-    if not isinstance(column, Words):
-        _check_there(table, position, np.isnan(column), "--time")
-        return column
-    _check_there(table, position, column.missing, "--time")
     texts = [column.values[code] for code in np.unique(column.codes)]
     numeric = all(written.kind(text) in ("number", "written") for text in texts)
     try:
@@ -200,11 +193,3 @@ def _times(table: Table, position: int) -> np.ndarray:
             f"{table.title(position)} of {table.name} has {unclear}; --time needs numbers or dates"
         ) from None
     return form.read(column.values)[column.codes]
-
-
-def _check_there(table: Table, position: int, gone: np.ndarray, option: str) -> None:
-    if gone.any():
-        raise DataError(
-            f"{table.place(int(np.argmax(gone)))}: {table.title(position)} has no value; {option}"
-            " needs a value in each row"
-        )

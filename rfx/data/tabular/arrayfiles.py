@@ -160,7 +160,7 @@ def parquet(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Tab
     """
     content = ParquetGroups(file, name, as_words)
     archives.check_held(8 * content.n_rows * len(content.schema.names), name)
-    table = next(content.tables([range(content.n_groups)]), None)
+    table = next(content.tables([[*range(content.n_groups)]]), None)
     if table is None:
         raise NoRows(f"{name} has no rows or no columns")
     return table
@@ -181,35 +181,25 @@ class ParquetGroups:
             raise DataError(
                 f"{name} is a Parquet file, which needs pyarrow; pip install 'rfx-kernels[parquet]'"
             ) from None
-        self._damage = (pyarrow.ArrowException, OSError, ValueError, IndexError)
-        try:
+        with _refused(name, "Parquet file"):
             self._content = pyarrow.parquet.ParquetFile(file)
-        except self._damage as error:
-            raise self._damaged(error) from None
         self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
         self.n_rows = self._content.metadata.num_rows
         if len(set(self.schema.names)) < len(self.schema.names):
             raise DataError(f"{name} has two columns of the same name")
 
-    def _damaged(self, error) -> DataError:
-        reason = str(error).splitlines()[0] if str(error) else repr(error)
-        return DataError(f"{self.name} is not a readable Parquet file ({reason:.200})")
-
     def tables(self, groups: Iterable[Any]) -> Iterator[Table]:
-        """The Tables of row groups, each of which fits into memory; groups: their numbers, or
-        several of them for one table.
+        """The Tables of row groups, each of which fits into memory; groups: lists of their numbers,
+        one for each table.
         """
         nested = lazy.pyarrow.types.is_nested
         names = [field.name for field in self.schema if not nested(field.type)]
-        for group in groups:
-            try:
-                numbers = [group] if isinstance(group, int) else group
+        for numbers in groups:
+            with _refused(self.name, "Parquet file"):
                 rows = self._content.read_row_groups(numbers, names)
                 archives.check_held(rows.nbytes, self.name)
-                if names and rows.num_rows:
-                    yield table_of(rows, self.schema, self.name, self.as_words)
-            except self._damage as error:
-                raise self._damaged(error) from None
+            if names and rows.num_rows:
+                yield table_of(rows, self.schema, self.name, self.as_words)
 
 
 def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
@@ -259,12 +249,11 @@ def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
     """The columns that pandas wrote as its index, and as categories, according to a file's
     metadata.
     """
-    try:
-        said = schema.pandas_metadata or {}
-        index = frozenset(one for one in said.get("index_columns", ()) if isinstance(one, str))
-        columns = [
-            one for one in said.get("columns", ()) if one.get("pandas_type") == "categorical"
-        ]
-        return index, frozenset(one.get("field_name") or one["name"] for one in columns)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        return frozenset(), frozenset()  # not written by pandas
+    metadata = schema.pandas_metadata or {}
+    index = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+    categorical = [
+        column["field_name"]
+        for column in metadata.get("columns", ())
+        if column["pandas_type"] == "categorical"
+    ]
+    return frozenset(index), frozenset(categorical)

@@ -12,7 +12,7 @@ import itertools
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -90,7 +90,7 @@ class Dialect:
 
     def guess(self) -> "Guess":
         """Whether the first record is a header."""
-        return guess(self.cells, self.rows, ABSENT)
+        return guess(self.cells, self.rows)
 
     def decided(self, header: bool | None = None) -> "Dialect":
         """The dialect of a sample; header: whether there is one, if known. DataError if that can't
@@ -152,12 +152,6 @@ def records(raw: bytes, separator: str) -> Iterator[tuple[int, int, list[str] | 
         yield before[0], before[1], None
 
 
-def split(line: str, separator: str) -> list[str]:
-    """The cells of a record, without surrounding spaces."""
-    record = next(records(line.encode(), separator), None)
-    return [] if record is None else [cell.strip() for cell in record[2] or ()]
-
-
 def _unix(raw: bytes) -> bytes:
     """The text with a newline at the end of each line."""
     return raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
@@ -183,8 +177,6 @@ def sample(
     read: Callable[[int], bytes],
     name: str,
     separator: str | None = None,
-    widths=(),
-    prefer: str | None = None,
 ) -> Dialect:
     """The dialect of a text, before it is `decided` whether there is a header.
 
@@ -196,8 +188,6 @@ def sample(
         The name of the text in messages.
     separator : str, optional
         Of the cells, if known.
-    widths : collection of int
-        Expected numbers of cells. The separator `prefer` is used if it gives one of these.
 
     Raises
     ------
@@ -224,9 +214,6 @@ def sample(
         size *= 4
     if not rows:
         raise NoRows(f"{name} is empty")
-    if separator is None and prefer is not None and len(rows[0]) not in widths:
-        others = _first_records(text[start:], prefer)
-        mark, rows = (prefer, others) if len(others[0]) in widths else (mark, rows)
     encodings.check(text, name)
     lines = ", ".join(map(str, comments[:_LINES]))
     notes = (f"{name}: what begins with # is ignored (line {lines})",) * bool(comments)
@@ -298,18 +285,15 @@ def _separator_of(text: bytes, name: str) -> str:
     whole = itertools.islice(io.StringIO(text.decode("utf-8", "replace")), 10 * _LINES)
     lines = [_QUOTED.sub('""', line.strip("\n")) for line in whole if line.strip(" \n")][:_LINES]
     lines = lines or [""]
-    # a title has no separators
-    titled = len(lines) > 1 and not set(lines[0]) & {*_SEPARATORS, '"'}
-    cut = lines[titled:]
-    counts = {mark: [line.count(mark) for line in cut] for mark in _SEPARATORS}
+    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
     there = [mark for mark, numbers in counts.items() if numbers[0]]
     alike = [mark for mark in there if len(set(counts[mark])) == 1]
     if not alike and set(there) <= {"\t"}:
         if _ENTRY.match("".join(lines[0].split()[1:2])):
             raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
-        if _is_spaced(lines) or _is_spaced(cut):
+        if _is_spaced(lines):
             return SPACED
-    cells = [cell.strip() for line in cut for cell in line.split(";") if "," in cell]
+    cells = [cell.strip() for line in lines for cell in line.split(";") if "," in cell]
     # all commas are decimal commas
     if ";" in alike and all(map(_COMMA_NUMBER.fullmatch, cells)):
         return ";"
@@ -320,7 +304,8 @@ def _is_spaced(lines) -> bool:
     """Whether lines are cells separated by spaces: equally many in each, and none a LIBSVM
     entry.
     """
-    words = [split(line, SPACED) for line in lines[:_LINES]]
+    text = "\n".join(lines[:_LINES]).encode()
+    words = [cells or [] for *_, cells in records(text, SPACED)] or [[]]
     if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
         del words[0]  # a header without a name for the row names, reported by its line
     width = len(words[0])
@@ -521,17 +506,15 @@ def is_value(cell: str) -> bool:
     return _VALUE.fullmatch(cell) is not None or is_number(cell)
 
 
-def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Guess:
+def guess(cells: list[str], rows: list[list[str]]) -> Guess:
     """Whether `cells`, the first row of a table, is a header; rows: those below, each with as many
     cells.
-
-    absent: the cells that mean a missing value.
     """
     below = [row for row in rows if row != cells]
     columns = [
-        [row[place] for row in below if row[place] not in absent] for place in range(len(cells))
+        [row[place] for row in below if row[place] not in ABSENT] for place in range(len(cells))
     ]
-    evidence = [_evidence(cell, values, absent) for cell, values in zip(cells, columns)]
+    evidence = list(map(_evidence, cells, columns))
     counts = Counter(evidence)
     if counts["gone"] == len(cells):
         return Guess(False)
@@ -577,12 +560,12 @@ def _with_numbers(cells, columns, below, counts: Counter) -> Guess:
     return Guess(False, counted and len(numbers) >= least and len(below) >= ENOUGH)
 
 
-def _evidence(cell: str, values: list[str], absent) -> str:
+def _evidence(cell: str, values: list[str]) -> str:
     """The evidence from a cell of the first row and the values below it: gone, over, seen, unseen,
     far, near, or nothing.
     """
-    if cell in absent or not values:
-        return "gone" if cell in absent else ""
+    if cell in ABSENT or not values:
+        return "gone" if cell in ABSENT else ""
     numbers = [value for value in values if is_value(value)]
     if not is_value(cell):
         different = set(values)

@@ -86,7 +86,7 @@ def encoded(frame: Any, schema: Schema) -> Any:
     if not len(frame):
         raise DataError("X has no rows")
     table = Table("X", names, schema.named, [], for_gaps='fill it in, or train with missing="mean"')
-    positions = schema.positions(table)
+    positions, _ = schema.places_in(table, False)
     twice = [names[place] for place in positions if names.count(names[place]) > 1]
     if schema.named and twice:
         raise DataError(f"X has two columns called {twice[0]!r:.80}; rename one of them")

@@ -183,23 +183,10 @@ def printed(text: str) -> bool:
     return text.removeprefix("+") == number_text(number) and abs(number) < 2.0**53
 
 
-def no_number(place: str, word: str) -> DataError:
-    """The error for a word among regression targets; place: of its row."""
-    return DataError(
-        f"{place}: the target {word!r:.80} is a word, but --task regression needs numbers; correct"
-        " it, or omit --task"
-    )
-
-
-def begins(raw) -> bool:
-    """Whether the text has a row."""
-    return _FIRST.search(raw) is not None
-
-
-def recognised(raw) -> bool:
-    """Whether the first row's label is a word."""
+def recognised(raw) -> bool | None:
+    """Whether the first row's label is a word; None if there is no row."""
     first = _FIRST.search(bytes(raw[:_HEAD]))
-    return first is not None and is_word(first[1])
+    return None if first is None else is_word(first[1])
 
 
 # ---------------------------------------------------------------------- tasks

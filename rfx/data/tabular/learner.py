@@ -2,7 +2,6 @@
 cells, labels.
 """
 
-import itertools
 import logging
 import re
 from collections import Counter
@@ -11,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data.reading import Reading, typed
 from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.csvtext import numbers_of
 from rfx.data.tabular.schema import Input, Schema
-from rfx.data.tabular.table import Table, Words, check_finite, words_of
+from rfx.data.tabular.table import Table, Words, some, words_of
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 MOST_NAMES = 20
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
-_SHOWN, _MOST_TROUBLES = 5, 12
 # Singular and plural of column types in the summary, and what their inputs are called.
 _KINDS = {
     "number": ("number", "numbers", ""),
@@ -43,14 +42,13 @@ _ID_NAME = re.compile(
 )
 
 
+@dataclass(eq=False)
 class KindChanged(Exception):
     """Columns, by position, are words in one part of the rows and numbers in another: read all
     rows again with these columns as words.
     """
 
-    def __init__(self, columns):
-        super().__init__(columns)
-        self.columns = frozenset(columns)
+    columns: frozenset[int]
 
 
 class Learner:
@@ -79,40 +77,33 @@ class Learner:
             names = getattr(reading, option) or ()
             names = (names,) if isinstance(names, str) else names
             self.asked[option] = {table.find(name, f"--{option}") for name in names}
-        for one, other in itertools.combinations(self.asked, 2):
-            both = self.asked[one] & self.asked[other]
-            if both and (one, other) not in (("ignore", "groups"), ("ignore", "time")):
-                raise UsageError(
-                    f"--{one} and --{other} both name {table.title(min(both))}; use only one of"
-                    " them"
-                )
-        positions = range(len(table.names))
+        no_inputs = self.asked["ignore"] | self.asked["groups"] | self.asked["time"]
+        as_words = self.asked["categorical"] | self.asked["dates"]
+        positions = {*range(len(table.names))}
+        # row numbers, according to the file or to a name that only programs use
+        index = {p for p in positions if table.is_index(p)} - no_inputs - as_words
         target = table.own_target
         if reading.target is not None:
             target = table.find(reading.target, "--target")
-        # row numbers, according to the file or to a name that only programs use
-        named = self.asked["ignore"] | self.asked["categorical"] | self.asked["dates"] | {target}
-        index = {p for p in positions if table.numbers_rows(p) and not table.unnamed(p)} - named
+        if target in no_inputs:
+            raise UsageError(
+                f"{table.title(target)} holds the targets, so --ignore, --groups and --time can't"
+                " name it; --target selects another column"
+            )
         if target is None:
-            target = self._guessed_target(sorted({*positions} - index))
-        for option in self.asked.keys() - {"categorical"}:
-            if target in self.asked[option]:
-                raise UsageError(
-                    f"--{option} names {table.title(target)}, which holds the targets; use"
-                    " --target to name it"
-                )
+            target = self._guessed_target(sorted(positions - index - no_inputs))
         self.target = target
-        self._say_left_out(index, "the index of the saved data frame")
-        left_out = index.union(*(self.asked[option] for option in ("ignore", "groups", "time")))
+        self._say_left_out(index - {target}, "the index of the saved data frame")
+        left_out = (index | no_inputs) - {target}
         self.ignored = tuple(table.names[position] for position in sorted(left_out))
-        self.kept = [position for position in positions if position not in left_out]
+        self.kept = sorted(positions - left_out)
         if len(self.kept) < 2:
             raise DataError(
                 f"{table.name} has one column, but needs a target and an input; does it use another"
                 " separator?"
             )
-        words = self.asked["categorical"] | self.asked["dates"] | self.asked["groups"]
-        self.as_words = frozenset(words if self.task == "regression" else words | {target})
+        as_words = as_words | self.asked["groups"]
+        self.as_words = frozenset(as_words if self.task == "regression" else as_words | {target})
         return self.as_words
 
     def _guessed_target(self, positions: list[int]) -> int:
@@ -122,7 +113,7 @@ class Learner:
         table = self.table
         named = [p for p in positions if not table.unnamed(p)]
         target = (named or positions or [len(table.names) - 1])[-1]
-        place = "the last" if target == len(table.names) - 1 else "the last that has a name"
+        place = "the last" if target == len(table.names) - 1 else "the last that may be one"
         log.warning(
             "the targets of %s are %s, %s; --target selects another column",
             table.name,
@@ -138,11 +129,11 @@ class Learner:
         self.begin(table)
         if not self.columns:
             self._begin_columns(table)
-        changed = {
+        changed = frozenset(
             position
             for position, column in self.columns.items()
             if isinstance(table.columns[position], Words) != column.as_words
-        }
+        )
         if changed:
             raise KindChanged(changed)
         self.n_rows += table.n_rows
@@ -218,20 +209,18 @@ class Learner:
                 f"{table.name} has no input column, only {table.title(self.target)} with the"
                 " targets"
             )
-        labels, form = self._targets()
+        labels, target_form = self._targets()
         inputs, troubles = [], {}
         for position in [p for p in self.columns if p != self.target]:
-            column = self.columns[position]
+            column, as_dates = self.columns[position], position in self.asked["dates"]
             try:
-                settled = column.settled(
-                    self.n_rows, table.decimal, position in self.asked["dates"]
-                )
+                categories, form = column.settled(self.n_rows, table.decimal, as_dates)
             except _Trouble as error:
                 troubles[position] = error
-            else:
-                learnt = Input(table.names[position], position, settled[0], None, settled[1])
-                how = self.reading.missing or ("mean" if column.count < self.n_rows else "refuse")
-                inputs.append(replace(learnt, fill=self._fill(learnt, column, how)))
+                continue
+            learnt = Input(table.names[position], position, categories, None, form)
+            how = self.reading.missing or ("mean" if column.count < self.n_rows else "refuse")
+            inputs.append(replace(learnt, fill=self._fill(learnt, column, how)))
         if not inputs or any(not trouble.names for trouble in troubles.values()):
             raise self._refusal(troubles)
         for position, trouble in troubles.items():  # columns that identify rows
@@ -242,7 +231,9 @@ class Learner:
             self._ignore([position])
         self._say_how(inputs, labels or ())
         place = (table.names[self.target], self.target)
-        return Schema(inputs, table.named, len(table.names), place, self.ignored, labels, form)
+        return Schema(
+            inputs, table.named, len(table.names), place, self.ignored, labels, target_form
+        )
 
     def _ignore(self, positions: list[int]) -> None:
         self.ignored += tuple(self.table.names[position] for position in positions)
@@ -254,7 +245,7 @@ class Learner:
         table, column = self.table, self.columns[self.target]
         whose = f"{table.title(self.target)} of {table.name}"
         if self.reading.target is None and table.own_target is None:
-            counts = self.n_rows >= LEAST_COUNTED and column.range == self.n_rows - 1
+            counts = self.n_rows >= LEAST_COUNTED and column.span(self.n_rows) == self.n_rows - 1
             if table.unnamed(self.target) or counts:
                 what = "looks like a row number" if counts else "has no name"
                 raise DataError(f"{whose}, the last, {what}; name the target column with --target")
@@ -291,27 +282,25 @@ class Learner:
         words = column.words
         if how == "refuse":
             return None
-        if learnt.categories is not None:
-            assert words is not None
-            counts = np.bincount(learnt.places(words), [*words.values()], len(learnt.categories))
-            return learnt.categories[int(np.argmax(counts))]
-        if how == "mean" and words is None:
+        if words is None and how == "mean":
             return float(column.total / column.count)
         if words is None and column.values is None:
             raise UsageError(
                 f"--missing is {how}, which needs all rows at once; with --stream use --missing"
                 " mean"
             )
-        if words is not None:
+        if words is None:
+            numbers = np.concatenate(column.values or [])
+        elif learnt.categories is None:
             numbers = written.read(words, learnt.form, self.table.decimal)
             numbers = np.repeat(numbers, [*words.values()])
         else:
-            numbers = np.concatenate(column.values or [])
+            counts = np.bincount(learnt.places(words), [*words.values()], len(learnt.categories))
+            return learnt.categories[int(np.argmax(counts))]
+        if how == "most_frequent":
+            return float(lazy.pandas.Series(numbers).mode()[0])
         numbers = numbers[~np.isnan(numbers)]
-        if how != "most_frequent":
-            return float(numbers.mean() if how == "mean" else np.median(numbers))
-        distinct, counts = np.unique(numbers, return_counts=True)
-        return float(distinct[np.argmax(counts)])
+        return float(numbers.mean() if how == "mean" else np.median(numbers))
 
     def refilled(self, schema: Schema) -> Schema:
         """A schema of these columns with replacements of missing cells learnt from the rows seen.
@@ -340,7 +329,7 @@ class Learner:
     def _say_left_out(self, positions, why: str) -> None:
         if positions:
             are = "are" if len(positions) > 1 else "is"
-            titles = _some(map(self.table.title, sorted(positions)))
+            titles = some(map(self.table.title, sorted(positions)))
             log.warning("%s of %s %s ignored: %s", titles, self.table.name, are, why)
 
     def _say_how(self, inputs: list[Input], labels: Iterable[str]) -> None:
@@ -396,7 +385,7 @@ class Learner:
             ),
         ):
             if examples:
-                shown = _some(
+                shown = some(
                     f"{title(p)} ({example})" if example else title(p) for p, example in examples
                 )
                 self.tell(f"{self.table.name}: {what}: {shown}{advice}")
@@ -408,7 +397,7 @@ class Learner:
         if ids:
             log.warning(
                 "%s of %s: each is an input that looks like a row number; %s ignores it",
-                _some(map(self.table.title, ids)),
+                some(map(self.table.title, ids)),
                 self.table.name,
                 self._option("ignore", ids),
             )
@@ -420,7 +409,7 @@ class Learner:
             return False
         if table.unnamed(position):
             return column.whole
-        if column.range < 2 * self.n_rows:  # half of the integers between the first and the last
+        if column.span(self.n_rows) < 2 * self.n_rows:  # half of the integers of the range
             return True
         named_as_id = table.named and _ID_NAME.fullmatch(table.names[position]) is not None
         return named_as_id and column.words is None and column.all_different(self.n_rows)
@@ -438,27 +427,26 @@ class Learner:
         if filled and self.reading.missing is None:
             self.tell(
                 f"{self.table.name}: missing cells are filled, numbers by the mean and words by the"
-                f" most frequent: {_some(filled)}; see --missing"
+                f" most frequent: {some(filled)}; see --missing"
             )
         if summary:
             log.warning("%s", self.summary(schema))
 
     def summary(self, schema: Schema) -> str:
         """The number of inputs from the columns of a schema, by type."""
+        kinds: Counter[str] = Counter()
+        values: Counter[str] = Counter()
+        for learnt in schema.columns:
+            kind = "constant" if self.columns[learnt.position].constant else learnt.kind
+            kinds[kind] += 1
+            values[kind] += learnt.width if kind == "date" else len(learnt.categories or ())
         n_columns = len(self.table.names) - 1
-        kinds = [
-            "constant" if self.columns[learnt.position].constant else learnt.kind
-            for learnt in schema.columns
-        ]
-        kinds += ["ignored"] * (n_columns - len(kinds))
-        inputs: Counter[str] = Counter()
-        for learnt, kind in zip(schema.columns, kinds):
-            inputs[kind] += learnt.width if kind == "date" else len(learnt.categories or ())
+        kinds["ignored"] = n_columns - len(schema.columns)
         parts = [
-            _counted(kinds.count(kind), one, several)
-            + (f" ({_counted(inputs[kind], value, f'{value}s')})" if value else "")
+            _counted(kinds[kind], one, several)
+            + (f" ({_counted(values[kind], value, f'{value}s')})" if value else "")
             for kind, (one, several, value) in _KINDS.items()
-            if kind in kinds
+            if kinds[kind]
         ]
         columns = _counted(n_columns, "column", "columns")
         width = _counted(schema.width, "input", "inputs")
@@ -468,34 +456,21 @@ class Learner:
         """An option that lists these columns and those it listed before."""
         before = [self.table.find(name, f"--{option}") for name in getattr(self.reading, option)]
         more = [p for p in sorted(positions) if p not in before]
-        return typed(option, map(self._typed_name, [*before, *more]))
-
-    def _typed_name(self, position: int) -> str:
-        """A column's name, or its number from 1 if the name is hard to type."""
-        name = self.table.names[position]
-        good = name.isprintable() and name == name.strip() and 0 < len(name) <= 80
-        return name if self.table.named and good else str(position + 1)
+        return typed(option, (self.table.names[position] for position in [*before, *more]))
 
     def advice(self, troubles) -> list[str]:
         """Advice about columns that are neither numbers nor categories, one clause each."""
-        (trouble, *others), advice = troubles.values(), []
-        them = "them" if others else "it"
-        if not others and trouble.place:
-            advice.append("correct it (or leave the cell empty if it marks a missing value)")
-        if not others and (trouble.place or trouble.names or trouble.dates):
-            as_words = self._option("categorical", troubles)
-            advice.append(f"read the column as categories with {as_words}")
-        none_left = len(troubles) == len(self.columns) - 1
-        ignored = f"ignore {them} with {self._option('ignore', troubles)}"
-        return [*advice, ignored + ", but that leaves no input" * none_left]
+        them = _them(troubles)
+        return [
+            f"correct {them} (an empty cell marks a missing value)",
+            f"read {them} as categories with {self._option('categorical', troubles)}",
+            f"ignore {them} with {self._option('ignore', troubles)}",
+        ]
 
     def _refusal(self, troubles) -> DataError:
         *others, last = self.advice(troubles)
-        advice = f"{', '.join(others)}, or {last}" if others else last
         each = [trouble.sentence(self.table, position) for position, trouble in troubles.items()]
-        if len(each) > _MOST_TROUBLES:
-            each[_MOST_TROUBLES:] = [f"and so on for {len(each) - _MOST_TROUBLES:,} more"]
-        error = DataError(f"{'; '.join(each)}; {advice}")
+        error = DataError(f"{'; '.join(each)}; {', '.join(others)}, or {last}")
         if len(troubles) < len(self.columns) - 1:
             error.remedy = self._option("ignore", troubles)
         return error
@@ -508,12 +483,6 @@ def _counted(count: int, one: str, several: str) -> str:
 
 def _them(parts) -> str:
     return "it" if len(parts) == 1 else "them"
-
-
-def _some(parts: Iterable[str]) -> str:
-    parts = list(parts)
-    more = f" and {len(parts) - _SHOWN:,} more" if len(parts) > _SHOWN else ""
-    return ", ".join(parts[:_SHOWN]) + more
 
 
 def _common(category: str):
@@ -532,16 +501,15 @@ def _alike(words: Iterable[str], common: Callable = _common) -> list[str]:
     return [" and ".join(map(repr, group)) for group in groups.values() if len(group) > 1]
 
 
+@dataclass(eq=False)
 class _Trouble(Exception):
     """Why a column is neither numbers nor categories: its content, the place of an odd cell,
-    whether it contains dates or row names.
+    whether it contains row names.
     """
 
-    def __init__(
-        self, reason: str, place: str | None = None, dates: bool = False, names: bool = False
-    ):
-        super().__init__(reason)
-        self.reason, self.place, self.dates, self.names = reason, place, dates, names
+    reason: str
+    place: str | None = None
+    names: bool = False
 
     def sentence(self, table: Table, position: int) -> str:
         if self.place is not None:
@@ -575,10 +543,6 @@ class _Column:
     high: float = -np.inf
     whole: bool = True
     repeated: bool = False
-    # whether they count up, in integer steps, and between which
-    grows: bool = True
-    first: float | None = None
-    last: float | None = None
 
     def __post_init__(self) -> None:
         self.words = {} if self.as_words or self.declared else None
@@ -589,16 +553,16 @@ class _Column:
         """Whether all cells with a value have the same value."""
         return self.low == self.high if self.words is None else len(self.words) == 1
 
-    @property
-    def range(self) -> float:
-        """The difference of the last number and the first; infinity if they do not count up."""
-        if self.first is None or self.last is None or not self.grows:
-            return np.inf
-        return self.last - self.first
+    def span(self, n_rows: int) -> float:
+        """The difference of the largest and the smallest of different integers, one in each row;
+        infinity for other cells.
+        """
+        different = self.count == n_rows and self.whole and not self.repeated
+        span = self.high - self.low
+        return span if different and span + 1 >= n_rows else np.inf
 
     def update(self, table: Table, position: int) -> None:
-        values = table.columns[position]
-        check_finite(table, position)
+        values = table.cells(position)
         if self.words is None:
             self._add_numbers(values)
             return
@@ -619,7 +583,7 @@ class _Column:
         """
         numbers = written.read(values.values, None, table.decimal)
         column = np.append(numbers, np.nan)[values.codes]
-        self._count_up(column)
+        self._note(column)
         many = self.forgets and len(numbers) + len(self.words or ()) > labelwords.MOST
         if not (self.many or many) or np.isnan(numbers).any():
             return False
@@ -628,27 +592,20 @@ class _Column:
 
     def _add_numbers(self, values: np.ndarray) -> None:
         self.count += int(np.count_nonzero(~np.isnan(values)))
-        self.low = min(self.low, np.fmin.reduce(values, initial=np.inf))
-        self.high = max(self.high, np.fmax.reduce(values, initial=-np.inf))
         self.total += float(np.nansum(values))
-        self._count_up(values)
-        self.whole = self.whole and bool(((values == np.floor(values)) | np.isnan(values)).all())
-        self.repeated = self.repeated or (self.whole and len(np.unique(values)) < len(values))
+        self._note(values)
         if self.values is not None:
             self.values.append(values)
 
-    def _count_up(self, values: np.ndarray) -> None:
-        if self.grows and len(values):
-            steps = np.diff(values, prepend=[] if self.last is None else [self.last])
-            self.grows = bool((steps >= 1).all() and (values == np.floor(values)).all())
-            self.first = float(values[0]) if self.first is None else self.first
-            self.last = float(values[-1])
+    def _note(self, values: np.ndarray) -> None:
+        self.low = min(self.low, np.fmin.reduce(values, initial=np.inf))
+        self.high = max(self.high, np.fmax.reduce(values, initial=-np.inf))
+        self.whole = self.whole and bool(((values == np.floor(values)) | np.isnan(values)).all())
+        self.repeated = self.repeated or (self.whole and len(np.unique(values)) < len(values))
 
     def merge(self, other: "_Column") -> None:
         self.count, self.total = self.count + other.count, self.total + other.total
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        ends = np.nan if self.last is None or other.first is None else other.first - self.last
-        self.grows, self.last = self.grows and other.grows and ends >= 1, other.last
         self.whole, self.repeated = self.whole and other.whole, self.repeated or other.repeated
         self.places, self.many = other.places | self.places, self.many or other.many
         if self.words is not None:
@@ -660,7 +617,7 @@ class _Column:
             return False
         if self.words is not None:
             return len(self.words) == n_rows
-        return self.whole and not self.repeated and self.high - self.low + 1 >= self.count
+        return self.span(n_rows) < np.inf
 
     # ------------------------------------------------------------------ type of the column
 
@@ -694,7 +651,7 @@ class _Column:
             if only_dates and not self.target:
                 return None, written.dates(self.words)
         except written.Unclear as unclear:
-            raise _Trouble(str(unclear), dates=only_dates and not as_dates) from None
+            raise _Trouble(str(unclear)) from None
         self._check_categories(kinds, cells, n_rows)
         return sorted(self.words), None
 
@@ -742,7 +699,10 @@ class _Column:
         if categories is not None:
             odd = next((word for word in words if labelwords.value(word) is None), None)
             if odd is not None and task == "regression":
-                raise labelwords.no_number(self.places[odd], odd)
+                raise DataError(
+                    f"{self.places[odd]}: the target {odd!r:.80} is a word, but --task regression"
+                    " needs numbers; correct it, or omit --task"
+                )
             return None if task == "regression" else sorted(words), None, task
         numbers = written.read(words, form, table.decimal).tolist()
         counts = labelwords.Spellings()

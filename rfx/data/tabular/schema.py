@@ -6,6 +6,7 @@ among other columns.
 """
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ import scipy.sparse
 from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.labelwords import number_text
-from rfx.data.tabular.table import Table, Words, check_finite, words_of
+from rfx.data.tabular.table import Table, Words, some, words_of
 from rfx.errors import DataError, RfxWarning
 
 # Number of encoded columns above which mostly zero rows are stored as CSR.
@@ -142,15 +143,12 @@ class Schema:
 
     def words_in(self, table: Table) -> frozenset[int]:
         """The positions of the columns of a table, which may have no rows yet, read as text."""
-        positions, target = [], table.own_target
-        if self.inputs is not None:
-            positions, target = self._found(table, False)
+        places = ([], table.own_target) if self.inputs is None else self.places_in(table, False)
+        positions, target = places
         words = {p for p, column in zip(positions, self.inputs or ()) if column.is_text()}
-        return frozenset(words | {target} if self.labels or self.target_form else words) - {None}
-
-    def positions(self, table: Table) -> list[int]:
-        """The positions of the inputs in a table, which may have no rows yet."""
-        return self._found(table, False)[0]
+        if target is not None and (self.labels or self.target_form):
+            words.add(target)
+        return frozenset(words)
 
     @property
     def has_numeric_labels(self) -> bool:
@@ -171,7 +169,7 @@ class Schema:
         warning, or raise an error if `strict`. Raises DataError for absent columns, missing cells,
         and words among numbers.
         """
-        positions, target = self._found(table, targets == "needed")
+        positions, target = self.places_in(table, targets == "needed")
         table.check_read({*positions, *([] if target is None else [target])})
         self._check_others(table, positions, target, strict)
         X = self._assembled(
@@ -219,10 +217,12 @@ class Schema:
             table = replace(table, columns=columns)
         return encode_labels(table, position, self.labels)
 
-    def _found(self, table, needed):
-        """The positions of the input columns and the target column in a table."""
+    def places_in(self, table: Table, needed: bool) -> tuple[list[int], int | None]:
+        """The positions of the input columns and the target column in a table, which may have no
+        rows yet; needed: whether targets are.
+        """
         if not (self.named and table.named):
-            return self._found_by_place(table, needed)
+            return self._places_by_order(table, needed)
         places = {name: position for position, name in enumerate(table.names)}
         away = [column for column in self.columns if column.name not in places]
         if away:
@@ -240,19 +240,14 @@ class Schema:
             raise DataError(f"{table.name} has no {column}targets")
         return [places[column.name] for column in self.columns], target
 
-    def _found_by_place(self, table, needed):
-        """`_found` if the columns are in the order of the training table, except the targets."""
+    def _places_by_order(self, table, needed):
+        """`places_in` if the columns are in the order of the training table, except the targets."""
         target = self.target[1] if self.target else table.own_target
-        if len(table.names) == self.size:
+        behind = self.target is None and table.own_target == self.size
+        if len(table.names) in (self.size, self.size + behind):
             return [column.position for column in self.columns], target
         if len(table.names) == self.size - 1 and target is not None and not needed:
             return [column.position - (column.position > target) for column in self.columns], None
-        if (
-            self.target is None
-            and table.own_target == self.size
-            and len(table.names) == self.size + 1
-        ):
-            return [column.position for column in self.columns], table.own_target
         raise DataError(
             f"{table.name} has {len(table.names)} unnamed columns, but the model was trained on"
             f" {self.size}"
@@ -265,7 +260,8 @@ class Schema:
             for position, name in enumerate(table.names)
             if position not in {*inputs, target}
             and name not in self.ignored
-            and not table.numbers_rows(position)
+            and not table.is_index(position)
+            and not table.unnamed(position)
         ]
         if others and self.named and table.named:
             _left_out(f"{table.name} has columns that were absent in training", others, strict)
@@ -282,7 +278,7 @@ class Schema:
         missing = np.isnan(numbers)
         if missing.any():
             if column.fill is None:
-                raise _missing(table, position, missing)
+                raise _missing(table, position)
             numbers = np.where(missing, column.fill, numbers)
         return column.form.spread(numbers) if column.kind == "date" else numbers
 
@@ -305,7 +301,7 @@ class Schema:
             like = {word.casefold(): word for word in categories}
             _left_out(what, new, strict, like, "ignored" if column.one_hot else _AS_MEAN)
         if cells.missing.any() and column.fill is None and not gaps:
-            raise _missing(table, position, cells.missing)
+            raise _missing(table, position)
         codes[cells.missing] = -1 if column.fill is None else categories.index(str(column.fill))
         return codes
 
@@ -373,33 +369,31 @@ def _form(saved) -> written.Form | None:
     return None if saved is None else written.Form(**saved)
 
 
-def _listed(names, like=()) -> str:
+def _listed(names, like: Mapping[str, str] = {}) -> str:
     """Names in a sentence; like: the model's names by their text in lower case."""
 
     def shown(name):
-        near = like[name.strip().casefold()] if name.strip().casefold() in like else None
+        near = like.get(name.strip().casefold())
         return f"{name!r:.80}" + ("" if near is None else f" (the model has {near!r:.80})")
 
-    text = ", ".join(map(shown, names[:_SHOWN]))
-    return text + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+    return some(map(shown, names))
 
 
-def _left_out(what, names, strict, like=(), fate="ignored"):
+def _left_out(what, names, strict, like: Mapping[str, str] = {}, fate="ignored"):
     if strict:
         raise DataError(f"{what}: {_listed(names, like)}; without --strict they are {fate}")
     warnings.warn(f"{what}, which are {fate}: {_listed(names, like)}", RfxWarning, stacklevel=2)
 
 
-def _missing(table, position, missing, hint=True):
-    """The error for the first missing cell, (n,), of a column."""
-    advice, row = f"; {table.for_gaps}" if hint else "", int(np.argmax(missing))
+def _missing(table, position, hint=True):
+    """The error for the first missing cell of a column."""
+    advice, row = f"; {table.for_gaps}" if hint else "", int(np.argmax(table.gaps(position)))
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
 def _words(table: Table, position: int) -> Words:
     """A column as words."""
-    check_finite(table, position)
-    cells = table.columns[position]
+    cells = table.cells(position)
     return cells if isinstance(cells, Words) else words_of(cells)
 
 
@@ -407,8 +401,7 @@ def _numbers(table, position, form=None):
     """The numbers (n,) of a column, nan for missing cells; DataError, with the row, for a cell that
     is not a number of its form.
     """
-    check_finite(table, position)
-    cells = table.columns[position]
+    cells = table.cells(position)
     plain = form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%")
     if plain and not isinstance(cells, Words):
         return cells
@@ -432,12 +425,10 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
 
     Raises DataError for a missing cell, for text instead of a number, or if no label is known.
     """
-    check_finite(table, position)
-    cells = table.columns[position]
+    cells = table.cells(position)
     words = isinstance(cells, Words)
-    missing = cells.missing if words else np.isnan(cells)
-    if missing.any():
-        raise _missing(table, position, missing, hint=False)
+    if table.gaps(position).any():
+        raise _missing(table, position, hint=False)
     if words and labels is not None:
         return places(cells, labels, table.name)
     truths = words and all(map(written.truth, cells.values))

@@ -16,6 +16,13 @@ _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 
+def some(parts: Iterable[str], most: int = 5) -> str:
+    """The first of some texts, and how many more there are."""
+    parts = list(parts)
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return ", ".join(parts[:most]) + more
+
+
 @dataclass
 class Words:
     """A column of words: codes (n,) int32 of its distinct values, -1 for missing cells."""
@@ -86,6 +93,21 @@ class Table:
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         return replace(self, columns=columns, lines=lines[index])
 
+    def cells(self, position: int) -> Any:
+        """A column, numbers or Words; DataError for infinity."""
+        column = self.columns[position]
+        if not isinstance(column, Words) and np.isinf(column).any():
+            raise DataError(
+                f"{self.place(int(np.argmax(np.isinf(column))))}: {self.title(position)} is"
+                " infinite, or too large for a double; correct it"
+            )
+        return column
+
+    def gaps(self, position: int) -> np.ndarray:
+        """(n,) whether the cells of a column are missing."""
+        column = self.columns[position]
+        return column.missing if isinstance(column, Words) else np.isnan(column)
+
     def check_read(self, positions, advice: str = "") -> None:
         """Raise DataError for columns whose cells are neither numbers nor words."""
         for position in sorted(self.unread.keys() & positions):
@@ -107,16 +129,12 @@ class Table:
         numbered = not self.named or self.names[position] == f"column {position + 1}"
         return f"column {position + 1}" if numbered else f"column {self.names[position]!r:.80}"
 
-    def numbers_rows(self, position: int) -> bool:
+    def is_index(self, position: int) -> bool:
         """Whether a column has the row numbers of a saved data frame, according to the file or its
         name.
         """
         name = self.names[position]
-        return (
-            name in self.index
-            or (self.named and _INDEX_NAME.fullmatch(name) is not None)
-            or self.unnamed(position)
-        )
+        return name in self.index or (self.named and _INDEX_NAME.fullmatch(name) is not None)
 
     def unnamed(self, position: int) -> bool:
         """Whether a column has no name: an empty header cell, or pandas' replacement for it."""
@@ -159,14 +177,3 @@ def _text(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return shortest(float(value))
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def check_finite(table: Table, position: int) -> None:
-    """Raise DataError for a column of numbers that contains infinity."""
-    column = table.columns[position]
-    if not isinstance(column, Words) and np.isinf(column).any():
-        row = int(np.argmax(np.isinf(column)))
-        raise DataError(
-            f"{table.place(row)}: {table.title(position)} is infinite, or too large for a double;"
-            " correct it"
-        )

@@ -17,9 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from rfx.data import splits
-from rfx.data.reading import typed
 from rfx.data.tabular.apart import Apart
-from rfx.data.tabular.schema import Input, Schema, TargetMeans
+from rfx.data.tabular.schema import Schema, TargetMeans
 from rfx.data.tabular.table import Table
 
 PARTS = 5  # parts of the training rows, for cross-fitting
@@ -174,7 +173,7 @@ def fitted(
         part = parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
         prior, earlier = None, False
     else:
-        part = _parts(apart, seed)
+        part = apart.numbered(min(PARTS, apart.count), seed)
         # the mean of the other groups falls as the row's own targets rise
         prior, earlier = Y.mean(axis=0), apart.by == "time"
     for place in wanted(schema):
@@ -191,38 +190,14 @@ def fitted(
     return schema, schema.inputs_of(table, training)
 
 
-def _parts(apart: Apart, seed: int) -> np.ndarray:
-    """(n,) the part of each row: whole groups, or a span of time."""
-    return apart.numbered(min(PARTS, apart.count), seed)
-
-
-def notes(schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0) -> Iterator[str]:
-    """A message for each column with missing cells, or with categories of one part alone, which
-    become the mean of the targets.
-    """
+def notes(schema: Schema, table: Table) -> Iterator[str]:
+    """A message for each column with missing cells, which become the mean of the targets."""
     for place in wanted(schema):
-        column = replace(schema.columns[place], fill=None)
-        codes = schema.codes(table, column.position, column, gaps=True)
-        if apart is not None:
-            yield from _note_of_parts(table, column, codes, apart, seed)
-        gone = int((codes < 0).sum())
+        column = schema.columns[place]
+        gone = int(table.gaps(column.position).sum())
         if gone:
             cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
             yield (
                 f"{table.name}: {cells} of {table.title(column.position)} without a value {become}"
                 " the mean of the targets"
             )
-
-
-def _note_of_parts(
-    table: Table, column: Input, codes: np.ndarray, apart: Apart, seed: int
-) -> Iterator[str]:
-    """`notes` about the categories of a column whose rows are all in one part."""
-    lone = in_one_part(codes, len(column.categories or ()), _parts(apart, seed))
-    one = "group" if apart.by == "groups" else "span of time"
-    if lone.any():
-        yield (
-            f"{table.name}: {lone.sum():,} of {len(lone):,} categories of"
-            f" {table.title(column.position)} occur in only one {one} and become the mean of the"
-            f" targets; {typed('ignore', [column.name])} leaves the column out"
-        )

@@ -13,7 +13,7 @@ import scipy.sparse
 import scipy.sparse as sp
 
 from rfx import steps as told
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.parallel import add_gram, matmul
 
 # The forms of a map.
@@ -124,14 +124,16 @@ class PCA:
     def __init__(self, n_components: int, centred: bool = True):
         self.n_components, self.centred = int(n_components), centred
         self._count = 0
-        self._sum: np.ndarray | None = None
-        self._moments: np.ndarray | None = None
+        # the sum of the rows and of their outer products, about the shift
+        self._shift: Any = None
+        self._sum: Any = None
+        self._moments: Any = None
         self.mean: Any = None
         self.components: Any = None
 
     def partial_fit(self, X) -> PCA:
         """Learn from the rows X (n, d), array or CSR, in addition to all earlier ones."""
-        if self._sum is None or self._moments is None:
+        if not self._count:
             if self.n_components > X.shape[1]:
                 raise UsageError(
                     f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; use"
@@ -158,11 +160,7 @@ class PCA:
     def finish(self) -> PCA:
         """Components of all rows so far: those of largest variance, with the sign fixed by the
         largest entry.
-
-        Raises DataError if there were no rows.
         """
-        if not self._count or self._sum is None or self._moments is None:
-            raise DataError("principal components need at least one row")
         mean = self._sum / self._count
         covariance = self._moments / self._count
         if self.centred:
@@ -176,11 +174,6 @@ class PCA:
 
     def transform(self, X) -> np.ndarray:
         """(n, n_components) in the dtype of X (n, d), array or CSR."""
-        if X.shape[1] != len(self.mean):
-            raise DataError(
-                f"the rows have {X.shape[1]} inputs, but the principal components were learnt from"
-                f" {len(self.mean)}"
-            )
         components = self.components.astype(X.dtype)
         return np.asarray(X @ components) - (self.mean @ self.components).astype(X.dtype)
 

@@ -261,17 +261,13 @@ class Scaler:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
-        """The scaling from the result of to_dict; DataError if an array is missing or invalid."""
-        kind = _checked(str(saved["kind"]), KINDS, "scaling")
+        """The scaling from the result of to_dict; KeyError if an array is missing."""
+        kind, form = _checked(str(saved["kind"]), KINDS, "scaling"), saved.get("metric", "none")
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
-        form = f"metric_{saved.get('metric', 'none')}"
-        metric = None
-        if form != "metric_none":
-            if form not in saved:
-                raise DataError(f"there is no array scaler_{form:.50}")
-            metric = Metric(np.asarray(saved[form], np.float64))
-        return cls(kind, shift, scale, learnt, metric)
+        if form == "none":
+            return cls(kind, shift, scale, learnt)
+        return cls(kind, shift, scale, learnt, Metric(np.asarray(saved[f"metric_{form}"], float)))
 
 
 # The arrays of `Scaler.to_dict` in model files and checkpoints, by their names there.

@@ -45,26 +45,18 @@ def deform(images, index, seed: int, how: Deformation = Deformation()) -> np.nda
     transformation 0, are the images themselves.
     """
     n, side = len(images), images.shape[1]
-    if images.ndim != 3 or images.shape[2] != side or side > _TORUS:
-        raise UsageError(
-            f"images of shape {images.shape[1:]} are not square, with sides of up to {_TORUS}"
-            " pixels"
-        )
     index, which, draws = _changes(n, index, seed, DEFORM, 8)
     field = _field(seed, how.smoothness)
     signed = 2 * draws - 1
     angles = np.deg2rad(how.rotation) * signed[:, 0]
     factors = np.stack([1 + how.scale * signed[:, 1], 1 + how.scale * signed[:, 2]], axis=1)
     # from positions of the result to positions of the image
-    matrices = np.empty((len(index), 2, 2))
-    matrices[:, 0, 0], matrices[:, 0, 1] = (
+    first = [
         np.cos(angles) * factors[:, 0],
         -np.sin(angles) * factors[:, 1] + how.shear * signed[:, 3],
-    )
-    matrices[:, 1, 0], matrices[:, 1, 1] = (
-        np.sin(angles) * factors[:, 0],
-        np.cos(angles) * factors[:, 1],
-    )
+    ]
+    second = [np.sin(angles) * factors[:, 0], np.cos(angles) * factors[:, 1]]
+    matrices = np.stack([*first, *second], axis=1).reshape(-1, 2, 2)
     shifts = how.shift * signed[:, 4:6]
     corners = (draws[:, 6:8] * _TORUS).astype(np.int64)
     untouched = index // n == 0
@@ -98,8 +90,6 @@ def _changes(n, index, seed, kind, width):
         return np.full(n, index * n), np.arange(n), np.repeat(draws, n, axis=0)
     index = np.asarray(index)
     draws = uniforms(seed, kind, int(index[0]), int(index[-1]) + 1, width)
-    if len(draws) != len(index):
-        raise UsageError("the numbers of virtual examples must be consecutive")
     return index, index % n, draws
 
 
@@ -150,8 +140,6 @@ def crops_and_flips(images, index, seed: int, size: int) -> np.ndarray:
     images' dtype.
     """
     n, height, width = images.shape[:3]
-    if not 0 < size <= min(height, width):
-        raise UsageError(f"a crop of {size} pixels does not fit into images of {height} x {width}")
     _, which, draws = _changes(n, index, seed, CROP, 3)
     out = np.empty((len(which), size, size, *images.shape[3:]), images.dtype)
     rows, columns = (

@@ -388,7 +388,7 @@ def tune(
         )
         search = tuning.run()
         best, metric = search.best, search.measure.name
-        options = tuning.options(best.point) | {"lam": best.lam}
+        options = tuning.options(best.point) | ({} if best.lam is None else {"lam": best.lam})
         run = replace(
             run if run.calibrate else replace(source, seed=run.seed),
             method=best.point.method,
@@ -458,4 +458,5 @@ def _cells(trial) -> Iterator[str]:
     yield options["kernel"]
     yield f"{options['gamma']:.4g}" if "gamma" in options else "-"
     yield f"{options.get(searchable()[trial.point.method][0], '-')}"
-    yield from (f"{trial.lam:g}", f"{trial.score:.5g}", f"{trial.seconds:.1f}")
+    lam = "auto" if trial.lam is None else f"{trial.lam:g}"
+    yield from (lam, f"{trial.score:.5g}", f"{trial.seconds:.1f}")

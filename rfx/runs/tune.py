@@ -56,11 +56,12 @@ SIZES = {
     "block": ("block_size", (128, 512, 1024)),
     "kernel": (None, ()),
     "rfm": (None, ()),
+    "local": (None, ()),
     "sparse-rf": ("n_features", (256, 512, 1024)),
     "sparse-rb": ("n_grids", (32, 64, 128)),
 }
 # Methods that `auto` searches, and the maximum rows for those with quadratic cost.
-AUTO = ("rf", "nystrom", "rb", "kernel", "rfm")
+AUTO = ("local", "rf", "nystrom", "rb", "kernel", "rfm")
 MOST_ROWS = {"kernel": 15_000, "rfm": 15_000}
 # The size of plug-ins that have one.
 OF_PLUGINS = SIZES["rf"]
@@ -168,7 +169,7 @@ class Tuning:
         best = evidence.best
         alike = [one.point for one in evidence.trials if one.like(best.point)]
         gammas = sorted({point["gamma"] for point in alike if "gamma" in point.options})
-        lams = sorted(self._lams(best.point.method))
+        lams = sorted(lam for lam in self._lams(best.point.method) if lam is not None)
         return [
             f"{name} {value:{digits}} is the {'smallest' if value == tried[0] else 'largest'} value"
             " tried"
@@ -213,7 +214,7 @@ class Tuning:
             Point(name, {"kernel": kernel} | gamma)
             for name, kernels_used in used.items()
             for kernel in kernels_used
-            for gamma in gammas[kernel]
+            for gamma in (gammas[kernel] if "gamma" in methods.get(name).declared() else [{}])
         ]
         fitted = len(self.parts[0][0])
         early = [] if len(points) == 1 else enumerate(zip(ROWS, KEPT))
@@ -258,17 +259,21 @@ class Tuning:
             return Size(option, sizes, LARGEST * len(self.y))
         return Size(option, (*(min(size, given) for size in sizes[:-1]), given), 0)
 
-    def _lams(self, method: str) -> tuple[float, ...]:
+    def _lams(self, method: str) -> tuple[float | None, ...]:
+        """The candidates; None if the method chooses its own."""
         if self.given.get("lam") is not None:
             return (self.given["lam"],)
+        if methods.get(method).leaves_out:
+            return (None,)
         return TUNE_L1_LAMS if method.startswith("sparse") else TUNE_LAMS
 
     # ------------------------------------------------------------------ one trial
 
-    def _scores(self, point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
+    def _scores(self, point: Point, round: SearchRound, lams: Sequence[Any]) -> list[float]:
         """Mean scores over the folds, for the lambdas that every fold tried."""
         folds, stop, seed = [], Stop(), self.seed
-        model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
+        options = self.options(point) | ({} if lams[0] is None else {"lam": 1.0})
+        model = methods.create(point.method, seed=seed, **options)
         if self.given["task"] != "regression":
             # all rows of a label may be held out
             model = replace(model, classes=np.unique(self.y))
@@ -278,7 +283,7 @@ class Tuning:
             share = len(kept) / len(self.y)
             scores: list[float] = []
             X, X_out = self.split.part(kept, out)
-            own = [lam * share for lam in lams]
+            own = [None if lam is None else lam * share for lam in lams]
             for fitted, decision in model.along(X, self.y[kept], own, X_out, self._apart(kept)):
                 scores.append(self._scored(fitted, decision, self.y[out]))
                 if stop([self.measure.loss(score) for score in scores]):

@@ -199,6 +199,7 @@ def test_every_method_that_can_be_searched(numbers, method):
 def test_auto_searches_several(numbers):
     done = tune("--data", numbers, "--trials", "30", "--budget-seconds", "60")
     assert {line.split()[2] for line in done.stdout.splitlines() if line.strip()[:1].isdigit()} == {
+        "local",
         "rf",
         "nystrom",
         "rb",
@@ -206,6 +207,12 @@ def test_auto_searches_several(numbers):
         "rfm",
     }
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
+
+
+def test_local_machines_choose_their_lambda(numbers):
+    row = found("--method", "local", "--data", numbers, *PLAIN)
+    assert row["params"]["asked"]["lam"] == "auto"
+    assert row["params"]["tuned"]["score"] < 0.5 * np.std(SMOOTH)
 
 
 def test_with_probabilities_the_score_is_of_the_most_probable_label(labels):
@@ -230,6 +237,7 @@ def test_auto_learns_probabilities_of_the_best(labels, how):
         by = "100 rows, held out"
     assert row["params"]["calibration"].startswith(f"platt on {by}")
     assert "--calibrate platt" in row["command"] and row["method"] in (
+        "local",
         "rf",
         "nystrom",
         "rb",

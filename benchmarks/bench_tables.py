@@ -53,6 +53,8 @@ GRID = [
     for fewest in (5, 20)
 ]
 TRIALS = 50
+# With more training rows than that, a table shows their number.
+SMALLER = 4000
 
 
 def load(name):
@@ -385,17 +387,20 @@ def table(files, reference):
     """(names, others, lines, seconds); lines has the mean error, its deviation, and the ratio to
     the reference by contestant and set.
     """
-    found, seconds, asked = {}, {}, 0
+    found, seconds, labels, asked = {}, {}, {}, 0
     for path in files:
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                own = found.setdefault((row["by"], row["set"]), {})
-                own[row["split"]] = float(row["error"])
                 asked = int(row["asked"])
+                name = row["set"] if asked <= SMALLER else f"{row['set']}, {int(row['rows']):,}"
+                labels[name] = row["set"]
+                own = found.setdefault((row["by"], name), {})
+                own[row["split"]] = float(row["error"])
                 seconds.setdefault(row["by"], []).append(float(row["processor_seconds"]))
     others = sorted({by for by, _ in found} - {reference})
-    names = [name for name in (*SETS, *LARGE) if (reference, name) in found]
-    names = list(dict.fromkeys(names))
+    order = (*SETS, *LARGE)
+    names = sorted(labels, key=lambda name: order.index(labels[name]))
+    names = [name for name in names if (reference, name) in found]
     lines = {}
     for name in names:
         for by in (reference, *others):
@@ -405,7 +410,9 @@ def table(files, reference):
                 errors = [own[k] for k in both]
                 base = np.mean([found[reference, name][k] for k in both])
                 spread = np.std(errors, ddof=1) if len(errors) > 1 else None
-                ratio = floored(np.mean(errors), name, asked) / floored(base, name, asked)
+                ratio = floored(np.mean(errors), labels[name], asked) / floored(
+                    base, labels[name], asked
+                )
                 lines[by, name] = np.mean(errors), spread, ratio
     return names, others, lines, {by: np.mean(own) for by, own in seconds.items()}
 

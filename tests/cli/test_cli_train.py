@@ -314,7 +314,7 @@ REFUSALS = [
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--sample-weight", ""],
         1,
-        'weights "" can\'t be read: No such file',
+        '"" can\'t be read: No such file',
     ),
     (
         [

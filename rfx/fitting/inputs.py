@@ -469,7 +469,7 @@ def choose_inputs(
 
     if leaf_rows and divided and not (evidence.limits or problem.apart):
         problem.doing("comparing the best in leaves")
-        leaves = _leaves(unscaled(PILOT), mapped(*chosen), min(leaf_rows, LEAF_ROWS[0]), seed)
+        leaves = _leaves(unscaled(PILOT), mapped(*chosen), leaf_rows, seed)
         compared = {one: np.zeros(0) for one in _best(machines)}
         # the better half continues
         for some in filter(None, (leaves[::4], leaves[2::4], leaves[1::2])):
@@ -592,7 +592,8 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         dtype=input_dtype(method),
         seed=method.seed,
         budget=SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
-        leaf_rows=method.tree(problem.n_rows)[0] if of_leaves else None,
+        # a table that is a single leaf is compared in smaller ones, too
+        leaf_rows=min(method.tree(problem.n_rows)[0], LEAF_ROWS[0]) if of_leaves else None,
     )
     options: dict[str, Any] = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
     options |= {"kernel": tried[0]} if kernel == AUTO else {}

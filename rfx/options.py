@@ -308,6 +308,14 @@ class Declared:
 
     def __init_subclass__(cls, without: Iterable[str] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
+        for name, annotation in cls.__dict__.get("__annotations__", {}).items():
+            field = isinstance(cls.__dict__.get(name), dataclasses.Field)
+            if not field and "ClassVar" not in str(annotation):
+                kind = getattr(annotation, "__name__", None) or str(annotation)
+                raise TypeError(
+                    f"{cls.__name__}.{name} has an annotation but is no option; write {name}:"
+                    f" {kind} = option(default, help), or ClassVar"
+                )
         for name in without:
             cls.__annotations__ = cls.__dict__.get("__annotations__", {}) | {name: ClassVar[None]}
             setattr(cls, name, None)

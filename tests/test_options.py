@@ -6,10 +6,17 @@ import pytest
 
 from rfx import methods
 from rfx.errors import UsageError
-from rfx.options import Option, Path, union
+from rfx.options import Declared, Option, Path, union
 
 LARGEST = 2**63 - 1
 OPTIONS = {option.name: option for option in methods.options_of(None)}
+
+
+def test_an_annotation_without_an_option_is_refused():
+    with pytest.raises(TypeError, match="write depth: int = option"):
+
+        class Shallow(Declared):
+            depth: int = 3
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,13 @@ def opened(handle, name: str, encoding: str | None = None):
         UTF-8 is not checked here; use `check`.
     """
     handle = handle if hasattr(handle, "peek") else io.BufferedReader(handle)
-    asked = known(encoding or "utf-8")
+    asked = known(encoding or "utf-8").removesuffix("-sig").replace("_", "-")
     codec, length = marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) or (asked, 0)
+    if encoding is not None and not codec.startswith(asked):
+        raise UsageError(
+            f"--encoding is {encoding}, but {name} begins with the byte order mark of {codec}; omit"
+            " --encoding"
+        )
     handle.read(length)
     return handle if codec == "utf-8" else io.BufferedReader(_Recoded(handle, name, codec), _PIECE)
 

@@ -305,8 +305,13 @@ class Arrays:
 
 
 def picked(source, index: np.ndarray, width: int):
-    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns."""
+    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns.
+
+    DataError if the source has fewer rows, or more columns, than when it was surveyed.
+    """
     parts = [X for X, _ in Taken(source, index, width=width).chunks()]
+    if sum(X.shape[0] for X in parts) != len(index) or any(X.shape[1] > width for X in parts):
+        raise _changed()
     return stacked(parts)
 
 
@@ -319,6 +324,8 @@ def load(source, count: int, width: int, scaler, dtype, finish):
     at, dense, sparse = 0, None, []
     for raw, _ in source.chunks():
         start, at = at, at + raw.shape[0]
+        if at > count or raw.shape[1] > width:
+            raise _changed()
         X = finish(scaler.transform(raw, dtype=dtype))
         if scipy.sparse.issparse(X):
             sparse.append(X)
@@ -326,7 +333,11 @@ def load(source, count: int, width: int, scaler, dtype, finish):
             dense = np.empty((count, width), dtype) if dense is None else dense
             dense[start:at] = X
     if at != count:
-        raise DataError(
-            "the files changed while they were read; train again when they no longer change"
-        )
+        raise _changed()
     return stacked(sparse) if sparse else dense
+
+
+def _changed() -> DataError:
+    return DataError(
+        "the files changed while they were read; train again when they no longer change"
+    )

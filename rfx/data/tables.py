@@ -306,7 +306,7 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     if means:
         task = schema.task() or task or guess_task(y)
         schema, X = fitted(schema, rows, y, task, seed, apart=sides)
-        for message in targetmeans.notes(schema, rows):
+        for message in targetmeans.notes(schema, rows, sides, seed):
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})

@@ -56,7 +56,8 @@ log = logging.getLogger(__name__)
 # Maximum rows of the last round, which also learn the metric.
 ROWS = 2000
 # Rows of the rounds before, with the points that reach the next one, and the iterations tried.
-# After a round of several iterations, only the better form of a metric remains.
+# For a method with leaves, only the better form of a metric remains after a round of several
+# iterations.
 ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
 # A round has at most this fraction of the rows of the last.
 FEWER = 0.75
@@ -421,7 +422,7 @@ def choose_inputs(
         for (form, _), value in values.items():
             least[form] = min(value, least.get(form, math.inf))
         learnt = [form for form in least if form != "none"]
-        if learnt and most[round.number] > 1:
+        if learnt and most[round.number] > 1 and leaf_rows:
             better[_name(point)] = [min(learnt, key=lambda form: least[form])]
         tally.add(list(least.values()), 1 + len(forms))
         return [values.get(count, math.inf) for count in counts]

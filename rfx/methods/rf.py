@@ -259,6 +259,11 @@ def _solved(
     limits = budget(problem, method)
     rounds = budget(problem, method, memory_mb=memory_mb)
     if method.solver == "prcd":
+        if Z.size_mb > memory_mb:
+            raise UsageError(
+                f"--solver prcd holds all features, {Z.size_mb:,.0f} MiB, but --max-memory or the"
+                f" free memory is {memory_mb:,.0f} MiB; use another solver or fewer features"
+            )
         columns = clock.timed("features", Z.by_columns)
         descend = lambda y, tell: solve_prcd(
             columns, y, lam, problem.loss, rounds, callback=tell, seed=seed

@@ -98,13 +98,14 @@ def trained(
     task = trainer.method.task or guess_task(y)
     # inferred once, and said once
     trainer = trainer.with_options(task=task)
+    parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
+    without, final = partial(_without, split), None
     if trainer.method.leaves_out and split.apart is None:
         final = fit(trainer, split, **listening)
         if final.left_out is not None:
-            return final, _of_itself(run, split, y, final)
-    parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
-    without = partial(_without, split)
-    if 0 < len(parts) <= FEW_FOLDS:
+            return final, _of_itself(run, y, final) if parts else None
+        start = time.perf_counter()
+    elif 0 < len(parts) <= FEW_FOLDS:
         models = _models(run, split, task, parts[:1], without, progress)
         first, outcome = models[0][0], models[0][0].outcome
         start += outcome.seconds_validation or 0.0
@@ -115,29 +116,31 @@ def trained(
             trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
             values = {name: getattr(outcome, name) for name in _EVIDENCE}
             evidence = {name: value for name, value in values.items() if value is not None}
-    fitting = time.perf_counter()
-    final = fit(trainer, split, **listening)
-    final = replace(final, outcome=replace(final.outcome, **evidence))
-    start += time.perf_counter() - fitting
+    if final is None:
+        fitting = time.perf_counter()
+        final = fit(trainer, split, **listening)
+        final = replace(final, outcome=replace(final.outcome, **evidence))
+        start += time.perf_counter() - fitting
     models += _models(run, split, task, parts[len(models) :], without, progress)
     return final, _joined(run, y, final, parts, models, start) if parts else None
 
 
-def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated | None:
+def _of_itself(run: Run, y: np.ndarray, final: Pipeline) -> Evaluated:
     """The rows left out of the model, in folds for models that can't leave them out one by one."""
     rows = final.left_out
     assert rows is not None and rows.numbers is not None
-    if len(y) < 10:
-        return None
-    classes = (
-        y if final.task != "regression" and np.unique(y, return_counts=True)[1].min() > 1 else None
-    )
-    folds = HeldOut(len(y), run.seed).folds(classes, round(1 / SHARE))
+    folds = HeldOut(len(y), run.seed).folds(_strata(y, final.task), round(1 / SHARE))
     parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     return Evaluated(
         f"by {rows.by}", rows.y[places], [rows.decision[places]], 0.0, parts, again=False
     )
+
+
+def _strata(y: np.ndarray, task: str) -> np.ndarray | None:
+    """The labels by which folds are stratified: a single row of a class is on either side."""
+    single = task == "regression" or np.unique(y, return_counts=True)[1].min() == 1
+    return None if single else y
 
 
 def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -147,20 +150,15 @@ def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
     """The parts for the score of a training that names none; none for too few rows."""
-    held_out, (labels, counts) = (
-        HeldOut(len(y), seed, split.apart),
-        np.unique(y, return_counts=True),
-    )
-    if len(y) < 10 or len(labels) < 2 or held_out.none:
+    held_out = HeldOut(len(y), seed, split.apart)
+    if len(y) < 10 or len(np.unique(y)) < 2 or held_out.none:
         return []
     folds = round(1 / SHARE)
     number = min(folds, math.ceil(FEWEST / (SHARE * len(y))))
     if number > 1 and split.apart is not None:
         return split.apart.up_to(folds, seed)[:number]
-    # a single row of a class is on either side
-    classes = y if task != "regression" and counts.min() > 1 else None
     cv, share = (folds, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
-    return held_out.folds(classes, cv, share, split.schema)[:number]
+    return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]
 
 
 def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> Evaluated:

@@ -314,7 +314,7 @@ REFUSALS = [
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--sample-weight", ""],
         1,
-        '"" can\'t be read: No such file',
+        'weights "" can\'t be read: No such file',
     ),
     (
         [

@@ -163,7 +163,20 @@ def test_80_20_keeps_rows_apart(tmp_path, option):
             {"who": list("abca")},
             {"groups": "y"},
             UsageError,
-            "column 'y' holds the targets, so --ignore, --groups",
+            "column 'y' holds the targets, so --ignore, --dates, --groups",
+        ),
+        ({"who": list("abca")}, {"dates": ("y",)}, UsageError, "column 'y' holds the targets"),
+        (
+            {"who": list("abca")},
+            {"groups": "who", "categorical": ("who",)},
+            UsageError,
+            "--categorical and --groups both name",
+        ),
+        (
+            {"who": list("abca")},
+            {"ignore": ("who",), "dates": ("who",)},
+            UsageError,
+            "--ignore and --dates both name column 'who'",
         ),
     ],
 )
@@ -187,26 +200,29 @@ NESTED = np.random.default_rng(1).permutation(np.arange(300) // 6)
 
 
 def encoded(codes, y, apart):
-    """(Schema, X) of a column with 50 categories."""
+    """(Schema, X, messages) of a column with 50 categories."""
     words = Words(codes.astype(np.int32), [f"c{number:02}" for number in range(50)])
     schema = Schema([Input("c", 0, sorted(words.values))], True, 2, ("y", 1))
     rows = Table("t", ["c", "y"], True, [words, y])
     schema, X = targetmeans.fitted(schema, rows, y[:, None], 0, apart=apart)
-    return schema, X[:, 0]
+    return schema, X[:, 0], list(targetmeans.notes(schema, rows, apart))
 
 
 def test_means_of_nested_categories_are_informative_without_groups():
-    _, X = encoded(NESTED, NESTED.astype(float), None)
+    _, X, notes = encoded(NESTED, NESTED.astype(float), None)
     assert np.corrcoef(X, NESTED)[0, 1] > 0.9
+    assert notes == []
 
 
 @pytest.mark.parametrize("by", ["groups", "time"])
 def test_categories_of_one_group_or_time_say_nothing(by):
     """Each group has its own category: means of other groups would fall as its targets rise."""
     y = NESTED.astype(float)
-    schema, X = encoded(NESTED, y, Apart(by, NESTED))
+    schema, X, (note,) = encoded(NESTED, y, Apart(by, NESTED))
     np.testing.assert_allclose(X, y.mean())
     np.testing.assert_allclose(schema.columns[0].means.values, y.mean())
+    assert "50 of 50 categories of column 'c' occur in only one" in note
+    assert "--ignore c leaves the column out" in note
 
 
 @pytest.mark.parametrize("by", ["groups", "time"])
@@ -215,7 +231,8 @@ def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
     codes[codes == 49] = 48 + (NESTED[codes == 49] // 10 == 0)  # one category of the first rows
     y = codes + generator.normal(size=300)
     apart = Apart(by, NESTED // 10)
-    schema, X = encoded(codes, y, apart)
+    schema, X, (note,) = encoded(codes, y, apart)
+    assert "1 of 50 categories of column 'c' occur in only one" in note
     part, means = apart.numbered(5, 0), schema.columns[0].means.values
     for number in range(5):
         others = part < number if by == "time" else part != number

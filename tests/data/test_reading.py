@@ -217,11 +217,13 @@ def test_bytes_that_are_not_utf8_are_refused_by_line(name, text, tmp_path):
         ("f.csv", "klingon", "--encoding is 'klingon', which Python does not support"),
         ("f.csv", "base64", "Python does not support"),
         ("f.csv", "cp1252", "f.csv, line 3: it is not cp1252"),
+        ("marked.csv", "cp1252", "begins with the byte order mark of utf-8; omit --encoding"),
         ("f.npz", "cp1252", "--encoding is for texts"),
     ],
 )
 def test_encodings_that_can_not_be_are_refused(name, encoding, message, tmp_path):
     (tmp_path / "f.csv").write_bytes(b"a,b,y\n1,2,x\n3,4,\x9d\n")
+    (tmp_path / "marked.csv").write_text("a,b,y\n1,2,x\n3,4,z\n", encoding="utf-8-sig")
     np.savez(tmp_path / "f.npz", X=np.eye(2), y=[0, 1])
     with pytest.raises(RfxError, match=message):
         load(tmp_path / name, reading=Reading(encoding=encoding))

@@ -353,6 +353,17 @@ def check_drawn(size, count, cuts):
     )
 
 
+@pytest.mark.parametrize("rows, width", [(2, 3), (5, 3), (3, 2)])
+def test_files_that_change_are_refused(rows, width):
+    """Of 3 rows and 3 columns, fewer or more rows, or fewer columns, were surveyed."""
+    X = np.arange(9.0).reshape(3, 3)
+    source = ranges.Arrays(X, np.zeros(3))
+    with pytest.raises(DataError, match="the files changed while they were read"):
+        ranges.load(source, rows, width, Scaler.fit(X, "none"), float, lambda X: X)
+    with pytest.raises(DataError, match="the files changed while they were read"):
+        ranges.picked(source, np.array([0, rows + 1]), width)
+
+
 # ------------------------------------------------------------------ estimators and the command line
 
 

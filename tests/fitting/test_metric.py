@@ -78,7 +78,7 @@ def test_a_signal_that_few_rows_hide_is_found():
     trained = methods.create("rfm", task="regression").fit(X[:2000], y[:2000])
     error = np.mean((trained.predict(X[2000:]) - y[2000:]) ** 2) / y.var()
     assert trained.preprocessing.scaler.metric.shares()[[4, 9]].sum() > 0.5
-    assert error < 0.25
+    assert error < 0.2
 
 
 def test_the_identity_is_kept_where_no_direction_counts_more():

@@ -92,7 +92,7 @@ def test_a_model_file_has_the_transform_and_nothing_more(kind, tmp_path):
         short = arrays | {f"scaler_{name}": arrays[f"scaler_{name}"][:-1]}
         for broken in (lacking, short):
             model.write(path, {k: v for k, v in header.items() if k != "format"}, broken)
-            with pytest.raises(DataError, match=name):
+            with pytest.raises(DataError, match=f"array scaler_{name}"):
                 methods.load(path)
 
 

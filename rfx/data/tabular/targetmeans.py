@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfx.data import splits
+from rfx.data.reading import typed
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema, TargetMeans
 from rfx.data.tabular.table import Table
@@ -190,10 +191,23 @@ def fitted(
     return schema, schema.inputs_of(table, training)
 
 
-def notes(schema: Schema, table: Table) -> Iterator[str]:
-    """A message for each column with missing cells, which become the mean of the targets."""
+def notes(schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0) -> Iterator[str]:
+    """A message for each column with missing cells, or with categories of one part alone, which
+    become the mean of the targets.
+    """
     for place in wanted(schema):
         column = schema.columns[place]
+        if apart is not None:
+            codes = schema.codes(table, column.position, replace(column, fill=None), gaps=True)
+            parts = apart.numbered(min(PARTS, apart.count), seed)
+            lone = in_one_part(codes, len(column.categories or ()), parts)
+            one = "group" if apart.by == "groups" else "span of time"
+            if lone.any():
+                yield (
+                    f"{table.name}: {lone.sum():,} of {len(lone):,} categories of"
+                    f" {table.title(column.position)} occur in only one {one} and become the mean"
+                    f" of the targets; {typed('ignore', [column.name])} leaves the column out"
+                )
         gone = int(table.gaps(column.position).sum())
         if gone:
             cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")

@@ -185,7 +185,10 @@ class ColumnTransform(ABC):
 
     @classmethod
     def of_arrays(cls, saved: Mapping[str, Any]) -> ColumnTransform:
-        """Create from the result of `arrays`; KeyError if an array is missing."""
+        """Create from the result of `arrays`; DataError if an array is missing."""
+        for name in cls.forms:
+            if name not in saved:
+                raise DataError(f"there is no array scaler_{name}")
         return cls(**{name: np.asarray(saved[name], np.float64) for name in cls.forms})
 
 

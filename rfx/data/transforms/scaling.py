@@ -261,13 +261,15 @@ class Scaler:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
-        """The scaling from the result of to_dict; KeyError if an array is missing."""
+        """The scaling from the result of to_dict; DataError if an array is missing."""
         kind, form = _checked(str(saved["kind"]), KINDS, "scaling"), saved.get("metric", "none")
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
         if form == "none":
             return cls(kind, shift, scale, learnt)
-        return cls(kind, shift, scale, learnt, Metric(np.asarray(saved[f"metric_{form}"], float)))
+        if (metric := saved.get(f"metric_{form}")) is None:
+            raise DataError(f"there is no array scaler_metric_{form:.50}")
+        return cls(kind, shift, scale, learnt, Metric(np.asarray(metric, float)))
 
 
 # The arrays of `Scaler.to_dict` in model files and checkpoints, by their names there.

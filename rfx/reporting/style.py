@@ -21,7 +21,7 @@ _LOOKS = {
     "rf": ("#D55E00", "s"),
     "nystrom": ("#009E73", "^"),
     "block": ("#CC79A7", "D"),
-    "local": ("#0072B2", "$L$"),
+    "local": ("#EE3377", "$L$"),
     "kernel": ("#000000", "*"),
     "sparse-rf": ("#E69F00", "v"),
     "sparse-rb": ("#56B4E9", "P"),

@@ -165,19 +165,26 @@ def test_datasets_of_a_paper_as_json():
 # --------------------------------------------------------------------------------------------------
 
 
-def test_check_a_good_file(tmp_path):
-    path = tmp_path / "good"
-    path.write_text(GOOD)
-    done = rfx("check", str(path))
-    assert (done.exit_code, done.stdout) == (
-        0,
-        f"{path}: 3 rows, 3 columns, labels -1 (1), 1 (2)\n",
-    )
-    path.write_text("".join(f"{number} 1:1\n" for number in range(30)))
-    assert (
-        rfx("check", str(path)).stdout
-        == f"{path}: 30 rows, 1 column, 30 different labels from 0 to 29, mean 14.5\n"
-    )
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (GOOD, "3 rows, 3 columns, labels -1 (1), 1 (2)"),
+        (
+            "".join(f"{number} 1:1\n" for number in range(30)),
+            "30 rows, 1 column, 30 different labels from 0 to 29, mean 14.5",
+        ),
+        ("1 ACGT\n-1 ACCC\n", "2 rows, 4 columns, labels -1 (1), 1 (1)"),
+    ],
+)
+def test_check_a_good_file(text, says, tmp_path, capfd):
+    (tmp_path / "good").write_text(text)
+    assert printed(capfd, "check", tmp_path / "good") == f"{tmp_path / 'good'}: {says}\n"
+
+
+def test_check_a_bad_sequence(tmp_path, capfd):
+    (tmp_path / "bad").write_text("1 ACGT\n-1 AC\n")
+    said = refused(capfd, "check", tmp_path / "bad")
+    assert "line 2: the sequence has 2 letters" in said
 
 
 def test_check_prints_every_problem(tmp_path):

@@ -344,6 +344,11 @@ REFUSALS = [
         "empty.txt has no rows to learn from",
     ),
     (
+        ["train", "--method", "doubly-sgd", "--data", "{}/none.txt", "--stream"],
+        1,
+        "none.txt can't be read: No such file",
+    ),
+    (
         ["tune", "--method", "rf", "--data", "{}/train.txt", "--budget-seconds", "nan"],
         2,
         "--budget-seconds is 'nan'",

@@ -386,6 +386,7 @@ def test_a_damaged_schema_is_refused(files):
     for change in (
         {"inputs": 3},
         {"inputs": [{"name": "x"}]},
+        {"format": header["format"] | {"other": 1}},
     ):
         with pytest.raises(DataError, match="its schema is damaged"):
             Schema.from_dict(header | change)

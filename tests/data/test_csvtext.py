@@ -81,17 +81,46 @@ def test_numbers_are_the_nearest_doubles(rng=np.random.default_rng(0)):
     assert table.lines.tolist() == list(range(1, 201))
 
 
-def test_headers_quotes_and_line_numbers():
-    table = read('\n"a,b", c\n"two\nlines",1\n\nplain, 2\n"say ""no""",3\n')
-    assert table.names == ["a,b", "c"] and table.named
-    assert cells(table) == [["two\nlines", "plain", 'say "no"'], [1, 2, 3]]
-    assert table.lines.tolist() == [3, 6, 7]
+NAN = float("nan")
+# A text, the names of its columns, their cells, and the lines of its rows.
+TEXTS = [
+    (
+        '\n"a,b", c\n"two\nlines",1\n\nplain, 2\n"say ""no""",3\n',
+        ["a,b", "c"],
+        [["two\nlines", "plain", 'say "no"'], [1, 2, 3]],
+        [3, 6, 7],
+    ),
+    *(
+        ("a,b\n1,x\n2,y\n".replace(",", separator), ["a", "b"], [[1, 2], ["x", "y"]], [2, 3])
+        for separator in ",;\t|"
+    ),
+    (
+        '  a   b\tkind\n 1.5  2   "San  Jose"\n\n\t3 \t4  x  \n5 6 "say ""no"""\n',
+        ["a", "b", "kind"],
+        [[1.5, 3, 5], [2, 4, 6], ["San  Jose", "x", 'say "no"']],
+        [2, 4, 5],
+    ),
+    # a column is words where any of its cells is
+    (
+        "a,b,c,d\n01,5,true,\n2,6,False,7\nx,?,true,NA\n",
+        ["a", "b", "c", "d"],
+        [["01", "2", "x"], [5, 6, NAN], ["true", "False", "true"], [NAN, 7, NAN]],
+        [2, 3, 4],
+    ),
+    ("a,b\n1,true\n2,\n", ["a", "b"], [[1, 2], ["true", None]], [2, 3]),
+    ("a,b\n123456789012345678901234,2\n", ["a", "b"], [[123456789012345678901234.0], [2]], [2]),
+    ("a;b\n1,5;x\n-2,25e1;y\n", ["a", "b"], [[1.5, -22.5], ["x", "y"]], [2, 3]),
+    # alone, 1,234 could be a whole number with a thousands separator
+    ("a;b\n1,234;x\n1,5;y\n", ["a", "b"], [[1.234, 1.5], ["x", "y"]], [2, 3]),
+]
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_the_separator_is_told(separator):
-    table = read("a,b\n1,x\n2,y\n".replace(",", separator))
-    assert table.names == ["a", "b"] and cells(table) == [[1, 2], ["x", "y"]]
+@pytest.mark.parametrize("text, names, columns, lines", TEXTS)
+def test_names_cells_and_lines_of_a_text(text, names, columns, lines):
+    table = read(text)
+    assert (table.names, table.named) == (names, True)
+    np.testing.assert_equal(cells(table), columns)
+    assert table.lines.tolist() == lines
 
 
 def test_a_header_is_told_by_its_cells_or_said():
@@ -101,20 +130,7 @@ def test_a_header_is_told_by_its_cells_or_said():
     assert read("2019,2020\n1,2\n", header=True).names == ["2019", "2020"]
     # within a text it is part of a cell
     assert read(",b\n1,2\n").names == ["column 1", "b"]
-
-
-def test_a_column_is_words_where_any_of_its_cells_is():
-    table = read("a,b,c,d\n01,5,true,\n2,6,False,7\nx,?,true,NA\n")
-    assert cells(table)[0] == ["01", "2", "x"]
-    assert cells(table)[2] == ["true", "False", "true"]
-    assert cells(read("a,b\n1,true\n2,\n"))[1] == ["true", None]
-    np.testing.assert_array_equal(table.columns[1], [5, 6, np.nan])
-    np.testing.assert_array_equal(table.columns[3], [np.nan, 7, np.nan])
     assert cells(read("a,b\n1,2\n", as_words=frozenset([0])))[0] == ["1"]
-    assert cells(read("a,b\n123456789012345678901234,2\n")) == [[123456789012345678901234.0], [2.0]]
-    assert cells(read("a;b\n1,5;x\n-2,25e1;y\n")) == [[1.5, -22.5], ["x", "y"]]
-    # alone, 1,234 could be a whole number with a thousands separator
-    assert cells(read("a;b\n1,234;x\n1,5;y\n")) == [[1.234, 1.5], ["x", "y"]]
 
 
 def test_dots_that_may_stand_between_thousands_are_told():
@@ -152,6 +168,12 @@ def test_zeros_in_front_of_digits_are_told(separator, end):
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a,b\n1,\0\n", "is a binary file"),
         ("\n \n", "f.csv is empty"),
+        (
+            "Sales of 2024\na,b,y\n1,2,x\n2,3,z\n",
+            "f.csv, line 2: it has 3 cells, but the previous rows have 1; remove it, or a title",
+        ),
+        ("a,b\n1,2\n# end\n", "f.csv, line 3: it has 1 cell, but the previous rows have 2"),
+        ("1 1:2 2:3\n2 1:3 2:4\n", "f.csv is LIBSVM text, not CSV; rename it to end in .libsvm"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_line(text, message):
@@ -170,12 +192,6 @@ def test_libsvm_text_is_not_taken_for_cells():
         assert not csvtext.looks_like(text), text
     for text in (b"a,b\n1,2\n", b"1;2\n", b"x\ty\n1\t2\n", b"\xef\xbb\xbfa,b\n"):
         assert csvtext.looks_like(text), text
-
-
-def test_cells_with_spaces_between_them_are_read():
-    table = read('  a   b\tkind\n 1.5  2   "San  Jose"\n\n\t3 \t4  x  \n5 6 "say ""no"""\n')
-    assert table.names == ["a", "b", "kind"] and table.lines.tolist() == [2, 4, 5]
-    assert cells(table) == [[1.5, 3, 5], [2, 4, 6], ["San  Jose", "x", 'say "no"']]
 
 
 @pytest.mark.parametrize(
@@ -207,25 +223,6 @@ def test_what_stands_above_the_header_is_left_out(above, noted):
     assert table.names == ["a", "b"] and cells(table) == [[1, 3], [2, 4]]
     assert table.lines.tolist() == [above.count("\n") + 2, above.count("\n") + 3]
     assert csvtext.dialect(text.encode(), "f.csv").notes == (() if noted is None else (noted,))
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        (
-            "Sales of 2024\na,b,y\n1,2,x\n2,3,z\n",
-            "f.csv, line 2: it has 3 cells, but the previous rows have 1; remove it, or a title",
-        ),
-        ("a,b\n1,2\n# end\n", "f.csv, line 3: it has 1 cell, but the previous rows have 2"),
-        (
-            "1 1:2 2:3\n2 1:3 2:4\n",
-            "f.csv is LIBSVM text, not CSV; rename it to end in .libsvm",
-        ),
-    ],
-)
-def test_lines_that_are_no_rows_are_named(text, message):
-    with pytest.raises(DataError, match=message):
-        read(text)
 
 
 # first rows, rows below, whether the first is a header, whether there is a note; None: ambiguous,

@@ -1,10 +1,14 @@
-"""Fetching from a local web server: checksums, retries, mirrors, conversion, locks."""
+"""Fetching from a local web server: checksums, retries, mirrors, conversion, locks; compressed
+files.
+"""
 
 import bz2
+import contextlib
 import gzip
 import hashlib
 import http.server
 import io
+import itertools
 import lzma
 import os
 import re
@@ -17,6 +21,7 @@ import pytest
 import scipy.io
 from filelock import FileLock
 
+from rfx.data import archives, stream
 from rfx.data.registry import convert, fetch, registry
 from rfx.errors import DataError, LockedError, UsageError
 
@@ -24,13 +29,12 @@ TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
 
 
 class Server:
-    """Serve `files` (path: bytes); each path in `failures` first answers that many times with a
-    status.
+    """Serve `files` (path: bytes, or parts without an end); each path in `failures` first answers
+    that many times with a status. The sizes that are announced of `sizes` are others.
     """
 
     def __init__(self):
-        self.files, self.failures, self.requests = {}, {}, []
-        self.cut_short = set()
+        self.files, self.sizes, self.failures, self.requests = {}, {}, {}, []
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,11 +49,12 @@ class Server:
                 else:
                     body = server.files[self.path]
                     self.send_response(200)
-                    self.send_header("Content-Length", str(len(body)))
+                    if isinstance(body, bytes):
+                        size = server.sizes.get(self.path, len(body))
+                        self.send_header("Content-Length", str(size))
                     self.end_headers()
-                    self.wfile.write(
-                        body[: len(body) // 2] if self.path in server.cut_short else body
-                    )
+                    with contextlib.suppress(OSError):  # the other side has closed
+                        self.wfile.writelines([body] if isinstance(body, bytes) else body)
 
             def log_message(self, *_):
                 pass
@@ -104,16 +109,21 @@ def left_over(target):
     return names - {target.name, ".locks", ".parts", ".checked"} | parts
 
 
-def zipped(*members):
+def zipped(*members, content=TEXT):
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for member in members:
-            archive.writestr(member, TEXT)
+            archive.writestr(member, content)
     return packed.getvalue()
 
 
-PACKED = {".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
-PACKED[".zip"] = lambda _: zipped("folder/toy")
+PACKED = {
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".gz": gzip.compress,
+    "": bytes,
+    ".zip": lambda content: zipped("folder/toy", content=content),
+}
 
 
 @pytest.mark.parametrize("suffix", PACKED)
@@ -194,30 +204,36 @@ def test_what_is_wrong_is_named_and_not_kept(server, entry, what):
     assert not left_over(target)
 
 
-@pytest.mark.parametrize(
-    ("status", "requests", "message"),
-    [
-        (404, 1, r"toy: http://127.*toy.bz2 was not found \(404\)"),
-        (403, 1, r"\(status 403\); RFX_MIRROR"),
-        (503, 4, r"toy.bz2 can't be downloaded \(status 503\) after 4 attempts; RFX_MIRROR"),
-    ],
-)
-def test_a_server_that_refuses(server, entry, status, requests, message):
-    server.failures["/files/toy.bz2"] = status, 99
+TOO_MUCH = itertools.repeat(b"\n" * 65536)
+# By what the server does: its status, what it sends, the size that it announces, the number of
+# requests, and the message.
+UNSERVED = {
+    "has nothing": (404, b"", 0, 1, r"toy: http://127.*toy.bz2 was not found \(404\)"),
+    "forbids": (403, b"", 0, 1, r"\(status 403\); RFX_MIRROR"),
+    "is busy": (503, b"", 0, 4, r"can't be downloaded \(status 503\) after 4 attempts; RFX_MIRROR"),
+    "breaks off": (200, PACKED_TEXT, 99_999, 4, "can't be downloaded .* after 4 attempts"),
+    "never ends": (
+        200,
+        TOO_MUCH,
+        0,
+        1,
+        r"toy.bz2 exceeds the expected maximum of [\d,]+ bytes; nothing was saved",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNSERVED)
+def test_a_server_that_fails_is_named_and_leaves_nothing(server, entry, what):
+    status, body, size, requests, message = UNSERVED[what]
+    path = "/files/toy.bz2"
+    server.files[path], server.sizes[path] = body, size
+    server.failures[path] = status, 0 if status == 200 else 99
     target = entry()
     with pytest.raises(DataError, match=message):
         fetch.fetch("toy")
     assert len(server.requests) == requests
-    assert not left_over(target)
-
-
-def test_a_download_that_breaks_off(server, entry):
-    server.files["/files/toy.bz2"] = bz2.compress(TEXT * 100)
-    server.cut_short.add("/files/toy.bz2")
-    target = entry(sha256=None)
-    with pytest.raises(DataError, match="can't be downloaded .* after 4 attempts"):
-        fetch.fetch("toy")
     assert not target.exists()
+    assert not left_over(target)
 
 
 def test_offline(server, entry, monkeypatch):
@@ -310,44 +326,9 @@ def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
 def test_a_limit_that_is_no_number(entry, monkeypatch, text):
     entry()
     monkeypatch.setenv("RFX_MAX_BYTES", text)
-    with pytest.raises(
-        UsageError, match="RFX_MAX_BYTES is .* it must be a number of bytes such as 500000000 or 2G"
-    ):
+    message = "RFX_MAX_BYTES is .* it must be a number of bytes such as 500000000 or 2G"
+    with pytest.raises(UsageError, match=message):
         fetch.fetch("toy")
-
-
-def answering(server, answer):
-    """Let answer(write) serve the server's next connections; write(bytes) sends at once."""
-
-    def do_get(handler):
-        server.requests.append(handler.path)
-        try:
-            answer(lambda data: (handler.wfile.write(data), handler.wfile.flush()))
-        except OSError:  # the other side has closed
-            pass
-        handler.close_connection = True
-
-    server.http.RequestHandlerClass.do_GET = do_get
-
-
-HEAD = b"HTTP/1.1 200 OK\r\n"
-
-
-def endless(write):
-    write(HEAD + b"\r\n")
-    while True:
-        write(b"\n" * 65536)
-
-
-def test_a_server_that_never_ends(server, entry):
-    answering(server, endless)
-    target = entry()
-    with pytest.raises(
-        DataError,
-        match=r"toy.bz2 exceeds the expected maximum of [\d,]+ bytes; nothing was saved",
-    ):
-        fetch.fetch("toy")
-    assert len(server.requests) == 1 and not target.exists() and not left_over(target)
 
 
 # Mirrors
@@ -483,8 +464,83 @@ def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
         fetch.fetch("toy")
 
 
-def test_names():
-    with pytest.raises(UsageError, match="did you mean cod-rna"):
-        fetch.fetch("cod-rnb")
-    assert fetch.fetch("sphere") == {}
-    assert fetch.is_fetched("sphere")
+# Compressed files are read to the last byte or refused
+# --------------------------------------------------------------------------------------------------
+
+ROWS = b"".join(b"%d 1:%d 2:0.%d\n" % (number % 2, number, number) for number in range(1, 51))
+HALF = ROWS.index(b"\n", 300) + 1
+
+
+def flipped(content, place) -> bytes:
+    changed = bytearray(content)
+    changed[place] ^= 0x10
+    return bytes(changed)
+
+
+def changed(kind) -> dict[str, tuple[bytes, bool]]:
+    """By the change to a file of the 50 rows in two parts: its bytes, and whether all rows are
+    intact.
+    """
+    pack = PACKED[kind]
+    first, second = pack(ROWS[:HALF]), pack(ROWS[HALF:])
+    both, other = first + second, PACKED[".gz" if kind == ".xz" else ".xz"]
+    bits = (0, 1, 2, len(second) // 2, len(second) - 5)
+    return {
+        "as it was made": (both, True),
+        "a third, empty part": (both + pack(b""), True),
+        "without the second's beginning": (first + second[1:], False),
+        "garbage behind": (both + b"xyz", False),
+        "a part of another kind behind": (both + other(b"1 1:1\n"), False),
+        "cut off in the second": (both[: len(first) + 20], False),
+        "the last byte missing": (both[:-1], False),
+        "zeros behind": (both + b"\0" * 512, True),
+        "zeros and garbage behind": (both + b"\0" * 4 + b"x", False),
+    } | {f"bit of byte {n} of the second": (flipped(both, len(first) + n), False) for n in bits}
+
+
+ZIPPED = PACKED[".zip"](ROWS)
+COMPRESSED = {
+    f"{kind}, {what}": (kind, *case)
+    for kind in (".gz", ".bz2", ".xz")
+    for what, case in changed(kind).items()
+} | {
+    ".zip, as it was made": (".zip", ZIPPED, True),
+    ".zip, the last byte missing": (".zip", ZIPPED[:-1], False),
+    ".zip, a bit of byte 60": (".zip", flipped(ZIPPED, 60), False),
+}
+
+
+def piped(content):
+    """What reads a pipe with this content."""
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    return os.fdopen(read, "rb")
+
+
+@pytest.mark.parametrize("what", COMPRESSED)
+def test_a_compressed_file_is_whole_or_refused(what, tmp_path):
+    kind, content, whole = COMPRESSED[what]
+    path = tmp_path / f"data{kind}"
+    path.write_bytes(content)
+    with piped(content) as pipe:
+        for source in (path, io.BytesIO(content), pipe):
+            if whole:
+                assert archives.read_plain(source, "the file") == ROWS
+            else:
+                with pytest.raises(
+                    DataError, match="^the file is damaged or truncated .*; download it again$"
+                ):
+                    archives.read_plain(source, "the file")
+
+
+@pytest.mark.parametrize("content", [ROWS, gzip.compress(ROWS)])
+def test_a_stream_reads_a_pipe_from_its_first_byte(content):
+    with piped(content) as pipe:
+        source = stream.LibsvmSource(f"/dev/fd/{pipe.fileno()}", n_inputs=2)
+        assert sum(len(y) for _, y, _ in stream.Stream(source, 10)) == 50
+
+
+def test_a_file_of_a_tar_archive(tmp_path):
+    (tmp_path / "a.tar.gz").write_bytes(tar_of("x.data", ROWS))
+    assert convert._member(tmp_path / "a.tar.gz", "x.data") == ROWS

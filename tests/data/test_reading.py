@@ -1,7 +1,6 @@
 """How a file was read is part of the model, and other files are read in the same way."""
 
 import io
-import json
 import re
 
 import numpy as np
@@ -13,7 +12,6 @@ from rfx.data import load
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import CsvSource
 from rfx.data.tables import other_rows
-from rfx.data.tabular.schema import Schema
 from rfx.errors import DataError, RfxError, UsageError
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -70,14 +68,6 @@ def test_indices_that_start_elsewhere_are_refused(model, name, reading, message,
     schema = load(indexed / f"{model}.libsvm", zero_based=model == "zero").schema
     with pytest.raises(RfxError, match=message):
         inputs(indexed / f"{name}.libsvm", schema, 3, **reading)
-
-
-def test_a_damaged_file_format_is_refused():
-    saved = Schema(format=FileFormat("libsvm", True)).to_dict()
-    assert Schema.from_dict(json.loads(json.dumps(saved))).format.zero_based is True
-    saved["format"]["other"] = 1
-    with pytest.raises(DataError, match="its schema is damaged"):
-        Schema.from_dict(saved)
 
 
 # ---------------------------------------------------------------------- headers and separators

@@ -108,14 +108,9 @@ def test_a_changed_or_shortened_file_is_refused(tmp_path):
         return next(again)
 
     np.testing.assert_array_equal(resume(text)[1], Y[48:56])
-    with pytest.raises(DataError, match="has changed since"):
-        resume(text[:-30])
-    middle = len(text) // 4
-    changed = (
-        text[:middle] + (b"3" if text[middle : middle + 1] != b"3" else b"4") + text[middle + 1 :]
-    )
-    with pytest.raises(DataError, match="has changed since|is not"):
-        resume(changed)
+    for changed in (text[:-30], text.replace(b".", b".3", 1)):
+        with pytest.raises(DataError, match="has changed since"):
+            resume(changed)
     with pytest.raises(DataError, match="the checkpoint's stream has batch 8, this one 4"):
         Stream(LibsvmSource(path), 4).seek(position)
 
@@ -127,30 +122,32 @@ def test_changed_arrays_are_refused():
         Stream(ArraySource(X + 1, Y, seed=1), 8).seek(stream.position())
 
 
-def test_bad_rows_are_named_by_their_line(tmp_path):
-    path = tmp_path / "bad"
-    path.write_text("1 1:2\n" * 50 + "1 1:x\n" + "1 1:2\n")
-    with pytest.raises(DataError, match=r"bad, line 51, column 5: .*not a finite number"):
-        list(Stream(LibsvmSource(path, chunk=40), 8))
-    path.write_text("1 1:2\n" * 50 + "1 7:2\n")
-    with pytest.raises(
-        DataError,
-        match=(
-            "has feature 7 .* the first rows have 1 features; set the number of columns with"
-            " --n-inputs"
-        ),
-    ):
-        list(Stream(LibsvmSource(path, chunk=40), 8))
-    path.write_text("x,y\n1,2\n1,2,3\n")
-    with pytest.raises(DataError, match="line 3: it has 3 cells, but the previous rows have 2"):
-        list(Stream(CsvSource(path), 8))
-    path.write_text("x,y\n1,2\n3,1\n2,1\n1,two\n")
-    with pytest.raises(
-        DataError, match="line 5: column 'y' has 'two', which is not a number, unlike most"
-    ):
-        list(Stream(CsvSource(path), 8))
-    with pytest.raises(DataError, match="can't be read: No such file"):
-        LibsvmSource(tmp_path / "none")
+BAD = [
+    (
+        "t.svm",
+        "1 1:2\n" * 50 + "1 1:x\n1 1:2\n",
+        r"t.svm, line 51, column 5: .*not a finite number",
+    ),
+    (
+        "t.svm",
+        "1 1:2\n" * 50 + "1 7:2\n",
+        "feature 7 .* the first rows have 1 features; set the number of columns with --n-inputs",
+    ),
+    ("t.csv", "x,y\n1,2\n1,2,3\n", "line 3: it has 3 cells, but the previous rows have 2"),
+    (
+        "t.csv",
+        "x,y\n1,2\n3,1\n2,1\n1,two\n",
+        "line 5: column 'y' has 'two', which is not a number, unlike most",
+    ),
+]
+
+
+@pytest.mark.parametrize("name, text, message", BAD)
+def test_bad_rows_are_named_by_their_line(name, text, message, tmp_path):
+    (tmp_path / name).write_text(text)
+    source = CsvSource if name == "t.csv" else LibsvmSource
+    with pytest.raises(DataError, match=message):
+        list(Stream(source(tmp_path / name, chunk=40), 8))
 
 
 def test_a_csv_stream_is_the_table(tmp_path):

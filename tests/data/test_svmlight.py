@@ -1,5 +1,6 @@
 """The LIBSVM reader and writer: exact numbers, strict errors, long words."""
 
+import gzip
 import io
 import os
 import re
@@ -10,6 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from shell import printed, refused
 
 from rfx.data import encodings, pieces
 from rfx.data.libsvm import parser, svmlight
@@ -203,13 +205,6 @@ def test_files_that_hold_no_data(tmp_path, content, message):
     assert re.search(message.replace("is empty", "empty"), found[0][2])
 
 
-def test_files_that_cannot_be_opened(tmp_path):
-    with pytest.raises(DataError, match="no-such.*No such file"):
-        svmlight.read(tmp_path / "no-such")
-    with pytest.raises(DataError, match="can't be read"):
-        svmlight.read(tmp_path)
-
-
 def test_problems_are_all_reported_in_order(tmp_path):
     path = put(tmp_path, "1 1:x 1:2 0:3\n1 1:1\nbad\n1 2:nan 3:1 2:1\n# ok\n1 1:1e999\n1 4:")
     places = [(line, column) for line, column, _ in problems(path)]
@@ -262,6 +257,55 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
         svmlight.write(tmp_path / "none" / "out", np.eye(1), [1])
     with pytest.raises(DataError, match="can't be written"):
         svmlight.write(path, np.eye(2), [1])
+
+
+# Labelled sequences
+# --------------------------------------------------------------------------------------------------
+
+SEQUENCES = "# aptamers\n+1 ACGT\n\n-1 ttga # weak\n0.5   CCCC\r\n"
+
+
+def test_sequences_are_codes_of_letters(tmp_path):
+    for content in (SEQUENCES, gzip.compress(SEQUENCES.encode())):
+        X, y = svmlight.read(put(tmp_path, content))
+        np.testing.assert_array_equal(X, [list(b"ACGT"), list(b"TTGA"), list(b"CCCC")])
+        np.testing.assert_array_equal(y, [1, -1, 0.5])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("1 ACGT\n1 ACNT\n", "line 2: 'N' is not a known letter; the letters are A, C, G, T"),
+        ("1 ACGT\n1 AC3T\n", "line 2: '3' is not a known letter"),
+        (
+            "1 ACGT\n\n1 ACG\n",
+            "line 3: the sequence has 3 letters, but 4 are expected in every row",
+        ),
+        (
+            "1 ACGT\n-1\n",
+            "line 2: a row needs a label and one sequence of letters, but this one has 1 words",
+        ),
+        ("1 ACGT\n-1 AC GT\n", "line 2: .* this one has 3 words"),
+        ("1 ACGT\nnan ACGT\n", "line 2: the label 'nan' is not a finite number"),
+    ],
+)
+def test_a_bad_sequence_is_refused_with_its_line(tmp_path, text, message):
+    with pytest.raises(DataError, match=f"data.libsvm, {message}"):
+        svmlight.read(put(tmp_path, text), letters=b"ACGT")
+
+
+def test_a_model_refuses_letters_that_it_never_saw(tmp_path, capfd):
+    rng = np.random.default_rng(0)
+    rows = ["".join(rng.choice(list("ACGT"), 8)) for _ in range(60)]
+    lines = [f"{1 if row[2] in 'AC' else -1} {row}\n" for row in rows]
+    train, model = put(tmp_path, "".join(lines), "train"), tmp_path / "m.npz"
+    words = "--method lkrf --kernel kmers --scaling none --k 2 --rho-share 0.1".split()
+    printed(capfd, "train", "--data", train, *words, "--model", model)
+    test = put(tmp_path, "1 ACGTACGT\n\n1 ACGTNCGT\n", "test")
+    said = refused(capfd, "predict", model, test)
+    assert "test, line 3: 'N' is not a known letter; the letters are A, C, G, T" in said
+    test = put(tmp_path, "1 ACGTACGT\n-1 acttacgt\n", "test")
+    assert len(printed(capfd, "predict", model, test).split()) == 2
 
 
 # Scans in pieces

@@ -25,15 +25,15 @@ from scipy.sparse import linalg
 
 from rfx import env
 from rfx.data import load
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Scaler
 from rfx.features.binning import sample_grids
 from rfx.losses import Squared, SquaredHinge
 from rfx.operators.binned import BinnedMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.dual_l2 import solve_dual_ridge
 from rfx.solvers.l1 import bins
 from rfx.solvers.l1.bins import solve_rb_l1
-from rfx.solvers.l1.dual import l1_certificate
+from rfx.solvers.l1.newton import l1_certificate
+from rfx.solvers.l2 import solve_dual_ridge
 
 
 def data(options):

@@ -188,7 +188,7 @@ def product_rate() -> float:
 def seconds_of_features() -> float:
     """Seconds to compute all features of all rows once, in blocks of rows."""
     from rfx.data import load
-    from rfx.data.transforms.scaling import Scaler
+    from rfx.data.transforms import Scaler
     from rfx.features import sample
 
     split = load("covtype", split="yen2014")
@@ -205,8 +205,7 @@ def seconds_of_features() -> float:
 
 
 def growth(options):
-    from rfx.data import load
-    from rfx.data.libsvm import svmlight
+    from rfx.data import libsvm, load
 
     split, found = load("covtype", split="yen2014"), []
     print(
@@ -216,7 +215,7 @@ def growth(options):
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.rows:
             path = Path(folder) / f"{rows}.svm"
-            svmlight.write(path, split.X_train[:rows], split.y_train[:rows])
+            libsvm.write(path, split.X_train[:rows], split.y_train[:rows])
             words = [word for word in WORDS if word not in ("--split", "yen2014")]
             words[words.index("covtype")] = str(path)
             row = train(

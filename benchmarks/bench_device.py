@@ -369,7 +369,7 @@ class Bench:
 
 def covtype_rows() -> tuple[np.ndarray, np.ndarray]:
     """All rows of covtype in two classes, from the file of RFX_MIRROR."""
-    from rfx.data.libsvm.svmlight import read
+    from rfx.data.libsvm import read
 
     path = Path(os.environ["RFX_MIRROR"]) / "covtype.libsvm.binary.xz"
     with tempfile.NamedTemporaryFile(suffix=".libsvm") as file, lzma.open(path) as packed:

@@ -104,12 +104,12 @@ def speed(options, folder):
     """Seconds of training on covtype's 464,810 training rows, without reading the text, which both
     do first.
     """
+    from rfx.data import libsvm
     from rfx.data import load as rows_of
-    from rfx.data.libsvm import svmlight
 
     split = rows_of("covtype", split="yen2014")
     path = folder / "covtype.svm"
-    svmlight.write(path, split.X_train, split.y_train)
+    libsvm.write(path, split.X_train, split.y_train)
     words = [
         "--method",
         "rf",
@@ -212,7 +212,7 @@ def traffic_of_steps(options, folder):
 def features(workers, folder, count: int, parts: int, columns: int):
     """(features, targets) of `count` rows in `parts` parts on the workers."""
     from rfx.data import ranges
-    from rfx.data.transforms.scaling import Scaler
+    from rfx.data.transforms import Scaler
     from rfx.distributed.rows import DistributedRows
     from rfx.features import sample
 

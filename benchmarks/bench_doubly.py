@@ -22,7 +22,7 @@ from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import data, env, losses, methods
 from rfx.features import sample
-from rfx.features.growing import GrowingMap
+from rfx.features.base import GrowingMap
 from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.gradient import Descent, Steps
 from rfx.solvers.stochastic.sdca import LinearSDCA

@@ -26,7 +26,7 @@ from scipy import stats
 
 from rfx import env, kernels, methods
 from rfx.data import load
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Scaler
 from rfx.features import MAPS, sample
 
 VARIANTS = ("offset", "pairs", "orthogonal", "quasi", "hadamard")

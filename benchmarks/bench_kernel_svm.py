@@ -47,7 +47,7 @@ def training_rows(name, **how):
 def train_rfx(X, y):
     from rfx.operators.kernel import KernelMatrix
     from rfx.solvers.base import Budget
-    from rfx.solvers.kernel.svm import solve_kernel_svm
+    from rfx.solvers.svm import solve_kernel_svm
 
     def solve(X, y):
         return solve_kernel_svm(
@@ -124,7 +124,7 @@ def child(solver, name, path):
 def growth_child(kernel, n_rows):
     from rfx.operators.kernel import KernelMatrix
     from rfx.solvers.base import Budget
-    from rfx.solvers.kernel.svm import solve_kernel_svm
+    from rfx.solvers.svm import solve_kernel_svm
 
     X, y = training_rows("covtype", split="yen2014", n_train=n_rows)
     params, budget = (

@@ -25,9 +25,8 @@ from rfx.losses import SquaredHinge
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.l1.dual import l1_certificate
-from rfx.solvers.l1.newton import solve_l1
-from rfx.solvers.published.liblinear import solve_liblinear
+from rfx.solvers.l1.newton import l1_certificate, solve_l1
+from rfx.solvers.published.libraries import solve_liblinear
 
 
 def features(options):

@@ -20,9 +20,9 @@ from chi2_bisection import chi2_by_bisection
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import data, env
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Scaler
 from rfx.features import alignment, sample
-from rfx.features.divergence import maximise
+from rfx.features.alignment import maximise
 
 
 def plain_scores(W, b, X, y):

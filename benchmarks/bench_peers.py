@@ -49,11 +49,10 @@ from rfx.losses import Hinge, Logistic, Squared, SquaredHinge, epsilon_insensiti
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.kernel.svm import solve_kernel_svm
-from rfx.solvers.l1.dual import l1_certificate
-from rfx.solvers.l1.newton import lambda_max, solve_l1
+from rfx.solvers.l1.newton import l1_certificate, lambda_max, solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.ridge import solve_ridge
+from rfx.solvers.svm import solve_kernel_svm
 
 COLUMNS = (
     *("problem", "program", "version", "dtype", "setting", "turn", "status", "seconds", "cpu"),

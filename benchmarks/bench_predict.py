@@ -13,7 +13,7 @@ from pairs import add_pairs, machine, ratios, spread, timed, turns
 from sklearn.kernel_approximation import RBFSampler
 
 from rfx import data
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Scaler
 from rfx.features import sample
 from rfx.fitting.linear import linear_decision
 

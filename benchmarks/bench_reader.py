@@ -11,9 +11,7 @@ import argparse
 
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
-from rfx.data import archives
-from rfx.data.libsvm import svmlight
-from rfx.data.registry import fetch
+from rfx.data import fetch, libsvm, textfiles
 
 
 def measure(path, pairs):
@@ -21,10 +19,10 @@ def measure(path, pairs):
     from sklearn.datasets import load_svmlight_file
 
     contenders = {
-        "rfx": lambda: svmlight.read(path),
+        "rfx": lambda: libsvm.read(path),
         "scikit-learn": lambda: load_svmlight_file(str(path)),
     }
-    size = len(archives.read_plain(path, str(path)))
+    size = len(textfiles.read_plain(path, str(path)))
     (X, y), *others = (function() for function in contenders.values())
     for other, labels in others:
         assert (

@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 
 from rfx import env
 from rfx.data import load
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Scaler
 from rfx.features import sample
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Path

@@ -1,5 +1,5 @@
 """The chi-square maximiser by the method of Sinha and Duchi (2016), the reference for the tests and
-timings of `rfx.features.divergence.maximise`.
+timings of `rfx.features.alignment.maximise`.
 """
 
 import numpy as np

@@ -21,7 +21,7 @@ from rfx import papers
 from rfx.cli import cli
 from rfx.records import results, sheet, traces
 from rfx.reporting import claims
-from rfx.reporting.report import sources
+from rfx.reporting.report import page
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "rows"
@@ -105,7 +105,7 @@ def renewed(text: str, make=printed) -> str:
 @cache
 def judged() -> list:
     """The papers with their claims judged by the kept rows."""
-    return claims.judged(papers.folders(), lambda plan: sources.find(ROWS, plan).rows)
+    return claims.judged(papers.folders(), lambda plan: page.find(ROWS, plan).rows)
 
 
 def counted(readme: str) -> str:

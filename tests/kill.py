@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from rfx import model
-from rfx.data.libsvm import svmlight
-from rfx.data.registry.fetch import digest
+from rfx.data import libsvm
+from rfx.data.fetch import digest
 from rfx.records import results
 
 PLAN = """title = "to be killed"
@@ -43,7 +43,7 @@ class Jobs:
         self.folder, self.data = folder, folder / "data.txt"
         rng = np.random.default_rng(0)
         X = rng.normal(size=(400, 3))
-        svmlight.write(self.data, X, np.sign(X[:, 0]))
+        libsvm.write(self.data, X, np.sign(X[:, 0]))
         self.mirror, self.store = folder / "mirror", folder / "store"
         self.mirror.mkdir()
         self.known = {}

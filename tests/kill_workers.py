@@ -27,7 +27,7 @@ import psutil
 from by_hand import Cluster
 
 from rfx import model
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 
 PLAN = """title = "to be killed"
 [[run]]
@@ -169,7 +169,7 @@ class Trainings(Commands):
         self.known, self.more = {}, more
         rng = np.random.default_rng(0)
         X = np.round(rng.normal(size=(rows, 8)), 3)
-        svmlight.write(
+        libsvm.write(
             folder / "data.svm",
             X,
             np.sign(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=rows)),

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from rfx import methods
 from rfx.cli import cli
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.plans import plan
 from rfx.records import results
 from rfx.records.run import Run
@@ -29,7 +29,7 @@ ROWS = results.read(FIXTURES / "results.csv")
 
 def rows_of(name):
     data = PREDICTIONS[name]["data"]
-    return svmlight.read(FIXTURES / f"{data}-test.libsvm")
+    return libsvm.read(FIXTURES / f"{data}-test.libsvm")
 
 
 @pytest.mark.parametrize("name", PREDICTIONS)

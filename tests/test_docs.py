@@ -22,7 +22,7 @@ from sklearn.datasets import dump_svmlight_file
 from rfx import methods, papers
 from rfx.cli import COMMANDS, cli
 from rfx.cli.flags import given_options
-from rfx.data.registry import registry
+from rfx.data import registry
 from rfx.plans import plan
 from rfx.records import results, traces
 

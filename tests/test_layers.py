@@ -142,7 +142,7 @@ def test_no_module_imports_itself_in_a_circle():
         parts = list(path.relative_to(ROOT).with_suffix("").parts)
         own = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         graph[own] = below(path) - {own, ""}
-    assert len(graph) > 200 and circle(graph) == []
+    assert len(graph) > 150 and circle(graph) == []
 
 
 def test_no_room_of_data_imports_itself_in_a_circle():
@@ -157,7 +157,7 @@ def test_no_room_of_data_imports_itself_in_a_circle():
     for path in (ROOT / "data").rglob("*.py"):
         own = outer(".".join(path.relative_to(ROOT).with_suffix("").parts))
         graph.setdefault(own, set()).update({outer(name) for name in below(path)} - {own, "data"})
-    assert {"libsvm", "tabular", "registry", "transforms"} <= rooms and circle(graph) == []
+    assert "tabular" in rooms and circle(graph) == []
 
 
 # What may be imported inside a function, and why. Everything else from rfx is imported at the top
@@ -165,7 +165,7 @@ def test_no_room_of_data_imports_itself_in_a_circle():
 INSIDE = {
     "__init__": "the estimators import the package",
     "__main__": "Ctrl-C shows no traceback while the command line is imported",
-    "data/registry/fetch": "http.client and numba, for what is not fetched yet",
+    "data/fetch": "http.client and numba, for what is not fetched yet",
     "methods/__init__": "the command line names methods without numba",
     "runs/child": "the number of BLAS threads is set before numpy is imported",
 }

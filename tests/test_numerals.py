@@ -5,7 +5,7 @@ import math
 import pytest
 
 from rfx import numerals
-from rfx.data.libsvm import sequences
+from rfx.data import libsvm
 from rfx.data.loading import read_weights
 from rfx.errors import DataError, UsageError
 from rfx.options import LabelWeights, Option, Path, Widths
@@ -50,7 +50,7 @@ def test_nothing_reads_a_number_that_only_python_has(text, tmp_path):
     (tmp_path / "w.txt").write_text(f"1\n{text}\n")
     with pytest.raises(DataError, match=r"w\.txt, line 2: .* is not a weight"):
         read_weights(tmp_path / "w.txt", 2)
-    assert sequences._number(text.encode()) is None
+    assert libsvm._label_number(text.encode()) is None
     assert matches({"n_features": 10}, {"n_features": "1e1"})
     assert not matches({"n_features": 10}, {"n_features": text})
 

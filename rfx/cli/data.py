@@ -16,10 +16,9 @@ from rfx.cli.flags import (
     reading_of,
 )
 from rfx.cli.output import print_json, table
-from rfx.data import encodings
-from rfx.data.registry import registry
-from rfx.data.registry.fetch import check_of, is_fetched, is_obtainable
-from rfx.data.registry.fetch import fetch as fetch_set
+from rfx.data import registry, textfiles
+from rfx.data.fetch import check_of, is_fetched, is_obtainable
+from rfx.data.fetch import fetch as fetch_set
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.options import Option
 
@@ -165,8 +164,7 @@ def check(file, zero_based, **values):
     and labels. For a table (CSV, TSV, .npy, .npz, Parquet), prints the first problem, or one line
     for each column: numbers, dates or words, and the number of missing cells.
     """
-    from rfx.data import tables
-    from rfx.data.libsvm import sequences, svmlight
+    from rfx.data import libsvm, tables
 
     reading, encoding = reading_of(values), values["encoding"]
     if Path(file).is_file() and (table := tables.File(file, encoding=encoding)).kind != "libsvm":
@@ -174,17 +172,17 @@ def check(file, zero_based, **values):
         return
 
     count = 0
-    with encodings.Text(file, encoding) as text:
+    with textfiles.Text(file, encoding) as text:
         head = text.read(_HEAD)
         text.put_back(head)
         # their reader reports the first problem itself and reads them whole
-        if sequences.recognised(head):
-            X, y = sequences.parse(text.read(), text.name)
-            scan = svmlight.Scan(text)
+        if libsvm.recognised(head):
+            X, y = libsvm.parse_sequences(text.read(), text.name)
+            scan = libsvm.Scan(text)
             scan.count(X.shape[1], y)
             scan.spellings.add_numbers(y)
         else:
-            scan = svmlight.Scan(text, zero_based)
+            scan = libsvm.Scan(text, zero_based)
             for line, column, message in scan.problems():
                 click.echo(f"{text.name}:{line}:{column}: {message}")
                 count += 1
@@ -277,12 +275,11 @@ def convert(source, output, train, zero_based, strict, force, json, **values) ->
     rfx convert train.csv train.libsvm --target price --missing mean
     rfx convert test.csv test.libsvm --target price --missing mean --train train.csv
     """
-    from rfx.data import tables
-    from rfx.data.libsvm import svmlight
+    from rfx.data import libsvm, tables
     from rfx.data.tabular import labelwords
 
     inputs = [("IN", source)] + ([] if train is None else [("--train", train)])
-    files.guard(("OUT", output), inputs, svmlight.KIND, force)
+    files.guard(("OUT", output), inputs, libsvm.KIND, force)
     reading = reading_of(values | {"zero_based": zero_based})
     if train is None:
         X, y, schema = tables.written_rows(source, reading)
@@ -291,7 +288,7 @@ def convert(source, output, train, zero_based, strict, force, json, **values) ->
             train, reading, lambda n, apart: (None, None), labelwords.KEPT
         )
         X, y, schema = tables.written_rows(source, reading, X.shape[1], schema, strict=strict)
-    svmlight.write(output, X, y, zero_based)
+    libsvm.write(output, X, y, zero_based)
     names = [] if schema is None or schema.inputs is None else schema.titles()
     labels = [] if schema is None or schema.labels is None else schema.labels
     if json:
@@ -408,17 +405,17 @@ def featurize(
     """
     from rfx import device, kernels
     from rfx.cli.rows import labelled_rows
-    from rfx.data.libsvm import svmlight
+    from rfx.data import libsvm
     from rfx.data.loading import load
     from rfx.data.tabular import labelwords
-    from rfx.data.transforms.scaling import Scaler
+    from rfx.data.transforms import Scaler
     from rfx.features import find
     from rfx.fitting.options import GAMMA, SCALING
     from rfx.fitting.preprocessing import check_memory
 
     inputs = named("the input", source) + named("--train", train)
     inputs += [] if model is None else [("--model", model)]
-    files.guard(("-o", output), inputs, svmlight.KIND, force)
+    files.guard(("-o", output), inputs, libsvm.KIND, force)
     reading, scale = reading_of(values), 1.0
     if model is not None:
         X, y, labels, scaler, feature_map = _by_model(model, source, train, reading)
@@ -450,9 +447,9 @@ def featurize(
         params = kernels.parameters(name, learnt, bandwidth, seed, **given)
         feature_map = kind.learn(name, learnt, n_features, seed, variant=variant, **params)
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
-    with device.use(values["device"]), svmlight.open_output(output) as handle:
+    with device.use(values["device"]), libsvm.open_output(output) as handle:
         for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
-            svmlight.write_rows(handle, Z, y[rows])
+            libsvm.write_rows(handle, Z, y[rows])
     for number, label in enumerate(labels or ()):
         click.echo(f"label {number}\t{label}", err=True)
 

@@ -139,7 +139,7 @@ def _pool(jobs, scheduler):
     if scheduler is None:
         return None
     from rfx.distributed import cluster
-    from rfx.distributed.pool import pool
+    from rfx.distributed.cluster import pool
 
     cluster.workers_of(scheduler)
     if jobs > 1:
@@ -331,7 +331,7 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
     deviations. `rfx table claims` lists the papers' claims with evidence and a verdict.
     """
     from rfx.reporting import claims, tables
-    from rfx.reporting.report import sources
+    from rfx.reporting.report import page
 
     known = papers.tables()
     if list:
@@ -345,8 +345,8 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
         for option, value in others.items():
             if value is not None:
                 raise UsageError(f"--{option} does not apply to the table claims; omit it")
-        folder = sources.folder("--results", "results" if results is None else results)
-        judged = claims.judged(papers.folders(), lambda plan: sources.find(folder, plan).rows)
+        folder = page.results_folder("--results", "results" if results is None else results)
+        judged = claims.judged(papers.folders(), lambda plan: page.find(folder, plan).rows)
         print_rendered(claims.table(judged), format, width)
         return
     results = "results.csv" if results is None else results
@@ -439,7 +439,7 @@ def report(file, paper, results, output, force) -> None:
 
     Figures are stored next to the page as PNG, SVG and PDF, with their numbers as CSV.
     """
-    from rfx.reporting.report import experiment, page
+    from rfx.reporting.report import page
 
     if file is None:
         results = "results" if results is None else results
@@ -448,7 +448,7 @@ def report(file, paper, results, output, force) -> None:
     for option, value in (("--paper", paper), ("--results", results)):
         if value:
             raise UsageError(f"{option} applies to the papers' report only; omit it or {file}")
-    click.echo(experiment.write(file, output, force))
+    click.echo(page.write_experiment(file, output, force))
 
 
 @click.command(

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from rfx import env, files, methods, papers
+from rfx.data import fetch, registry
 from rfx.data.reading import Reading
-from rfx.data.registry import fetch, registry
 from rfx.errors import RfxWarning, UsageError
 from rfx.options import Option, options_of
 from rfx.records.run import Run

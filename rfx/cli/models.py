@@ -29,8 +29,7 @@ from rfx.cli.output import (
     seconds_of,
     table,
 )
-from rfx.data import archives
-from rfx.data.registry import registry
+from rfx.data import registry, textfiles
 from rfx.errors import NoRows, RfxError, RfxWarning, UsageError, quoted
 from rfx.options import Names, Option
 from rfx.records import keys
@@ -125,7 +124,7 @@ def predict(
     """
     from rfx import device
     from rfx.cli import rows
-    from rfx.data.libsvm import svmlight
+    from rfx.data import libsvm
     from rfx.data.tabular import schema
 
     shows = {"--decision": decision, "--proba": proba, "--interval": interval, "--sets": sets}
@@ -176,14 +175,14 @@ def predict(
         answer |= {"predictions": schema.shown(method, labels)}
         text = json_text(answer | ({} if shown is None else {kind: shown.tolist()})) + "\n"
     elif kind == "intervals":
-        text = svmlight.numbers(lazy.numpy.column_stack([labels, shown]))
+        text = libsvm.numbers(lazy.numpy.column_stack([labels, shown]))
     elif shown is not None:
-        text = svmlight.numbers(shown)
+        text = libsvm.numbers(shown)
     else:
         words = schema.shown(method, labels)
         are_words = len(words) and isinstance(words[0], str)
-        text = "\n".join([*words, ""]) if are_words else svmlight.numbers(labels)
-    with svmlight.open_output(output) as handle:
+        text = "\n".join([*words, ""]) if are_words else libsvm.numbers(labels)
+    with libsvm.open_output(output) as handle:
         handle.write(text.encode())
 
 
@@ -314,7 +313,7 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
     rows: on training rows, both also reflect overfitting.
     """
     from rfx.cli.rows import rows_for
-    from rfx.reporting import explained, figures
+    from rfx.reporting import figures
     from rfx.runs import explain as importance
 
     check_data(data)
@@ -331,7 +330,7 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
         columns = values["columns"] or ()
         found = importance.explain(method, X, y, columns=columns, report=progress.count, **extent)
     if figure is not None:
-        figures.draw_one(explained.chart(found), figure)
+        figures.draw_one(figures.chart(found), figure)
     if not json:
         click.echo("\n".join(_explained(found, data)))
         return
@@ -372,7 +371,7 @@ def _with_target(method, target):
 def _learnt_from(method, data, n_rows) -> str | None:
     """A warning if the rows may be training rows of the model."""
     trained_on, n_train = method.info.get("dataset"), method.info.get("n_train")
-    name = data if registry.has(data.partition(":")[0]) else archives.plain_name(data)
+    name = data if registry.has(data.partition(":")[0]) else textfiles.plain_name(data)
     if trained_on != name or n_train is None or n_rows < n_train or data == "-":
         return None
     which = "these may be" if n_rows == n_train else f"{n_train:,} of these may be"
@@ -539,7 +538,7 @@ def export(model, to, prefix, output, force) -> None:
 
     docs/export.md describes each format, and the model file itself.
     """
-    from rfx.data.libsvm import svmlight
+    from rfx.data import libsvm
     from rfx.exporting import c_source, json_text, onnx_graph
     from rfx.exporting.program import Program
 
@@ -561,7 +560,7 @@ def export(model, to, prefix, output, force) -> None:
     left_out = program.facts.get("not_included")
     if left_out is not None:
         warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)
-    with svmlight.open_output(output) as handle:
+    with libsvm.open_output(output) as handle:
         handle.write(text)
 
 
@@ -621,13 +620,13 @@ def warm() -> None:
     Every method is trained on a few generated rows. The machine code is stored in rfx's cache
     ($RFX_CACHE).
     """
-    from rfx.data.libsvm import parser
+    from rfx.data import libsvm
 
     np = lazy.numpy
     random, begun = np.random.default_rng(0), time.perf_counter()
     X = random.uniform(size=(300, 5))
     labels = np.where(X[:, 0] + 0.3 * random.normal(size=300) > X[:, 1], 1.0, -1.0)
-    parser.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
+    libsvm.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
     for name in methods.names():
         options = {key: _SMALL[key] for key in methods.get(name).declared() if key in _SMALL}
         variants: list[dict[str, Any]] = [options]

@@ -23,8 +23,7 @@ from rfx.numerals import native, significant
 from rfx.options import Path
 
 if TYPE_CHECKING:
-    from rfx.records.result import Result
-    from rfx.records.run import Run
+    from rfx.records.run import Result, Run
 
 _MOST_CLASSES = 12  # of a printed confusion matrix
 _MEASURES = {
@@ -58,7 +57,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 
 def print_rendered(table, form: str = "text", width: int | None = None) -> None:
     """Print a table of reporting; csv is for programs and is written as bytes without changes."""
-    from rfx.reporting.tables_render import render
+    from rfx.reporting.tables import render
 
     text = render(table, form, width)
     click.echo(text.encode() if form == "csv" else text, nl=False)
@@ -172,7 +171,7 @@ def seconds_of(row: Result) -> tuple[str, str]:
 
 def _scores(row: Result) -> Iterator[tuple[str, str]]:
     """The score and its rows: test rows, held-out rows, or the training rows."""
-    from rfx.runs import baseline
+    from rfx.runs import scoring
 
     params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
@@ -199,7 +198,7 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
             score = score_text(metric, scores["boosting"])
             parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
         yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
-        for name, gain in baseline.better(row).items():
+        for name, gain in scoring.better(row).items():
             yield "", f"{name} is better than this model by {score_text(metric, gain)}"
     if "held_out_score" in params:
         score = score_text(metric, params["held_out_score"])

@@ -8,10 +8,8 @@ import io
 import numpy as np
 import scipy.sparse
 
-from rfx.data import load, splits, tables
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm, load, registry, splits, tables
 from rfx.data.loading import check_split
-from rfx.data.registry import registry
 from rfx.data.tabular import schema
 from rfx.errors import UsageError
 
@@ -42,7 +40,7 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
     if is_named(source):
         X, y = _test_rows(source, split=split, seed=seed, task=method.task)
         narrow = scipy.sparse.issparse(X)
-        return svmlight.narrowed(X, n_inputs, source, strict) if narrow else X, y
+        return libsvm.narrowed(X, n_inputs, source, strict) if narrow else X, y
     share = check_split(source, split, [])
     X, y = tables.other_rows(
         source, method.schema, n_inputs, reading, method.letters, strict, targets

@@ -134,7 +134,7 @@ def train(
     if curve and trace is None:
         raise UsageError("--curve needs --trace; use --trace FILE")
     from rfx.fitting import weights
-    from rfx.runs import baseline, held_out, single, streamed
+    from rfx.runs import scoring, single
 
     # check options and files before reading the data
     made = methods.create(method, **given)
@@ -147,10 +147,10 @@ def train(
         trace=trace is not None,
         curve="test" if curve else None,
     )
-    held_out.check(run)
+    scoring.check(run)
     if run.parts and run.scheduler is None:
         raise UsageError(f"--parts is {run.parts}, which has no effect without --scheduler")
-    streamed.prepared(made, replace(run, curve=None, trace=False))
+    single.prepared(made, replace(run, curve=None, trace=False))
     elsewhere = None
     if run.scheduler is not None:
         from rfx.distributed import training
@@ -191,7 +191,7 @@ def train(
                 "the same model, without choosing again (trust the score above, not that of this"
                 f" command), by\n\n{again}\n"
             )
-    poor = [words for words in map(baseline.no_better, rows) if words]
+    poor = [words for words in map(scoring.no_better, rows) if words]
     if poor:
         some = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
         click.echo(f"rfx: {some}{poor[0]}", err=True)
@@ -203,12 +203,12 @@ def _repeating(run, row) -> str | None:
 
     It has the rows held out only if they calibrate the model.
     """
-    from rfx.runs import held_out
+    from rfx.runs import scoring
 
     chosen = row.params.get("explicit")
     if not chosen:
         return None
-    run = replace(run, method=row.method, options=held_out.explicit(run, chosen))
+    run = replace(run, method=row.method, options=scoring.explicit(run, chosen))
     return command_of(run if run.calibrate else replace(run, cv=None, holdout=None))
 
 
@@ -343,7 +343,7 @@ def tune(
         --results tune.csv --model m.npz
     """
     from rfx.data.tabular.labelwords import guess_task
-    from rfx.runs import held_out, single
+    from rfx.runs import scoring, single
     from rfx.runs.tune import AUTO, Tuning
 
     check_data(data, "rfx tune")
@@ -354,7 +354,7 @@ def tune(
     given = _fixed(names, values)
     wanted = _kernels(kernels, names, given)
     run = run_of(values, dataset=data, method=names[0], options=given)
-    held_out.check(run)
+    scoring.check(run)
     check_outputs(run, model, results, None, force)
     run = replace(run, seed=given.pop("seed", 0))
     split = single.load(run)

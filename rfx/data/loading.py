@@ -9,10 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from rfx import numerals
-from rfx.data import archives, encodings, splits, tables
-from rfx.data.libsvm import sequences, svmlight
+from rfx.data import fetch, libsvm, registry, splits, synthetic, tables, textfiles
 from rfx.data.reading import FileFormat, Reading, training_share
-from rfx.data.registry import fetch, registry, synthetic
 from rfx.data.rows import stacked
 from rfx.data.tabular import learner, targetmeans
 from rfx.data.tabular.apart import Apart
@@ -35,7 +33,7 @@ class Split:
     sample weights of the training rows, if any. `table` is the training table and how it was read,
     if X depends on further learning: cells are missing, or columns become target means, for which
     `seed` splits the rows into parts. `apart` keeps related training rows together when some are
-    held out. `held_out` has the results on held-out training rows (`rfx.runs.held_out.HeldOut`),
+    held out. `held_out` has the results on held-out training rows (`rfx.runs.scoring.HeldOut`),
     once there are any.
     """
 
@@ -149,7 +147,7 @@ def is_drawn(name_or_path, split=None, test=None) -> bool:
     if test is not None and is_drawn(test):
         return True
     if not registry.has(base):
-        return split is not None or Path(archives.plain_name(base)).suffix not in _PLAIN
+        return split is not None or Path(textfiles.plain_name(base)).suffix not in _PLAIN
     info = registry.get(base)
     if info.builtin or info.own is not None:
         return True
@@ -230,7 +228,7 @@ def _registered(info, split, offline, seed):
         spec, key = registry.SplitSpec(pool=whole), (seed,)
     paths = fetch.fetch(info.name, offline=offline, roles=spec.roles)
     parts: dict[str, Any] = {
-        role: splits.relabelled(svmlight.read(paths[role], info.d), info.labels)
+        role: splits.relabelled(libsvm.read(paths[role], info.d), info.labels)
         for role in spec.roles
     }
     if spec.pool:
@@ -278,7 +276,7 @@ def _file(path, split, drawn, reading, task=None):
     (X, y), (X_test, y_test), schema, table, task, apart = tables.training_rows(
         path, reading, cut, task, seed if means else None
     )
-    name = "stdin" if str(path) == "-" else archives.plain_name(path)
+    name = "stdin" if str(path) == "-" else textfiles.plain_name(path)
     task = (None if schema is None else schema.task()) or task
     return Split(
         name,
@@ -305,12 +303,12 @@ def _test_rows(test, loaded, offline, seed, strict, reading):
         if str(test) != "-" and not Path(test).exists():
             registry.get(base)
         return tables.other_rows(
-            test, loaded.schema, n_features, reading, sequences.letters(X), strict
+            test, loaded.schema, n_features, reading, libsvm.letters(X), strict
         )
     other = load(test, offline=offline, seed=seed)
     X = other.X_test
     return (
-        svmlight.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X
+        libsvm.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X
     ), other.y_test
 
 
@@ -324,7 +322,7 @@ def read_weights(path, count: int) -> np.ndarray:
     them.
     """
     try:
-        text = encodings.Text(path, whole=True)
+        text = textfiles.Text(path, whole=True)
     except DataError as error:
         raise DataError(f"weights {error}") from None
     with text:

@@ -16,15 +16,15 @@ import numpy as np
 import scipy.sparse
 
 from rfx import lazy
-from rfx.data import archives, encodings, pieces, tables
-from rfx.data.libsvm.svmlight import Labels
-from rfx.data.pieces import SIZE
+from rfx.data import tables, textfiles
+from rfx.data.libsvm import Labels
 from rfx.data.rows import stacked
-from rfx.data.tabular import arrayfiles, csvtext
+from rfx.data.tabular import readers
 from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
+from rfx.data.textfiles import SIZE
 from rfx.errors import DataError
 
 _HEAD = 1 << 16
@@ -82,16 +82,16 @@ def opened(path):
 
 def measured(path) -> Measured:
     """The Source of a file; DataError if it can't be read."""
-    with archives.naming(str(path)), opened(path) as handle:
+    with textfiles.naming(str(path)), opened(path) as handle:
         size = handle.seek(0, io.SEEK_END)
         handle.seek(0)
         head = handle.read(_HEAD)
-        packed = archives.compressed(head[:8]) and not head.startswith(b"PK")
+        packed = textfiles.compressed(head[:8]) and not head.startswith(b"PK")
         if packed:
             handle.seek(0)
-            head = archives.open_plain(handle).read(_HEAD)
+            head = textfiles.open_plain(handle).read(_HEAD)
         kind = tables.kind_of_name(path) or tables.kind_of_content(head)
-        tables.check_foreign(encodings.head(head), str(path))
+        tables.check_foreign(textfiles.head(head), str(path))
         if kind not in ("libsvm", "csv", "tsv", "parquet"):
             raise DataError(
                 f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
@@ -101,7 +101,7 @@ def measured(path) -> Measured:
             raise DataError(f"{path} is empty")
         units = 1 if packed else size
         if kind == "parquet":
-            units = arrayfiles.ParquetGroups(handle, str(path)).n_groups
+            units = readers.ParquetGroups(handle, str(path)).n_groups
         return Measured(str(path), kind, units, size)
 
 
@@ -124,10 +124,10 @@ def cut(files: list[Measured], count: int) -> list[list[Piece]]:
     return parts
 
 
-def lines(piece: Piece, chunk: int = SIZE) -> Iterator[pieces.Piece]:
+def lines(piece: Piece, chunk: int = SIZE) -> Iterator[textfiles.Piece]:
     """The whole lines of a range of a text, or of a whole compressed text."""
-    with archives.naming(piece.path), opened(piece.path) as file:
-        handle = archives.open_plain(file) if piece.whole else file
+    with textfiles.naming(piece.path), opened(piece.path) as file:
+        handle = textfiles.open_plain(file) if piece.whole else file
         start = piece.start
         if start:
             handle.seek(start - 1)
@@ -141,16 +141,16 @@ def lines(piece: Piece, chunk: int = SIZE) -> Iterator[pieces.Piece]:
             ends = left > 0 or not data or data.endswith(b"\n")
             return data if ends else data + handle.readline()
 
-        for text in pieces.pieces(read, piece.path, chunk, start, None if start else 1):
+        for text in textfiles.pieces(read, piece.path, chunk, start, None if start else 1):
             yield text if text.start else replace(text, raw=text.raw.removeprefix(_MARK))
 
 
-def dialect(file: Measured, header: bool | None) -> csvtext.Dialect:
+def dialect(file: Measured, header: bool | None) -> readers.Dialect:
     """The dialect of a CSV text."""
     with opened(file.path) as raw:
-        text = encodings.opened(archives.open_plain(raw), file.path)
+        text = textfiles.opened(textfiles.open_plain(raw), file.path)
         separator = "\t" if file.kind == "tsv" else None
-        return csvtext.sample(text.read, file.path, separator).decided(header)
+        return readers.sample(text.read, file.path, separator).decided(header)
 
 
 # ---------------------------------------------------------------------- rows
@@ -196,7 +196,7 @@ class TableRanges:
     learner.
     """
 
-    shape: csvtext.Dialect | None = None
+    shape: readers.Dialect | None = None
     as_words: frozenset[int] = frozenset()
     learner: Learner | None = None
     schema: Schema | None = None
@@ -216,11 +216,11 @@ class TableRanges:
                 yield from self._records(piece, self.shape)
 
     def _groups(self, piece):
-        with archives.naming(piece.path), opened(piece.path) as handle:
-            groups = arrayfiles.ParquetGroups(handle, piece.path, self._words_of)
+        with textfiles.naming(piece.path), opened(piece.path) as handle:
+            groups = readers.ParquetGroups(handle, piece.path, self._words_of)
             yield from groups.tables([number] for number in range(piece.start, piece.stop))
 
-    def _records(self, piece: Piece, shape: csvtext.Dialect) -> Iterator[Table]:
+    def _records(self, piece: Piece, shape: readers.Dialect) -> Iterator[Table]:
         as_words = self._words_of(shape.columns())
         for own_piece in lines(piece):
             raw, begin = own_piece.raw, own_piece.start
@@ -234,7 +234,7 @@ class TableRanges:
                     )
             line = 1
             if begin == 0:
-                begun = csvtext.dialect(raw, piece.path, shape.header, shape.separator)
+                begun = readers.dialect(raw, piece.path, shape.header, shape.separator)
                 if begun.names != shape.names:
                     raise DataError(
                         f"{piece.path} has other columns than {shape.name}; all files need the"
@@ -242,7 +242,7 @@ class TableRanges:
                     )
                 raw, line = raw[begun.start :], begun.line
             try:
-                table = csvtext.parse(raw, shape, line, as_words, begin == 0)
+                table = readers.parse(raw, shape, line, as_words, begin == 0)
             except DataError as error:
                 raise DataError(
                     f"{error} (lines are counted from byte {begin:,})" if begin else str(error)

@@ -42,7 +42,7 @@ class Rows(ABC):
 
     @abstractmethod
     def scaled(self, scaler: Any, dtype: Any) -> Rows:
-        """The rows scaled by a Scaler (rfx.data.transforms.scaling), stored at the same place."""
+        """The rows scaled by a Scaler (rfx.data.transforms), stored at the same place."""
 
     @abstractmethod
     def __getitem__(self, index: Any) -> np.ndarray:

@@ -21,15 +21,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.counters import uniforms
-from rfx.data import archives, encodings, splits, tables
-from rfx.data.libsvm.svmlight import Labels
-from rfx.data.pieces import SIZE, Piece, pieces, whole_lines
+from rfx.data import splits, tables, textfiles
+from rfx.data.libsvm import Labels
 from rfx.data.reading import Reading
 from rfx.data.rows import stacked
-from rfx.data.tabular import csvtext, labelwords
+from rfx.data.tabular import labelwords, readers
 from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.table import Table, Words
+from rfx.data.textfiles import SIZE, Piece, pieces, whole_lines
 from rfx.errors import DataError
 
 _REPLACE = 92
@@ -294,7 +294,7 @@ class TextSource(Source):
         self._open()
 
     def _open(self):
-        self._handle = text = encodings.Text(self.path, self.encoding)
+        self._handle = text = textfiles.Text(self.path, self.encoding)
         self.name, self.rewindable = text.name, text.rewindable
         self._digest, self._offset, self._line = hashlib.blake2b(digest_size=16), 0, 1
         self._pieces: Iterator[Piece] | None = None  # those after the offset
@@ -328,7 +328,7 @@ class TextSource(Source):
             self._open()
             yield from self._next_pieces()
             return
-        head = archives.beginning(self._handle, self._size)
+        head = textfiles.beginning(self._handle, self._size)
         self._handle.put_back(head)
         yield Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
 
@@ -390,7 +390,7 @@ class TextSource(Source):
         if not self.rewindable:
             return None
         digest = hashlib.blake2b(digest_size=16)
-        with archives.naming(self.name), open(self.path, "rb") as handle:
+        with textfiles.naming(self.name), open(self.path, "rb") as handle:
             end = handle.seek(0, io.SEEK_END)
             size = end if size is None else min(size, end)
             for number in range(SAMPLES + 1):
@@ -572,7 +572,7 @@ class CsvSource(TextSource):
                 learner.restart()
         if not learner.n_rows:
             raise DataError(f"{self.name} has no rows")
-        form = self.shape.format(encodings.remembered(self.encoding))
+        form = self.shape.format(textfiles.remembered(self.encoding))
         schema = replace(learner.finish(), format=form)
         learner.say(schema)
         self.task = learner.task
@@ -581,14 +581,14 @@ class CsvSource(TextSource):
     def _whole(self, raw):
         # what precedes the first record is part of the first piece
         above = max(0, self.shape.start - self._offset)
-        whole = csvtext.whole_records(raw[above:], self.shape.separator)
+        whole = readers.whole_records(raw[above:], self.shape.separator)
         return above + whole if len(raw) > above else 0
 
     def _table(self, piece, as_words) -> Table | None:
         first = piece.start == 0
         raw = piece.raw[self.shape.start :] if first else piece.raw
         line = self.shape.line if first else piece.line
-        return csvtext.parse(raw, self.shape, line, as_words, first)
+        return readers.parse(raw, self.shape, line, as_words, first)
 
     def parse(self, piece):
         as_words = self._as_words

@@ -11,9 +11,7 @@ import numpy as np
 from rfx import steps as told
 from rfx.counters import uniforms
 from rfx.data.rows import Statistics, stacked
-from rfx.data.transforms.columns import TRANSFORMS
-from rfx.data.transforms.linear import PCA, unit_rows
-from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.data.transforms import PCA, TRANSFORMS, Scaler, TargetScaler, unit_rows
 from rfx.errors import DataError
 
 if TYPE_CHECKING:

@@ -18,14 +18,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rfx import files
-from rfx.data import archives, encodings
-from rfx.data.libsvm import sequences, svmlight
+from rfx.data import libsvm, textfiles
 from rfx.data.reading import FileFormat, Reading, agreed
-from rfx.data.tabular import arrayfiles, csvtext, labelwords, targetmeans
+from rfx.data.tabular import labelwords, readers, targetmeans
 from rfx.data.tabular.apart import Apart, kept_apart
-from rfx.data.tabular.csvtext import is_value
 from rfx.data.tabular.labelwords import guess_task
 from rfx.data.tabular.learner import Learner, targets_of
+from rfx.data.tabular.readers import is_value
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, NoRows, UsageError
@@ -35,7 +34,7 @@ from rfx.numerals import is_number
 @dataclass(frozen=True)
 class Format:
     """A format of files: its suffixes; for arrays, their first bytes and the function that reads
-    them: see `arrayfiles.npy`.
+    them: see `readers.npy`.
     """
 
     suffixes: tuple[str, ...]
@@ -46,9 +45,9 @@ class Format:
 FORMATS = {
     "csv": Format((".csv",)),
     "tsv": Format((".tsv", ".tab")),
-    "npy": Format((".npy",), b"\x93NUMPY", arrayfiles.npy),
-    "npz": Format((".npz",), b"PK\x03\x04", arrayfiles.npz),
-    "parquet": Format((".parquet", ".pq"), b"PAR1", arrayfiles.parquet),
+    "npy": Format((".npy",), b"\x93NUMPY", readers.npy),
+    "npz": Format((".npz",), b"PK\x03\x04", readers.npz),
+    "parquet": Format((".parquet", ".pq"), b"PAR1", readers.parquet),
     "libsvm": Format((".libsvm", ".svm", ".svmlight")),
 }
 TABLES = tuple(FORMATS.keys() - {"libsvm"})
@@ -60,7 +59,7 @@ log = logging.getLogger(__name__)
 
 def kind_of_name(path) -> str | None:
     """The format indicated by a file's name."""
-    suffix = Path(archives.plain_name(path)).suffix.lower()
+    suffix = Path(textfiles.plain_name(path)).suffix.lower()
     return next((kind for kind, form in FORMATS.items() if suffix in form.suffixes), None)
 
 
@@ -69,7 +68,7 @@ def kind_of_content(head: bytes) -> str:
     kinds = [kind for kind in _ARRAYS if head.startswith(FORMATS[kind].begins)]
     if kinds and (kinds != ["npz"] or b".npy" in head[:256]):
         return kinds[0]
-    return "csv" if csvtext.looks_like(head) and not sequences.recognised(head) else "libsvm"
+    return "csv" if readers.looks_like(head) and not libsvm.recognised(head) else "libsvm"
 
 
 # Opens the bytes of a file as they are stored.
@@ -95,7 +94,7 @@ class File:
         """
         self.path, self._content = str(path), None
         self.format: FileFormat | None = None
-        self.encoding = encoding if encoding is None else encodings.known(encoding)
+        self.encoding = encoding if encoding is None else textfiles.known(encoding)
         self.name = "standard input" if self.path == "-" else files.shown(path)
         if self.path == "-":
             self._content = _whole(files.standard_input(), self.name)
@@ -104,15 +103,15 @@ class File:
                 self._content = _whole(handle, self.name)
         self.kind = self._recognised(None if self.path == "-" else kind_of_name(path), table)
         if self.encoding is None and remembered is not None and self.kind not in _ARRAYS:
-            with archives.naming(self.name), self._opened(archives.open_plain) as handle:
-                self.encoding = None if encodings.is_utf8(handle) else remembered
+            with textfiles.naming(self.name), self._opened(textfiles.open_plain) as handle:
+                self.encoding = None if textfiles.is_utf8(handle) else remembered
 
     def _opened(self, opened: Callable):
         """A handle on the bytes of the file, as a function opens a path."""
         return opened(self.path) if self._content is None else io.BytesIO(self._content)
 
     def _head(self, opened: Callable) -> bytes:
-        with archives.naming(self.name), self._opened(opened) as handle:
+        with textfiles.naming(self.name), self._opened(opened) as handle:
             return handle.read(_HEAD)
 
     def _recognised(self, named: str | None, table: bool) -> str:
@@ -120,9 +119,9 @@ class File:
         head = b"" if named in _ARRAYS else self._head(_STORED)
         if named in _ARRAYS or kind_of_content(head) in _ARRAYS:
             return named or kind_of_content(head)
-        if foreign_kind(head) is None and archives.compressed(head[:8]):
-            head = self._head(archives.open_plain)
-        head = encodings.head(bytes(head), self.encoding)
+        if foreign_kind(head) is None and textfiles.compressed(head[:8]):
+            head = self._head(textfiles.open_plain)
+        head = textfiles.head(bytes(head), self.encoding)
         check_foreign(head, self.name)
         kind = named or kind_of_content(head)
         first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
@@ -133,7 +132,7 @@ class File:
 
     def text(self):
         """The file as a text, the input of svmlight.read."""
-        return encodings.Text(self.path, self.encoding, self._content, whole=True)
+        return textfiles.Text(self.path, self.encoding, self._content, whole=True)
 
     def read(
         self,
@@ -161,9 +160,9 @@ class File:
         with self.text() as text:
             raw = text.read()
         shape = dialect(io.BytesIO(raw).read, self.path, self.name, reading, schema)
-        self.format = shape.format(encodings.remembered(self.encoding))
+        self.format = shape.format(textfiles.remembered(self.encoding))
         words = words_of(shape.columns())
-        table = csvtext.parse(raw[shape.start :], shape, shape.line, words, whole=True)
+        table = readers.parse(raw[shape.start :], shape, shape.line, words, whole=True)
         if table is None:
             raise NoRows(f"{self.name} has no rows" + ", only a header" * shape.header)
         return table
@@ -171,12 +170,12 @@ class File:
 
 def dialect(
     read: Callable[[int], bytes], path, name: str, reading: Reading, schema: Schema | None
-) -> csvtext.Dialect:
+) -> readers.Dialect:
     """The dialect of a CSV text, for a model if there is a schema; guesses are logged. read: see
-    `csvtext.sample`.
+    `readers.sample`.
     """
     separator = "\t" if kind_of_name(path) == "tsv" else None
-    sample, header = csvtext.sample(read, name, separator), reading.header
+    sample, header = readers.sample(read, name, separator), reading.header
     if header is None and schema is not None and schema.inputs is not None:
         header = _has_header(sample, schema)
     shape = sample.decided(header)
@@ -185,7 +184,7 @@ def dialect(
     return shape
 
 
-def _has_header(sample: csvtext.Dialect, schema: Schema) -> bool:
+def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
     """Whether a CSV text begins with a header, for a model trained on a table.
 
     Raises DataError if the text and the training file differ so that rows or columns would be
@@ -223,9 +222,9 @@ def _has_header(sample: csvtext.Dialect, schema: Schema) -> bool:
 
 def _whole(handle, name) -> bytes:
     """All bytes of a pipe, unpacked unless they are an archive of arrays."""
-    head = archives.beginning(handle, 256)
-    rest = archives.joined(head, handle)
-    return rest.read() if kind_of_content(head) in _ARRAYS else archives.read_plain(rest, name)
+    head = textfiles.beginning(handle, 256)
+    rest = textfiles.joined(head, handle)
+    return rest.read() if kind_of_content(head) in _ARRAYS else textfiles.read_plain(rest, name)
 
 
 # ---------------------------------------------------------------------- rows
@@ -259,10 +258,10 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
     if file.kind == "libsvm":
-        labels = svmlight.Labels(task=task, settled=False)
+        labels = libsvm.Labels(task=task, settled=False)
         zero_based = bool(reading.zero_based)
-        X, y = svmlight.read(file.text(), zero_based=zero_based, labels=labels)
-        base, encoding = zero_based if issparse(X) else None, encodings.remembered(reading.encoding)
+        X, y = libsvm.read(file.text(), zero_based=zero_based, labels=labels)
+        base, encoding = zero_based if issparse(X) else None, textfiles.remembered(reading.encoding)
         schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
         task = labels.task
     else:
@@ -399,7 +398,7 @@ def other_rows(
             return schema.encode(content, strict, targets)
         X, column = content
         if issparse(X):
-            X = svmlight.narrowed(X, n_inputs, file.name, strict)
+            X = libsvm.narrowed(X, n_inputs, file.name, strict)
         elif X.shape[1] != n_inputs:
             raise DataError(
                 f"{file.name} has {X.shape[1]} columns of inputs, but the model was trained on"
@@ -409,12 +408,12 @@ def other_rows(
             return X, None
         table = _targets(column, file.name)
         return X, column if table is None else encode_labels(table, 0, names)
-    X, y = svmlight.read(
+    X, y = libsvm.read(
         file.text(),
         n_features=n_inputs,
         zero_based=bool(agreed("zero_based", reading, form, file.name)),
         letters=letters,
-        labels=svmlight.Labels(names, optional=targets == "ignored"),
+        labels=libsvm.Labels(names, optional=targets == "ignored"),
         strict=strict,
     )
     return X, None if targets == "ignored" else y

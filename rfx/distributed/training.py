@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data import encodings, ranges, tables
-from rfx.data.libsvm.svmlight import Labels, OtherSpelling
+from rfx.data import fetch, ranges, registry, tables, textfiles
+from rfx.data.libsvm import Labels, OtherSpelling
 from rfx.data.loading import Split, load, read_weights
 from rfx.data.reading import FileFormat, Reading
-from rfx.data.registry import fetch, registry
 from rfx.data.rows import MOST_LABELS
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.labelwords import guess_of
@@ -27,7 +26,7 @@ from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
 from rfx.fitting.problem import error
 from rfx.records.run import Run
-from rfx.runs import held_out
+from rfx.runs import scoring
 
 log = logging.getLogger(__name__)
 # Maximum bytes of a file per part.
@@ -51,7 +50,7 @@ def check(trainer, run: Run) -> None:
     scheduler.
     """
     refused = [name for name in _WITHOUT if getattr(run, name) not in (None, False)]
-    if encodings.remembered(run.how_to_read().encoding) is not None:
+    if textfiles.remembered(run.how_to_read().encoding) is not None:
         refused.append("encoding")
     for name in refused:
         raise UsageError(
@@ -99,11 +98,11 @@ def train(trainer, run: Run, progress=None) -> tuple:
             "workers": len(workers.addresses),
             "seconds_read": rows.seconds,
         }
-        if held_out.wanted(run) or run.calibrate:
+        if scoring.wanted(run) or run.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
             here = Split(name, "all", None, None, y, schema=schema)
             without = partial(_without, data)
-            split.held_out = held_out.evaluated(run, here, trained, progress, without)
+            split.held_out = scoring.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.method.get("lam_path"):
             if rows is not whole:
                 rows.latest = None  # the workers need not store both

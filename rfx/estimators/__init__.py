@@ -8,7 +8,7 @@ Classes for plug-ins are created on demand from their declarations; `names()` li
 import os
 from typing import TYPE_CHECKING, Any
 
-from rfx.estimators import plugins as _plugins
+from rfx.estimators import models as _plugins
 from rfx.estimators.base import Classifier, Regressor
 from rfx.estimators.files import restore as _restore
 from rfx.estimators.models import (
@@ -52,8 +52,8 @@ from rfx.estimators.models import (
     SparseRBRegressor,
     SparseRFClassifier,
     SparseRFRegressor,
+    estimator_class,
 )
-from rfx.estimators.plugins import estimator_class
 from rfx.estimators.transformers import (
     AdditiveChi2Features,
     ArcCosineFeatures,

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from rfx import device, lazy
 from rfx.data.reading import Reading
-from rfx.data.tabular import frames, targetmeans
+from rfx.data.tabular import readers, targetmeans
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table
@@ -112,7 +112,7 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
     elif schema is not None:
         rows = _encoded(estimator, X, schema)
     if rows is None:
-        frames.check_columns(X, *([ADVICE] if reads else []))
+        readers.check_columns(X, *([ADVICE] if reads else []))
         form: Any = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         rows = _summed(validate_data(estimator, X, reset=reset, **form))
         _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
@@ -153,7 +153,7 @@ def _frame(X):
     """Rows in memory as a pandas data frame, with the types of their cells; None for others."""
     if sp.issparse(X) or hasattr(X, "__dask_graph__"):
         return None
-    if frames.is_frame(X):
+    if readers.is_frame(X):
         return X
     X = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     return lazy.pandas.DataFrame(X).infer_objects() if X.ndim == 2 else None
@@ -175,9 +175,9 @@ def _table_rows(estimator, X) -> TableRows | None:
     names = [str(name if named else place + 1) for place, name in enumerate(frame.columns)]
     if len(set(names)) < len(names):
         raise ValueError("X has two columns of the same name; rename one of them")
-    frames.check_columns(frame.iloc[:, [p for p in range(len(names)) if p not in places]], ADVICE)
+    readers.check_columns(frame.iloc[:, [p for p in range(len(names)) if p not in places]], ADVICE)
     columns = [
-        frames.cells(frame.iloc[:, place], Input(name, place, [] if place in places else None))
+        readers.cells(frame.iloc[:, place], Input(name, place, [] if place in places else None))
         for place, name in enumerate(names)
     ]
     table = Table(
@@ -190,7 +190,7 @@ def _table_rows(estimator, X) -> TableRows | None:
         for_gaps=FILL,
     )
     # certainly, because of their type
-    dates = [names[p] for p in places if frames.kind_of_words(frame.iloc[:, p]) == "dates"]
+    dates = [names[p] for p in places if readers.kind_of_words(frame.iloc[:, p]) == "dates"]
     return TableRows(table, Reading(missing=missing, dates=tuple(dates)))
 
 
@@ -220,7 +220,7 @@ def chosen(frame, asked: Columns) -> dict[int, bool]:
             f" a dense array X ({error!s:.80}); use names, positions, a mask, from_dtype or None"
         ) from None
     places = [] if frame is None else range(frame.shape[1])
-    kinds = {place: frames.kind_of_words(frame.iloc[:, place]) for place in places}
+    kinds = {place: readers.kind_of_words(frame.iloc[:, place]) for place in places}
     words = {p: k == "categories" for p, k in kinds.items() if k == "dates" or (k and automatic)}
     return words | dict.fromkeys(named, True)
 
@@ -242,4 +242,4 @@ def _encoded(estimator, X, schema: Schema):
         validate_data(estimator, rows, reset=False, skip_check_array=True)
         frame = frame if names is None else frame.set_axis(names, axis=1)
     with in_python():
-        return _summed(frames.encoded(frame, schema))
+        return _summed(readers.encoded(frame, schema))

@@ -11,19 +11,18 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from rfx import kernels, methods
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Scaler
 from rfx.estimators.base import Estimator, MethodEstimator
 from rfx.estimators.parameters import in_python
 from rfx.estimators.rows import checked
 from rfx.features import MAPS, FeatureMap
-from rfx.features.binning import BinMap
+from rfx.features.binning import WIDTHS, BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.features.widths import WIDTHS
 from rfx.fitting.method import kernel_params
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.fitting.preprocessing import check_memory
 from rfx.fitting.training import begin
-from rfx.kernels.chisquare import ChiSquare
+from rfx.kernels.distances import ChiSquare
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
@@ -133,7 +132,7 @@ class MapTransformer(Transformer, Estimator):
     ----------
     map_ : object
         The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
+    scaler_ : rfx.data.transforms.Scaler
         The scaling of the inputs.
     """
 
@@ -436,7 +435,7 @@ class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):  # 
     ----------
     map_ : object
         The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
+    scaler_ : rfx.data.transforms.Scaler
         The scaling of the inputs.
 
     References
@@ -481,7 +480,7 @@ class LearnedMetric(Supervised, Estimator, options=_OF_METRIC):
 
     Attributes
     ----------
-    scaler_ : rfx.data.transforms.scaling.Scaler
+    scaler_ : rfx.data.transforms.Scaler
         The scaling and the metric of the inputs.
     feature_importances_ : ndarray of shape (n_features,)
         Each scaled input's share of the trace of the metric, its average squared gradient; they sum

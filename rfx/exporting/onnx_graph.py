@@ -15,8 +15,7 @@ import numpy as np
 from rfx import lazy
 from rfx import steps as told
 from rfx.errors import UsageError
-from rfx.exporting.curves import CENTRAL, polynomials
-from rfx.exporting.program import Column, Program
+from rfx.exporting.program import CENTRAL, Column, Program, polynomials
 from rfx.features.partition import Partition
 from rfx.kernels.distances import SCALES
 

@@ -1,15 +1,22 @@
-"""The alignment of each feature of a pool with the targets: the scores for learning a kernel.
+"""Learn a kernel: a distribution over a pool of random features (Sinha and Duchi 2016)."""
 
-s_m = (sum_i y_i phi_m(x_i))^2 is the alignment with the targets, sum_ij K(x_i, x_j) y_i y_j, of the
-kernel with only feature m; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations
-5 and 8).
-"""
+import math
 
 import numpy as np
 
+from rfx import lazy
+from rfx.counters import uniforms
 from rfx.data.rows import Rows
-from rfx.data.transforms.scaling import as_floats
+from rfx.data.transforms import as_floats
+from rfx.errors import DataError
 from rfx.operators.mapped import MapMatrix
+
+# ----------------------------------------------------------------------
+# The alignment of each feature of a pool with the targets: the scores for learning a kernel.
+#
+# s_m = (sum_i y_i phi_m(x_i))^2 is the alignment with the targets, sum_ij K(x_i, x_j) y_i y_j, of
+# the kernel with only feature m; that of a mixture q of features is q.s (Sinha and Duchi 2016,
+# equations 5 and 8).
 
 _FEATURES, _VALUES = 8192, 2**21
 
@@ -43,3 +50,266 @@ def _sums(pool, X, U):
         found = matrix.rmatvec(U[:, 0])[:, None] if U.shape[1] == 1 else matrix.rmatvec(U)
         sums[start : start + part.n_features] = found
     return sums
+
+
+# ----------------------------------------------------------------------
+# The distribution over a pool of features that maximises the mean score near the uniform
+# distribution.
+#
+# max_q sum_m q_m s_m over probabilities q with D_f(q || 1/N) <= rho (Sinha and Duchi 2016, equation
+# 5). D_f(q || u) = 1/N sum_m f(N q_m), with natural logarithms:
+#
+# chi2 f(t) = t^2 - 1 N ||q - u||^2 at most N - 1 kl f(t) = t log t sum_m q_m log(N q_m) at most log
+# N tv f(t) = |t - 1| / 2 1/2 sum_m |q_m - 1/N| at most 1 - 1/N reverse-kl f(t) = -log t 1/N sum_m
+# log(1 / (N q_m)) no bound: none gets zero
+#
+# Equal scores get equal weight. If rho allows it, all weight is on the best score, equally
+# distributed over ties.
+
+DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
+# Smaller changes of the weights are rounding errors.
+_LEAST_RHO = 1e-24
+# Smallest gap, in units of the scores' range, between the largest score and the multiplier of the
+# reverse divergence.
+_LEAST_GAP = 1e-290
+
+
+def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
+    """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
+
+    scores: (N,) finite numbers, N at least 1. rho: a number from 0 (q is uniform) to infinity.
+    divergence: one of DIVERGENCES. Raises DataError for scores that are empty or not finite.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
+        raise DataError(
+            "the scores of the features must be one or more finite numbers; scale the inputs, or"
+            " the targets"
+        )
+    best = scores.max()
+    # distance below the best, in [0, 1]: invariant to the scores' offset and scale, and hardly
+    # affected by rounding
+    spread = best - scores.min()
+    if not math.isfinite(spread):
+        return maximise(scores / 4, rho, divergence)
+    count = scores.size
+    if spread == 0 or rho <= _LEAST_RHO:
+        return np.full(count, 1 / count)
+    below = (best - scores) / spread
+    top = below == 0
+    ties = np.count_nonzero(top)
+    most = {
+        "chi2": count / ties - 1,
+        "kl": math.log(count / ties),
+        "tv": 1 - ties / count,
+        "reverse-kl": math.inf,
+    }[divergence]
+    if rho >= most:
+        return top / ties
+    q = {"chi2": _chi2, "kl": _kl, "tv": _tv, "reverse-kl": _reverse_kl}[divergence](below, rho)
+    return q / q.sum()
+
+
+def distance(q, divergence: str = "chi2") -> float:
+    """D_f(q || 1/N) of the probabilities q (N,)."""
+    q = np.asarray(q, dtype=np.float64)
+    excess = q.size * q - 1
+    if divergence == "chi2":
+        return float(np.mean(excess**2))
+    if divergence == "tv":
+        return float(np.mean(np.abs(excess)) / 2)
+    # both with a zero-mean term, so that no part is negative; near zero by their series
+    small = np.abs(excess) < 1e-3
+    square = excess**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(q.size * q)
+        if divergence == "kl":
+            near = square * (1 / 2 - excess / 6 + square / 12 - excess * square / 20)
+            parts = np.where(q > 0, (1 + excess) * logs, 0.0) - excess
+        else:
+            near = square * (1 / 2 - excess / 3 + square / 4 - excess * square / 5)
+            parts = excess - logs
+    return float(np.mean(np.where(small, near, parts)))
+
+
+def _chi2(below, rho):
+    """With one sort. On a support of the k best, q_m = (mean_k - below_m) / lam + 1/k, and q_m = 0
+    on the others.
+
+    At the multiplier lam where the support grows from k to k + 1, the (k+1)-th weight is zero, and
+    the divergence decreases as lam grows: so k is found by bisection over the divergences at these
+    points, and lam then from the constraint.
+    """
+    count = below.size
+    order = np.sort(below)
+    sums, squares = np.cumsum(order), np.cumsum(order**2)
+
+    def far(k):
+        """Whether the constraint is violated already when the k best share all weight and the next
+        has none.
+        """
+        mean = sums[k - 1] / k
+        lam = k * (order[k] - mean)
+        return lam <= 0 or (squares[k - 1] - k * mean**2) / lam**2 + 1 / k - 1 / count > rho / count
+
+    low, high = 1, count  # bounds of the size of the support
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if far(middle) else (low, middle)
+    support = order[:low]
+    mean = support.mean()
+    room = rho / count + 1 / count - 1 / low
+    lam = math.sqrt(np.sum((support - mean) ** 2) / room)
+    return np.maximum(0.0, (mean - below) / lam + 1 / low)
+
+
+def _kl(below, rho):
+    """q_m proportional to exp(-below_m / lam), with lam by a bracketing search."""
+
+    def weights(log_lam):
+        q = np.exp(-below / math.exp(log_lam))
+        return q / q.sum()
+
+    # the divergence of such a q is at most 1 / (8 lam^2), because the range is 1
+    log_lam = _root(lambda t: distance(weights(t), "kl"), rho, -0.5 * math.log(8 * rho))
+    return weights(log_lam)
+
+
+def _reverse_kl(below, rho):
+    """q_m proportional to 1 / (gap + below_m), with gap > 0 by a bracketing search."""
+
+    def weights(log_gap):
+        q = 1 / (math.exp(log_gap) + below)
+        return q / q.sum()
+
+    # the divergence is at most 1 / (2 gap)
+    log_gap = _root(
+        lambda t: distance(weights(t), "reverse-kl"), rho, -math.log(2 * rho), math.log(_LEAST_GAP)
+    )
+    return weights(log_gap)
+
+
+def _root(function, target, high, least=-math.inf):
+    """t <= high with function(t) = target for a decreasing positive function with function(high) <=
+    target; at least `least`.
+
+    Rounding is towards the side where the constraint holds."""
+    high = max(high, least)
+    step, low = 1.0, high
+    while function(low) < target:
+        if low == least:
+            return least
+        high, low, step = low, max(least, low - step), 2 * step
+    if low == high:
+        return high
+    return lazy.optimize.brentq(
+        lambda t: math.log(function(t) / target), low, high, xtol=1e-14, rtol=1e-14
+    )
+
+
+def _tv(below, rho):
+    """The worst scores transfer their weight, rho in total, to the best; if equal ones need not
+    transfer all, each transfers the same.
+    """
+    count = below.size
+    values, where, sizes = np.unique(below, return_inverse=True, return_counts=True)
+    weights = sizes / count
+    # the total available from worse groups
+    behind = np.concatenate([np.cumsum(weights[::-1])[::-1][1:], [0.0]])
+    moved = np.clip(rho - behind, 0.0, weights)
+    left = weights - moved
+    left[0] = weights[0] + rho
+    return (left / sizes)[where]
+
+
+# ----------------------------------------------------------------------
+# The optimal distribution over a pool for given weights: one step of learning features and weights
+# together.
+#
+# Over weights w of unscaled features, the penalty lam/2 sum_m w_m^2 / q_m is jointly convex in w
+# and q: with w fixed, q minimises the sum of w_m^2 / q_m within the chi-square ball; with q fixed,
+# w is the solution with features q_m^(1/2) phi_m.
+
+_STEPS = 100
+
+
+def best_distribution(w, rho: float) -> np.ndarray:
+    """The q (N,) that minimises the sum of w_m^2 / q_m over probabilities with N ||q - 1/N||^2 <=
+    rho.
+
+    w: (N,) weights, not all zero. Without the ball q is proportional to |w|; if that is outside,
+    every q_m > 0 solves lam q^3 + mu q^2 = w^2, with lam from the ball and mu from the sum.
+    """
+    sizes = np.abs(np.asarray(w, dtype=np.float64))
+    sizes = sizes / sizes.sum()
+    if rho <= 0:
+        return np.full(sizes.size, 1 / sizes.size)
+    if distance(sizes) <= rho:
+        return sizes
+
+    def found(log_lam):
+        lam = math.exp(log_lam)
+        # at -lam each term alone is one or more; at 1 each is at most its size
+        mu = lazy.optimize.brentq(
+            lambda mu: _roots(sizes, lam, mu).sum() - 1, -lam, 1.0, xtol=1e-15, rtol=1e-14
+        )
+        q = _roots(sizes, lam, mu)
+        return q / q.sum()
+
+    low = high = math.log(1 / sizes.size)
+    while distance(found(high)) > rho:
+        high += 2
+    while distance(found(low)) <= rho:
+        low -= 2
+    return found(lazy.optimize.brentq(lambda t: distance(found(t)) - rho, low, high, xtol=1e-12))
+
+
+def _roots(sizes, lam, mu):
+    """The largest q >= 0 of each lam q^3 + mu q^2 = size^2, by Newton's method from the right,
+    where the cubic is convex.
+    """
+    floor = max(0.0, -mu / lam)
+    q = floor + np.cbrt(sizes**2 / lam)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_STEPS):
+            step = (lam * q**3 + mu * q**2 - sizes**2) / (3 * lam * q**2 + 2 * mu * q)
+            step[~np.isfinite(step)] = 0.0
+            q = np.maximum(q - step, 0.0)
+            if np.all(np.abs(step) <= 1e-15 * (1e-3 + q)):
+                break
+    return q
+
+
+# ----------------------------------------------------------------------
+# Select features by a distribution over a pool: which of them, with which weights.
+#
+# Each function returns (places, weights): increasing feature numbers and positive weights, for
+# `FeatureMap.weighted`. The squared weights sum to 1, so that the sum of products is the kernel of
+# the distribution.
+
+# A stream from which no map draws its own numbers.
+DRAW = 16
+
+
+def drawn(q, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """`count` features drawn with replacement from the probabilities q (M,).
+
+    A feature drawn c times occurs once, with weight (c / count)^(1/2): the same kernel. Draw j
+    depends only on (seed, j) and q.
+    """
+    ends = np.cumsum(q)
+    where = np.searchsorted(ends, uniforms(seed, DRAW, 0, count, 1)[:, 0] * ends[-1], side="right")
+    places, times = np.unique(np.minimum(where, len(q) - 1), return_counts=True)
+    return places, np.sqrt(times / count)
+
+
+def support_once(q) -> tuple[np.ndarray, np.ndarray]:
+    """The features with q > 0, all with equal weight."""
+    places = np.flatnonzero(q)
+    return places, np.full(len(places), len(places) ** -0.5)
+
+
+def weighted(q) -> tuple[np.ndarray, np.ndarray]:
+    """The features with q > 0, each with weight q^(1/2)."""
+    places = np.flatnonzero(q)
+    return places, np.sqrt(q[places])

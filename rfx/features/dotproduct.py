@@ -1,25 +1,190 @@
-"""Random features of dot-product kernels: products of random signs with the row (Kar and Karnick
-2012), and for the polynomial kernels TensorSketch (`rfx.features.sketch`).
-
-k(x, y) = sum_m a_m (x.y)^m with a_m >= 0: a feature draws m with probability a_m / f(1), f(1) = sum
-a_m, and is sqrt(f(1)) prod_{l <= m} s_l.x with vectors s_l of random signs, so that the mean of
-phi(x) phi(y) is the kernel. For rows much longer than 1 its variance is large.
-"""
+"""Random features of dot-product kernels: products of signs, and TensorSketch."""
 
 import math
 
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import parallel
 from rfx import steps as told
+from rfx.compiled import njit
 from rfx.errors import UsageError
-from rfx.features.base import FeatureMap
-from rfx.features.products import Vectors
+from rfx.features.base import FeatureMap, SeededMap, Vectors, block_uniforms
 from rfx.features.random import uniforms
-from rfx.features.sketch import SketchMap
 from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
 from rfx.parallel import cached
+
+# ----------------------------------------------------------------------
+# TensorSketch features of polynomial kernels (Pham and Pagh 2013).
+#
+# A count sketch adds each input, with a random sign, to one of 64 numbers. The sketch of the p-th
+# power of (1, sqrt(gamma) x) is the circular convolution of p count sketches, so its Fourier
+# transform is the product of theirs. The features are the real and imaginary parts of that product.
+# Without the transform back, the inner products of a block of 64 features are those of one sketch,
+# and each feature is unbiased. A block depends on (seed, block) alone.
+
+PLACE = 0
+# Numbers of a sketch, and rows that are transformed together.
+SIZE, _TOGETHER = 64, 8
+_LEVELS = SIZE.bit_length() - 1
+_SQRT2 = math.sqrt(2)
+
+
+class SketchMap(SeededMap):
+    """polynomial-2, polynomial-3: sqrt2 Re and sqrt2 Im of prod_l F_k(C_l (1, sqrt(gamma) x)), with
+    count sketches C_l and the frequency k of the discrete Fourier transform; without sqrt2 for the
+    two real frequencies.
+
+    A model holds the seed and the numbers of the features.
+    """
+
+    parts = {"scales": Array("f", "features"), "numbers": Array("i", "features")}
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        numbers = np.arange(start, stop)
+        return {"scales": np.where(numbers % SIZE < 2, 1.0, _SQRT2), "numbers": numbers}
+
+    @property
+    def power(self) -> int:
+        """p."""
+        return int(self.name[-1])
+
+    def _hashes(self, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(places, signs) of the constant and the inputs in the sketches of the blocks, each
+        (blocks, p, d + 1).
+        """
+        shape = self.power, self.n_inputs + 1
+        u = block_uniforms(self.params["seed"], PLACE, blocks, math.prod(shape))
+        numbers = (2 * SIZE * u).astype(np.int64).reshape(-1, *shape)
+        return numbers // 2, np.where(numbers % 2, 1.0, -1.0)
+
+    @cached
+    def _plan(self) -> tuple:
+        """(places, signs, starts, order, parts): the hashes of the blocks that are needed, where
+        the features of each begin, and by blocks the feature and its number in the block.
+        """
+        blocks, starts, order = self._in_blocks(SIZE)
+        parts = self.arrays["numbers"][order].astype(np.int64) % SIZE
+        return *self._hashes(blocks), starts, order, parts
+
+    @cached
+    def _steepest(self) -> float:
+        return math.sqrt(self.params["gamma"]) * self.n_inputs
+
+    def compute(self, X, out):
+        X, plan = self._rows(X), self._plan
+        root, scales = math.sqrt(self.params["gamma"]), self.arrays["scales"].astype(np.float64)
+
+        def part(first, last):
+            rows = slice(first * _TOGETHER, min(last * _TOGETHER, X.shape[0]))
+            dense = X[rows].toarray() if sp.issparse(X) else X[rows]
+            _sketched(dense, root, _TWIDDLES, _MIRRORED, scales, out[rows], *plan)
+
+        work = len(plan[0]) * self.power * (X.shape[1] + 6 * SIZE) * X.shape[0]
+        parallel.for_ranges(part, -(-X.shape[0] // _TOGETHER), work=work)
+
+    def own_steps(self):
+        numbers = self.arrays["numbers"].astype(np.int64)
+        blocks, of = np.unique(numbers // SIZE, return_inverse=True)
+        places, signs = self._hashes(blocks)
+        frequency, imaginary = _frequencies(numbers % SIZE)
+        factors = []
+        for power in range(self.power):
+            turns = places[of, power] * frequency[:, None] % SIZE / SIZE
+            waves = signs[of, power] * np.exp(-2j * np.pi * turns)
+            both = np.vstack([waves.real, waves.imag]).T
+            root = math.sqrt(self.params["gamma"])
+            factors.append((told.linear(root * both[1:], both[0]),))
+        count = len(numbers)
+        chosen = told.Select(np.arange(count) + count * imaginary)
+        return told.ComplexProduct(tuple(factors)), chosen
+
+
+def _frequencies(parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(frequency, whether it is the imaginary part) of the numbered features of a block: the two
+    real frequencies 0 and SIZE / 2, then the parts of 1, 2, …
+    """
+    frequency = np.where(parts < 2, parts * (SIZE // 2), parts // 2)
+    return frequency, (parts % 2) * (parts >= 2)
+
+
+def _mirrored() -> np.ndarray:
+    """(SIZE,) where the transform of `_transform` has each frequency: its bits in reverse order."""
+    return np.array([int(f"{k:0{_LEVELS}b}"[::-1], 2) for k in range(SIZE)])
+
+
+_MIRRORED = _mirrored()
+_TWIDDLES = np.exp(-2j * np.pi * np.arange(SIZE // 2) / SIZE).view(np.float64).reshape(-1, 2)
+
+
+@njit(cache=True, nogil=True)
+def _transform(re, im, twiddles):
+    """re + i im (SIZE, _TOGETHER) <- its discrete Fourier transform, in bit-reversed order."""
+    half = SIZE // 2
+    while half:
+        stride = SIZE // 2 // half
+        for low in range(0, SIZE, 2 * half):
+            for k in range(half):
+                c, s = twiddles[k * stride, 0], twiddles[k * stride, 1]
+                i, j = low + k, low + k + half
+                for r in range(_TOGETHER):
+                    a, b = re[i, r] - re[j, r], im[i, r] - im[j, r]
+                    re[i, r] += re[j, r]
+                    im[i, r] += im[j, r]
+                    re[j, r] = a * c - b * s
+                    im[j, r] = a * s + b * c
+        half //= 2
+
+
+@njit(cache=True, nogil=True)
+def _sketched(X, root, twiddles, mirrored, scales, out, places, signs, starts, order, parts):
+    """out <- the features of the rows of X, by the plan of a SketchMap."""
+    n, d = X.shape
+    x = np.empty((d + 1, _TOGETHER))
+    re, im = np.empty((SIZE, _TOGETHER)), np.empty((SIZE, _TOGETHER))
+    product_re, product_im = np.empty((SIZE, _TOGETHER)), np.empty((SIZE, _TOGETHER))
+    for low in range(0, n, _TOGETHER):
+        count = min(_TOGETHER, n - low)
+        x[:] = 0.0
+        x[0] = 1.0
+        for r in range(count):
+            for j in range(d):
+                x[j + 1, r] = root * X[low + r, j]
+        for block in range(len(places)):
+            for power in range(places.shape[1]):
+                re[:] = 0.0
+                im[:] = 0.0
+                for j in range(d + 1):
+                    place, sign = places[block, power, j], signs[block, power, j]
+                    for r in range(_TOGETHER):
+                        re[place, r] += sign * x[j, r]
+                _transform(re, im, twiddles)
+                if power == 0:
+                    product_re[:] = re
+                    product_im[:] = im
+                else:
+                    for k in range(SIZE):
+                        for r in range(_TOGETHER):
+                            a, b = product_re[k, r], product_im[k, r]
+                            product_re[k, r] = a * re[k, r] - b * im[k, r]
+                            product_im[k, r] = a * im[k, r] + b * re[k, r]
+            for k in range(starts[block], starts[block + 1]):
+                part, j = parts[k], order[k]
+                place = mirrored[part // 2 if part > 1 else part * (SIZE // 2)]
+                for r in range(count):
+                    value = product_im[place, r] if part > 1 and part % 2 else product_re[place, r]
+                    out[low + r, j] = scales[j] * value
+
+
+# ----------------------------------------------------------------------
+# Random features of dot-product kernels: products of random signs with the row (Kar and Karnick
+# 2012), and for the polynomial kernels TensorSketch (`rfx.features.dotproduct`).
+#
+# k(x, y) = sum_m a_m (x.y)^m with a_m >= 0: a feature draws m with probability a_m / f(1), f(1) =
+# sum a_m, and is sqrt(f(1)) prod_{l <= m} s_l.x with vectors s_l of random signs, so that the mean
+# of phi(x) phi(y) is the kernel. For rows much longer than 1 its variance is large.
 
 ORDER, SIGN = 0, 1
 # The exponential's series is truncated here: its remaining terms sum to less than 1e-9 of f(1) for

@@ -1,11 +1,4 @@
-"""Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014,
-section 2.1).
-
-phi(x) = sqrt2 cos(w.x + b), or sqrt2 times the cosine and the sine of the same w.x. The frequencies
-w are independent, orthogonal in blocks (Yu et al. 2016), or from the points of a Sobol sequence
-(Avron et al. 2016). Frequencies and phases are stored in turns (divided by 2 pi), so that range
-reduction is one subtraction and the cosine one short polynomial.
-"""
+"""Random Fourier features of shift-invariant kernels, and of the chi-square kernels."""
 
 import itertools
 import math
@@ -14,21 +7,42 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtr, ndtri
 
 from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
-from rfx.features import hadamard
-from rfx.features.base import MAPS, FeatureMap, SeededMap, block_uniforms
-from rfx.features.products import BLOCK, sum_group
-from rfx.features.random import cauchy, lengths, normals, orthonormals, sobol, uniforms
+from rfx.features import random
+from rfx.features.base import BLOCK, MAPS, FeatureMap, SeededMap, block_uniforms, sum_group
+from rfx.features.coordinates import random_order
+from rfx.features.random import cauchy, lengths, normals, orthonormals, secants, sobol, uniforms
 from rfx.kernels import Kernel
-from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
+from rfx.kernels.distances import (
+    SCALES,
+    AdditiveChi2,
+    Gaussian,
+    Laplacian,
+    LaplacianL2,
+    Matern3,
+    Matern5,
+    Multiscale,
+    RationalQuadratic,
+    SkewedChi2,
+)
 from rfx.model import Array
 from rfx.parallel import cached
 
+# ----------------------------------------------------------------------
+# Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014,
+# section 2.1).
+#
+# phi(x) = sqrt2 cos(w.x + b), or sqrt2 times the cosine and the sine of the same w.x. The
+# frequencies w are independent, orthogonal in blocks (Yu et al. 2016), or from the points of a
+# Sobol sequence (Avron et al. 2016). Frequencies and phases are stored in turns (divided by 2 pi),
+# so that range reduction is one subtraction and the cosine one short polynomial.
+
+_TWO_PI = 2 * math.pi
 FREQUENCY, PHASE, SHARED, LENGTH = 0, 1, 2, 3
 
 
@@ -202,7 +216,7 @@ class HadamardMap(SeededMap, FourierMap):
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         numbers = np.arange(start, stop) // 2
         first, last = start // 2, -(-stop // 2)
-        size = hadamard.padded(n_inputs)
+        size = random.padded(n_inputs)
         draws = Radii(seed, first, last, size, MAPS[name].n_shared(name))
         radii = MAPS[name].drawn(name, draws, params)[numbers - first, 0]
         return {
@@ -214,7 +228,7 @@ class HadamardMap(SeededMap, FourierMap):
     @property
     def size(self) -> int:
         """Directions of a block."""
-        return hadamard.padded(self.n_inputs)
+        return random.padded(self.n_inputs)
 
     @cached
     def _plan(self) -> Any:
@@ -235,7 +249,7 @@ class HadamardMap(SeededMap, FourierMap):
 
     def compute(self, X, out):
         X, plan = self._rows(X), self._plan
-        together = hadamard.TOGETHER
+        together = random.TOGETHER
         groups = -(-X.shape[0] // together)
 
         def part(first, last):
@@ -265,17 +279,17 @@ FourierMap.forms = {"hadamard": HadamardMap}
 def _structured(X, size, single, out, signs, starts, order, places, scales, phases):
     """out <- sqrt2 cos(2 pi (turns + phases)) of the rows of X, by the plan of a HadamardMap."""
     n, n_inputs = X.shape
-    rows = np.empty((n_inputs, hadamard.TOGETHER))
-    t = np.empty((size, hadamard.TOGETHER))
+    rows = np.empty((n_inputs, random.TOGETHER))
+    t = np.empty((size, random.TOGETHER))
     turns, waves = np.empty(BLOCK), np.empty(BLOCK, np.float32)
-    for low in range(0, n, hadamard.TOGETHER):
-        count = min(hadamard.TOGETHER, n - low)
+    for low in range(0, n, random.TOGETHER):
+        count = min(random.TOGETHER, n - low)
         rows[:] = 0.0
         for r in range(count):
             for j in range(n_inputs):
                 rows[j, r] = X[low + r, j]
         for block in range(len(signs)):
-            hadamard.directions(rows, signs[block], t)
+            random.directions(rows, signs[block], t)
             for first in range(starts[block], starts[block + 1], BLOCK):
                 last = min(first + BLOCK, starts[block + 1])
                 for r in range(count):
@@ -303,7 +317,6 @@ def _polynomial(degree=7):
 
 
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7 = _polynomial()
-_TWO_PI = 2 * math.pi
 _SQRT2 = math.sqrt(2)
 
 
@@ -339,3 +352,183 @@ def _cosine_full(Z, phases):
         for j in range(Z.shape[1]):
             t = Z[i, j] + phases[j]
             Z[i, j] = _SQRT2 * math.cos(_TWO_PI * (t - np.rint(t)))
+
+
+# ----------------------------------------------------------------------
+# Fourier features of mixtures of Gaussian kernels: a random bandwidth for each frequency.
+#
+# The rational quadratic kernel is the mean of exp(-gamma t ||x - y||^2) over t from the gamma
+# distribution with shape and rate alpha (Rasmussen and Williams 2006, equation 4.20), `multiscale`
+# that over a few values of t.
+
+
+class MixtureMap(FourierMap):
+    """rational-quadratic: (1 + gamma ||x-y||_2^2 / alpha)^-alpha; multiscale: the mean of exp(-s
+    gamma ||x-y||_2^2) over s = 1/16, 1/4, 1, 4, 16.
+    """
+
+    kernels = (RationalQuadratic(), Multiscale())
+
+    @classmethod
+    def n_shared(cls, name):
+        return 1
+
+    @classmethod
+    def drawn(cls, name, draws, params):
+        u = ndtr(draws.shared())
+        if name == "multiscale":
+            places = np.minimum((u * len(SCALES)).astype(int), len(SCALES) - 1)
+            t = np.array(SCALES)[places]
+        else:
+            t = gammaincinv(params["rq_alpha"], u) / params["rq_alpha"]
+        return np.sqrt(2 * params["gamma"] * t) * draws.normals()
+
+
+# ----------------------------------------------------------------------
+# Fourier features of the Matern kernels of smoothness 3/2 and 5/2, mentioned by Dai et al. (2014,
+# section 2).
+#
+# Their spectral density is a multivariate t distribution with 2 nu degrees of freedom (Rasmussen
+# and Williams 2006, equation 4.15): w = gamma sqrt(2 nu / u) N(0, I) with u from chi-squared with 2
+# nu degrees. Smoothness 1/2 is laplacian-l2.
+
+DEGREES = {"matern-3/2": 3, "matern-5/2": 5}
+
+
+class MaternMap(FourierMap):
+    """matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2; matern-5/2: (1 + s + s^2/3)
+    exp(-s), s = sqrt5 gamma ||x - y||_2.
+    """
+
+    kernels = (Matern3(), Matern5())
+
+    @classmethod
+    def n_shared(cls, name):
+        return DEGREES[name]
+
+    @classmethod
+    def frequencies(cls, name, draws, gamma):
+        u = (draws.shared() ** 2).sum(axis=1, keepdims=True)
+        return gamma * np.sqrt(DEGREES[name] / u) * draws.normals()
+
+
+# ----------------------------------------------------------------------
+# Fourier features of the chi-square kernels: waves of the logarithms of the inputs.
+#
+# sech(t / 2) is the mean of cos(w t) over w with the density sech(pi w) (Vedaldi and Zisserman
+# 2012, table 1), so 2 x y / (x + y) is sqrt(x y) times the mean of cos(w (log x - log y)).
+
+# `random_order` draws from stream 0.
+SHIFT, SHIFT_PHASE = 1, 2
+# Inputs and features of the rows that are processed together.
+_VALUES = 1 << 18
+
+
+class AdditiveChi2Map(FeatureMap):
+    """sqrt(2 d x_m) cos(w log x_m + b) for one of the d inputs, m; 0 for x_m = 0.
+
+    Features 2k and 2k+1 have the same m and w, and phases b ~ U[0, 2 pi] a quarter turn apart, so
+    that the sum of their products does not depend on b. The inputs take turns in a random order,
+    another one after each round. The frequencies of an input are the points of the van der Corput
+    sequence plus a random shift, modulo 1, by the inverse distribution: each has the density
+    sech(pi w), and together they are evenly distributed.
+    """
+
+    kernels = (AdditiveChi2(),)
+    parts = {
+        "frequencies": Array("f", "features"),
+        "phases": Array("f", "features"),
+        "scales": Array("f", "features"),
+        "columns": Array("i", "features", places="inputs"),
+    }
+    width = 0
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        first, last = start // 2, -(-stop // 2)
+        columns = random_order(n_inputs, first, last, seed)
+        shifts = uniforms(seed, SHIFT, 0, n_inputs, 1)[:, 0]
+        rounds = np.arange(first, last) // n_inputs
+        w = secants((_radical_inverse(rounds) + shifts[columns]) % 1.0)
+        phases = uniforms(seed, SHIFT_PHASE, first, last, 1)[:, 0]
+        pairs, odd = np.arange(start, stop) // 2 - first, np.arange(start, stop) % 2
+        return {
+            "frequencies": w[pairs] / _TWO_PI,
+            "phases": phases[pairs] - 0.25 * odd,
+            "scales": np.full(stop - start, math.sqrt(2 * n_inputs)),
+            "columns": columns[pairs],
+        }
+
+    def compute(self, X, out):
+        self.kernels[0].check(X, self.params)
+        columns = self.arrays["columns"].astype(np.int64)
+        w, b, scales = (self.arrays[name] for name in ("frequencies", "phases", "scales"))
+        step = max(1, _VALUES // (self.n_inputs + self.n_features))
+
+        def part(first, last):
+            for start in range(first * step, min(last * step, X.shape[0]), step):
+                rows = slice(start, min(start + step, X.shape[0]))
+                dense = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows])
+                _waves(dense.astype(np.float64), columns, w, b, scales, out[rows])
+
+        parallel.for_ranges(part, -(-X.shape[0] // step), work=20 * out.size)
+
+    def own_steps(self):
+        inputs = told.Select(self.arrays["columns"])
+        w, b = (self.arrays[name].astype(np.float64) for name in ("frequencies", "phases"))
+        logarithms = inputs, told.Function("log_positive")
+        cosines = *logarithms, told.Scale(-b / w, w), told.Function("cos_turns")
+        return (told.Product((cosines, (inputs, told.Function("sqrt")))),)
+
+
+class SkewedChi2Map(FourierMap):
+    """sqrt2 cos(w.z + b) of z_j = log(1 + x_j / c), w_j with the density sech(pi w)."""
+
+    kernels = (SkewedChi2(),)
+    variants = {name: FourierMap.variants[name] for name in ("offset", "pairs", "quasi")}
+
+    @classmethod
+    def drawn(cls, name, draws, params):
+        return secants(draws.uniforms())
+
+    def _rows(self, X):
+        self.kernels[0].check(X, self.params)
+        Z = X.astype(np.float64)
+        values = Z.data if sp.issparse(Z) else Z
+        values /= self.params["skewedness"]
+        np.log1p(values, out=values)
+        return super()._rows(Z)
+
+    def own_steps(self):
+        c = self.params["skewedness"]
+        shares = told.Scale(np.full(self.n_inputs, -c), np.full(self.n_inputs, 1 / c))
+        return shares, told.Function("log_positive"), *super().own_steps()
+
+
+def _radical_inverse(numbers: np.ndarray) -> np.ndarray:
+    """The van der Corput sequence at these places: their bits, mirrored at the binary point."""
+    found, bits, unit = np.zeros(len(numbers)), numbers.copy(), 0.5
+    while bits.any():
+        found += unit * (bits % 2)
+        bits //= 2
+        unit /= 2
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _waves(X, columns, frequencies, phases, scales, out):
+    """out <- scales sqrt(x) cos(2 pi (frequencies log x + phases)) of the inputs x in columns."""
+    n_inputs = X.shape[1]
+    logarithms, roots = np.zeros(n_inputs), np.zeros(n_inputs)
+    for i in range(len(X)):
+        for k in range(n_inputs):
+            x = X[i, k]
+            roots[k] = math.sqrt(x)
+            logarithms[k] = math.log(x) if x > 0 else 0.0
+        for j in range(len(columns)):
+            k = columns[j]
+            if roots[k] > 0:
+                t = frequencies[j] * logarithms[k] + phases[j]
+                out[i, j] = scales[j] * roots[k] * math.cos(_TWO_PI * (t - np.rint(t)))
+            else:
+                out[i, j] = 0

@@ -7,8 +7,8 @@ function changes much get a large weight. The iterate with the lowest error is u
 original inputs are as good.
 
 Every combination of scaling, kernel and metric is evaluated by kernel ridge regression: first on
-few rows, then the best again on more (`rfx.fitting.search`). One factor gives a machine and its
-errors on rows that it has not seen (`rfx.operators.left_out`), so that all rows of the sample learn
+few rows, then the best again on more (`rfx.fitting.selection`). One factor gives a machine and its
+errors on rows that it has not seen (`rfx.operators.kernel`), so that all rows of the sample learn
 and evaluate. Groups and times need held-out rows instead. The iterations of a metric are tried like
 lambdas; zero iterations mean the original metric.
 """
@@ -28,10 +28,12 @@ import scipy.sparse
 from rfx import kernels
 from rfx.data.rows import Rows, keeps_sparse
 from rfx.data.tabular.apart import Part
-from rfx.data.transforms.linear import FORMS, Metric
-from rfx.data.transforms.scaling import TRIED, Scaler
+from rfx.data.transforms import FORMS, TRIED, Metric, Scaler
 from rfx.features.partition import Partition
-from rfx.fitting.candidates import (
+from rfx.fitting.held_out import evenly
+from rfx.fitting.method import Method
+from rfx.fitting.options import (
+    AUTO,
     KERNELS,
     LEAF_ROWS,
     LEAF_WIDEST,
@@ -42,15 +44,20 @@ from rfx.fitting.candidates import (
     METRIC_WIDTH,
     WIDTHS,
 )
-from rfx.fitting.held_out import evenly
-from rfx.fitting.method import Method
-from rfx.fitting.options import AUTO
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem, error, measured
-from rfx.fitting.search import Measure, Point, SearchBudget, SearchGrid, SearchRound, Tally, search
+from rfx.fitting.selection import (
+    Measure,
+    Point,
+    SearchBudget,
+    SearchGrid,
+    SearchRound,
+    Tally,
+    search,
+)
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
-from rfx.operators.left_out import left_out
+from rfx.operators.kernel import left_out
 
 log = logging.getLogger(__name__)
 # Maximum rows of the last round, which also learn the metric.

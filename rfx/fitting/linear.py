@@ -12,23 +12,21 @@ import numpy as np
 
 from rfx import steps as told
 from rfx.errors import DataError, UsageError
-from rfx.features import MAPS, FeatureMap, form_of, leverage, sample
+from rfx.features import MAPS, FeatureMap, form_of, nystrom, sample
 from rfx.fitting import weights
-from rfx.fitting.candidates import KERNELS, SearchSpace
 from rfx.fitting.method import Method, Refusal, TunedMethod, budget, each_output, scalars
-from rfx.fitting.options import DTYPE, MOST, N_FEATURES, chosen_kernel
+from rfx.fitting.options import DTYPE, KERNELS, MOST, N_FEATURES, SearchSpace, chosen_kernel
 from rfx.fitting.problem import Cache, Problem, StepCallback, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
-from rfx.operators.left_out import linear
+from rfx.operators.kernel import linear
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Chosen, Option
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.l2 import solve_l2
-from rfx.solvers.normal import MOST as MOST_COLUMNS
-from rfx.solvers.normal import ridge_path
-from rfx.solvers.published.liblinear import solve_liblinear
-from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
+from rfx.solvers.published.libraries import solve_liblinear
+from rfx.solvers.ridge import MOST as MOST_COLUMNS
+from rfx.solvers.ridge import ridge_path, solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 PREDICTION_BYTES = 4 * 2**20
 # Pool size per selected feature, unless --pool is set.
@@ -197,8 +195,8 @@ def sampled(method: LinearMethod, problem: Problem, lam: float, cache: Cache) ->
     pool = drawn(problem.X, method, method.n_drawn(), method.kernel_params(problem.X), cache)
     if method.get("choose") is None:
         return pool
-    curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
-    return leverage.draw(pool, problem.X, method.n_features, lam / curved, method.seed)
+    curved = 1.0 if problem.loss.name == "squared" else nystrom.NEAR_MARGIN
+    return nystrom.draw(pool, problem.X, method.n_features, lam / curved, method.seed)
 
 
 def drawn(X: Any, method: Method, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:

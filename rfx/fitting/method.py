@@ -13,15 +13,16 @@ import numpy as np
 
 from rfx import device, kernels, losses
 from rfx import steps as told
-from rfx.data.transforms.scaling import TARGET_KINDS
+from rfx.data.transforms import TARGET_KINDS
 from rfx.errors import UsageError, or_near
 from rfx.features import MAPS
-from rfx.fitting.candidates import L1_SHARES, LAMS, SMALLER, SearchSpace
 from rfx.fitting.options import (
     AUTO,
     BUDGET_SECONDS,
     CHOSEN_GAMMA,
     CHOSEN_SCALING,
+    L1_SHARES,
+    LAMS,
     LOSS,
     MAX_ITER,
     MAX_MEMORY,
@@ -29,7 +30,9 @@ from rfx.fitting.options import (
     METRIC,
     SCALING,
     SEED,
+    SMALLER,
     TIMEOUT,
+    SearchSpace,
 )
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Cache, Problem

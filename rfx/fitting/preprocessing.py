@@ -17,7 +17,7 @@ from rfx import env
 from rfx.data import guess_task
 from rfx.data.rows import WIDE, Rows, RowsLike, keeps_sparse
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
-from rfx.data.transforms.scaling import Scaler, TargetScaler, as_floats
+from rfx.data.transforms import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.losses import EPSILON
 from rfx.options import Declared

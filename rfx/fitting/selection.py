@@ -1,11 +1,4 @@
-"""Choose options on the training rows: words such as ``validation`` become numbers.
-
-Every combination of values is fitted to some rows and evaluated on the others, for several lambdas
-at once if the method supports it. The bandwidth is chosen by kernel ridge regression (`loo`), by
-ridge regression on random features (`tuned`), which both give the same for every method with the
-kernel, or with the other options (`validation`). Test rows are not used. The model is then fitted
-to all rows.
-"""
+"""The choice of options: a search on held-out rows, for `validation`, `loo` and `tuned`."""
 
 from __future__ import annotations
 
@@ -13,40 +6,556 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.linalg
 
-from rfx import kernels
+from rfx import kernels, parallel
 from rfx.data.tabular.apart import Part
-from rfx.errors import UsageError
+from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
-from rfx.fitting.candidates import GAMMA_FACTORS, LOO_FACTORS, SAMPLE
 from rfx.fitting.held_out import HeldOut, drawn, evenly
 from rfx.fitting.method import Method, has_gamma
-from rfx.fitting.options import AUTO
+from rfx.fitting.options import AUTO, GAMMA_FACTORS, LOO_FACTORS, SAMPLE
 from rfx.fitting.problem import Cache, Problem, Progress, error
-from rfx.fitting.search import (
-    Evidence,
-    Measure,
-    Point,
-    SearchGrid,
-    SearchRound,
-    Stop,
-    Tally,
-    Trial,
-    search,
-)
 from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge_grid
 
 log = logging.getLogger(__name__)
+
+# ----------------------------------------------------------------------
+# Search for options: points of a grid are evaluated on held-out rows, within a budget.
+#
+# `--lam validation`, `--gamma loo`, `--gamma tuned` and `rfx tune` define grids and budgets. A
+# point is fitted once for all its lambdas, and a decreasing path of lambdas ends after several that
+# only increase the error (`Stop`). A grid with several rounds is searched by successive halving
+# (Jamieson and Talwalkar 2016): few rows and small models first, and the best points continue. Then
+# the bandwidth is halved and doubled around the best as long as that helps, and the size is doubled
+# as long as it pays.
+
+# Consecutive lambdas above the lowest error after which smaller ones are not tried.
+WAIT = 2
+# The size is doubled as long as that reduces the error by this fraction.
+GAIN = 0.01
+# The work of a fold in addition to its rows times its size, and the work that every machine is
+# expected to do in a second: a budget of seconds is one of work, so that the choice does not depend
+# on the load of the machine.
+FOLD, SPEED = 5e6, 1e7
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to end a decreasing path of lambdas, based on the errors so far.
+
+    Parameters
+    ----------
+    every : bool
+        Try every lambda.
+    enough : float or None
+        Stop at an error of at most this, or once the error rises.
+    """
+
+    every: bool = False
+    enough: float | None = None
+
+    def __call__(self, errors: list[float]) -> bool:
+        if self.enough is not None and (errors[-1] <= self.enough or errors[-1] > min(errors)):
+            return True
+        return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The value by which trials are compared.
+
+    Parameters
+    ----------
+    name : str
+    larger : bool
+        Whether larger values are better; by default it is an error.
+    target : float or None
+        The value to approximate; None takes the best.
+    """
+
+    name: str
+    larger: bool = False
+    target: float | None = None
+
+    def loss(self, value: float) -> float:
+        """A key that is smallest for the best value; infinite for one that is not finite."""
+        if not math.isfinite(value):
+            return math.inf
+        if self.target is not None:
+            return abs(value - self.target)
+        return -value if self.larger else value
+
+    def error(self, value: float) -> float:
+        """The value, or its distance from 1 if larger is better."""
+        return 1 - value if self.larger else value
+
+
+@dataclass(frozen=True)
+class SearchRound:
+    """One pass over points.
+
+    Parameters
+    ----------
+    rows, parts : int
+        Rows to fit each model, and the folds of held-out rows.
+    number : int
+    kept : int or None
+        Number of points in the next round; None in the last.
+    """
+
+    rows: int
+    parts: int = 1
+    number: int = 0
+    kept: int | None = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """A method's option whose larger values improve accuracy and take longer.
+
+    Parameters
+    ----------
+    option : str
+    values : tuple of int
+        Its value in each round, by the round's number.
+    most : int
+        Upper limit for doubling.
+    """
+
+    option: str
+    values: tuple[int, ...]
+    most: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """A candidate: a method, or another model, with some of its options.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    options : dict
+        Option name to value.
+    """
+
+    method: str
+    options: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.options[name]
+
+    def updated(self, **changes: Any) -> Point:
+        """The same point with other values for some options."""
+        return Point(self.method, self.options | changes)
+
+
+@dataclass(frozen=True)
+class SearchGrid:
+    """The candidates.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Each is a method, or another model, with its options except lambda, in the order of trials.
+    lams : dict
+        Lambdas of each method, largest first.
+    rounds : sequence of SearchRound
+    sizes : dict
+        The Size of a method, if it has one.
+    halved : str or None
+        The option that is halved and doubled around the best.
+    above : int or None
+        Number of lambdas above the best so far at which a path starts, unless its first is then its
+        best; None tries all of them.
+    lenient : bool
+        Skip points that can't be fitted, except the first of a single method.
+    various : str or None
+        The option of which the best point with each value reaches the next round first, then the
+        second best, and so on.
+    """
+
+    points: Sequence[Point]
+    lams: Mapping[str, Sequence[Any]]
+    rounds: Sequence[SearchRound]
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    halved: str | None = None
+    above: int | None = None
+    lenient: bool = False
+    various: str | None = None
+
+    def kept(self, points: list[Point], most: int | None) -> list[Point]:
+        """The points, best first, that reach the next round."""
+        if (option := self.various) is not None:
+            before: Counter[Any] = Counter()
+            ranks = [before.update([point[option]]) or before[point[option]] for point in points]
+            points = [point for _, point in sorted(zip(ranks, points), key=lambda one: one[0])]
+        return points[:most]
+
+    def size(self, point: Point) -> int:
+        """The point's size; 1 if its method has none."""
+        return point[self.sizes[point.method].option] if point.method in self.sizes else 1
+
+    def work(self, point: Point, round: SearchRound) -> float:
+        """Rows times size, for each fold; rows squared for a method without a size."""
+        size = self.size(point) if point.method in self.sizes else round.rows
+        return round.parts * (FOLD + round.rows * size)
+
+    def at(self, point: Point, number: int) -> Point:
+        """The point with its size in a round."""
+        size = self.sizes.get(point.method)
+        return point if size is None else point.updated(**{size.option: size.values[number]})
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """The limits of a search.
+
+    Parameters
+    ----------
+    deadline : float
+        Value of time.monotonic() after which no trial except the first is started. Which trials it
+        leaves out depends on the load of the machine.
+    trials : int or None
+        Maximum number of trials.
+    work : float
+        Maximum of the work of all trials (`SearchGrid.work`), except the first.
+    """
+
+    deadline: float = math.inf
+    trials: int | None = None
+    work: float = math.inf
+
+    @classmethod
+    def of(
+        cls, seconds: float | None, cost: float = 1.0, deadline: float | None = None
+    ) -> SearchBudget:
+        """The work that machines do in so many seconds, which are only an outer bound; None for no
+        limit.
+
+        cost: that of the work, relative to SPEED. deadline: another outer bound, or None.
+        """
+        late = math.inf if deadline is None else deadline
+        if seconds is None:
+            return cls(late)
+        return cls(min(late, time.monotonic() + seconds), work=SPEED / cost * seconds)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of a point in a round.
+
+    Parameters
+    ----------
+    point : Point
+    round : SearchRound
+    path : tuple of (lambda, value)
+        The values of the lambdas tried.
+    lam, score
+        The best of them.
+    seconds : float
+    """
+
+    point: Point
+    round: SearchRound
+    path: tuple[tuple[Any, float], ...]
+    lam: Any
+    score: float
+    seconds: float
+
+    def like(self, point: Point) -> bool:
+        """Whether it has the same method and kernel as another point."""
+        kernels = [one.options.get("kernel") for one in (self.point, point)]
+        return self.point.method == point.method and kernels[0] == kernels[1]
+
+
+# What a limit of the budget left out, in words.
+_LIMITS = {
+    "trials": "--trials left out {}",
+    "work": "the budget, counted as work, left out {}; a longer --budget-seconds has more",
+    "time": "stopped by time, which left out {}: another run may differ",
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The best trial, and all trials; cut: trials left out by each limit of the budget."""
+
+    best: Trial
+    trials: list[Trial]
+    measure: Measure
+    cut: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def limits(self) -> list[str]:
+        """What the budget left out, in words."""
+        return [
+            _LIMITS[limit].format(f"{n} trial{'s' * (n > 1)}") for limit, n in self.cut.items() if n
+        ]
+
+    def warn(self, what: str) -> None:
+        """Log what the budget left out."""
+        for words in self.limits:
+            log.warning("%s: %s", what, words)
+
+    def within(self, slack: float) -> list[Trial]:
+        """The trials whose error exceeds the lowest by at most this fraction."""
+        loss = self.measure.loss
+        most = (1 + slack) * loss(self.best.score)
+        return [trial for trial in self.trials if loss(trial.score) <= most]
+
+    def step(self, lam: bool, held_out: int, best: Trial | None = None) -> dict[str, Any]:
+        """The entry of a trial, by default the best, in a results row.
+
+        lam: whether lambda was also chosen, in addition to the points' options. held_out: number of
+        evaluation rows.
+        """
+        best = best or self.best
+
+        def row(trial: Trial, *lams: Any) -> list[Any]:
+            return [*trial.point.options.values(), *(lams if lam else ())]
+
+        return {
+            "by": best.point.method,
+            "options": [*best.point.options, *(["lam"] if lam else [])],
+            "fitted": best.round.rows,
+            "held_out": held_out,
+            "error": self.measure.name,
+            "tried": [[*row(one, own), value] for one in self.trials for own, value in one.path],
+            "chosen": row(best, best.lam),
+        }
+
+
+@dataclass
+class Tally:
+    """Reports a choice to a listener, with the values tried and the lowest error.
+
+    Parameters
+    ----------
+    progress : callable or None
+    choosing : list of str
+        The options.
+    total : int
+        Number of values to try; those that a path leaves out are subtracted.
+    """
+
+    progress: Callable[[dict[str, Any]], None] | None
+    choosing: list[str]
+    total: int
+    tried: int = 0
+    least: float = math.inf
+
+    def report(self, tried: float = 0.0) -> None:
+        """Report so many values of the present path, in addition to the completed paths."""
+        if self.progress is not None:
+            least = {"least": self.least} if self.least < math.inf else {}
+            count = {"tried": self.tried + int(tried), "of": self.total}
+            self.progress({"choosing": self.choosing} | count | least)
+
+    def add(self, errors: Sequence[float], of: int) -> None:
+        """Report the errors of a completed path of `of` values."""
+        self.tried, self.total = self.tried + len(errors), self.total - of + len(errors)
+        self.least = min([self.least, *errors])
+        self.report()
+
+
+# The arguments of callbacks of `search`.
+Fit: TypeAlias = Callable[[Point, SearchRound, Sequence[Any]], list[float]]
+Known: TypeAlias = Callable[[Point, SearchRound], Trial | None]
+Tell: TypeAlias = Callable[[Trial, bool], None]
+
+
+def search(
+    fit: Fit,
+    grid: SearchGrid,
+    measure: Measure,
+    budget: SearchBudget | None = None,
+    known: Known = lambda point, round: None,
+    tell: Tell = lambda trial, known: None,
+    together: bool = False,
+) -> Evidence:
+    """Try the points of the grid within the budget.
+
+    Parameters
+    ----------
+    fit : callable
+        Maps (point, round, lambdas) to the value for each lambda worth trying.
+    grid : SearchGrid
+    measure : Measure
+        Of the values.
+    budget : SearchBudget, optional
+        By default unlimited.
+    known : callable, optional
+        Maps (point, round) to a trial of an earlier search, which then costs nothing, or None.
+    tell : callable, optional
+        Called with each trial, and whether it was known.
+    together : bool
+        Distribute the points of a round over threads.
+
+    Returns
+    -------
+    Evidence
+        With the best trial of the last completed round; of equal ones the first.
+
+    Raises
+    ------
+    UsageError
+        If no point could be tried.
+    """
+    return _Search(fit, grid, measure, budget or SearchBudget(), known, tell, together).run()
+
+
+@dataclass(frozen=True)
+class _Search:
+    fit: Fit
+    grid: SearchGrid
+    measure: Measure
+    budget: SearchBudget
+    known: Known
+    tell: Tell
+    together: bool
+    trials: list[Trial] = field(default_factory=list)
+    cut: Counter[str] = field(default_factory=Counter)
+    errors: list[RfxError] = field(default_factory=list)
+
+    def run(self) -> Evidence:
+        points, last = self.grid.points, self.grid.rounds[-1]
+        for round in self.grid.rounds:
+            sized = [self.grid.at(point, round.number) for point in points]
+            points = [one.point for one in sorted(self._each(sized, round), key=self._loss)]
+            points = self.grid.kept(points, round.kept)
+        best = self._best()
+        if best.round.number == last.number:
+            self._refined(self._grown(self._refined(best)))
+        return Evidence(self._best(), self.trials, self.measure, self.cut)
+
+    def _loss(self, trial: Trial) -> float:
+        return self.measure.loss(trial.score)
+
+    def _best(self) -> Trial:
+        if not self.trials and self.errors:
+            raise self.errors[0]
+        if not self.trials:
+            raise UsageError(
+                "no combination of options finished; use a longer --budget-seconds or more --trials"
+            )
+        last = max(trial.round.number for trial in self.trials)
+        return min((one for one in self.trials if one.round.number == last), key=self._loss)
+
+    def _refined(self, best: Trial) -> Trial:
+        """Try half and twice the bandwidth as long as one of them is better."""
+        option, last = self.grid.halved, self.grid.rounds[-1]
+        while option is not None and option in best.point.options:
+            around = [
+                best.point.updated(**{option: best.point[option] * factor}) for factor in (0.5, 2.0)
+            ]
+            seen = [one.point for one in self.trials if one.round.number == last.number]
+            new = self._each([point for point in around if point not in seen], last)
+            better = min(new, key=self._loss, default=best)
+            if self._loss(better) >= self._loss(best):
+                break
+            best = better
+        return best
+
+    def _grown(self, best: Trial) -> Trial:
+        """Double the size as long as that reduces the error by GAIN."""
+        error, size = self.measure.error, self.grid.sizes.get(best.point.method)
+        while size is not None and best.point[size.option] < size.most:
+            point = best.point.updated(**{size.option: 2 * best.point[size.option]})
+            larger = self._each([point], self.grid.rounds[-1])
+            if not larger or error(larger[0].score) > (1 - GAIN) * error(best.score):
+                break
+            best = larger[0]
+        return self._best()
+
+    def _each(self, points: Sequence[Point], round: SearchRound) -> list[Trial]:
+        """A trial of each point that can be fitted within the budget."""
+        size = max(1, len(points)) if self.together else 1
+        batches = [points[start : start + size] for start in range(0, len(points), size)]
+        return [trial for batch in batches for trial in self._batch(batch, round)]
+
+    def _batch(self, points: Sequence[Point], round: SearchRound) -> list[Trial]:
+        """Trials of the points, run by all threads; each one started before the deadline is
+        completed.
+        """
+        earlier = [self.known(point, round) for point in points]
+        made, new = list(earlier), [number for number, trial in enumerate(earlier) if trial is None]
+        count, started = self._affordable([points[number] for number in new], round), list[int]()
+
+        def some(start: int, end: int) -> None:
+            for place in range(start, end):
+                if time.monotonic() <= self.budget.deadline or not (place or self.trials):
+                    started.append(place)
+                    made[new[place]] = self._trial(points[new[place]], round)
+
+        parallel.for_ranges(some, count, parts=count)
+        self.cut.update(time=count - len(started))
+        for trial, before in zip(made, earlier):
+            if trial is not None:
+                self.trials.append(trial)
+                self.tell(trial, before is not None)
+        return [trial for trial in made if trial is not None]
+
+    def _affordable(self, points: Sequence[Point], round: SearchRound) -> int:
+        """How many of the points the limits of trials and of work allow, from the first on."""
+        done, most = self.trials, self.budget.trials
+        allowed = len(points) if most is None else min(len(points), max(0, most - len(done)))
+        used = sum(self.grid.work(trial.point, trial.round) for trial in done)
+        totals = itertools.accumulate(self.grid.work(point, round) for point in points[:allowed])
+        count = sum(used + total <= self.budget.work for total in totals)
+        count = count or min(allowed, int(not done))
+        self.cut.update(trials=len(points) - allowed, work=allowed - count)
+        return count
+
+    def _trial(self, point: Point, round: SearchRound) -> Trial | None:
+        start, lams, loss = time.monotonic(), self.grid.lams[point.method], self.measure.loss
+        some = self._last_lams(point)
+        try:
+            values = self.fit(point, round, some)
+            if len(some) < len(lams) and loss(values[0]) == min(map(loss, values)):
+                some, values = lams, self.fit(point, round, lams)
+        except RfxError as error:
+            alone = len({point.method for point in self.grid.points}) == 1
+            if not self.grid.lenient or (alone and not self.trials):
+                raise
+            self.errors.append(error)
+            return None
+        path = tuple(zip(some, values))
+        lam, score = min(path, key=lambda one: loss(one[1]))
+        return Trial(point, round, path, lam, score, time.monotonic() - start)
+
+    def _last_lams(self, point: Point) -> Sequence[Any]:
+        """The lambdas from slightly above the best so far."""
+        lams = self.grid.lams[point.method]
+        before = [trial for trial in self.trials if trial.like(point)]
+        if self.grid.above is None or not before:
+            return lams
+        last = max(trial.round.number for trial in before)
+        best = [trial.lam for trial in before if trial.round.number == last]
+        places = [lams.index(lam) for lam in best if lam in lams]
+        return lams[max(0, min(places) - self.grid.above) :] if places else lams
+
+
+# ----------------------------------------------------------------------
+# Choose options on the training rows: words such as ``validation`` become numbers.
+#
+# Every combination of values is fitted to some rows and evaluated on the others, for several
+# lambdas at once if the method supports it. The bandwidth is chosen by kernel ridge regression
+# (`loo`), by ridge regression on random features (`tuned`), which both give the same for every
+# method with the kernel, or with the other options (`validation`). Test rows are not used. The
+# model is then fitted to all rows.
+
 # Standard errors above the lowest error rate within which values count as no worse.
 SURE = 0.5
 # Minimum rows for validation.

@@ -22,19 +22,15 @@ import scipy.sparse as sp
 
 from rfx import losses, parallel
 from rfx import steps as told
-from rfx.data import guess_task
+from rfx.data import guess_task, virtual
 from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream, shuffled
 from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import virtual
-from rfx.data.transforms.linear import PCA
-from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.data.transforms import PCA, Scaler, TargetScaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.features import MAPS
 from rfx.fitting import inputs, selection, weights
-from rfx.fitting.candidates import LAMS, SearchSpace
-from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.held_out import LeftOut
 from rfx.fitting.method import Method, Refusal, has_gamma, not_none, scalars
 from rfx.fitting.options import (
@@ -45,10 +41,12 @@ from rfx.fitting.options import (
     EPSILON,
     GAMMA,
     KERNEL,
+    LAMS,
     LOSS,
     MOST,
+    SearchSpace,
 )
-from rfx.fitting.pipeline import PROBABILISTIC, Outcome, Pipeline, silent
+from rfx.fitting.pipeline import PROBABILISTIC, Keeper, Outcome, Pipeline, silent
 from rfx.fitting.preprocessing import (
     Preprocessing,
     check_inputs,

@@ -15,14 +15,13 @@ from rfx.data import guess_task
 from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.data.transforms import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting import inputs, weights
-from rfx.fitting.checkpoints import Keeper
 from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut
 from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.options import AUTO
-from rfx.fitting.pipeline import Outcome, Pipeline, silent
+from rfx.fitting.pipeline import Keeper, Outcome, Pipeline, silent
 from rfx.fitting.preprocessing import (
     Preprocessing,
     check_classes,

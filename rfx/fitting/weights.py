@@ -15,7 +15,7 @@ import numpy as np
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.data.transforms.scaling import as_floats
+from rfx.data.transforms import as_floats
 from rfx.errors import DataError, UsageError, or_near
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import scaled_rows

@@ -1,16 +1,8 @@
 """Exact kernels: declarations, parameters, and values in blocks."""
 
 from rfx.kernels.base import KERNELS, GammaKernel, Kernel, get_kernel, parameters
-from rfx.kernels.blocks import (
-    Prepared,
-    block,
-    decision,
-    diagonal,
-    prepare,
-    scaled_family,
-    values,
-)
-from rfx.kernels.signs import perceptron_constant
+from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare, scaled_family, values
+from rfx.kernels.products import perceptron_constant
 
 __all__ = [
     "KERNELS",

@@ -27,7 +27,7 @@ from rfx import steps as told
 from rfx.data.stream import Source
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, form_of, sample
-from rfx.features.growing import PIECE, GrowingMap
+from rfx.features.base import PIECE, GrowingMap
 from rfx.features.nystrom import NystromMap
 from rfx.fitting.linear import FEATURES
 from rfx.fitting.method import Refusal

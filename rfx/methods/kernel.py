@@ -37,7 +37,6 @@ from rfx.errors import DataError, UsageError
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
-from rfx.fitting.candidates import GAMMA_FACTORS, KERNELS, LAMS, SearchSpace
 from rfx.fitting.held_out import evenly
 from rfx.fitting.linear import coefficients_along, left_out, solve
 from rfx.fitting.method import Fitted, Method, TunedMethod, budget, each_output, scalars
@@ -50,6 +49,9 @@ from rfx.fitting.options import (
     CLASS_WEIGHT,
     DTYPE,
     EPSILON,
+    GAMMA_FACTORS,
+    KERNELS,
+    LAMS,
     LIBLINEAR,
     LOSS,
     METRIC,
@@ -57,6 +59,7 @@ from rfx.fitting.options import (
     N_FEATURES,
     SOLVER,
     TOL,
+    SearchSpace,
     chosen_kernel,
 )
 from rfx.fitting.preprocessing import stays_sparse
@@ -64,18 +67,14 @@ from rfx.fitting.problem import Cache, Clock, Problem, evaluating, telling
 from rfx.kernels.gradients import outer_product
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.kernel import KernelMatrix, ScaledKernel
-from rfx.operators.left_out import svm
+from rfx.operators.kernel import KernelMatrix, ScaledKernel, svm
 from rfx.operators.mapped import dense, feature_matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution, for_output, stack
-from rfx.solvers.kernel.dense import solve_kernel_dense
-from rfx.solvers.kernel.newton import solve_kernel_newton
-from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.kernel.svm import solve_kernel_svm
-from rfx.solvers.published.liblinear import solve_liblinear
-from rfx.solvers.published.libsvm import solve_libsvm
+from rfx.solvers.kernel import solve_kernel_dense, solve_kernel_newton, solve_kernel_ridge
+from rfx.solvers.published.libraries import solve_liblinear, solve_libsvm
+from rfx.solvers.svm import solve_kernel_svm
 
 log = logging.getLogger(__name__)
 # Maximum rows for validation, because each fit takes the square of their number.

@@ -22,21 +22,9 @@ import scipy.sparse
 from rfx import device, kernels, parallel
 from rfx import steps as told
 from rfx.data.rows import Rows, stacked
-from rfx.data.transforms.linear import FORMS, Metric
+from rfx.data.transforms import FORMS, Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, sampled
-from rfx.fitting.candidates import (
-    LEAF_BESIDE,
-    LEAF_LAM,
-    LEAF_LAMS,
-    LEAF_ROWS,
-    LEAF_WIDEST,
-    LEAF_WIDTHS,
-    LEAF_WORK,
-    METRIC_WIDTH,
-    SearchSpace,
-)
-from rfx.fitting.checkpoints import Keeper, digest
 from rfx.fitting.held_out import evenly, evenly_last
 from rfx.fitting.inputs import (
     GRADIENT_ROWS,
@@ -54,16 +42,26 @@ from rfx.fitting.options import (
     CLASS_WEIGHT,
     DTYPE,
     LAM,
+    LEAF_BESIDE,
+    LEAF_LAM,
+    LEAF_LAMS,
+    LEAF_ROWS,
+    LEAF_WIDEST,
+    LEAF_WIDTHS,
+    LEAF_WORK,
     METRIC,
+    METRIC_WIDTH,
+    SearchSpace,
     chosen_kernel,
 )
+from rfx.fitting.pipeline import Keeper, digest
 from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
 from rfx.losses import get_loss
 from rfx.methods.kernel import PARTITION, partition_arrays, restored_partition
 from rfx.model import Array, check_within
-from rfx.operators.left_out import left_out, products
+from rfx.operators.kernel import left_out, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
 

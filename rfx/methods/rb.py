@@ -23,10 +23,8 @@ from rfx import env
 from rfx import steps as told
 from rfx.data.rows import Rows
 from rfx.errors import DataError, UsageError
-from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
-from rfx.features.widths import WIDTHS
-from rfx.fitting import candidates, weights
-from rfx.fitting.candidates import SearchSpace
+from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
+from rfx.fitting import options, weights
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.method import Fitted, TunedMethod, budget, each_output
 from rfx.fitting.options import (
@@ -42,6 +40,7 @@ from rfx.fitting.options import (
     PRCD,
     SOLVER,
     TOL,
+    SearchSpace,
     l1_choice,
 )
 from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
@@ -49,10 +48,9 @@ from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Chosen, Option, option
 from rfx.solvers.base import Budget, Solution, for_output, stack
-from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
-from rfx.solvers.l1.bins import solve_rb_l1
-from rfx.solvers.l1.prcd import solve_prcd
-from rfx.solvers.published.liblinear import solve_liblinear
+from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
+from rfx.solvers.l2 import DualSolution, solve_dual_l2, solve_dual_ridge
+from rfx.solvers.published.libraries import solve_liblinear
 
 # --grow: the first number of grids; the minimum relative reduction of the held-out error for
 # doubling again; the relative duality gap while R grows, sufficient to compare errors.
@@ -261,7 +259,7 @@ class RB(BinnedMethod):
     )
     default_loss = "squared"
     # the wider the kernel, the more grids are needed for the same accuracy
-    space = SearchSpace({"gamma": candidates.GAMMA_FACTORS, "lam": candidates.LAMS}, slack=0.01)
+    space = SearchSpace({"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, slack=0.01)
     distributed = True
     n_grids: int | None = N_GRIDS(
         default=None,
@@ -378,11 +376,11 @@ class SparseRB(BinnedMethod):
     summary = "random binning features with L1 regularisation: a small model"
     penalty = "l1"
     space = SearchSpace(
-        {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.L1_LAMS_OF_BINS}, slack=0.01, l1=True
+        {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS_OF_BINS}, slack=0.01, l1=True
     )
     n_grids: int = N_GRIDS()
     lam: float | Chosen = LAM_L1(
-        choices=l1_choice(candidates.L1_LAMS_OF_BINS) | ON_SAMPLE, default=AUTO
+        choices=l1_choice(options.L1_LAMS_OF_BINS) | ON_SAMPLE, default=AUTO
     )
     solver: str = SOLVER.adding(PRCD, LIBLINEAR)()
 

@@ -22,11 +22,9 @@ import numpy as np
 
 from rfx import kernels, losses
 from rfx.errors import UsageError
-from rfx.features import MAPS, FeatureMap, alignment, chosen
-from rfx.features.divergence import DIVERGENCES, maximise
-from rfx.features.joint import best_distribution
-from rfx.fitting import candidates, weights
-from rfx.fitting.candidates import KERNELS, L1_LAMS, SearchSpace
+from rfx.features import MAPS, FeatureMap, alignment
+from rfx.features.alignment import DIVERGENCES, best_distribution, maximise
+from rfx.fitting import options, weights
 from rfx.fitting.held_out import evenly
 from rfx.fitting.linear import (
     CHOOSE,
@@ -52,6 +50,8 @@ from rfx.fitting.options import (
     CLASS_WEIGHT,
     DTYPE,
     KERNEL,
+    KERNELS,
+    L1_LAMS,
     LAM,
     LAM_L1,
     LAM_PATH,
@@ -65,21 +65,27 @@ from rfx.fitting.options import (
     PRCD,
     SOLVER,
     TOL,
+    SearchSpace,
     l1_choice,
 )
 from rfx.fitting.preprocessing import stays_sparse
 from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
 from rfx.kernels import get_kernel
-from rfx.operators.coded import WORTH_MB
-from rfx.operators.mapped import computed, feature_matrix, told_memory_mb
+from rfx.operators.mapped import WORTH_MB, computed, feature_matrix, told_memory_mb
 from rfx.options import Chosen, Path, option
 from rfx.solvers.base import Solution, for_output, stack
-from rfx.solvers.boosting import TOL as STEP_TOL
-from rfx.solvers.boosting import Learner, Perceptrons, Stumps, solve_boosting
-from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
+from rfx.solvers.l1.bins import solve_prcd
+from rfx.solvers.l1.greedy import TOL as STEP_TOL
+from rfx.solvers.l1.greedy import (
+    Learner,
+    Perceptrons,
+    Stumps,
+    in_parts,
+    solve_boosting,
+    solve_rounds,
+)
 from rfx.solvers.l1.newton import path_l1, solve_l1
-from rfx.solvers.l1.prcd import solve_prcd
-from rfx.solvers.published.liblinear import solve_liblinear
+from rfx.solvers.published.libraries import solve_liblinear
 
 # Options shared by both, for --lam match-rf.
 SHARED = (
@@ -101,9 +107,7 @@ class RF(LinearMethod):
     name = "rf"
     accelerated = evaluates_steps = distributed = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
-    space = SearchSpace(
-        {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.LAMS}, kernels=KERNELS
-    )
+    space = SearchSpace({"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, kernels=KERNELS)
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = CHOSEN_LAM()
@@ -179,12 +183,12 @@ class SparseRF(LinearMethod):
     evaluates_steps = distributed = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     space = SearchSpace(
-        {"gamma": candidates.GAMMA_FACTORS, "lam": candidates.L1_LAMS}, kernels=KERNELS, l1=True
+        {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS}, kernels=KERNELS, l1=True
     )
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = LAM_L1(
-        choices=l1_choice(candidates.L1_LAMS)
+        choices=l1_choice(options.L1_LAMS)
         | {
             "match-rf": (
                 "closest to rf on held-out rows, as in Yen et al.; the search ends when the"
@@ -314,17 +318,17 @@ class LKRF(LinearMethod):
     distributed = True
     space = SearchSpace(
         {
-            "gamma": candidates.POOL_GAMMAS,
-            "rho": candidates.RHO_SHARES,
-            "lam": candidates.POOL_LAMS,
-            "n_features": candidates.COUNTS,
+            "gamma": options.POOL_GAMMAS,
+            "rho": options.RHO_SHARES,
+            "lam": options.POOL_LAMS,
+            "n_features": options.COUNTS,
         },
         # bandwidth and bound together, because they interact, then the others one by one
         stages=(("gamma", "rho"), ("lam",), ("n_features",)),
         share=0.5,
         most=5000,
         fewest=0,
-        kernels=candidates.KERNELS,
+        kernels=options.KERNELS,
     )
     pool: int | None = option(
         None,
@@ -489,7 +493,7 @@ class LKRF(LinearMethod):
 
     def _rho(self, size: int) -> float:
         """The bound on the divergence for a pool of that size."""
-        share = candidates.RHO_SHARES[0] if self.rho_share is None else self.rho_share
+        share = options.RHO_SHARES[0] if self.rho_share is None else self.rho_share
         return share * size if self.rho is None else self.rho
 
     def _alternated(
@@ -508,7 +512,7 @@ class LKRF(LinearMethod):
         some = problem.rows(rows)
         q, objectives = np.full(pool.n_features, 1 / pool.n_features), []
         for _ in range(self.joint or 0):
-            places, roots = chosen.weighted(q)
+            places, roots = alignment.weighted(q)
             solution, _ = method._solved(pool.weighted(places, roots), some)
             objectives.append(solution.objective)
             sizes = np.zeros(pool.n_features)
@@ -525,11 +529,11 @@ class LKRF(LinearMethod):
         """
         support = int(np.count_nonzero(q))
         if self.use == "weights":
-            return pool.weighted(*chosen.weighted(q))
+            return pool.weighted(*alignment.weighted(q))
         if self.use == "support" and (count is None or count >= support):
-            places, factors = chosen.support_once(q)
+            places, factors = alignment.support_once(q)
         else:
-            places, factors = chosen.drawn(q, count or support, self.seed)
+            places, factors = alignment.drawn(q, count or support, self.seed)
         return pool.select(places) if self.sparse else pool.weighted(places, factors)
 
     def _solved(self, features: FeatureMap, problem: Problem) -> tuple[Solution, LinearModel]:

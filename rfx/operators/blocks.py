@@ -1,4 +1,4 @@
-"""Division of rows: blocks of a given number of bytes, ranges, and random rows."""
+"""Blocks of rows, and Gram matrices that are summed over them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rfx import env
+from rfx.compiled import njit
 from rfx.counters import uniforms
+from rfx.parallel import DENSE, check_time, for_ranges
+
+# ----------------------------------------------------------------------
+# Division of rows: blocks of a given number of bytes, ranges, and random rows.
 
 BLOCK_BYTES = 32 * 2**20
 # result of `Matrix.gram`: an array, or with `right` a pair of them
@@ -55,3 +60,149 @@ def default_memory_mb() -> float:
     the process's cgroup.
     """
     return env.available_memory_mb() / 3
+
+
+# ----------------------------------------------------------------------
+# Weighted Gram matrices of some columns of an array, in chunks, in the features' own precision if
+# they are large.
+
+# Rows of a chunk whose products are summed in the features' own precision before they are added to
+# the float64 total.
+CHUNK = 2048
+# Number of multiplications too small to optimise.
+SMALL = 2**28
+# Rows for estimating the magnitude of a column.
+_TOP = 256
+# Columns of a tile.
+_TILE = 512
+
+
+def weighted_gram(
+    Z: np.ndarray,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray | None = None,
+    dtype: DTypeLike | None = None,
+) -> GramOrPair:
+    """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the
+    same with Z[row, right].
+
+    GEMM and SYRK use the requested precision, float64 up to SMALL products, with columns and
+    weights relative to their largest: signs and 0/1 weights are then summed without rounding, whose
+    noise would otherwise exceed the smallest eigenvalues. Threads share the tiles of the sum.
+    BLAS's own threads spin while waiting for each other, which costs many times the work on a busy
+    machine. numpy calls SYRK for the product of a matrix with itself, and releases the GIL, unlike
+    scipy.linalg.blas.
+    """
+    sides = (left,) if right is None else (left, right)
+    width, peak = sum(map(len, sides)), float(np.abs(weights).max(initial=0.0)) or 1.0
+    work = len(rows) * len(left) * width
+    kind = np.dtype(np.float64 if work <= SMALL else dtype or Z.dtype)
+    tops = [_largest(Z, rows[:_TOP], columns) for columns in sides]
+    totals = [np.zeros((len(left), len(columns))) for columns in sides]
+    # reused, because new arrays for every chunk would be new memory pages
+    room = [np.empty((min(CHUNK, len(rows)), len(columns)), kind) for columns in sides]
+    tiles = [
+        (side, *tile)
+        for side, columns in enumerate(sides)
+        for tile in _tiles(len(left), len(columns), _TILE, upper=side == 0)
+    ]
+    # the weights of each chunk have one sign
+    for sign, add in ((1, np.add), (-1, np.subtract)):
+        some = np.flatnonzero(sign * weights > 0)
+        for start in range(0, len(some), CHUNK):
+            check_time()
+            chosen = some[start : start + CHUNK]
+            roots = np.sqrt(np.abs(weights[chosen]) / peak)
+            blocks = [block[: len(chosen)] for block in room]
+
+            def gather(first: int, last: int) -> None:
+                for columns, top, block in zip(sides, tops, blocks):
+                    _gather(
+                        Z, rows[chosen][first:last], columns, roots[first:last], top, block[first:]
+                    )
+
+            def multiply(first: int, last: int) -> None:
+                for side, a, b in tiles[first:last]:
+                    # half the work for the product of a matrix with itself
+                    add(
+                        totals[side][a, b],
+                        blocks[0][:, a].T @ blocks[side][:, b],
+                        out=totals[side][a, b],
+                    )
+
+            for_ranges(gather, len(chosen), 64, work=2 * len(chosen) * width)
+            for_ranges(multiply, len(tiles), work=len(chosen) * len(left) * width / DENSE)
+    wide = [top.astype(np.float64) for top in tops]
+    _finish(totals[0], peak, wide[0])
+    if right is None:
+        return totals[0]
+    return totals[0], totals[1] * (peak * wide[0][:, None] * wide[1])
+
+
+def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice, slice]]:
+    """Slices of rows and columns, at most `side` long, that cover (height, width), or the part on
+    and above its diagonal.
+    """
+    rows, columns = (
+        list(ranges(size, -(-size // -(-size // side)) if size else 1)) for size in (height, width)
+    )
+    return [
+        (left, right)
+        for i, left in enumerate(rows)
+        for right in (columns[i:] if upper else columns)
+    ]
+
+
+def _largest(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
+    room = np.empty((len(rows), len(columns)), Z.dtype)
+    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(
+        axis=0, initial=0.0
+    )
+    return np.where(top > 0, top, 1).astype(Z.dtype)
+
+
+@njit(cache=True, nogil=True)
+def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
+    """total <- factor diag(top) total diag(top), computed from its upper triangle, tile by tile."""
+    n = len(total)
+    for i in range(0, n, 64):
+        for j in range(i, n, 64):
+            for k in range(i, min(i + 64, n)):
+                scale = factor * top[k]
+                for m in range(max(j, k), min(j + 64, n)):
+                    total[k, m] *= scale * top[m]
+                    total[m, k] = total[k, m]
+
+
+def _gather(
+    Z: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    scale: np.ndarray,
+    unit: np.ndarray,
+    room: np.ndarray,
+) -> np.ndarray:
+    """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of `room`,
+    whose first rows are used.
+    """
+    out = room[: len(rows)]
+    _pick(Z, rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _pick(
+    Z: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    scale: np.ndarray,
+    unit: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for i in range(len(rows)):
+        row, factor = rows[i], scale[i]
+        for k in range(len(columns)):
+            out[i, k] = Z[row, columns[k]] / unit[k] * factor

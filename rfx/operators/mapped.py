@@ -1,22 +1,28 @@
-"""Features of a map, recomputed in blocks of rows at every use."""
+"""Features of a map that are recomputed at every use, cached, or stored as small integers."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator
+from functools import singledispatch
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from rfx import device, parallel
+from rfx.compiled import njit
 from rfx.data.rows import Rows
 from rfx.losses import Loss
-from rfx.operators.blocks import block_size, default_memory_mb, ranges
+from rfx.operators.blocks import GramOrPair, block_size, default_memory_mb, ranges
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
+from rfx.operators.scaled import ScaledRows
 from rfx.operators.sparse import SparseMatrix
 from rfx.types import Index, Inputs
+
+# ----------------------------------------------------------------------
+# Features of a map, recomputed in blocks of rows at every use.
 
 _DENSE_BYTES = 64 * 2**20
 # The first number of MiB that was too large, of which a message tells.
@@ -163,3 +169,178 @@ def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:
         return X
     size = X.shape[0] * X.shape[1] * np.dtype(dtype).itemsize
     return X.astype(dtype).toarray() if size <= max(_DENSE_BYTES, X.nnz * 12) else X
+
+
+# ----------------------------------------------------------------------
+# Features in memory as 8-bit or 16-bit integers with a factor per row: two or four times as many
+# rows fit, and reading is faster.
+#
+# The error of a code is at most half a unit and behaves randomly in sums over features or rows. A
+# solution is found with codes; its quality is measured with the features themselves.
+
+# the type of codes
+Kind: TypeAlias = type[np.signedinteger[Any]]
+# MiB of features above which computing codes takes less time than new memory.
+WORTH_MB = 1024
+_SAMPLE = 64
+
+
+def code_type(Z: Matrix, error: float) -> Kind | None:
+    """The smallest type of codes that changes no row of Z by more than the square root of `error`
+    in total; None if there is none.
+
+    It is determined from 64 random rows.
+    """
+    if Z.exact:
+        return None
+    largest = np.abs(Z.subset(_SAMPLE)[0].to_array()).max(initial=0.0)
+    for kind in (np.int8, np.int16):
+        # errors are uniform within half a unit
+        if Z.shape[1] * (float(largest) / np.iinfo(kind).max) ** 2 / 12 <= error:
+            return kind
+    return None
+
+
+def coded(Z: Matrix, kind: DTypeLike) -> ScaledRows:
+    """Z as codes of that type, in memory."""
+    codes, units = np.empty(Z.shape, kind), np.empty(Z.shape[0], np.float32)
+    limit, numbers = np.float32(np.iinfo(codes.dtype).max), np.arange(Z.shape[0])
+
+    def part(first: int, last: int) -> None:
+        for rows, block in Z.rows(slice(first, last)).row_blocks():
+            _encode(block, numbers[first:last][rows], limit, codes, units)
+
+    parallel.for_ranges(part, len(numbers), smallest=256)
+    return ScaledRows(DenseMatrix(codes), units, Z.dtype)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp", "nnan"})
+def _encode(
+    Z: np.ndarray, places: np.ndarray, limit: np.float32, codes: np.ndarray, units: np.ndarray
+) -> None:
+    half = limit / (limit + limit)
+    for i in range(len(Z)):
+        z, row, largest = Z[i], codes[places[i]], limit - limit
+        for j in range(len(z)):
+            largest = max(largest, abs(z[j]))
+        units[places[i]] = largest / limit
+        factor = limit / largest if largest > 0 else largest
+        for j in range(len(z)):
+            row[j] = np.int32(np.floor(z[j] * factor + half))
+
+
+# ----------------------------------------------------------------------
+# Matrices that are recomputed at every use, with some rows or columns cached in memory.
+
+
+class CachedColumns(Matrix):
+    """A matrix with some columns, a sorted integer array, in memory and all others zero."""
+
+    def __init__(self, inner: Matrix, columns: np.ndarray) -> None:
+        self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
+        # the last column is zero: it represents all columns not stored
+        Z = np.zeros((self.shape[0], len(columns) + 1), self.dtype)
+        self._at = np.full(self.shape[1], len(columns))
+        self._at[columns] = np.arange(len(columns))
+        for rows, block in inner.columns(columns).row_blocks():
+            Z[rows, :-1] = block
+        self._matrix = DenseMatrix(Z)
+
+    def rows(self, index: Index) -> Matrix:
+        return DenseMatrix(self._matrix.Z[index].take(self._at, axis=1))
+
+    def columns(self, index: Index) -> Matrix:
+        return self._matrix.columns(self._at[index])
+
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
+        for rows, Z in self._matrix.row_blocks():
+            yield rows, Z.take(self._at, axis=1)
+
+    def matvec(self, W: np.ndarray) -> np.ndarray:
+        return self._matrix.matvec(self._narrow(W))
+
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
+        return self._widened(self._matrix.rmatvec(U))
+
+    def gram(
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> GramOrPair:
+        return self._matrix.gram(
+            self._at[left], None if right is None else self._at[right], weights, dtype
+        )
+
+    def _narrow(self, W: np.ndarray) -> np.ndarray:
+        return np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))])
+
+    def _widened(self, G: np.ndarray) -> np.ndarray:
+        out = np.zeros((self.shape[1], *G.shape[1:]))
+        out[self.held] = G[:-1]
+        return out
+
+
+class SplitRows(Matrix):
+    """Rows from several matrices with the same columns."""
+
+    def __init__(self, pieces: Iterable[tuple[np.ndarray, Matrix]]) -> None:
+        """pieces: (row numbers, matrix of these rows), with every row in one of them; computed
+        ones, which need more memory, come first.
+        """
+        self.pieces = sorted(
+            [(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)],
+            key=lambda piece: not piece[1].computed,
+        )
+        matrices = [Z for _, Z in self.pieces]
+        n_rows = sum(Z.shape[0] for Z in matrices)
+        self.shape, self.dtype = (n_rows, matrices[0].shape[1]), matrices[0].dtype
+        self.cost = sum(Z.cost * Z.shape[0] for Z in matrices) / n_rows
+        self._piece, self._place = np.empty(n_rows, np.int8), np.empty(n_rows, np.intp)
+        for k, (numbers, _) in enumerate(self.pieces):
+            self._piece[numbers], self._place[numbers] = k, np.arange(len(numbers))
+
+    @property
+    def computed(self) -> bool:
+        return any(Z.computed for _, Z in self.pieces)
+
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
+        for numbers, Z in self.pieces:
+            for rows, part in Z.parts() if Z.computed else [(slice(None), Z)]:
+                yield numbers[rows], part
+
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
+        for numbers, Z in self.pieces:
+            for rows, block in Z.row_blocks():
+                yield numbers[rows], block
+
+    def rows(self, index: Index) -> Matrix:
+        piece, place = self._piece[index], self._place[index]
+        chosen = [np.flatnonzero(piece == k) for k in range(len(self.pieces))]
+        if not len(piece):
+            return self.pieces[0][1].rows(place)
+        return SplitRows([(own, Z.rows(place[own])) for own, (_, Z) in zip(chosen, self.pieces)])
+
+    def columns(self, index: Index) -> Matrix:
+        return SplitRows([(numbers, Z.columns(index)) for numbers, Z in self.pieces])
+
+
+@singledispatch
+def hold_part(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
+    """Z with as many of its first rows in memory as fit into `max_mb`; Z itself if it is in memory
+    already, or none fits.
+
+    kind: int8 or int16 for rows as codes (rfx.operators.mapped); None for features. A matrix with
+    remote rows has its own form, registered where it is defined.
+    """
+    n_rows, row_bytes = Z.shape[0], Z.shape[1] * np.dtype(kind or Z.dtype).itemsize
+    count = min(n_rows, int(max_mb * 2**20 / max(1, row_bytes)))
+    if not Z.computed or not count:
+        return Z
+    first = Z.rows(slice(0, count))
+    stored = first.hold() if kind is None else coded(first, kind)
+    if count == n_rows:
+        return stored
+    rest = np.arange(count, n_rows), Z.rows(slice(count, n_rows))
+    return SplitRows([(np.arange(count), stored), rest])

@@ -23,8 +23,7 @@ from numpy.typing import DTypeLike
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.losses import Loss
-from rfx.operators.blocks import GramOrPair, block_size, drawn, ranges
-from rfx.operators.products import weighted_gram
+from rfx.operators.blocks import GramOrPair, block_size, drawn, ranges, weighted_gram
 from rfx.types import Index
 
 # Seconds for an entry that is read and for one that is computed: only their ratio matters.

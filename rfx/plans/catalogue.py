@@ -18,7 +18,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rfx.records.result import Result
+    from rfx.records.run import Result
 
 PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 
@@ -68,7 +68,7 @@ def tables(package: str = REPORTING) -> dict[str, Callable]:
 
 
 def figures(package: str = REPORTING) -> dict[str, Callable]:
-    """The figures of a package: name to builder, which returns a `rfx.reporting.charts.Chart`."""
+    """The figures of a package: name to builder, which returns a `rfx.reporting.figures.Chart`."""
     return dict(item for one in _lists(package, "figures", "FIGURES") for item in one.items())
 
 

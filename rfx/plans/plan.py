@@ -23,7 +23,7 @@ A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed,
 timeout, zero_based, train_score (also evaluate on the training rows), curve (the error on the test
 rows during training: in its row, or in the trace), fixed_threads (the plan compares threads: they
 are part of the key, and runs with more threads than cores are skipped), trace (store the solver's
-reports step by step), cv and holdout (evaluate on held-out training rows: see rfx.runs.held_out),
+reports step by step), cv and holdout (evaluate on held-out training rows: see rfx.runs.scoring),
 groups and time (a column of a table for held-out splits), device, and the dict options of the
 method. The reading of a table is defined by target, ignore (a list is several columns, not an
 axis), missing, and id (a column that identifies the rows and is ignored). `repetitions = 5` means
@@ -44,10 +44,9 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, get_args, get_type_hints
 
 from rfx import env, methods, numerals
-from rfx.data import encodings
+from rfx.data import registry, textfiles
 from rfx.data.loading import check_split
 from rfx.data.reading import Reading
-from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
 from rfx.fitting.options import SEED, TIMEOUT
 from rfx.options import Names, Option, options_of
@@ -219,7 +218,7 @@ def title(name: str, known: dict[str, Traversable]) -> str:
 def _content(path) -> dict:
     """The parsed TOML of a file."""
     try:
-        return tomllib.loads(bytes(encodings.text(path.read_bytes(), str(path))).decode())
+        return tomllib.loads(bytes(textfiles.text(path.read_bytes(), str(path))).decode())
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

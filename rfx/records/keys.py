@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rfx import methods
-from rfx.data import loading
-from rfx.data.registry import registry
+from rfx.data import loading, registry
 from rfx.errors import NoData, UsageError
 from rfx.kernels import KERNELS
-from rfx.records.result import Result
-from rfx.records.run import Run
+from rfx.records.run import Result, Run
 
 SCHEMA = 1
 # Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,

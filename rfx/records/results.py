@@ -13,7 +13,7 @@ from rfx import lazy
 from rfx.errors import DataError, LockedError
 from rfx.records import sheet
 from rfx.records import traces as trace_file
-from rfx.records.result import (
+from rfx.records.run import (
     COLUMNS,
     STATUSES,
     TYPES,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rfx import files
 from rfx.errors import DataError
 from rfx.records import sheet
-from rfx.records.result import FindTrace
+from rfx.records.run import FindTrace
 from rfx.records.sheet import AnyPath
 
 if TYPE_CHECKING:

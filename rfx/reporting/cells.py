@@ -1,5 +1,5 @@
 """The contents of a table as values: cells with their numbers, sections of cells, and the table;
-and the builders of tables and figures. `tables_render` writes tables.
+and the builders of tables and figures. `tables` writes tables.
 
 A number is kept as computed, with its reference value and the outcome of the comparison. Text,
 HTML, LaTeX, the tidy CSV and JSON, and the counts of the report are derived from the same cells, so

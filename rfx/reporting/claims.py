@@ -1,24 +1,464 @@
-"""The papers' claims and the evidence from our rows: a measured effect with its interval, and a
-verdict.
-
-A paper's folder lists its claims in the CLAIMS of `claims.py`. A claim names the plan whose rows
-are the evidence, measures an effect in them, and states the range of effects for which it holds.
-"""
+"""The papers' claims: measured effects, theorems, and verdicts."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
+from rfx import lazy
+from rfx.records.run import R, seconds_train
+from rfx.reporting import seeds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+from collections import Counter
+from dataclasses import astuple, field
+from functools import cache
+
+import numpy as np
 from scipy.special import stdtrit
 
+from rfx import losses
 from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
-from rfx.reporting import seeds
+from rfx.records.run import complete
 from rfx.reporting.cells import Cell, Section, Table, count, grid, number, short, words
-from rfx.reporting.measures import Frame, Limits, Measure, Row, Selection, frame, select
+
+# ----------------------------------------------------------------------
+# The measures of the papers' claims: functions of a frame of rows that return the effect of each
+# seed, by case.
+#
+# A quantity is a column of the frame, or a function of a row. A selection maps quantities to the
+# value, or the tuple of values, that a row must have.
+
+P = ParamSpec("P")
+Frame: TypeAlias = "DataFrame"
+Column: TypeAlias = "Series"
+Row: TypeAlias = Mapping[str, Any]
+Quantity: TypeAlias = str | Callable[[Row], Any]
+Selection: TypeAlias = Mapping[Any, Any]  # from Quantity
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Effects of seeds that are only limits of the true ones.
+
+    Attributes
+    ----------
+    values : sequence of float
+    kind : str
+        "or more" and "or less", or "diverged" for numbers that decide nothing.
+    """
+
+    values: Sequence[float]
+    kind: str
+
+
+# A case, such as a data set, and the effect of each seed.
+Effects: TypeAlias = Mapping[str, Sequence[float] | Limits]
+Measure: TypeAlias = Callable[[Frame], Effects]
+_DATASET = ("dataset",)
+
+
+def good(rows: Iterable[R]) -> list[R]:
+    """The rows of successful runs."""
+    return [row for row in rows if row["status"] == "ok"]
+
+
+def labelled(rows: Iterable[R], *labels: str) -> list[R]:
+    """The rows with one of these labels, including failed ones."""
+    return [row for row in rows if row["params"].get("label") in labels]
+
+
+def wrong(row: Row) -> float | None:
+    """The share of wrong labels."""
+    return None if row["score"] is None else 1 - row["score"]
+
+
+def error(row: Row) -> float | None:
+    """The share of wrong labels; of a regression the norm of the errors over that of the
+    targets.
+    """
+    return row["params"].get("relative_error") if row["metric"] == "rmse" else wrong(row)
+
+
+def width(row: Row) -> float | None:
+    """The bandwidth gamma in use, also if it was chosen; None for a kernel without one."""
+    return (row["params"].get("kernel_params") or {}).get("gamma")
+
+
+_DERIVED: dict[str, Callable[[Row], Any]] = {
+    "seconds": seconds_train,
+    "wrong": wrong,
+    "error": error,
+    "width": width,
+    "row": lambda row: row,
+}
+
+
+def frame(rows: Iterable[Row]) -> Frame:
+    """The rows of successful runs as a frame: their columns, the entries of params that are not
+    columns, `seconds`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown values
+    are None.
+    """
+    lines = [
+        {
+            **row["params"],
+            **{name: value for name, value in row.items() if value is not None},
+            **{name: make(row) for name, make in _DERIVED.items()},
+        }
+        for row in rows
+        if row["status"] == "ok"
+    ]
+    table = lazy.pandas.DataFrame(lines, dtype=object)
+    return table.where(table.notna(), None)
+
+
+def column(table: Frame, name: Quantity) -> Column:
+    """A quantity of every row; None if no row has it."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+    make = name if callable(name) else lambda row: None
+    return lazy.pandas.Series([make(row) for row in table.get("row", ())], table.index, object)
+
+
+def select(table: Frame, where: Selection) -> Frame:
+    """The rows of a selection."""
+    for name, wanted in where.items():
+        table = table[column(table, name).isin(wanted if isinstance(wanted, tuple) else (wanted,))]
+    return table
+
+
+def points(
+    table: Frame, where: Selection, case: Sequence[Quantity], **quantities: Quantity
+) -> Frame:
+    """Quantities of the rows of a selection, as numbers. The index is the case, whose name joins
+    the quantities `case`, and the seed.
+    """
+    table = select(table, where)
+    names = zip(*(column(table, name).map(str) for name in case))
+    index = [list(map(" ".join, names)), column(table, "seed")]
+    numbers = {name: column(table, of).astype(float).array for name, of in quantities.items()}
+    return lazy.pandas.DataFrame(numbers, lazy.pandas.MultiIndex.from_arrays(index))
+
+
+def newest(
+    table: Frame, where: Selection, value: Quantity, case: Sequence[Quantity] = _DATASET
+) -> Column:
+    """The newest known value of each case and seed."""
+    values = points(table, where, case, value=value)["value"].dropna()
+    return values[~values.index.duplicated(keep="last")]
+
+
+def by_case(values: Column) -> dict[str, list[float]]:
+    """The known values of each case."""
+    groups = values.dropna().groupby(level=0, sort=False)
+    return {str(name): effects.tolist() for name, effects in groups}
+
+
+def measure(
+    function: Callable[Concatenate[Frame, P], Effects],
+) -> Callable[P, Measure]:
+    """A function of a frame and further arguments as a function of the latter that returns a
+    Measure.
+    """
+
+    @wraps(function)
+    def given(*arguments: P.args, **options: P.kwargs) -> Measure:
+        return lambda table: function(table, *arguments, **options)
+
+    return given
+
+
+@measure
+def ratio(
+    table: Frame,
+    value: Quantity,
+    first: Selection,
+    second: Selection,
+    case: Sequence[Quantity] = _DATASET,
+) -> Effects:
+    """The value of `first` over that of `second`, in pairs of one seed. Zeros have no ratio."""
+    ours, theirs = (newest(table, side, value, case) for side in (first, second))
+    return by_case(ours[ours > 0] / theirs[theirs > 0].reindex(ours[ours > 0].index))
+
+
+@measure
+def difference(
+    table: Frame,
+    value: Quantity,
+    first: Selection,
+    second: Selection,
+    scale: float = 1.0,
+) -> Effects:
+    """The value of `first` less that of `second`, times `scale`, in pairs of one seed."""
+    ours, theirs = (newest(table, side, value) for side in (first, second))
+    return by_case(scale * (ours - theirs.reindex(ours.index)))
+
+
+@measure
+def share(table: Frame, value: Quantity, of: Quantity | float) -> Effects:
+    """The value over another quantity of the same row, or over a number."""
+    bottom = of if isinstance(of, float) else newest(table, {}, of)
+    return by_case(newest(table, {}, value) / bottom)
+
+
+@measure
+def exponent(
+    table: Frame,
+    value: Quantity,
+    axis: Quantity,
+    case: Sequence[Quantity] = _DATASET,
+    places: int = 3,
+) -> Effects:
+    """The exponent of `axis` in the value, of each seed with enough places on the axis."""
+    tried = points(table, {}, case, axis=axis, value=value)
+    tried = tried[(tried > 0).all(axis=1)].set_index("axis", append=True)["value"]
+    lines = tried[~tried.index.duplicated(keep="last")].groupby(level=[0, 1], sort=False)
+    return by_case(lines.agg(lambda line: _slope(line) if len(line) >= places else math.nan))
+
+
+def _slope(line: Column) -> float:
+    return seeds.slope(line.index.get_level_values(-1), line)
+
+
+@measure
+def reached(
+    table: Frame,
+    cost: Quantity,
+    value: Quantity,
+    target: Selection,
+    first: Selection,
+    second: Selection,
+) -> Effects:
+    """The least cost of `second` over that of `first`, to a value at most that of `target`, in
+    pairs of one seed.
+
+    A seed whose `second` never gets there has the largest cost that was tried, and all effects of
+    the case are then lower limits.
+    """
+    wanted = newest(table, target, value)
+    sides = [points(table, side, _DATASET, cost=cost, value=value) for side in (first, second)]
+    ours, theirs = (
+        side["cost"][side["value"] <= wanted.reindex(side.index)].groupby(level=[0, 1]).min()
+        for side in sides
+    )
+    most = sides[1]["cost"].groupby(level=[0, 1]).max()
+    effects = by_case((theirs.combine_first(most) / ours).reindex(wanted.index))
+    limited = set(most.index.intersection(wanted.index).difference(theirs.index))
+    names = {name for name, _ in limited}
+    return {
+        name: Limits(values, "or more") if name in names else values
+        for name, values in effects.items()
+    }
+
+
+def each(names: Iterable[str], make: Callable[[str], Measure]) -> Measure:
+    """The cases of a measure for each name, which their names end with."""
+    return lambda table: {
+        f"{case} {name}": effects for name in names for case, effects in make(name)(table).items()
+    }
+
+
+# ----------------------------------------------------------------------
+# The distance of the objective of L1-regularised random features from its limit, and the bound of a
+# theorem on it.
+#
+# Yen et al. (2014, Corollary 1) and Wu et al. (2016, Theorem 1) bound F(w) = lam ||w||_1 + mean
+# loss over random features. The reference is the exact kernel machine w*, with lam ||w*||_2 in
+# place of the L1 norm: F <= F(w*) + 2 gamma ||w*||^2 / (kappa D'), with D' = D - c and c = ceil(2
+# kappa (F(0) - F(w*)) / (gamma ||w*||^2)). kappa is 1 for single features. gamma is the curvature
+# of the loss times the square of the largest feature. All objectives here are divided by the number
+# of rows.
+
+# The limit is the objective at the largest size. A slope uses sizes of at most this fraction of it,
+# because the limit is inaccurate for larger ones.
+_PART = 16
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The exact kernel machine: value = lam ||w*||_2 + mean loss, norm = ||w*||_2, zero =
+    F(0), objective: with lam/2 ||w*||^2; curvature and kappa of the theorem.
+    """
+
+    value: float
+    norm: float
+    zero: float
+    objective: float
+    curvature: float
+    kappa: float = 1.0
+
+    @classmethod
+    def of(cls, row: Row, square: float = 1.0, kappa: float = 1.0, blocks: float = 1.0):
+        """From a row of `kernel`. F(0) of a regression is the first objective of its trace.
+
+        square: of the largest feature. blocks: the number of features drawn together. ||w*||_1 is
+        at most sqrt(blocks) ||w*||_2, and `value` includes this factor.
+        """
+        n_rows, lam, norm = row["n_train"], row["lam"], row["params"]["norm"]
+        kind = losses.get_loss(row["params"]["loss"])
+        zero = float(kind.value(np.zeros(1), np.ones(1))[0])
+        if row["metric"] == "rmse":
+            zero = row["trace"][0]["objective"] / n_rows
+        loss = row["objective"] - 0.5 * lam * norm**2
+        value = (lam * math.sqrt(blocks) * norm + loss) / n_rows
+        return cls(value, norm, zero, row["objective"] / n_rows, kind.curvature * square, kappa)
+
+    @property
+    def scale(self) -> float:
+        """gamma ||w*||^2. In units of it the theorem is the same line for all cases, 2 / (kappa D')
+        above F(w*).
+        """
+        return self.curvature * self.norm**2
+
+    @property
+    def wasted(self) -> int:
+        """c: the number of features, or grids, for which the theorem has no finite bound."""
+        return max(0, math.ceil(2 * self.kappa * (self.zero - self.value) / self.scale))
+
+    def bound(self, size: int) -> float:
+        """The upper bound on the mean of F over draws of `size` features, or grids; infinite up to
+        `wasted`.
+        """
+        left = size - self.wasted
+        return self.value + 2 * self.scale / (self.kappa * left) if left > 0 else math.inf
+
+    def cell(self, size: int) -> Cell:
+        """The bound at this size, and whether it is vacuous."""
+        bound, vacuous = self.bound(size), ", vacuous" * self.vacuous(size)
+        return number(bound, short, note=vacuous) if math.isfinite(bound) else words("infinite")
+
+    def vacuous(self, size: int) -> bool:
+        """Whether the bound at this size is at least the objective of zero weights."""
+        return self.bound(size) >= self.zero
+
+
+@dataclass(frozen=True)
+class Excess:
+    """The objectives of several seeds, which are the index, at several sizes, the columns in
+    ascending order.
+
+    known_limit: the limit of the objectives; None if it is the mean at the largest size.
+    """
+
+    objectives: Frame
+    known_limit: float | None = None
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Row], size: Callable[[Row], int], known_limit: float | None = None
+    ) -> "Excess":
+        """From rows that differ in seed and size(row)."""
+        last = {(row["seed"], size(row)): row["objective"] / row["n_train"] for row in rows}
+        objectives = lazy.pandas.Series(last, dtype=float).unstack() if last else {}
+        return cls(lazy.pandas.DataFrame(objectives), known_limit)
+
+    def at(self, size: int) -> list[float]:
+        """The objectives of the seeds that have this size."""
+        return self.objectives.get(size, lazy.pandas.Series(dtype=float)).dropna().tolist()
+
+    @property
+    def sizes(self) -> list[int]:
+        return self.objectives.columns.tolist()
+
+    @property
+    def limit(self) -> float:
+        """The known limit, or the mean objective at the largest size."""
+        known = self.known_limit
+        return seeds.mean_of(self.at(self.sizes[-1])).value if known is None else known
+
+    @property
+    def above(self) -> dict[int, seeds.Mean]:
+        """Size -> mean above the limit, without a size that is the limit."""
+        sizes = self.sizes[:-1] if self.known_limit is None else self.sizes
+        limit = self.limit
+        return {size: seeds.mean_of([value - limit for value in self.at(size)]) for size in sizes}
+
+    @property
+    def _accurate(self) -> list[int]:
+        """The sizes of slopes: those far below the size that is the limit."""
+        part = _PART if self.known_limit is None else 1
+        return [size for size in self.sizes if size <= self.sizes[-1] / part]
+
+    @property
+    def slopes(self) -> dict[Any, float]:
+        """Seed -> the slope of the distances of its objectives from the limit, in a log-log plot.
+
+        A known limit may lie between the objectives of a seed, so distances are then absolute
+        values. A seed with fewer than three sizes, or with a distance of zero, has no slope.
+        """
+        distances = self.objectives[self._accurate] - self.limit
+        distances = distances if self.known_limit is None else distances.abs()
+        lines = {seed: line.dropna() for seed, line in distances.iterrows()}
+        return {
+            seed: seeds.slope(line.index, line)
+            for seed, line in lines.items()
+            if len(line) > 2 and (line > 0).all()
+        }
+
+    def within(self, reference: float, share: float, below: bool = True) -> dict[Any, int | None]:
+        """Seed -> the least size from which on its objectives are within a share of the reference;
+        None if the largest is not. below: whether an objective below the reference always is.
+        """
+        distances = self.objectives / reference - 1
+        near = (distances if below else distances.abs()) <= share
+        sizes = {
+            # from the largest size down, until one is not near
+            seed: line[distances.loc[seed].notna()][::-1].astype(bool).cumprod()
+            for seed, line in near.iterrows()
+        }
+        return {seed: min(line.index[line > 0], default=None) for seed, line in sizes.items()}
+
+    def for_precision(self, reference: float) -> Sequence[float] | Limits:
+        """The exponent of 1/epsilon in the size for an objective within epsilon of the reference,
+        from 10 to 1 %, of each seed. A seed that never is within 1 % has its largest size.
+        """
+        few, many = (self.within(reference, share) for share in (0.1, 0.01))
+        most = {seed: line.dropna().index[-1] for seed, line in self.objectives.iterrows()}
+        pairs = [(size, many[seed], most[seed]) for seed, size in few.items() if size]
+        values = [math.log10((size or largest) / first) for first, size, largest in pairs]
+        return values if all(size for _, size, _ in pairs) else Limits(values, "or more")
+
+    @property
+    def slope(self) -> float | None:
+        """The slope of the line through the positive means above the limit, in a log-log plot;
+        None for fewer than three.
+        """
+        above = {size: mean.value for size, mean in self.above.items() if size in self._accurate}
+        positive = {size: value for size, value in above.items() if value > 0}
+        return seeds.slope(list(positive), list(positive.values())) if len(positive) > 2 else None
+
+
+def exact_machines(
+    rows: Iterable[Row], label: str, alike: Callable[[Row], Any]
+) -> list[tuple[Row, list[Row]]]:
+    """The newest rows of exact kernel machines with this label, each with the rows of all methods
+    for which alike(row) is the same.
+    """
+    newest = {
+        row["key"]: row
+        for row in rows
+        if row["params"].get("label") == label and row["status"] == "ok"
+    }
+    complete_rows = complete(newest.values(), "objective", "lam", "n_train")
+    exact = [row for row in complete_rows if row["method"] == "kernel"]
+    return [
+        (row, [one for one in complete_rows if alike(one) == alike(row)])
+        for row in complete(exact, "params.norm", "params.loss")
+        if row["metric"] != "rmse" or "objective" in (row.get("trace") or [{}])[0]
+    ]
+
+
+# ----------------------------------------------------------------------
+# The papers' claims and the evidence from our rows: a measured effect with its interval, and a
+# verdict.
+#
+# A paper's folder lists its claims in the CLAIMS of `claims.py`. A claim names the plan whose rows
+# are the evidence, measures an effect in them, and states the range of effects for which it holds.
 
 # The rows of a plan, by its full name.
 Find = Callable[[str], Sequence[Row]]
@@ -56,7 +496,7 @@ class Claim:
         no plan can decide.
     measure : callable
         Function of a frame of the plans' rows that returns the effect of every seed, by case (see
-        `rfx.reporting.measures`). It may raise `RfxError` if the rows are incomplete.
+        `rfx.reporting.claims`). It may raise `RfxError` if the rows are incomplete.
     rows : Selection
         The rows that are measured; all of the plans by default.
     least, most : float
@@ -182,7 +622,7 @@ class Judged:
 
 
 def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
-    """A claim judged by the rows of its plans (see `rfx.reporting.measures.frame`)."""
+    """A claim judged by the rows of its plans (see `rfx.reporting.claims.frame`)."""
     if not claim.plan:
         return Judged(claim, plans, UNTESTABLE, why=claim.why)
     try:

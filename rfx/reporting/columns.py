@@ -7,7 +7,7 @@ from typing import Any
 from rfx import lazy
 from rfx.errors import UsageError, or_near
 from rfx.numerals import significant
-from rfx.records.result import SHARES, seconds_train
+from rfx.records.run import SHARES, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.cells import Cell, count, decimals, short, words
 

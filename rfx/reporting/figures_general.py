@@ -11,10 +11,10 @@ import numpy as np
 
 from rfx.errors import DataError, UsageError
 from rfx.fitting.pipeline import Pipeline
-from rfx.records.result import having
+from rfx.records.run import having
 from rfx.reporting import columns, seeds, style
-from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines, mean_curve
-from rfx.reporting.measures import Row, good, labelled
+from rfx.reporting.claims import Row, good, labelled
+from rfx.reporting.figures import Chart, Curve, Heat, Panel, in_lines, mean_curve
 
 # Maximum panels; a file with more data sets is narrowed by --setting or by rfx run --only.
 MOST = 12

@@ -27,7 +27,7 @@ from rfx.reporting.cells import (
     span,
     words,
 )
-from rfx.reporting.measures import Row, good, labelled
+from rfx.reporting.claims import Row, good, labelled
 
 # columns of each row in CSV and JSON
 _CELLS = (

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx import env
-from rfx.data.registry import registry
-from rfx.data.registry.fetch import is_obtainable
+from rfx.data import registry
+from rfx.data.fetch import is_obtainable
 from rfx.errors import RfxError
 from rfx.plans import catalogue, plan
 from rfx.records import results, traces

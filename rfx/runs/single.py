@@ -1,4 +1,4 @@
-"""One experiment in this process: load, train, predict, and return the complete result."""
+"""One experiment in this process, on rows in memory or read in batches."""
 
 from __future__ import annotations
 
@@ -11,16 +11,164 @@ from pathlib import Path
 
 import numpy as np
 
-from rfx import data, env, lazy, methods
-from rfx.data.loading import read_weights
+from rfx import data, env, files, lazy, methods
+from rfx.data import libsvm, tables, textfiles
+from rfx.data.loading import Split, read_weights
+from rfx.data.reading import FileFormat
+from rfx.data.stream import CsvSource, LibsvmSource, Source
 from rfx.data.tabular import schema
-from rfx.errors import DataError
+from rfx.data.tabular.schema import Schema
+from rfx.errors import DataError, UsageError, quoted
+from rfx.fitting import pipeline
 from rfx.fitting.held_out import LEAVE_ONE_OUT
+from rfx.fitting.streaming import StreamMethod
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
-from rfx.records.result import Result
-from rfx.records.run import Run
-from rfx.runs import baseline, held_out, streamed
+from rfx.records.run import Result, Run
+from rfx.runs import scoring
+
+# ----------------------------------------------------------------------
+# Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out error.
+
+
+def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
+    """(trainer, further arguments of its fit) for a run: checkpoints, progress, the curve over the
+    split's test rows.
+
+    A trace of a stochastic method is its curve. Raises UsageError for options that only these
+    methods have, and for sample weights of a stream.
+    """
+    if run.stream and run.sample_weight is not None:
+        raise UsageError(
+            "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
+        )
+    in_batches = isinstance(trainer.method, StreamMethod)
+    asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
+    able = trainer.method.resumable
+    for name in asked:
+        if name == "stream" or not able:
+            trainer.in_batches(name)
+    if (run.every or run.resume) and not run.checkpoint:
+        raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
+    if run.checkpoint:
+        trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
+    tested = split is not None and split.X_test is not None
+    if run.curve and not in_batches and (run.curve != "test" or not run.trace or not tested):
+        raise UsageError(
+            f"method {trainer.name} writes its curve only to a trace, for test rows; use curve ="
+            ' "test" with a trace and test rows'
+        )
+    listening = {"progress": progress}
+    if tested and (run.curve or (run.trace and in_batches)):
+        exact = run.curve == "exact"
+        listening["held_out"] = split.X_test, _exact(trainer, split) if exact else split.y_test
+        listening |= {"squared": True} if exact else {}
+    return trainer, listening
+
+
+def _exact(trainer, split):
+    """The test rows' values of the exact kernel ridge solution of the training rows, with the
+    method's nu.
+    """
+    method = trainer.method
+    names = ("kernel", "gamma", "scaling", "target_scaling", "seed")
+    same = {name: getattr(method, name) for name in names}
+    exact = methods.create(
+        "kernel",
+        task="regression",
+        loss="squared",
+        lam=method.nu * split.X_train.shape[0],
+        tol=1e-8,
+        **same,
+    )
+    return exact.fit(split.X_train, split.y_train).predict(split.X_test)
+
+
+def train_streamed(trainer, run: Run, progress=None) -> tuple:
+    """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test
+    rows, which must fit into memory.
+    """
+    path, n_inputs = run.dataset, run.n_inputs
+    # of the training that is resumed: other rows are read like its rows
+    before = pipeline.known_before(run.checkpoint) if run.resume else {}
+    known = Schema.from_dict(before["schema"]) if before.get("schema") else None
+    if known is not None:
+        trainer = trainer.with_options(task=before["params"]["task"])
+    if run.split is not None:
+        raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
+    plain, reading = textfiles.plain_name(path), run.how_to_read()
+    if reading.target is not None and known is not None and known.target is not None:
+        name, place = known.target
+        if reading.target not in (name, str(place + 1)):
+            raise UsageError(
+                f"--target is {quoted(reading.target)}, but the targets of {run.checkpoint} are"
+                f" column {quoted(name)}; omit --target to continue it, or --resume to begin again"
+            )
+    source: Source
+    if _is_csv(path, reading):
+        if n_inputs:
+            raise UsageError(
+                f"--n-inputs is {n_inputs}, which is for LIBSVM text; omit it for a CSV file"
+            )
+        table = CsvSource(path, reading, known, task=trainer.method.task)
+        source, schema, task = table, table.schema, table.task
+    else:
+        tables.check_reading("libsvm", str(path), reading)
+        text = LibsvmSource(
+            path,
+            n_inputs or before.get("n_inputs"),
+            bool(reading.zero_based),
+            encoding=reading.encoding,
+        )
+        source, task = text, trainer.method.task
+        if known is None:
+            task = text.learn(task)
+        else:
+            text.labels = libsvm.Labels(known.labels, task=task)
+        form = FileFormat(
+            "libsvm", text.zero_based, encoding=textfiles.remembered(reading.encoding)
+        )
+        schema = Schema(labels=text.labels.names, format=form)
+    if trainer.method.task is None:
+        trainer = trainer.with_options(task=schema.task() or task)
+    split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
+    if run.test is not None:
+        split.X_test, split.y_test = _test_rows(run, source, schema)
+    trainer, listening = prepared(replace(trainer, schema=schema), run, split, progress)
+    return trainer.fit_stream(source, **listening), split
+
+
+def _is_csv(path, reading) -> bool:
+    """The format from the name; for standard input, or an unknown name, from the first bytes.
+    DataError if it is not a text of rows.
+    """
+    if path == "-":
+        stdin = files.standard_input()
+        head = textfiles.head(stdin.peek(1), reading.encoding) if hasattr(stdin, "peek") else b""
+        tables.check_foreign(head, "standard input")
+        return tables.kind_of_content(head) == "csv"
+    if not Path(path).is_file():
+        return tables.kind_of_name(path) in ("csv", "tsv")
+    kind = tables.File(path, encoding=reading.encoding).kind
+    if kind not in ("csv", "tsv", "libsvm"):
+        raise UsageError(
+            f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; omit --stream"
+        )
+    return kind != "libsvm"
+
+
+def _test_rows(run, source, schema):
+    test = str(run.test)
+    if Path(test).exists():
+        return tables.other_rows(
+            test, schema, source.n_inputs, run.how_to_read(), strict=bool(run.strict)
+        )
+    loaded = data.load(test)
+    return loaded.X_test, loaded.y_test
+
+
+# ----------------------------------------------------------------------
+# One experiment in this process: load, train, predict, and return the complete result.
 
 # entries of info with a column; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
@@ -81,24 +229,24 @@ def train(
     every step. unseen: without other rows for the score, training rows are held out for it. split:
     the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
     """
-    held_out.check(run)
+    scoring.check(run)
     start, options = time.perf_counter(), run.given()
     if elsewhere is not None or run.stream:
         trainer = methods.create(run.method, seed=run.seed, **options)
-        trained, split = (elsewhere or streamed.train)(trainer, run, progress)
+        trained, split = (elsewhere or train_streamed)(trainer, run, progress)
     else:
         split = load(run) if split is None else split
         if run.sample_weight is not None:
             split.weights = read_weights(run.sample_weight, len(split.y_train))
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
-        trainer, listening = streamed.prepared(trainer, run, split, progress)
+        trainer, listening = prepared(trainer, run, split, progress)
         trainer = replace(trainer, schema=split.schema, left_out=left_out)
         seconds = time.perf_counter() - start
-        if unseen and split.X_test is None and not held_out.wanted(run):
-            trained, split.held_out = held_out.trained(run, split, trainer, listening, progress)
+        if unseen and split.X_test is None and not scoring.wanted(run):
+            trained, split.held_out = scoring.trained(run, split, trainer, listening, progress)
         else:
-            trained = held_out.fit(trainer, split, **listening)
-        if left_out and split.held_out is None and not held_out.wanted(run):
+            trained = scoring.fit(trainer, split, **listening)
+        if left_out and split.held_out is None and not scoring.wanted(run):
             rows = split.X_train, np.asarray(split.y_train), split.weights
             trained = trainer.with_probabilities(trained, *rows, apart=split.apart)
         trained = trained.of_run(seconds_read=seconds)
@@ -155,7 +303,7 @@ def execute(
     row. With trace in the run, the result has the solver's steps, which go into a separate file.
 
     chosen: the held-out score by which the run was selected, if it was. beside: params has the
-    scores of simple models as baseline (`rfx.runs.baseline`), if the rows are in memory. unseen,
+    scores of simple models as baseline (`rfx.runs.scoring`), if the rows are in memory. unseen,
     split: see `train`.
     """
     start = time.perf_counter()
@@ -164,7 +312,7 @@ def execute(
     )
     found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
     if beside and split.y_train is not None:
-        simple = baseline.beside(run, split, trained)
+        simple = scoring.beside(run, split, trained)
         if simple is not None:
             found = found.with_params(seconds_baseline=simple.pop("seconds"), baseline=simple)
     return found.with_params(seconds_total=time.perf_counter() - start)
@@ -175,12 +323,12 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     one they are points of. chosen: see `execute`.
     """
     unjudged = run.calibrate and any(point.left_out is None for point in points)
-    if split.held_out is None and (held_out.wanted(run) or unjudged):
-        split.held_out = held_out.evaluated(run, split, method, progress)
+    if split.held_out is None and (scoring.wanted(run) or unjudged):
+        split.held_out = scoring.evaluated(run, split, method, progress)
     held = split.held_out
     if held is not None and held.again:
         points = [point.of_run(seconds_held_out=held.seconds) for point in points]
-    points = [held_out.judged(run, point, held, place) for place, point in enumerate(points)]
+    points = [scoring.judged(run, point, held, place) for place, point in enumerate(points)]
     return [
         _result_of(run, split, method, held, chosen, *one)
         for one in zip(range(len(points)), points, paths)
@@ -212,7 +360,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         parts = [(split.y_train, y)]
         if held is not None and split.X_test is None:
             parts = [(split.y_train[kept], split.y_train[out]) for kept, out in held.parts]
-        more["constant_score"] = baseline.constant(method, parts)
+        more["constant_score"] = scoring.constant(method, parts)
         more |= _doubt(told, chosen or _chosen(point, metric), point, split, held)
     if held is None and chosen is not None:
         told.insert(bool(evaluation), chosen)

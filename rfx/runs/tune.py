@@ -3,7 +3,7 @@ in a results file.
 
 Few rows and small models first, then more; a whole path of lambdas at a time (`Method.along`). What
 remains is a search over the bandwidth, in one dimension, and the size: a grid of powers of four,
-then the refinement of `rfx.fitting.search` around the best.
+then the refinement of `rfx.fitting.selection` around the best.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from rfx import env, kernels, methods
 from rfx.data.loading import Split
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
-from rfx.fitting.candidates import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
 from rfx.fitting.held_out import Calibration, HeldOut, fewer
 from rfx.fitting.inputs import KERNEL, dense
 from rfx.fitting.method import has_gamma
+from rfx.fitting.options import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import measured
-from rfx.fitting.search import (
+from rfx.fitting.selection import (
     SPEED,
     Evidence,
     Measure,
@@ -43,9 +43,8 @@ from rfx.fitting.search import (
 )
 from rfx.fitting.training import begin
 from rfx.records import keys, results
-from rfx.records.result import Result
-from rfx.records.run import Run
-from rfx.runs import held_out
+from rfx.records.run import Result, Run
+from rfx.runs import scoring
 
 # Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
 # rounds.
@@ -108,7 +107,7 @@ class Tuning:
     score : str, optional
         One of METRICS; by default accuracy or rmse.
     cv, holdout : int, float, optional
-        See `rfx.runs.held_out`.
+        See `rfx.runs.scoring`.
     seed : int
     seconds : float
     most_trials : int, optional
@@ -141,7 +140,7 @@ class Tuning:
         if (name == "rmse") != regression:
             raise UsageError(f"--measure is {name}, but the task is {self.given['task']}")
         self.measure, self.X, self.y = METRICS[name], split.X_train, np.asarray(split.y_train)
-        share = None if self.cv else self.holdout or held_out.SHARE
+        share = None if self.cv else self.holdout or scoring.SHARE
         rows = HeldOut(len(self.y), self.seed, split.apart)
         self.parts = rows.folds(None if regression else self.y, self.cv, share, split.schema)
         self.how = {"cv": self.cv, "holdout": share}

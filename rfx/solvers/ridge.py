@@ -1,29 +1,20 @@
-"""Ridge regression: min_W lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 (Yen et al. 2014, equation 5 with
-squared loss).
-
-Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two
-factors. Random features have few relevant directions at a given lambda, so a Gram matrix of some of
-the rows and a dozen products are often cheaper than the whole Gram matrix. Otherwise the smaller of
-Z'Z and Z Z' is summed into one array and factored in place, and only the rounding of the factor's
-type remains to be corrected. A grid of lambdas shares the Gram matrix and factors it for each.
-(An eigendecomposition would work for all lambdas, but costs as much as about twenty-five
-factorisations. The Krylov space of one factor's inverse would too, but takes as long as factors for
-eleven lambdas, or 1.3 times as long.)
-"""
+"""Ridge regression on random features, with a certificate; and many lambdas at once without one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from rfx import parallel
 from rfx.losses import Loss, Squared
+from rfx.operators import linear_algebra
 from rfx.operators.accelerated import DeviceFactor, DeviceMatrix
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.cached import hold_part
-from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.factors import Factor, choose_factor, sampled_factor
+from rfx.operators.linear_algebra import conjugate_gradients, dots
+from rfx.operators.mapped import hold_part
 from rfx.operators.matrix import Matrix
 from rfx.parallel import Late, until
 from rfx.solvers.base import (
@@ -37,6 +28,19 @@ from rfx.solvers.base import (
     check_problem,
     start,
 )
+
+# ----------------------------------------------------------------------
+# Ridge regression: min_W lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 (Yen et al. 2014, equation 5 with
+# squared loss).
+#
+# Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two
+# factors. Random features have few relevant directions at a given lambda, so a Gram matrix of some
+# of the rows and a dozen products are often cheaper than the whole Gram matrix. Otherwise the
+# smaller of Z'Z and Z Z' is summed into one array and factored in place, and only the rounding of
+# the factor's type remains to be corrected. A grid of lambdas shares the Gram matrix and factors it
+# for each. (An eigendecomposition would work for all lambdas, but costs as much as about
+# twenty-five factorisations. The Krylov space of one factor's inverse would too, but takes as long
+# as factors for eleven lambdas, or 1.3 times as long.)
 
 _RESTARTS = 20
 # Restarts after which it has stalled if they reduced the objective by less than this fraction of
@@ -315,3 +319,41 @@ def _iterate(
         reached[:] = [(W, float(now.sum()), float(dots(left, left).sum() / (2 * lam)), n_iter)]
         if factors.sampling and steps >= _PATIENCE:
             factor, factors.sampling = None, False
+
+
+# ----------------------------------------------------------------------
+# Ridge regression for many lambdas by the normal equations, (Z'Z + lam) W = Z'Y: one Gram matrix in
+# float64, one factor for each lambda.
+#
+# For models that only evaluate a lambda: without certificate and refinement.
+
+# Maximum columns for which the Gram matrix and its factors are cheap.
+MOST = 4096
+
+
+def ridge_path(
+    Z: Matrix | DeviceMatrix, Y: np.ndarray, lams: Sequence[float]
+) -> Iterator[np.ndarray]:
+    """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
+
+    Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram
+    matrix is increased to that.
+    """
+    if isinstance(Z, DeviceMatrix):
+        factor, sums = DeviceFactor(Z), Z.rmatvec(Y)
+        yield from (factor.prepare(lam)(sums) for lam in lams)
+        return
+    gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
+    for rows, part in Z.row_blocks():
+        wide = part.astype(np.float64)
+        parallel.add_gram(wide, gram)
+        right += wide.T @ Y[rows]
+    diagonal = gram.diagonal().copy()
+    floor = np.finfo(np.float64).eps * len(gram) * max(float(diagonal.max(initial=0.0)), 1e-300)
+    for lam in lams:
+        if not len(gram):  # scipy 1.13 fails for an empty matrix
+            yield right.copy()
+            continue
+        np.fill_diagonal(gram, diagonal + max(lam, floor))
+        # the upper triangle is the lower one of the transpose, a copy of which is in Fortran order
+        yield linear_algebra.solve(linear_algebra.positive(gram.copy().T), right)

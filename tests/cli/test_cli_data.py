@@ -9,7 +9,7 @@ import pytest
 from shell import printed, refused, run
 
 from rfx import cli
-from rfx.data.registry import registry
+from rfx.data import registry
 
 GOOD = "+1 1:0.5 3:2\n-1 2:1\n+1 1:3\n"
 SHA256 = registry.get("heart_scale").files[0].sha256

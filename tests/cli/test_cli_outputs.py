@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from shell import run
 
 from rfx.cli import cli
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.estimators import RFClassifier
-from rfx.reporting.charts import Chart, Curve, Panel
+from rfx.reporting.figures import Chart, Curve, Panel
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -31,7 +31,7 @@ PLAN = (
 def made(tmp_path_factory):
     """One file of each kind: data, model, results, features, plan, and some notes."""
     folder = tmp_path_factory.mktemp("made")
-    svmlight.write(folder / "data.txt", X, LABELS)
+    libsvm.write(folder / "data.txt", X, LABELS)
     (folder / "notes.txt").write_text("not to be lost\n")
     (folder / "plan.toml").write_text(PLAN.format(folder / "data.txt"))
     with contextlib.chdir(folder):
@@ -169,7 +169,7 @@ def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
     assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt")[1])
     assert "data.txt, split all: 60 rows x 2 inputs" in said
     RFClassifier(n_features=10, lam=1).fit(X, LABELS).save("p.npz")
-    svmlight.write(folder / "few.txt", X[:7], LABELS[:7])
+    libsvm.write(folder / "few.txt", X[:7], LABELS[:7])
     code, said, _ = rfx(capfd, "eval p.npz --data few.txt --results r.csv")
     assert (
         code == 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from shell import printed, refused, run
 
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 
 RFX = [sys.executable, "-m", "rfx"]
 
@@ -19,7 +19,7 @@ RFX = [sys.executable, "-m", "rfx"]
 def data(tmp_path):
     path = tmp_path / "data.txt"
     rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)
-    svmlight.write(path, rows, np.ones(3000))
+    libsvm.write(path, rows, np.ones(3000))
     return path
 
 
@@ -63,8 +63,8 @@ def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path, capfd, caplog):
     classification.
     """
     rows = np.random.default_rng(0).normal(size=(600, 2))
-    svmlight.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
-    svmlight.write(tmp_path / "numbers", rows, np.floor(50 + 15 * rows[:, 0]))
+    libsvm.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
+    libsvm.write(tmp_path / "numbers", rows, np.floor(50 + 15 * rows[:, 0]))
     plain = ["--n-features", "10", "--lam", "1", "--scaling", "none", "--metric", "none"]
     train = ["train", "--method", "rf", *plain, "--no-baseline", "--data"]
     printed(capfd, *train, tmp_path / "classes")

@@ -16,8 +16,8 @@ from shell import printed, refused, run
 
 from rfx import data, methods
 from rfx.cli import COMMANDS, cli
-from rfx.data.libsvm import svmlight
-from rfx.data.transforms.scaling import Scaler
+from rfx.data import libsvm
+from rfx.data.transforms import Scaler
 from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix
 from rfx.records import results
@@ -29,8 +29,8 @@ LABELS = np.where(np.linalg.norm(X, axis=1) > 1, 1.0, -1.0)
 
 @pytest.fixture
 def files(tmp_path):
-    svmlight.write(tmp_path / "train.txt", X[:200], LABELS[:200])
-    svmlight.write(tmp_path / "test.txt", X[200:], LABELS[200:])
+    libsvm.write(tmp_path / "train.txt", X[:200], LABELS[:200])
+    libsvm.write(tmp_path / "test.txt", X[200:], LABELS[200:])
     return tmp_path
 
 
@@ -113,11 +113,11 @@ def test_lam_path(files, capfd):
 def test_featurize_is_what_rf_sees(files, capfd):
     words = ("featurize", files / "train.txt")
     printed(capfd, *words, "--map", "fourier", "-n", 20, "--gamma", 2, "-o", files / "z.txt")
-    Z, y = svmlight.read(files / "z.txt")
+    Z, y = libsvm.read(files / "z.txt")
     assert Z.shape == (200, 20) and np.array_equal(y, LABELS[:200])
     trained(capfd, files)
     printed(capfd, *words, "--model", files / "m.npz", "-o", files / "phi.txt")
-    phi, _ = svmlight.read(files / "phi.txt")
+    phi, _ = libsvm.read(files / "phi.txt")
     # the first features do not depend on D; those of the model are not divided by sqrt(n)
     np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
 
@@ -145,7 +145,7 @@ def test_featurize_reads_tables_as_training_does(tmp_path, capfd, monkeypatch):
 def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     binning = ("--map", "binning", "-n", 30, "--gamma", 2)
     printed(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")
-    Z, y = svmlight.read(files / "a.txt")
+    Z, y = libsvm.read(files / "a.txt")
     assert np.array_equal(y, LABELS[:200]) and np.all(np.diff(Z.indptr) == 30)
     # for the method rb: the same kernel matrix of collisions
     scaler, grids = Scaler.fit(X[:200], "minmax01"), sample_grids("laplacian", 3, 30, 0, gamma=2.0)
@@ -155,7 +155,7 @@ def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     # test rows get the columns of the training rows, and nothing for a bin without training rows
     more = ("--train", files / "train.txt", *binning, "--unscaled", "-o", files / "b.txt")
     printed(capfd, "featurize", files / "test.txt", *more)
-    T, _ = svmlight.read(files / "b.txt", n_features=Z.shape[1])
+    T, _ = libsvm.read(files / "b.txt", n_features=Z.shape[1])
     assert set(T.data) == {1.0}
     places = grids.find(scaler.transform(X[200:]), bins)
     assert np.any(places < 0)
@@ -170,7 +170,7 @@ def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(method, files, 
     printed(capfd, "train", "--data", files / "train.txt", *options)
     printed(capfd, "featurize", files / "test.txt", "--model", model, "-o", out)
     loaded = methods.load(model)
-    Z, _ = svmlight.read(out, n_features=len(loaded.model.coef))
+    Z, _ = libsvm.read(out, n_features=len(loaded.model.coef))
     expected = loaded.decision_function(X[200:])
     np.testing.assert_allclose(Z @ loaded.model.coef[:, 0], expected, atol=1e-12)
 
@@ -178,12 +178,12 @@ def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(method, files, 
 def test_featurize_learns_on_a_data_set_s_own_training_rows(files, capfd):
     name = "sphere:n=60,d=3,seed=1"
     split = data.load(name)
-    svmlight.write(files / "own.txt", split.X_train, split.y_train)
-    svmlight.write(files / "rows.txt", split.X_test, split.y_test)
+    libsvm.write(files / "own.txt", split.X_train, split.y_train)
+    libsvm.write(files / "rows.txt", split.X_test, split.y_test)
     own, rows = ("featurize", name), ("featurize", files / "rows.txt")
     printed(capfd, *own, "-n", 5, "-o", files / "a.txt")
     printed(capfd, *rows, "-n", 5, "--train", files / "own.txt", "-o", files / "b.txt")
-    one, two = (svmlight.read(files / out)[0].toarray() for out in ("a.txt", "b.txt"))
+    one, two = (libsvm.read(files / out)[0].toarray() for out in ("a.txt", "b.txt"))
     np.testing.assert_allclose(one, two, atol=1e-6)
 
 
@@ -508,7 +508,7 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     rows = RNG.uniform(-1, 1, (20000, 10))
     # noise: even on a fast and idle machine each solver needs a minute or more
     labels = RNG.choice([-1.0, 1.0], 20000)
-    svmlight.write(tmp_path / "noise.txt", rows, labels)
+    libsvm.write(tmp_path / "noise.txt", rows, labels)
     more = ["--n-features", "2500", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10"]
     process = subprocess.Popen(
         [
@@ -546,7 +546,7 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
 
 def test_json_has_null_for_what_is_not_finite(capfd):
     from rfx.cli.output import print_path
-    from rfx.records.result import Result
+    from rfx.records.run import Result
 
     params = {"growth": [[16, float("nan")]]}
     row = Result(dataset="d", method="rf", gap=float("inf"), params=params, n_iter=np.int64(3))

@@ -9,7 +9,7 @@ import pytest
 from shell import run
 
 from rfx import methods
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.records import keys, results
 from rfx.records.run import Run
 
@@ -22,8 +22,8 @@ WEIGHTS = RNG.integers(0, 3, 90)
 @pytest.fixture
 def folder(tmp_path):
     repeated = np.repeat(np.arange(90), WEIGHTS)
-    svmlight.write(tmp_path / "rows", X, LABELS)
-    svmlight.write(tmp_path / "repeated", X[repeated], LABELS[repeated])
+    libsvm.write(tmp_path / "rows", X, LABELS)
+    libsvm.write(tmp_path / "repeated", X[repeated], LABELS[repeated])
     (tmp_path / "weights").write_text("".join(f"{weight}\n" for weight in WEIGHTS))
     return tmp_path
 

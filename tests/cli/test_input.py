@@ -15,8 +15,7 @@ import scipy.sparse
 from shell import printed, refused, run
 
 from rfx import methods
-from rfx.data import load, tables
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm, load, tables
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import CsvSource
 from rfx.data.tabular.schema import Schema
@@ -397,7 +396,7 @@ def test_wide_text_is_trained_in_little_memory(tmp_path):
     libraries and features.
     """
     X = scipy.sparse.random(1000, 60000, 0.001, "csr", random_state=0)
-    svmlight.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0))
+    libsvm.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0))
     words = [
         "train",
         "--method",
@@ -426,7 +425,7 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     mapping = [f"{i}\t{name}" for i, name in enumerate(columns, 1)]
     assert out.splitlines() == [*mapping, "label 0\tno", "label 1\tyes"]
     split = load(files / "train.csv", reading=Reading(ignore=("id",)))
-    X, y = svmlight.read(files / "train.libsvm")
+    X, y = libsvm.read(files / "train.libsvm")
     np.testing.assert_array_equal(X.toarray(), split.X_train)
     np.testing.assert_array_equal(y, split.y_train)
     # other rows, with the columns and labels of the training rows

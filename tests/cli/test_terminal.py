@@ -12,7 +12,7 @@ import pytest
 from shell import run
 
 from rfx import errors
-from rfx.data.registry import fetch
+from rfx.data import fetch
 
 EVIL = "\x1b]0;evil\x07\x1b[31m\x9b2J\u202e"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")

@@ -11,28 +11,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import encodings, pieces
-from rfx.data.tabular import csvtext
+from rfx.data import textfiles
+from rfx.data.tabular import readers
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
 
 def read(text, header=None, as_words=frozenset()):
     content = text if isinstance(text, bytes) else text.encode()
-    content = encodings.opened(io.BytesIO(content), "f.csv").read()
-    shape = csvtext.dialect(content, "f.csv", header)
-    return csvtext.parse(content[shape.start :], shape, shape.line, as_words)
+    content = textfiles.opened(io.BytesIO(content), "f.csv").read()
+    shape = readers.dialect(content, "f.csv", header)
+    return readers.parse(content[shape.start :], shape, shape.line, as_words)
 
 
 def in_pieces(text, chunk):
     """The cells of a text as words, read in pieces of so many bytes."""
-    shape = csvtext.dialect(text.encode(), "f.csv")
+    shape = readers.dialect(text.encode(), "f.csv")
     words = frozenset(range(len(shape.names)))
-    read, whole = io.BytesIO(text.encode()).read, lambda raw: csvtext.whole_records(raw, ",")
+    read, whole = io.BytesIO(text.encode()).read, lambda raw: readers.whole_records(raw, ",")
     parts = [
         cells(table)
-        for piece in pieces.pieces(read, "f.csv", chunk, whole=whole)
-        if (table := csvtext.parse(piece.raw, shape, piece.line, words, not piece.start))
+        for piece in textfiles.pieces(read, "f.csv", chunk, whole=whole)
+        if (table := readers.parse(piece.raw, shape, piece.line, words, not piece.start))
     ]
     return [sum(columns, []) for columns in zip(*parts)]
 
@@ -69,7 +69,7 @@ def test_what_python_writes_is_read_in_any_pieces(rows, chunk, end):
     found = in_pieces(text.getvalue(), chunk)
     for position in (0, 1):
         words = [row[position].strip() for row in rows]
-        assert found[position + 1] == [None if word in csvtext.ABSENT else word for word in words]
+        assert found[position + 1] == [None if word in readers.ABSENT else word for word in words]
 
 
 def test_numbers_are_the_nearest_doubles(rng=np.random.default_rng(0)):
@@ -182,16 +182,16 @@ def test_what_is_wrong_is_named_by_its_line(text, message):
 
 
 def test_a_record_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(pieces, "LONGEST_LINE", 100)
+    monkeypatch.setattr(textfiles, "LONGEST_LINE", 100)
     with pytest.raises(DataError, match="line 2: it is longer than 100 bytes"):
         in_pieces('a,b\n1,"' + "x\n" * 500, 50)
 
 
 def test_libsvm_text_is_not_taken_for_cells():
     for text in (b"1 1:2 3:4\n", b"+1\t1:2\n", b"-1\n1 1:2", b"# a, b\n1 1:2\n", b"spam 1:2\n"):
-        assert not csvtext.looks_like(text), text
+        assert not readers.looks_like(text), text
     for text in (b"a,b\n1,2\n", b"1;2\n", b"x\ty\n1\t2\n", b"\xef\xbb\xbfa,b\n"):
-        assert csvtext.looks_like(text), text
+        assert readers.looks_like(text), text
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_libsvm_text_is_not_taken_for_cells():
     ],
 )
 def test_decimal_commas_and_spaces_in_cells_do_not_separate(text, separator):
-    assert csvtext.dialect(text.encode(), "f.csv").separator == separator
+    assert readers.dialect(text.encode(), "f.csv").separator == separator
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_stands_above_the_header_is_left_out(above, noted):
     table = read(text)
     assert table.names == ["a", "b"] and cells(table) == [[1, 3], [2, 4]]
     assert table.lines.tolist() == [above.count("\n") + 2, above.count("\n") + 3]
-    assert csvtext.dialect(text.encode(), "f.csv").notes == (() if noted is None else (noted,))
+    assert readers.dialect(text.encode(), "f.csv").notes == (() if noted is None else (noted,))
 
 
 # first rows, rows below, whether the first is a header, whether there is a note; None: ambiguous,
@@ -276,9 +276,9 @@ def test_a_header_is_guessed_from_what_stands_below(first, below, header, noted)
                 r" --no-header$"
             ),
         ):
-            csvtext.dialect(text.encode(), "f.csv")
+            readers.dialect(text.encode(), "f.csv")
         return
-    shape = csvtext.dialect(text.encode(), "f.csv")
+    shape = readers.dialect(text.encode(), "f.csv")
     assert shape.header == header and bool(shape.notes) == noted
     if noted:
         words = (

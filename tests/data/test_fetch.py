@@ -21,8 +21,7 @@ import pytest
 import scipy.io
 from filelock import FileLock
 
-from rfx.data import archives, stream
-from rfx.data.registry import convert, fetch, registry
+from rfx.data import convert, fetch, registry, stream, textfiles
 from rfx.errors import DataError, LockedError, UsageError
 
 TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
@@ -526,12 +525,12 @@ def test_a_compressed_file_is_whole_or_refused(what, tmp_path):
     with piped(content) as pipe:
         for source in (path, io.BytesIO(content), pipe):
             if whole:
-                assert archives.read_plain(source, "the file") == ROWS
+                assert textfiles.read_plain(source, "the file") == ROWS
             else:
                 with pytest.raises(
                     DataError, match="^the file is damaged or truncated .*; download it again$"
                 ):
-                    archives.read_plain(source, "the file")
+                    textfiles.read_plain(source, "the file")
 
 
 @pytest.mark.parametrize("content", [ROWS, gzip.compress(ROWS)])

@@ -11,10 +11,9 @@ import scipy.sparse
 from shell import run
 
 from rfx import files, methods
-from rfx.data import stream
-from rfx.data.libsvm import parser
+from rfx.data import libsvm, stream
 from rfx.data.stream import CsvSource, LibsvmSource, Stream
-from rfx.data.tabular import csvtext, labelwords
+from rfx.data.tabular import labelwords, readers
 from rfx.errors import DataError
 from rfx.options import LabelWeights
 
@@ -219,7 +218,7 @@ PLAIN += ["123456789012345", "1234567890123456789", "10000000000000001"]
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_the_compiled_reader_calls_no_label_plain_that_is_printed_otherwise(text):
-    plain = parser.parse(f"{text} 1:1\n1 1:2\n".encode(), False).plain
+    plain = libsvm.parse(f"{text} 1:1\n1 1:2\n".encode(), False).plain
     assert plain == (labelwords.printed(text) and "." not in text)
 
 
@@ -327,7 +326,7 @@ def test_what_is_read_once_refuses_a_label_that_it_could_not_know(
     data = put(tmp_path / f"t{suffix}", [*first] * 40 + [later])
     monkeypatch.setattr(files, "standard_input", lambda: open(data, "rb"))
     monkeypatch.setattr(stream, "HEAD", 200)
-    monkeypatch.setattr(csvtext, "HEAD", 200)
+    monkeypatch.setattr(readers, "HEAD", 200)
     message = f"label '{later}'|'{later}', which is not a number|'{later}' is not a number"
     with pytest.raises(DataError, match=message):
         if source is LibsvmSource:

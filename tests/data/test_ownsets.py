@@ -2,7 +2,7 @@
 
 import pytest
 
-from rfx.data.registry import registry
+from rfx.data import registry
 from rfx.errors import UsageError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx.data.transforms.linear import PCA, unit_rows
+from rfx.data.transforms import PCA, unit_rows
 from rfx.errors import UsageError
 
 RNG = np.random.default_rng(0)

@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rfx.data import archives
-from rfx.data.registry import convert, registry
+from rfx.data import convert, registry, textfiles
 from rfx.errors import UsageError
 
 INFOS = {name: registry.get(name) for name in registry.names()}
@@ -39,7 +38,7 @@ def test_a_file_is_complete(name, entry):
     assert entry.role in ("train", "test", "tr", "val")
     assert (
         re.fullmatch(r"[A-Za-z0-9._-]+", entry.filename)
-        and archives.plain_name(entry.filename) == entry.filename
+        and textfiles.plain_name(entry.filename) == entry.filename
     )
     assert entry.rows > 0
     assert entry.sha256 is None or re.fullmatch("[0-9a-f]{64}", entry.sha256)
@@ -53,7 +52,7 @@ def test_a_file_is_complete(name, entry):
         assert re.fullmatch(r"[A-Za-z0-9._-]+", source.filename)
         assert source.sha256 is None or re.fullmatch("[0-9a-f]{64}", source.sha256)
         assert source.md5 is None or re.fullmatch("[0-9a-f]{32}", source.md5)
-        assert entry.convert or archives.plain_name(source.filename) == entry.filename
+        assert entry.convert or textfiles.plain_name(source.filename) == entry.filename
 
 
 @pytest.mark.parametrize("name", [name for name, info in INFOS.items() if info.files])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rfx.data.transforms import scaling
-from rfx.data.transforms.columns import TRANSFORMS
-from rfx.data.transforms.scaling import Scaler, TargetScaler
+from rfx.data import transforms
+from rfx.data.transforms import TRANSFORMS, Scaler, TargetScaler
 from rfx.errors import DataError, RfxWarning, UsageError
 
 RNG = np.random.default_rng(0)
@@ -19,7 +18,7 @@ VARYING = [0, 1, 2, 3]
 
 
 # those that do not transform single columns; test_transforms.py tests the others
-LINES = [kind for kind in scaling.KINDS if kind not in TRANSFORMS]
+LINES = [kind for kind in transforms.KINDS if kind not in TRANSFORMS]
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
@@ -41,7 +40,7 @@ def test_agrees_with_scikit_learn(kind, form):
 
 
 def test_constant_columns_are_zero_at_prediction_too():
-    for kind in set(scaling.KINDS) - {"none"}:
+    for kind in set(transforms.KINDS) - {"none"}:
         scaler = Scaler.fit(np.full((3, 1), 0.1), kind)
         assert scaler.transform(np.array([[99.0]])) == 0
     tiny = Scaler.fit(np.array([[0.0], [5e-324]]), "minmax01")
@@ -55,7 +54,7 @@ def test_none_keeps_sparse_sparse_and_copies_nothing():
     assert scaler.transform(data, np.float32).dtype == np.float32
 
 
-@pytest.mark.parametrize("kind", scaling.KINDS)
+@pytest.mark.parametrize("kind", transforms.KINDS)
 def test_the_number_of_columns(kind):
     scaler = Scaler.fit(X, kind)
     narrow = scipy.sparse.csr_matrix(X[:, :4])
@@ -72,7 +71,7 @@ def test_the_number_of_columns(kind):
             scaler.transform(wrong)
 
 
-@pytest.mark.parametrize("kind", scaling.KINDS)
+@pytest.mark.parametrize("kind", transforms.KINDS)
 def test_saving_and_loading(kind):
     scaler = Scaler.fit(X, kind)
     saved = scaler.to_dict()

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rfx.data import Split, guess_task, load, splits
-from rfx.data.libsvm import svmlight
-from rfx.data.registry import fetch, registry
+from rfx.data import Split, fetch, guess_task, libsvm, load, registry, splits
 from rfx.errors import DataError, RfxWarning, UsageError
 
 
@@ -26,7 +24,7 @@ def put(tmp_path, name, rows, d, first=0, label=lambda i: 1 if i % 2 else -1):
     X = np.ones((rows, d))
     X[:, 0] = np.arange(first + 1, first + rows + 1)
     path = tmp_path / "data" / name
-    svmlight.write(path, X, np.array([label(i) for i in range(rows)], float))
+    libsvm.write(path, X, np.array([label(i) for i in range(rows)], float))
     return path
 
 

@@ -11,8 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import files
-from rfx.data import load
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm, load
 from rfx.data.reading import Reading
 from rfx.data.stream import ArraySource, CsvSource, GeneratedSource, LibsvmSource, Stream
 from rfx.errors import DataError, UsageError
@@ -33,7 +32,7 @@ def make(request, tmp_path):
     path = tmp_path / "rows"
     kind = request.param
     if kind.startswith("libsvm"):
-        svmlight.write(path, X, Y)
+        libsvm.write(path, X, Y)
         if kind.endswith("xz"):
             path.write_bytes(lzma.compress(path.read_bytes()))
         return lambda: LibsvmSource(path, n_inputs=5, chunk=300)
@@ -95,7 +94,7 @@ def test_a_position_brings_back_the_rest(make, buffer, taken):
 
 def test_a_changed_or_shortened_file_is_refused(tmp_path):
     path = tmp_path / "rows.libsvm"
-    svmlight.write(path, X, Y)
+    libsvm.write(path, X, Y)
     stream = Stream(LibsvmSource(path, chunk=400), 8)
     for _ in range(6):
         next(stream)
@@ -183,7 +182,7 @@ def test_a_csv_stream_is_the_table(tmp_path):
 
 
 def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeypatch):
-    svmlight.write(tmp_path / "rows", X, Y)
+    libsvm.write(tmp_path / "rows", X, Y)
     text = (tmp_path / "rows").read_bytes()
 
     def stream(content, epochs=1):

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 from rfx.data import survey
 from rfx.data.survey import Survey
-from rfx.data.transforms.linear import PCA, unit_rows
-from rfx.data.transforms.scaling import KINDS, Scaler, TargetScaler
+from rfx.data.transforms import KINDS, PCA, Scaler, TargetScaler, unit_rows
 from rfx.errors import DataError
 
 RNG = np.random.default_rng(0)

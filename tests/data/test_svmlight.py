@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from shell import printed, refused
 
-from rfx.data import encodings, pieces
-from rfx.data.libsvm import parser, svmlight
+from rfx.data import libsvm, textfiles
 from rfx.errors import DataError
 
 GOOD = (
@@ -33,29 +32,29 @@ def put(tmp_path, content, name="data.libsvm"):
 
 
 def problems(path):
-    with encodings.Text(path) as text:
-        yield from svmlight.Scan(text, worded=False).problems()
+    with textfiles.Text(path) as text:
+        yield from libsvm.Scan(text, worded=False).problems()
 
 
 def parse(content, zero_based=False):
     """Dense X and y from bytes, without a file."""
-    rows = parser.parse(content, zero_based)
+    rows = libsvm.parse(content, zero_based)
     assert not len(rows.bad)
     return rows.matrix(rows.width), rows.y
 
 
 def is_bad(content, zero_based=False):
-    return len(parser.parse(content, zero_based).bad) > 0
+    return len(libsvm.parse(content, zero_based).bad) > 0
 
 
 def written(X, y, **options):
     handle = io.BytesIO()
-    svmlight.write_rows(handle, X, y, **options)
+    libsvm.write_rows(handle, X, y, **options)
     return handle.getvalue()
 
 
 def test_reads_what_the_format_allows(tmp_path):
-    X, y = svmlight.read(put(tmp_path, GOOD))
+    X, y = libsvm.read(put(tmp_path, GOOD))
     assert y.tolist() == [1, -1, 0.5]
     # the explicit zero is kept
     entries = list(zip(*X.nonzero(), X.data[X.data != 0]))
@@ -67,27 +66,27 @@ def test_reads_what_the_format_allows(tmp_path):
 
 def test_more_columns_can_be_asked_for_but_not_fewer(tmp_path):
     path = put(tmp_path, "# heading\n1 1:1\n\n1 23:1 24:2\n")
-    assert svmlight.read(path, n_features=30)[0].shape == (2, 30)
+    assert libsvm.read(path, n_features=30)[0].shape == (2, 30)
     sentence = f"{path} has columns beyond the 22 that the model was trained on"
     with pytest.raises(DataError, match=re.escape(sentence)):
-        svmlight.read(path, n_features=22)
+        libsvm.read(path, n_features=22)
 
 
 def test_indices_beyond_32_bits(tmp_path):
-    X, _ = svmlight.read(put(tmp_path, "1 1:2\n1 5000000000:3\n"))
+    X, _ = libsvm.read(put(tmp_path, "1 1:2\n1 5000000000:3\n"))
     assert X.shape == (2, 5_000_000_000) and X.indices.dtype == X.indptr.dtype == np.int64
     assert X[1, 4_999_999_999] == 3
 
 
 def test_many_threads_read_what_one_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(svmlight, "_PIECE", 64)
+    monkeypatch.setattr(libsvm, "_PIECE", 64)
     monkeypatch.setattr("rfx.env.threads", lambda: 7)
     rng = np.random.default_rng(0)
     X = scipy.sparse.csr_array(np.where(rng.random((300, 20)) < 0.3, rng.random((300, 20)), 0.0))
     y = rng.integers(0, 3, 300).astype(float)
     # colons, and lines without data
     content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)
-    back, labels = svmlight.read(put(tmp_path, content))
+    back, labels = libsvm.read(put(tmp_path, content))
     np.testing.assert_array_equal(labels, y)
     np.testing.assert_array_equal(back.toarray(), X.toarray())
     broken = bytearray(content)
@@ -95,7 +94,7 @@ def test_many_threads_read_what_one_does(tmp_path, monkeypatch):
     broken[at : at + 1] = b"?"
     line = content.count(b"\n", 0, at) + 1
     with pytest.raises(DataError, match=f"line {line}, column 1"):
-        svmlight.read(put(tmp_path, bytes(broken)))
+        libsvm.read(put(tmp_path, bytes(broken)))
 
 
 # Numbers
@@ -174,7 +173,7 @@ def test_a_bad_line_is_refused_with_its_place(tmp_path, line, column, message, n
     with pytest.raises(
         DataError, match=f"^{re.escape(str(path))}, line 5, column {column}: .*({message})"
     ) as caught:
-        svmlight.read(path)
+        libsvm.read(path)
     assert "\n" not in str(caught.value)
     assert next(problems(path))[:2] == (5, column)
 
@@ -184,7 +183,7 @@ def test_a_bad_line_is_refused_with_its_place(tmp_path, line, column, message, n
 )
 def test_a_truncated_last_line(tmp_path, tail):
     with pytest.raises(DataError, match="line 2, column .*truncated"):
-        svmlight.read(put(tmp_path, "1 1:2\n" + tail))
+        libsvm.read(put(tmp_path, "1 1:2\n" + tail))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_a_truncated_last_line(tmp_path, tail):
 def test_files_that_hold_no_data(tmp_path, content, message):
     path = put(tmp_path, content)
     with pytest.raises(DataError, match=message):
-        svmlight.read(path)
+        libsvm.read(path)
     found = list(problems(path))
     assert [where for *where, _ in found] == [[1, 1]]
     assert re.search(message.replace("is empty", "empty"), found[0][2])
@@ -249,14 +248,14 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
     path = tmp_path / "out"
     path.write_text("before")
     with pytest.raises(DataError, match="nan or infinity"):
-        svmlight.write(path, np.array([[1.0], [np.nan]]), [1, 2])
+        libsvm.write(path, np.array([[1.0], [np.nan]]), [1, 2])
     assert path.read_text() == "before" and os.listdir(tmp_path) == ["out"]
-    svmlight.write(path, np.array([[1.0]]), [2])
+    libsvm.write(path, np.array([[1.0]]), [2])
     assert path.read_text() == "2 1:1\n" and os.listdir(tmp_path) == ["out"]
     with pytest.raises(DataError, match="can't be written"):
-        svmlight.write(tmp_path / "none" / "out", np.eye(1), [1])
+        libsvm.write(tmp_path / "none" / "out", np.eye(1), [1])
     with pytest.raises(DataError, match="can't be written"):
-        svmlight.write(path, np.eye(2), [1])
+        libsvm.write(path, np.eye(2), [1])
 
 
 # Labelled sequences
@@ -267,7 +266,7 @@ SEQUENCES = "# aptamers\n+1 ACGT\n\n-1 ttga # weak\n0.5   CCCC\r\n"
 
 def test_sequences_are_codes_of_letters(tmp_path):
     for content in (SEQUENCES, gzip.compress(SEQUENCES.encode())):
-        X, y = svmlight.read(put(tmp_path, content))
+        X, y = libsvm.read(put(tmp_path, content))
         np.testing.assert_array_equal(X, [list(b"ACGT"), list(b"TTGA"), list(b"CCCC")])
         np.testing.assert_array_equal(y, [1, -1, 0.5])
 
@@ -291,7 +290,7 @@ def test_sequences_are_codes_of_letters(tmp_path):
 )
 def test_a_bad_sequence_is_refused_with_its_line(tmp_path, text, message):
     with pytest.raises(DataError, match=f"data.libsvm, {message}"):
-        svmlight.read(put(tmp_path, text), letters=b"ACGT")
+        libsvm.read(put(tmp_path, text), letters=b"ACGT")
 
 
 def test_a_model_refuses_letters_that_it_never_saw(tmp_path, capfd):
@@ -313,12 +312,12 @@ def test_a_model_refuses_letters_that_it_never_saw(tmp_path, capfd):
 
 
 def scanned(content, piece, zero_based=False):
-    before, pieces.SIZE = pieces.SIZE, piece
+    before, textfiles.SIZE = textfiles.SIZE, piece
     try:
-        scan = svmlight.Scan(encodings.Text("f", content=content), zero_based, worded=False)
+        scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based, worded=False)
         return scan, list(scan.problems())
     finally:
-        pieces.SIZE = before
+        textfiles.SIZE = before
 
 
 WORDS = st.sampled_from("1,-1,2.5,1:2,2:-1,3:1e3,0:1,x,1:nan,#,5:, ,\t,\r,\0".split(","))
@@ -339,7 +338,7 @@ def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
     assert problems == expected
     if problems:
         return
-    rows = parser.parse(content, zero_based)
+    rows = libsvm.parse(content, zero_based)
     assert (found.rows, found.columns) == (len(rows.y), rows.width)
     assert (found.low, found.high) == (rows.y.min(), rows.y.max())
     assert found.mean == pytest.approx(rows.y.mean())
@@ -353,7 +352,7 @@ def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
 
 @pytest.mark.parametrize("piece", [7, 30, 1000])
 def test_a_line_that_is_too_long_is_refused(monkeypatch, piece):
-    monkeypatch.setattr(pieces, "LONGEST_LINE", 50)
+    monkeypatch.setattr(textfiles, "LONGEST_LINE", 50)
     content = b"1 1:1\n2 " + b"1:1 " * 500 + b"\nx 1:1\n"
     with pytest.raises(DataError, match="line 2: it is longer than 50 bytes"):
         scanned(content, piece)

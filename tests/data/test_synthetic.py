@@ -5,8 +5,7 @@ ones, scikit-learn's bundled sets.
 import numpy as np
 import pytest
 
-from rfx.data import load, splits
-from rfx.data.registry import registry, synthetic
+from rfx.data import load, registry, splits, synthetic
 from rfx.errors import UsageError
 
 PROBLEMS = ["sphere", "linear-selection", "motifs", "ripple", "covtype-sized", "yearpred-sized"]

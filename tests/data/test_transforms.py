@@ -7,10 +7,9 @@ import pytest
 import scipy.sparse
 from sklearn import preprocessing
 
+from rfx.data import transforms
 from rfx.data.survey import TRANSFORMED, Survey
-from rfx.data.transforms import columns
-from rfx.data.transforms.columns import TRANSFORMS, Sorted
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import TRANSFORMS, Scaler, Sorted
 from rfx.errors import DataError, UsageError
 
 RNG = np.random.default_rng(7)
@@ -181,7 +180,7 @@ def test_wide_sparse_rows_are_refused(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_rows_are_learnt_from_evenly_spaced_ones(kind, monkeypatch):
-    monkeypatch.setattr(columns, "MOST_ROWS", 500)
+    monkeypatch.setattr(transforms, "MOST_ROWS", 500)
     found, expected = Scaler.fit(X, kind), Scaler.fit(X[::3], kind)
     for name, values in expected.to_dict().items():
         np.testing.assert_array_equal(found.to_dict()[name], values)

@@ -5,8 +5,8 @@ molecules.
 import numpy as np
 import pytest
 
-from rfx.data.transforms import virtual
-from rfx.data.transforms.virtual import Deformation
+from rfx.data import virtual
+from rfx.data.virtual import Deformation
 from rfx.errors import UsageError
 
 RNG = np.random.default_rng(0)

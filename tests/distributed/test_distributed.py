@@ -16,13 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfx import methods
-from rfx.data import ranges
-from rfx.data.libsvm import svmlight
-from rfx.data.libsvm.svmlight import Labels
-from rfx.data.tabular import csvtext
-from rfx.data.transforms import columns
-from rfx.data.transforms.scaling import Scaler
-from rfx.distributed import cluster, matrix
+from rfx.data import libsvm, ranges, transforms
+from rfx.data.libsvm import Labels
+from rfx.data.tabular import readers
+from rfx.data.transforms import Scaler
+from rfx.distributed import cluster
+from rfx.distributed import rows as matrix
 from rfx.distributed import training as spread
 from rfx.distributed.cluster import Workers
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows
@@ -62,7 +61,7 @@ def folder(tmp_path_factory):
     """The rows in two files."""
     place = tmp_path_factory.mktemp("rows")
     for number, rows in enumerate((slice(0, 300), slice(300, None))):
-        svmlight.write(place / f"{number}.svm", X[rows], Y[rows])
+        libsvm.write(place / f"{number}.svm", X[rows], Y[rows])
     return place
 
 
@@ -156,10 +155,10 @@ def test_options_are_chosen_as_on_one_machine(workers, folder, name):
         assert theirs[option] == expected, option
 
 
-@pytest.mark.parametrize("kind", list(columns.TRANSFORMS))
+@pytest.mark.parametrize("kind", list(transforms.TRANSFORMS))
 @pytest.mark.parametrize("most", [50_000, 200])
 def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, monkeypatch):
-    monkeypatch.setattr(columns, "MOST_ROWS", most)
+    monkeypatch.setattr(transforms, "MOST_ROWS", most)
     ours = Scaler.fit(X, kind)
     for parts in (1, 2, 7):
         theirs = Scaler.fit(rows_of(workers, folder, parts), kind)
@@ -247,7 +246,7 @@ def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options)
         workers.submit(ranges.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)
     ]
     rows = DistributedRows(workers, sources)
-    monkeypatch.setattr(matrix, "_FETCHED", rows.shape[0] - 1)
+    monkeypatch.setattr(matrix, "_FETCHED_VALUES", rows.shape[0] - 1)
     method = methods.create(
         name,
         task="binary",
@@ -326,7 +325,7 @@ def test_tables_in_ranges_are_read_as_whole(tmp_path):
 def test_a_cell_with_a_line_break_is_refused(tmp_path):
     (tmp_path / "q.csv").write_text('a,b\n1,"x\ny"\n2,z\n')
     pieces = ranges.cut([ranges.measured(tmp_path / "q.csv")], 1)[0]
-    reader = ranges.TableRanges(csvtext.Dialect(",", True, ("a", "b"), "q.csv"))
+    reader = ranges.TableRanges(readers.Dialect(",", True, ("a", "b"), "q.csv"))
     with pytest.raises(DataError, match="spans several lines"):
         list(replace(reader, pieces=pieces).tables())
 
@@ -433,7 +432,7 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
     for number, rows in enumerate((slice(0, 300), slice(300, None))):
         frame = pandas.DataFrame(X[rows], columns=list("abcd")).assign(y=Y[rows])
         if kind == "libsvm":
-            svmlight.write(tmp_path / f"{number}.svm", X[rows], Y[rows])
+            libsvm.write(tmp_path / f"{number}.svm", X[rows], Y[rows])
         elif kind == "csv":
             frame.to_csv(tmp_path / f"{number}.csv", index=False)
         else:

@@ -17,8 +17,8 @@ from test_runner import STUB, _alive, a_plan, a_run
 from waiting import pid_in, wait_for
 
 from rfx.cli import cli
-from rfx.distributed import pool as pools
-from rfx.distributed.pool import pool
+from rfx.distributed import cluster as pools
+from rfx.distributed.cluster import pool
 from rfx.errors import ClusterError, UsageError
 from rfx.plans.plan import Plan
 from rfx.records import results
@@ -40,7 +40,7 @@ row = child.outcome"""
 START = """
 import json, sys
 from functools import partial
-from rfx.distributed.pool import pool
+from rfx.distributed.cluster import pool
 from rfx.errors import RfxError
 from rfx.plans import plan
 from rfx.records.run import Run
@@ -234,7 +234,7 @@ def test_a_run_that_ends_its_workers_is_a_failed_row(tmp_path, stub):
 
 
 def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
-    monkeypatch.setattr(pools, "_LOOK", 0.2)
+    monkeypatch.setattr(pools, "_LOOK_FOR_WORKERS", 0.2)
     with Cluster() as own:
         report = lambda text: own.add() if "has no workers; waiting" in text else None
         summary = run(a_plan("a", "b"), tmp_path, own.address, command=stub, report=report)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.tabular.learner import Learner
 from rfx.distributed import training
 from rfx.errors import DataError, UsageError
@@ -33,9 +33,9 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("rows")
     (place / "two").mkdir()
     for number, rows in enumerate((slice(0, 200), slice(200, None))):
-        svmlight.write(place / "two" / f"{number}.svm", X[rows], Y[rows])
-    svmlight.write(place / "one.svm", X, Y)
-    svmlight.write(place / "numbers.svm", X, np.round(X[:, 0] ** 2 + X[:, 1], 4))
+        libsvm.write(place / "two" / f"{number}.svm", X[rows], Y[rows])
+    libsvm.write(place / "one.svm", X, Y)
+    libsvm.write(place / "numbers.svm", X, np.round(X[:, 0] ** 2 + X[:, 1], 4))
     (place / "weights").write_text("\n".join(map(str, WEIGHTS)))
     rows = [
         f"{'' if n % 9 == 0 else a},{'' if n % 11 == 0 else 'red' if b > 0 else 'blue'},{c},"

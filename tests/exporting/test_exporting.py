@@ -21,7 +21,7 @@ from shell import run
 from rfx import lazy, methods, steps
 from rfx import model as model_file
 from rfx.cli import main
-from rfx.data.transforms.scaling import ARRAYS, Scaler
+from rfx.data.transforms import ARRAYS, Scaler
 from rfx.errors import UsageError
 from rfx.exporting import c_source, json_text, onnx_graph
 from rfx.exporting.program import Program

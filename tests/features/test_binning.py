@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import DataError
-from rfx.features.binning import BinningMap, _starts, sample_grids
-from rfx.features.widths import WIDTHS
+from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
 from rfx.operators.binned import BinnedMatrix
 
 RNG = np.random.default_rng(0)

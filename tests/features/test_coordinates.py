@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from rfx import env, methods
 from rfx.errors import DataError
-from rfx.features import leverage, sample
+from rfx.features import nystrom, sample
 from rfx.features.coordinates import offsets, random_order
 from rfx.operators.factors import DiagonalFactor, sampled_factor
 from rfx.operators.mapped import feature_matrix
@@ -170,21 +170,21 @@ def test_scores_are_those_of_the_definition(problem):
     X, pool = problem
     Z = pool.transform(X) / np.sqrt(800)
     inverse = np.linalg.inv(Z @ Z.T + 0.7 * np.eye(300))
-    found = leverage.scores(pool, X, 0.7)
+    found = nystrom.scores(pool, X, 0.7)
     np.testing.assert_allclose(found, np.einsum("ij,ik,kj->j", Z, inverse, Z), rtol=1e-9)
     # the sum over all of them is the effective dimension
     assert found.sum() == pytest.approx(np.trace(Z @ Z.T @ inverse))
     single = sample("perceptron", 4, 800, 3, radius=6.0).fit(X, "range")
-    np.testing.assert_allclose(leverage.scores(single, X, 0.7), found, rtol=1e-3)
+    np.testing.assert_allclose(nystrom.scores(single, X, 0.7), found, rtol=1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 7, 40, 50])
 def test_chances(count):
     scores = np.concatenate([np.zeros(10), np.geomspace(1e-6, 1.0, 40)])
-    chance = leverage.inclusion(scores, count)
+    chance = nystrom.inclusion(scores, count)
     assert chance.sum() == pytest.approx(count) and chance.max() <= 1.0 and chance.min() > 0
     assert np.all(np.diff(chance[10:]) >= 0)
-    np.testing.assert_allclose(leverage.inclusion(np.zeros(8), 2), 0.25)
+    np.testing.assert_allclose(nystrom.inclusion(np.zeros(8), 2), 0.25)
 
 
 def test_mean_product_stays(problem):
@@ -196,7 +196,7 @@ def test_mean_product_stays(problem):
     target = target @ target.T / 800
     draws = []
     for seed in range(150):
-        Z = leverage.draw(pool, X, 100, 1.0, seed).transform(X[:12])
+        Z = nystrom.draw(pool, X, 100, 1.0, seed).transform(X[:12])
         assert Z.shape == (12, 100)
         draws.append(Z @ Z.T / 100)
     deviation = np.std(draws, axis=0) / np.sqrt(150)
@@ -208,7 +208,7 @@ def test_seeds_and_threads(problem):
     maps = []
     for seed, threads in ((1, 1), (1, 2), (2, 2)):
         env.set_threads(threads)
-        maps.append(leverage.draw(pool, X, 50, 1.0, seed))
+        maps.append(nystrom.draw(pool, X, 50, 1.0, seed))
     for name, values in maps[0].arrays.items():
         np.testing.assert_array_equal(values, maps[1].arrays[name])
     assert not np.array_equal(maps[0].arrays["directions"], maps[2].arrays["directions"])

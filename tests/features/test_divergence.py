@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfx.errors import DataError
-from rfx.features.divergence import DIVERGENCES, distance, maximise
+from rfx.features.alignment import DIVERGENCES, distance, maximise
 
 RHO = {"chi2": 3.0, "kl": 0.5, "tv": 0.4, "reverse-kl": 0.7}
 

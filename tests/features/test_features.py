@@ -12,7 +12,7 @@ from scipy import stats
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
-from rfx.features import MAPS, FeatureMap, base, products, random, sample
+from rfx.features import MAPS, FeatureMap, base, random, sample
 from rfx.features.dotproduct import DotProductMap
 
 RNG = np.random.default_rng(0)
@@ -245,7 +245,7 @@ def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant, monkeyp
 def test_products_with_vectors_that_are_widened_as_they_are_used_are_the_same(monkeypatch):
     rows = sp.random(30, 1200, 0.02, "csr", dtype=np.float32, random_state=0)
     whole = sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows)
-    monkeypatch.setattr(products, "_HELD", 0)
+    monkeypatch.setattr(base, "_HELD", 0)
     np.testing.assert_array_equal(sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows), whole)
 
 

@@ -15,8 +15,9 @@ from domains import suited
 
 from rfx import env
 from rfx.data.loading import load
-from rfx.data.transforms.scaling import Scaler
-from rfx.features import MAPS, hadamard, sample, sketch
+from rfx.data.transforms import Scaler
+from rfx.features import MAPS, dotproduct, sample
+from rfx.features import random as hadamard
 from rfx.operators.mapped import MapMatrix, feature_matrix
 
 MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
@@ -101,7 +102,7 @@ def reference(found, X):
         return arrays["scales"] * np.sqrt(x) * np.cos(2 * np.pi * turns)
     if found.name == "skewed-chi2":
         X = np.log(1 + X / found.params["skewedness"])
-    if isinstance(found, sketch.SketchMap):
+    if isinstance(found, dotproduct.SketchMap):
         return sketched(found, X)
     if "frequencies" in arrays:
         return math.sqrt(2) * np.cos(2 * np.pi * (X @ arrays["frequencies"] + arrays["phases"]))

@@ -8,7 +8,7 @@ from fuzz import checkpoint as fuzz
 
 from rfx import model
 from rfx.errors import DataError
-from rfx.fitting import checkpoints
+from rfx.fitting import pipeline
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_changed_or_missing_part_is_refused(tmp_path, whole, part):
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, whole):
     header, arrays = whole
     header = {n: v for n, v in header.items() if n not in ("format", "digest", "counts")}
-    header |= {"digest": checkpoints.digest(header, arrays)}
+    header |= {"digest": pipeline.digest(header, arrays)}
     with pytest.raises(DataError, match="KeyError.*or of another version of rfx; delete it"):
         resumed(tmp_path / "c.npz", header, arrays)
 

@@ -7,10 +7,10 @@ import pytest
 
 from rfx import methods
 from rfx.errors import UsageError
-from rfx.fitting.candidates import GAMMA_FACTORS, L1_SHARES
 from rfx.fitting.held_out import HeldOut
+from rfx.fitting.options import GAMMA_FACTORS, L1_SHARES
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import WAIT
+from rfx.fitting.selection import WAIT
 from rfx.kernels import parameters
 
 RNG = np.random.default_rng(3)

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from rfx import kernels, methods
 from rfx.features import sample
 from rfx.fitting import inputs, linear, selection
-from rfx.fitting.candidates import LAMS, LOO_FACTORS, WIDTHS
+from rfx.fitting.options import LAMS, LOO_FACTORS, WIDTHS
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Point, SearchGrid
+from rfx.fitting.selection import Point, SearchGrid
 from rfx.kernels import KERNELS, block, scaled_family
 from rfx.losses import Squared
 

@@ -8,7 +8,7 @@ import pytest
 from rfx import kernels, methods
 from rfx.errors import UsageError
 from rfx.fitting.held_out import ErrorQuantiles, HeldOut
-from rfx.operators.left_out import left_out
+from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (60, 3))

@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse
 
 from rfx import env, kernels, methods, parallel
-from rfx.data.transforms.linear import Metric
-from rfx.data.transforms.scaling import Scaler
+from rfx.data.transforms import Metric, Scaler
 from rfx.errors import UsageError
 from rfx.fitting import inputs
 from rfx.fitting.problem import Problem

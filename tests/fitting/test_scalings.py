@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from rfx import estimators, methods, model
 from rfx.cli import cli
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.stream import LibsvmSource
-from rfx.data.transforms.columns import TRANSFORMS
+from rfx.data.transforms import TRANSFORMS
 from rfx.errors import DataError
 
 KINDS = list(TRANSFORMS)
@@ -30,8 +30,8 @@ TRAIN, TEST = slice(0, 300), slice(300, None)
 
 
 def files(folder):
-    svmlight.write(folder / "train.svm", X[TRAIN], Y[TRAIN])
-    svmlight.write(folder / "test.svm", X[TEST], Y[TEST])
+    libsvm.write(folder / "train.svm", X[TRAIN], Y[TRAIN])
+    libsvm.write(folder / "test.svm", X[TEST], Y[TEST])
     return folder / "train.svm", folder / "test.svm"
 
 
@@ -58,7 +58,7 @@ def test_the_command_and_the_estimator_predict_the_same(kind, tmp_path):
     rfx("featurize", test, "--model", path, "-o", tmp_path / "z.svm")
     trained = methods.load(path)
     rows = trained.preprocessing.scaler.transform(X[TEST], np.float32)
-    Z = svmlight.read(tmp_path / "z.svm")[0].toarray()
+    Z = libsvm.read(tmp_path / "z.svm")[0].toarray()
     np.testing.assert_allclose(Z, trained.model.map.transform(rows), atol=1e-5)
 
 
@@ -69,7 +69,7 @@ def test_featurize_scales_by_the_rows_of_train(kind, tmp_path):
     rfx("featurize", test, "--train", train, *asked, "-o", tmp_path / "z.svm")
     ours = estimators.FourierFeatures(scaling=kind, n_features=30, gamma=0.5, dtype="float32")
     expected = ours.fit(X[TRAIN]).transform(X[TEST])
-    Z = svmlight.read(tmp_path / "z.svm", n_features=30)[0].toarray()
+    Z = libsvm.read(tmp_path / "z.svm", n_features=30)[0].toarray()
     np.testing.assert_allclose(Z, expected, atol=1e-5)
 
 

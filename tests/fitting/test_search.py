@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rfx.errors import DataError, UsageError
-from rfx.fitting.search import (
+from rfx.fitting.selection import (
     Measure,
     Point,
     SearchBudget,

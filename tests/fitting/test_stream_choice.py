@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfx import env, methods, model
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.stream import ArraySource, LibsvmSource
 from rfx.fitting.streaming import FEW_NU, StreamMethod
 
@@ -77,7 +77,7 @@ def test_any_threads_choose_the_same(name, task):
 
 
 def test_a_file_in_any_parts_chooses_what_arrays_do(tmp_path):
-    svmlight.write(tmp_path / "rows", X, Y)
+    libsvm.write(tmp_path / "rows", X, Y)
     options = {"scaling": "standard", "buffer": 0}
     sources = [LibsvmSource(tmp_path / "rows", 3, chunk=size) for size in (500, 100_000)]
     small, large = (made(**options).fit_stream(source) for source in sources)

@@ -10,7 +10,7 @@ import pytest
 
 from rfx import methods, model
 from rfx.cli import main
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.stream import ArraySource, CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
 from rfx.fitting import streaming
@@ -90,7 +90,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
 def test_a_file_in_pieces_teaches_what_arrays_do(form, options, tmp_path):
     path, y = tmp_path / "rows", TARGETS["binary"]
     if form == "libsvm":
-        svmlight.write(path, X, y)
+        libsvm.write(path, X, y)
     else:
         path.write_text(
             "".join(
@@ -131,7 +131,7 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_a_training_cut_in_two_gives_the_same_bits(name, tmp_path):
     path, y = tmp_path / "rows", TARGETS["binary"]
-    svmlight.write(path, X, y)
+    libsvm.write(path, X, y)
 
     def trained(budget, resume):
         more = {
@@ -158,7 +158,7 @@ def test_a_training_cut_in_two_gives_the_same_bits(name, tmp_path):
 
 def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
     y, point, path = TARGETS["binary"], tmp_path / "point", tmp_path / "rows"
-    svmlight.write(path, X, y)
+    libsvm.write(path, X, y)
 
     def trained(name="doubly-sgd", **more):
         method = made(name, budget_samples=100, task="binary", **more).keep(point, None, True)
@@ -310,7 +310,7 @@ def test_a_stream_that_is_read_once():
 
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_a_stream_is_judged_before_it_is_learnt(name, tmp_path):
-    svmlight.write(tmp_path / "rows", X, TARGETS["binary"])
+    libsvm.write(tmp_path / "rows", X, TARGETS["binary"])
     options = {"task": "binary", "loss": "squared_hinge", "buffer": 0, "batch": 64}
 
     def trained(resume, **more):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.data.transforms.scaling import TargetScaler
+from rfx.data.transforms import TargetScaler
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.records import keys
 from rfx.records.run import Run

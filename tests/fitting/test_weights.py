@@ -15,8 +15,8 @@ from rfx.operators.kernel import KernelMatrix, ScaledKernel
 from rfx.operators.matrix import DenseMatrix
 from rfx.operators.scaled import ScaledRows
 from rfx.solvers.base import Budget
-from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.l1 import interior, newton
+from rfx.solvers.kernel import solve_kernel_ridge
+from rfx.solvers.l1 import newton, quadratic
 
 RNG = np.random.default_rng(1)
 X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(120)
@@ -156,7 +156,7 @@ def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
 
     def watched(*given, **named):
         called.append(named["heights"])
-        return interior.hinge_interior_point(*given, **named)
+        return quadratic.hinge_interior_point(*given, **named)
 
     monkeypatch.setattr(newton, "hinge_interior_point", watched)
     y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, 1.0, -1.0)

@@ -7,8 +7,7 @@ import random
 import numpy as np
 from fuzz.mutations import mutated
 
-from rfx.data import encodings
-from rfx.data.libsvm import parser, svmlight
+from rfx.data import libsvm, textfiles
 
 _WHOLES = [
     (
@@ -50,9 +49,9 @@ def one(content: bytes, zero_based: bool) -> bool:
     """Whether the text is valid; AssertionError if the readers differ."""
     lines = content.split(b"\n")
     starts = np.cumsum([0] + [len(line) + 1 for line in lines]).tolist()
-    explained = [list(parser.line_problems(line, zero_based)) for line in lines]
+    explained = [list(libsvm.line_problems(line, zero_based)) for line in lines]
     bad = [start for start, problems in zip(starts, explained) if problems]
-    found = parser.parse(content, zero_based)
+    found = libsvm.parse(content, zero_based)
     assert found.bad.tolist() == bad, content
     if not bad:
         rows = [words for line in lines if (words := line.partition(b"#")[0].split())]
@@ -61,7 +60,7 @@ def one(content: bytes, zero_based: bool) -> bool:
         assert np.diff(found.indptr).tolist() == [len(words) - 1 for words in rows], content
         assert found.indices.tolist() == [int(index) - (not zero_based) for index, _ in entries]
         assert found.values.tolist() == [float(value) for _, value in entries], content
-    scan = svmlight.Scan(encodings.Text("f", content=content), zero_based, worded=False)
+    scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based, worded=False)
     told = [(line, column) for line, column, _ in scan.problems()]
     places = [(number, column) for number, own in enumerate(explained, 1) for column, _ in own]
     if bad:

@@ -16,7 +16,7 @@ from rfx import papers
 from rfx.errors import RfxError
 from rfx.plans import plan
 from rfx.records import keys, results, sheet, traces
-from rfx.reporting import charts, figures, tables, tables_general, tables_render
+from rfx.reporting import figures, tables, tables_general
 
 CURVE = [
     {"samples": n, "seconds": n / 100, "steps": n, "loss": 1 / n, "error": 0.5 / n}
@@ -173,23 +173,21 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
         setting = generator.choice((None, None, None, "paper", "tuned"))
         try:
             table = tables.build(name, read, setting, known)
-            tables_render.render(table, generator.choice(tables_render.FORMATS), 80).encode()
+            tables.render(table, generator.choice(tables.FORMATS), 80).encode()
         except RfxError as error:
             check_sentence(error)
     for more in ({"mean_over": "seed"}, {"group_by": "method"}):
         try:
-            tables_render.render(
-                tables.build("summary", read, None, known, **more), "json"
-            ).encode()
+            tables.render(tables.build("summary", read, None, known, **more), "json").encode()
         except RfxError as error:
             check_sentence(error)
-    tables_render.render(tables_general.compare(read, read[::2]), "text", 80)
+    tables.render(tables_general.compare(read, read[::2]), "text", 80)
     for name in generator.sample(sorted(drawn.keys() - alone), 3):
         try:
             with figures.styled():
                 chart = drawn[name](read, None)
-                charts.written(chart)
-                charts.paint(chart).canvas.draw()
+                figures.written(chart)
+                figures.paint(chart).canvas.draw()
         except RfxError as error:
             check_sentence(error)
     return True

@@ -9,7 +9,7 @@ from rfx.errors import UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.kernel.dense import solve_kernel_dense
+from rfx.solvers.kernel import solve_kernel_dense
 from rfx.solvers.l2 import solve_l2
 
 RNG = np.random.default_rng(0)

@@ -8,10 +8,10 @@ from scipy import optimize
 
 from rfx import losses, methods
 from rfx.errors import UsageError
-from rfx.kernels.signs import perceptron_constant
+from rfx.kernels.products import perceptron_constant
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.boosting import (
+from rfx.solvers.l1.greedy import (
     MOST_INPUTS,
     Perceptrons,
     Stumps,

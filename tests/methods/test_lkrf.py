@@ -7,9 +7,8 @@ from scipy.optimize import minimize
 
 from rfx import env, methods
 from rfx.data import load
-from rfx.features import alignment, chosen, sample
-from rfx.features.divergence import distance, maximise
-from rfx.features.joint import best_distribution
+from rfx.features import alignment, sample
+from rfx.features.alignment import best_distribution, distance, maximise
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
@@ -68,10 +67,10 @@ def test_both_uses_agree_in_expectation():
     """The mean of the kernel of draws is the kernel of weights."""
     pool = sample("gaussian", 5, 400, seed=1, gamma=0.5, dtype=np.float64)
     q = q_of(pool)
-    Z = pool.weighted(*chosen.weighted(q)).transform(X[:8])
+    Z = pool.weighted(*alignment.weighted(q)).transform(X[:8])
     kernels = []
     for seed in range(300):
-        own = pool.weighted(*chosen.drawn(q, 30, seed)).transform(X[:8])
+        own = pool.weighted(*alignment.drawn(q, 30, seed)).transform(X[:8])
         kernels.append(own @ own.T)
     error = np.mean(kernels, axis=0) - Z @ Z.T
     assert np.all(np.abs(error) <= 4.5 * np.std(kernels, axis=0) / np.sqrt(len(kernels)) + 1e-12)
@@ -79,17 +78,17 @@ def test_both_uses_agree_in_expectation():
 
 def test_draws_by_their_distribution_and_seed():
     q = np.array([0.5, 0.0, 0.2, 0.3])
-    places, weights = chosen.drawn(q, 20_000, 3)
+    places, weights = alignment.drawn(q, 20_000, 3)
     np.testing.assert_array_equal(places, [0, 2, 3])
     np.testing.assert_allclose(weights**2, [0.5, 0.2, 0.3], atol=0.02)
     assert (weights**2).sum() == pytest.approx(1)
-    np.testing.assert_array_equal(chosen.drawn(q, 20_000, 3)[1], weights)
-    assert not np.array_equal(chosen.drawn(q, 20_000, 4)[1], weights)
+    np.testing.assert_array_equal(alignment.drawn(q, 20_000, 3)[1], weights)
+    assert not np.array_equal(alignment.drawn(q, 20_000, 4)[1], weights)
 
 
 def test_support_once():
     pool = sample("gaussian", 5, 4, seed=1, gamma=0.5, dtype=np.float64)
-    places, weights = chosen.support_once(np.array([0.5, 0.0, 0.2, 0.3]))
+    places, weights = alignment.support_once(np.array([0.5, 0.0, 0.2, 0.3]))
     np.testing.assert_allclose(
         pool.weighted(places, weights).transform(X), pool.transform(X)[:, [0, 2, 3]] / np.sqrt(3)
     )

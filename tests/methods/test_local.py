@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import env, kernels, methods, model
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.features import partition
 from rfx.features.partition import Partition
 from rfx.methods.local import KERNELS
-from rfx.operators.left_out import left_out
+from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (600, 4))
@@ -267,7 +267,7 @@ def test_a_model_stores_every_row_once():
 
 def test_a_training_that_is_killed_resumes_to_the_same_bits(tmp_path):
     rows = RNG.uniform(-1, 1, (6000, 4))
-    svmlight.write(tmp_path / "rows", rows, np.sin(4 * rows[:, 0]) + rows[:, 1])
+    libsvm.write(tmp_path / "rows", rows, np.sin(4 * rows[:, 0]) + rows[:, 1])
 
     def command(label, *more):
         words = (

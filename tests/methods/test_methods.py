@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from rfx import kernels, methods
 from rfx.errors import DataError
-from rfx.fitting.candidates import L1_LAMS
 from rfx.fitting.held_out import HeldOut
+from rfx.fitting.options import L1_LAMS
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 5, (400, 3))

@@ -5,20 +5,15 @@ import pytest
 
 from rfx import env, losses, methods
 from rfx.errors import UsageError
-from rfx.features.binning import BinningMap, sample_grids
-from rfx.features.widths import WIDTHS
+from rfx.features.binning import WIDTHS, BinningMap, sample_grids
 from rfx.fitting.held_out import HeldOut
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
-from rfx.solvers.base import Budget
-from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
+from rfx.solvers.base import Budget, line_minimum
 from rfx.solvers.l1 import bins
-from rfx.solvers.l1.bins import _epoch, solve_rb_l1
-from rfx.solvers.l1.dual import l1_certificate
-from rfx.solvers.l1.newton import lambda_max, solve_l1
-from rfx.solvers.l1.prcd import solve_prcd
-from rfx.solvers.l2 import l2_certificate, solve_l2
-from rfx.solvers.line_search import line_minimum
+from rfx.solvers.l1.bins import _epoch, solve_prcd, solve_rb_l1
+from rfx.solvers.l1.newton import l1_certificate, lambda_max, solve_l1
+from rfx.solvers.l2 import l2_certificate, solve_dual_l2, solve_dual_ridge, solve_l2
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))

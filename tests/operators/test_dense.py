@@ -9,10 +9,9 @@ import pytest
 from scipy.linalg import solve_triangular
 
 from rfx import env, parallel
-from rfx.operators import cholesky, products
-from rfx.operators.corners import corner, keep_corner
-from rfx.operators.products import weighted_gram
-from rfx.operators.triangular import solve_rows
+from rfx.operators import blocks, linear_algebra
+from rfx.operators.blocks import weighted_gram
+from rfx.operators.linear_algebra import corner, keep_corner, solve_rows
 
 RNG = np.random.default_rng(0)
 
@@ -25,7 +24,7 @@ def positive(size, dtype=np.float64):
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 100])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
-    monkeypatch.setattr(cholesky, "_TILE", 16)
+    monkeypatch.setattr(linear_algebra, "_TILE", 16)
     A = positive(size, dtype)
     work = np.array(A, order="F")
     above = np.triu_indices(size, 1)
@@ -35,7 +34,7 @@ def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
     bits[above] = signalling
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert cholesky.factor_in_place(work) == 0
+        assert linear_algebra.factor_in_place(work) == 0
     np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=100 * np.finfo(dtype).eps)
     assert np.all(bits[above] == signalling)
 
@@ -44,30 +43,30 @@ def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
 @pytest.mark.parametrize("shape", [(70,), (70, 1), (70, 3)])
 @pytest.mark.parametrize("small", [0, 512])
 def test_systems(shape, dtype, small, monkeypatch):
-    monkeypatch.setattr(cholesky, "_SMALL", small)
+    monkeypatch.setattr(linear_algebra, "_SMALL", small)
     A, b = positive(70), RNG.standard_normal(shape)
-    factor = cholesky.positive(np.array(A, dtype, order="F"))
+    factor = linear_algebra.positive(np.array(A, dtype, order="F"))
     factor[np.triu_indices(70, 1)] = 7
     before = b.copy()
-    found = cholesky.solve(factor, b)
+    found = linear_algebra.solve(factor, b)
     np.testing.assert_allclose(found, np.linalg.solve(A, b), atol=1000 * np.finfo(dtype).eps)
     assert found.shape == shape and np.array_equal(b, before)
 
 
 def test_order_of_the_minor_that_is_not_positive(monkeypatch):
-    monkeypatch.setattr(cholesky, "_TILE", 16)
+    monkeypatch.setattr(linear_algebra, "_TILE", 16)
     A = positive(60)
     A[37, 37] = -1
-    assert cholesky.factor_in_place(np.asfortranarray(A)) == 38
+    assert linear_algebra.factor_in_place(np.asfortranarray(A)) == 38
 
 
 def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr(cholesky, "_TILE", 32)
+    monkeypatch.setattr(linear_algebra, "_TILE", 32)
     A, factors = positive(200), []
     for threads in (1, 2):
         env.set_threads(threads)
         factors.append(np.asfortranarray(A))
-        cholesky.factor_in_place(factors[-1])
+        linear_algebra.factor_in_place(factors[-1])
     assert np.array_equal(*factors)
 
 
@@ -126,7 +125,7 @@ def test_a_corner_is_what_numpy_gives(size, share):
 
 @pytest.fixture
 def in_tiles(monkeypatch):
-    monkeypatch.setattr(products, "_TILE", 7)
+    monkeypatch.setattr(blocks, "_TILE", 7)
 
 
 def problem(dtype, n_rows=5000, n_columns=40):
@@ -148,7 +147,7 @@ def expected(Z, rows, weights, left, right):
 )
 @pytest.mark.parametrize("count", [1, 6, 7, 8, 29])
 def test_tiles_are_the_whole(in_tiles, monkeypatch, dtype, small, tolerance, count):
-    monkeypatch.setattr(products, "SMALL", small)
+    monkeypatch.setattr(blocks, "SMALL", small)
     Z, rows, weights, order = problem(dtype)
     left, right = order[:count], order[count:]
     square, cross = weighted_gram(Z, rows, weights, left, right)
@@ -160,7 +159,7 @@ def test_tiles_are_the_whole(in_tiles, monkeypatch, dtype, small, tolerance, cou
 
 
 def test_tiles_by_any_number_of_threads(in_tiles, monkeypatch):
-    monkeypatch.setattr(products, "SMALL", 0)
+    monkeypatch.setattr(blocks, "SMALL", 0)
     Z, rows, weights, order = problem(np.float32)
     found = []
     for threads in (1, 2, 3):

@@ -13,19 +13,14 @@ from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.cached import CachedColumns, SplitRows, hold_part
-from rfx.operators.coded import code_type, coded
-from rfx.operators.mapped import MapMatrix
+from rfx.operators.mapped import CachedColumns, MapMatrix, SplitRows, code_type, coded, hold_part
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
-from rfx.operators.signs import SignColumns
-from rfx.operators.sparse import SparseMatrix
+from rfx.operators.sparse import SignColumns, SparseMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
-from rfx.solvers.l1.algorithm1 import solve_rounds
-from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
+from rfx.solvers.l1.greedy import solve_rounds
 from rfx.solvers.l1.newton import solve_l1
-from rfx.solvers.l1.prcd import solve_prcd
-from rfx.solvers.l2 import solve_l2
+from rfx.solvers.l2 import solve_dual_l2, solve_dual_ridge, solve_l2
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 
 RNG = np.random.default_rng(0)

@@ -12,10 +12,9 @@ from functools import partial
 import numpy as np
 
 from rfx import kernels
-from rfx.features import MAPS, leverage, sample
-from rfx.features.binning import sample_grids
+from rfx.features import MAPS, nystrom, sample
+from rfx.features.binning import WIDTHS, sample_grids
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.features.widths import WIDTHS
 
 SEEDS = 9
 # Size of the pool for selection by leverage, per selected feature, and lambda of the leverage.
@@ -86,7 +85,7 @@ def _drawn(name: str, X, params, size: int, seed: int):
 
 def _by_leverage(X, params, size: int, seed: int):
     pool = sample("gaussian", X.shape[1], POOL * size, seed, dtype=np.float64, **params)
-    return leverage.draw(pool, X, size, LAM, seed).transform(X) / np.sqrt(size)
+    return nystrom.draw(pool, X, size, LAM, seed).transform(X) / np.sqrt(size)
 
 
 def _binned(name: str, X, params, size: int, seed: int):

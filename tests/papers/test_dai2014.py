@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from rfx import papers
-from rfx.data.transforms.virtual import triangles
+from rfx.data.virtual import triangles
 from rfx.errors import DataError, UsageError
 from rfx.papers.dai2014 import claims
 from rfx.papers.dai2014 import curves as dai
 from rfx.plans import plan
 from rfx.records.results import COLUMNS
-from rfx.reporting import charts, tables
-from rfx.reporting.measures import frame, select
-from rfx.reporting.tables_render import texts
+from rfx.reporting import figures, tables
+from rfx.reporting.claims import frame, select
+from rfx.reporting.tables import texts
 from rfx.runs import single
 
 SAMPLES = ["fig1-mnist", "fig1-cifar10", "fig1-imagenet", "fig1-qm7", "fig1-molecularspace"]
@@ -123,7 +123,7 @@ def test_tables_and_figures_of_made_rows(name, tmp_path):
     table = tables.build(f"dai2014-{name}", rows_of(name), None, papers.tables())
     assert table.cells and all(texts(section) for section in table.sections)
     chart = papers.figures()[f"dai2014-{name}"](rows_of(name), None)
-    charts.paint(chart).savefig(tmp_path / "f.svg")
+    figures.paint(chart).savefig(tmp_path / "f.svg")
     drawn = (tmp_path / "f.svg").read_text()
     assert "doubly" in drawn or all(
         f"synthetic-{steps}-nu-0.1" in drawn for steps in ("theorem", "printed")

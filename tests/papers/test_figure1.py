@@ -12,7 +12,7 @@ from rfx import data, kernels, losses, methods, papers
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.run import Run
 from rfx.reporting import figures, tables
-from rfx.reporting.tables_render import texts
+from rfx.reporting.tables import texts
 from rfx.runs import single
 
 DATASET = "sphere:n=300,n_test=100,d=3"

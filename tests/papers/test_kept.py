@@ -17,8 +17,8 @@ from rfx.cli import cli
 from rfx.plans import plan
 from rfx.records import keys, results
 from rfx.reporting.cells import settings_of
-from rfx.reporting.report import page, sources
-from rfx.reporting.tables_render import render
+from rfx.reporting.report import page
+from rfx.reporting.tables import render
 
 ROWS = Path(__file__).resolve().parents[2] / "docs" / "rows"
 KEPT = Path(__file__).with_name("kept")
@@ -30,7 +30,7 @@ def tables_of(paper):
     """All tables of a paper as text, in every setting with rows."""
     folder, texts = papers.folder(paper), []
     for name, builder in folder.tables.items():
-        rows = sources.find(ROWS, page.plan_of(folder, name)).rows
+        rows = page.find(ROWS, page.plan_of(folder, name)).rows
         settings = settings_of(builder, rows) or [None]
         for setting in settings if rows else ():
             texts.append(f"{name}\n\n{render(builder(rows, setting), 'text')}")

@@ -6,7 +6,7 @@ from rfx import methods, papers
 from rfx.papers.dai2014 import curves as dai2014
 from rfx.plans import catalogue
 from rfx.reporting import seeds, style
-from rfx.reporting.printed import curves
+from rfx.reporting.seeds import curves
 
 
 def test_what_is_general_has_no_name_of_a_paper():

@@ -9,7 +9,7 @@ from rfx.errors import DataError, UsageError
 from rfx.papers.sinha2016 import curves
 from rfx.records.run import Run
 from rfx.reporting import figures, tables
-from rfx.reporting.tables_render import texts
+from rfx.reporting.tables import texts
 from rfx.runs import single
 
 SPHERE = "sphere:n=400,n_test=200,d="

@@ -20,8 +20,7 @@ from rfx.papers.yen2014 import claims
 from rfx.papers.yen2014 import curves as yen2014
 from rfx.records import results
 from rfx.reporting import figures, tables
-from rfx.reporting.measures import frame
-from rfx.reporting.suboptimality import Excess
+from rfx.reporting.claims import Excess, frame
 
 SIZES = (16, 32, 64, 128, 256, 512)
 # the moments of their products are too large: the rate needs more features than a test has time for

@@ -390,7 +390,7 @@ def test_no_such_plan_and_no_small_form(write, tmp_path):
 
 @pytest.mark.parametrize("name", papers.plans())
 def test_plans_that_come_with_rfx(name):
-    from rfx.data.registry import registry
+    from rfx.data import registry
 
     loaded = plan.load(name, known=papers.plans())
     assert loaded.title and loaded.table in papers.tables()

@@ -9,10 +9,9 @@ from scipy.spatial import KDTree
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from rfx.features.fourier import FourierMap
-from rfx.fitting.candidates import SearchSpace
 from rfx.fitting.linear import LinearMethod, LinearModel, sampled
 from rfx.fitting.method import Fitted, Method
-from rfx.fitting.options import LOSS
+from rfx.fitting.options import LOSS, SearchSpace
 from rfx.fitting.peers import PeerMethod
 from rfx.fitting.problem import Clock, error
 from rfx.kernels import GammaKernel

@@ -12,8 +12,8 @@ from shell import called
 
 from rfx.errors import DataError
 from rfx.records import results, traces
-from rfx.records.result import Missing, complete, having
-from rfx.reporting import columns, figures, seeds, style, tables, tables_render
+from rfx.records.run import Missing, complete, having
+from rfx.reporting import columns, figures, seeds, style, tables
 
 ROWS = Path(__file__).resolve().parents[2] / "docs/rows"
 GOOD = {
@@ -177,11 +177,11 @@ def test_what_is_drawn_of_a_name_with_dollars():
     assert len(style.plain("y" * 500)) <= style.LONGEST + 1 and style.plain("_a") == " _a"
 
 
-@pytest.mark.parametrize("form", tables_render.FORMATS)
+@pytest.mark.parametrize("form", tables.FORMATS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_of_any_names_has_no_control_characters(tmp_path, form, name):
     rows = results.read(swept(tmp_path / "r.csv", name))
-    text = tables_render.render(tables.build("summary", rows), form, 80)
+    text = tables.render(tables.build("summary", rows), form, 80)
     assert not [one for one in text if one != "\n" and not one.isprintable() and not one.isspace()]
     if form == "latex":
         assert text.count("$") == text.count(r"\$") + text.count(r"$\pm$") * 2

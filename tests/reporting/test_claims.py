@@ -11,9 +11,8 @@ from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.records import results
-from rfx.reporting import charts, claims, figures
-from rfx.reporting.claims import Claim, judge
-from rfx.reporting.measures import Limits, difference, frame, ratio, reached
+from rfx.reporting import claims, figures
+from rfx.reporting.claims import Claim, Limits, difference, frame, judge, ratio, reached
 
 SOURCES = ("printed", "authors' program", "held-out rows", "test rows", "ours")
 
@@ -181,7 +180,7 @@ def test_claims_of_partial_results_are_judged_by_what_there_is(request, n_grids)
 
 def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, monkeypatch):
     """Every table and chart is built; nothing is drawn, which takes most of the time."""
-    monkeypatch.setattr(charts, "paint", lambda chart: None)
+    monkeypatch.setattr(figures, "paint", lambda chart: None)
     monkeypatch.setattr(figures, "save", lambda chart, figure, stem: figures._targets(stem))
     words = ["report", "--results", str(request.config.rootpath / ROWS), "--output", str(tmp_path)]
     done = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)

@@ -22,7 +22,7 @@ from rfx.papers.wu2016 import curves as wu2016
 from rfx.plans import plan
 from rfx.records import results
 from rfx.reporting import figures, tables
-from rfx.reporting.tables_render import texts
+from rfx.reporting.tables import texts
 
 WU2016 = "rfx.papers.wu2016"
 

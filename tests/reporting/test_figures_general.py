@@ -8,7 +8,7 @@ import pytest
 from matplotlib.markers import MarkerStyle
 
 from rfx.errors import DataError, UsageError
-from rfx.reporting import charts, style
+from rfx.reporting import figures, style
 from rfx.reporting import figures_general as general
 
 
@@ -62,7 +62,7 @@ def test_a_path_has_the_mean_over_seeds_and_a_line_for_what_else_varies():
         "score-a-rf, gamma 2": [[0.1, pytest.approx(2.15)], [1.0, pytest.approx(3.05)]],
         "score-a-rf, gamma 4": [[0.1, pytest.approx(4.15)], [1.0, pytest.approx(5.05)]],
     }
-    assert len(lines(size)) == 2 and charts.paint(chart).axes[0].get_xscale() == "log"
+    assert len(lines(size)) == 2 and figures.paint(chart).axes[0].get_xscale() == "log"
     deviation = 0.1 / 2**0.5
     assert [curve.around[0.1] for curve in score.curves] == [
         (pytest.approx(middle - deviation), pytest.approx(middle + deviation))
@@ -131,14 +131,14 @@ def test_what_can_t_be_drawn_is_said(figure, rows, says):
 def test_the_numbers_of_a_chart_are_those_of_its_curves():
     look = {"color": "#0072B2"}
     curves = [
-        charts.Curve([1, 2], [3.0, 4.0], look, "one", "a", {1: (2.0, 4.0)}),
-        charts.Curve([1, 2], [5.0, 6.0], look, "other of the same colour", "b"),
-        charts.level(7.0, "even", **look),
-        charts.Curve([1], [1], look),
+        figures.Curve([1, 2], [3.0, 4.0], look, "one", "a", {1: (2.0, 4.0)}),
+        figures.Curve([1, 2], [5.0, 6.0], look, "other of the same colour", "b"),
+        figures.level(7.0, "even", **look),
+        figures.Curve([1], [1], look),
     ]
-    chart = charts.Chart("title", [], [[charts.Panel("panel", "x", "y", curves)]])
+    chart = figures.Chart("title", [], [[figures.Panel("panel", "x", "y", curves)]])
     found = [
-        (one["id"], one["x"], one["y"], one["low"], one["high"]) for one in charts.numbers(chart)
+        (one["id"], one["x"], one["y"], one["low"], one["high"]) for one in figures.numbers(chart)
     ]
     assert found == [
         ("a", 1, 3.0, 2.0, 4.0),
@@ -147,7 +147,7 @@ def test_the_numbers_of_a_chart_are_those_of_its_curves():
         ("b", 2, 6.0, None, None),
         ("", None, 7.0, None, None),
     ]
-    assert charts.paint(chart).axes[0].get_title(loc="left") == "panel" and chart.labels == [
+    assert figures.paint(chart).axes[0].get_title(loc="left") == "panel" and chart.labels == [
         "one",
         "other of the same colour",
         "even",
@@ -173,7 +173,7 @@ def test_the_front_is_of_groups_each_with_its_deviation():
         (pytest.approx(0.65 - deviation), pytest.approx(0.65 + deviation))
     ]
     alone = next(iter(general.pareto(rows[:1]))).curves[1]
-    assert alone.around == {} and charts.paint(general.pareto(rows[:1]))
+    assert alone.around == {} and figures.paint(general.pareto(rows[:1]))
 
 
 def test_methods_of_other_packages_have_marks_that_are_seen_and_differ():
@@ -190,7 +190,7 @@ def test_methods_of_other_packages_have_marks_that_are_seen_and_differ():
 @pytest.mark.parametrize("seconds", [(0.0136, 0.069), (3.0, 3.001), (0.5,), (0.001, 900.0)])
 def test_a_logarithmic_axis_has_two_labels_at_least(seconds):
     rows = [row(seconds=one, score=0.5, gamma=place) for place, one in enumerate(seconds)]
-    figure = charts.paint(general.pareto(rows))
+    figure = figures.paint(general.pareto(rows))
     figure.canvas.draw()
     axes = figure.axes[0]
     low, high = axes.get_xlim()

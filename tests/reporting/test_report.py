@@ -15,11 +15,10 @@ from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.plans import plan
 from rfx.records import keys, results
-from rfx.reporting import cells, seeds, tables, tables_render
-from rfx.reporting.printed import Printed
+from rfx.reporting import cells, seeds, tables
 from rfx.reporting.report import page as pages
-from rfx.reporting.report import sources
-from rfx.reporting.seeds import MARKS
+from rfx.reporting.report import page as sources
+from rfx.reporting.seeds import MARKS, Printed
 
 PLAN = "yen2014-table1"
 
@@ -212,10 +211,10 @@ def test_the_summary_counts_the_cells(read, folder):
 
 def test_every_mark_is_that_of_rfx_table(read, folder):
     table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), "paper", papers.tables())
-    text = tables_render.render(table, "text")
+    text = tables.render(table, "text")
     for section in table.sections:
         above = ""
-        for texts in tables_render.texts(section):
+        for texts in tables.texts(section):
             above = texts[0] or above
             if section.n_labels == 2:
                 assert [above, *texts[1:]] in read.rows, texts
@@ -344,20 +343,17 @@ def test_parts_of_a_cell():
         verdict="worse",
         converged=False,
     )
-    found = tables_render.parts(cell)
+    found = tables.parts(cell)
     assert (found.ours, found.star, found.paper, found.verdict) == (
         "0.0364 ± 0.0007",
         True,
         "0.032",
         "worse",
     )
-    assert tables_render.text(cell) == "0.0364 ± 0.0007* / 0.032 (-)"
-    assert (
-        tables_render.text(cells.Cell()) == "-"
-        and tables_render.text(cells.Cell(pair=True)) == "- / -"
-    )
+    assert tables.text(cell) == "0.0364 ± 0.0007* / 0.032 (-)"
+    assert tables.text(cells.Cell()) == "-" and tables.text(cells.Cell(pair=True)) == "- / -"
     hidden = cells.Cell(seeds.Mean(0.5, 0.00004, 2, 0.5, 0.5), cells.decimals(2), "deviation")
-    assert tables_render.text(hidden) == "0.50 ± 4e-05", (
+    assert tables.text(hidden) == "0.50 ± 4e-05", (
         "the first digit where the mean's decimals would not show it"
     )
 

@@ -13,9 +13,9 @@ from rfx.errors import UsageError
 from rfx.records import results
 from rfx.reporting import seeds, tables
 from rfx.reporting.cells import Cell
-from rfx.reporting.printed import Printed
+from rfx.reporting.seeds import Printed
+from rfx.reporting.tables import FORMATS, render, text, texts
 from rfx.reporting.tables_general import compare
-from rfx.reporting.tables_render import FORMATS, render, text, texts
 
 SIZES = {
     "cpu": (6554, 819, 21),

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from rfx.cli import cli
-from rfx.runs import held_out
+from rfx.runs import scoring
 from rfx.runs.single import Score
 
 RNG = np.random.default_rng(0)
@@ -45,7 +45,7 @@ COMMANDS = [
     "words, faulty", [(COMMANDS[0], False), *((words, True) for words in COMMANDS)]
 )
 def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
-    fit = held_out.fit
+    fit = scoring.fit
 
     def poor(trainer, split, **listening):
         split = copy.copy(split)
@@ -53,7 +53,7 @@ def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
         return fit(trainer, split, **listening)
 
     if faulty:
-        monkeypatch.setattr(held_out, "fit", poor)
+        monkeypatch.setattr(scoring, "fit", poor)
     sentence, warned = doubt(*words, "--data", file(tmp_path / "t.csv", labels))
     assert warned == ([f"rfx: {sentence}"] if faulty else [])
 

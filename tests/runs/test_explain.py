@@ -14,7 +14,7 @@ import rfx
 from rfx import methods
 from rfx.cli import main
 from rfx.cli.rows import rows_for
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.reading import Reading
 from rfx.errors import DataError, UsageError
 from rfx.runs import explain
@@ -317,10 +317,10 @@ def test_another_name_of_the_target(folder, tmp_path, capfd):
 def test_libsvm_text_and_what_is_refused(folder, tmp_path, capfd):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    svmlight.write(tmp_path / "a.txt", X, np.where(X[:, 1] > 0, 1.0, -1.0))
+    libsvm.write(tmp_path / "a.txt", X, np.where(X[:, 1] > 0, 1.0, -1.0))
     words = ["train", "--method", "rf", "--data", tmp_path / "a.txt", *GIVEN.split(), "--quiet"]
     assert run(*words, "--model", tmp_path / "m.npz") == 0
-    svmlight.write(tmp_path / "b.txt", X[:100], np.where(X[:100, 1] > 0, 1.0, -1.0))
+    libsvm.write(tmp_path / "b.txt", X[:100], np.where(X[:100, 1] > 0, 1.0, -1.0))
     capfd.readouterr()
     words = ["explain", tmp_path / "m.npz", "--data", tmp_path / "b.txt"]
     assert run(*words, "--json") == 0

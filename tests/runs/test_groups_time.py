@@ -13,7 +13,7 @@ from rfx.data.loading import Split
 from rfx.plans import plan
 from rfx.records import keys
 from rfx.records.run import Run
-from rfx.runs import baseline, single
+from rfx.runs import scoring, single
 
 RNG = np.random.default_rng(0)
 WHO = RNG.permutation(np.arange(240) // 6)
@@ -158,7 +158,7 @@ def test_the_simple_models_need_two_groups(people):
     one = Run(dataset=str(people), method="rf", groups="who", options={"lam": 1.0})
     trained, split = single.train(one)
     split.apart = split.apart.rows(np.zeros(240, int))
-    assert baseline.beside(one, split, trained) is None
+    assert scoring.beside(one, split, trained) is None
 
 
 @pytest.mark.parametrize(

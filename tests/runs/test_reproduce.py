@@ -272,7 +272,7 @@ def a_paper(tmp_path, monkeypatch):
         " Table('fig1', f'{len(rows)} rows', [], [], [])}\n"
     )
     (folder / "figures.py").write_text(
-        "from rfx.reporting.charts import Chart, Curve, Panel\n"
+        "from rfx.reporting.figures import Chart, Curve, Panel\n"
         "def fig1(rows, setting=None):\n"
         "    return Chart('fig1', [], [[Panel('p', 'x', 'y', [Curve([1, 2], [3, 4], {}, 'a')])]])\n"
         "FIGURES = {'fig1': fig1}\n"

@@ -17,15 +17,14 @@ from rfx.cli.output import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
 from rfx.plans.plan import Plan
 from rfx.records import keys, results
-from rfx.records.result import Result
-from rfx.records.run import Run
+from rfx.records.run import Result, Run
 from rfx.runs import child, runner
 
 # The name of its data set tells the child what to do; it follows the protocol of rfx.runs.child.
 STUB = """
 import json, os, signal, sys, time
 from rfx import env
-from rfx.records.result import Result
+from rfx.records.run import Result
 from rfx.runs import child
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 env.die_with(int(options["--parent"]))

@@ -22,12 +22,12 @@ import rfx
 from rfx import data, methods
 from rfx.cli import output
 from rfx.cli.output import Progress
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
 from rfx.fitting.held_out import Calibration, HeldOut
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import baseline, held_out, single
+from rfx.runs import scoring, single
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 2))
@@ -46,8 +46,8 @@ def fitted(task, **options):
 @pytest.fixture
 def files(tmp_path):
     for task, y in Y.items():
-        svmlight.write(tmp_path / f"{task}.txt", X[:200], y[:200])
-        svmlight.write(tmp_path / f"{task}-test.txt", X[200:], y[200:])
+        libsvm.write(tmp_path / f"{task}.txt", X[:200], y[:200])
+        libsvm.write(tmp_path / f"{task}-test.txt", X[200:], y[200:])
     return tmp_path
 
 
@@ -216,12 +216,12 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
 
 def test_a_constant_is_the_most_frequent_label_or_the_mean():
     y = np.array([1.0, 1.0, 2.0])
-    assert baseline.constant(fitted("binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
-    assert baseline.constant(
+    assert scoring.constant(fitted("binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
+    assert scoring.constant(
         fitted("regression"), [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
     ) == pytest.approx(np.sqrt(4.5))
     parts = [(y, np.array([1.0, 2.0])), (y + 1, np.array([2.0, 2.0]))]
-    assert baseline.constant(fitted("binary"), parts) == 0.75
+    assert scoring.constant(fitted("binary"), parts) == 0.75
 
 
 def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
@@ -261,8 +261,8 @@ def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
 
 
 def test_a_baseline_of_fewer_rows_says_so(files, capfd, monkeypatch):
-    monkeypatch.setattr(baseline, "FITTED", 50)
-    monkeypatch.setattr(baseline, "VALUES", 0)
+    monkeypatch.setattr(scoring, "FITTED", 50)
+    monkeypatch.setattr(scoring, "VALUES", 0)
     words = ["--data", files / "binary.txt", "--test", files / "binary-test.txt"]
     _, out, _ = run(capfd, "train", "--method", "rf", "--gamma", 0.3, "--lam", 1, *words)
     assert "on the same 100 rows, fitted to 50 of 200 rows" in out
@@ -281,7 +281,7 @@ def test_boosting_of_many_classes_is_left_out():
         "x", "all", "multiclass", rng.random((220, 3)), y, rng.random((20, 3)), y[:20]
     )
     method = methods.create("rf", lam=1.0, gamma=1.0).fit(split.X_train, y)
-    found = baseline.beside(Run(dataset="x", method="rf"), split, method)
+    found = scoring.beside(Run(dataset="x", method="rf"), split, method)
     assert "linear" in found
     assert "boosting" not in found
 
@@ -503,7 +503,7 @@ def noise(n, seed, task):
 
 
 def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
-    monkeypatch.setattr(held_out, "FEWEST", 30)
+    monkeypatch.setattr(scoring, "FEWEST", 30)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
@@ -518,7 +518,7 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
 
 
 def test_the_final_model_has_the_chosen_options_and_all_rows(trained, monkeypatch, tmp_path):
-    monkeypatch.setattr(held_out, "FEWEST", 10)
+    monkeypatch.setattr(scoring, "FEWEST", 10)
     X, y = noise(150, 0, "binary")
     row = trained(X, y)
     options = row.params["explicit"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.data.libsvm import svmlight
+from rfx.data import libsvm
 from rfx.data.reading import Reading
 from rfx.fitting.held_out import HeldOut
 from rfx.records import results
@@ -129,7 +129,7 @@ def test_a_row_says_what_was_asked_for_and_whether_chance_decided(tmp_path):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(80, 3))
     for name, part in (("a", rows[:60]), ("b", rows[60:])):
-        svmlight.write(tmp_path / f"{name}.libsvm", part, np.sign(part[:, 0]))
+        libsvm.write(tmp_path / f"{name}.libsvm", part, np.sign(part[:, 0]))
     given = {"scaling": "minmax01", "kernel": "gaussian", "metric": "none", "gamma": 0.5}
     files = {"dataset": str(tmp_path / "a.libsvm"), "test": str(tmp_path / "b.libsvm")}
     run = Run(method="kernel", options=given | {"lam": "validation"}, **files)

@@ -15,7 +15,7 @@ from rfx.fitting.held_out import Calibration, HeldOut
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
 from rfx.runs.tune import Tuning
-from rfx.solvers.normal import ridge_path
+from rfx.solvers.ridge import ridge_path
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 1, (500, 3))

@@ -10,16 +10,14 @@ import pytest
 from rfx import methods
 from rfx.features import sample
 from rfx.losses import Logistic, Squared, SquaredHinge
-from rfx.operators.cached import SplitRows
-from rfx.operators.mapped import MapMatrix
+from rfx.operators.mapped import MapMatrix, SplitRows
 from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import Late
 from rfx.solvers.base import Budget
-from rfx.solvers.l1 import algorithm1
-from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
-from rfx.solvers.l1.dual import best_dual
-from rfx.solvers.l1.newton import solve_l1
-from rfx.solvers.published.liblinear import solve_liblinear
+from rfx.solvers.l1 import greedy
+from rfx.solvers.l1.greedy import in_parts, solve_rounds
+from rfx.solvers.l1.newton import best_dual, solve_l1
+from rfx.solvers.published.libraries import solve_liblinear
 
 LAM, ROUNDS = 5.0, 3
 RNG = np.random.default_rng(3)
@@ -129,7 +127,7 @@ def little_memory(monkeypatch):
         kinds.append(type(part))
         return solve_l1(part, *args, **options)
 
-    monkeypatch.setattr(algorithm1, "solve_l1", watched)
+    monkeypatch.setattr(greedy, "solve_l1", watched)
     return MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), y, kinds
 
 
@@ -156,7 +154,7 @@ def test_time_that_runs_out_before_the_gap_over_all_features_is_known(monkeypatc
     def late(*args):
         raise Late
 
-    monkeypatch.setattr(algorithm1, "l1_certificate", late)
+    monkeypatch.setattr(greedy, "l1_certificate", late)
     solution = solve_rounds(A, y, 2.0, SquaredHinge, rounds=3)
     assert solution.status == "timeout"
     assert solution.coef.any()

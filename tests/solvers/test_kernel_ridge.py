@@ -14,12 +14,11 @@ from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.methods import create
 from rfx.operators import kernel as kernel_operator
 from rfx.operators.kernel import KernelMatrix
+from rfx.solvers import kernel as kernel_newton
+from rfx.solvers import kernel as kernel_ridge
 from rfx.solvers.base import Budget
-from rfx.solvers.kernel import newton as kernel_newton
-from rfx.solvers.kernel import ridge as kernel_ridge
-from rfx.solvers.kernel.newton import solve_kernel_newton
-from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.kernel import solve_kernel_newton, solve_kernel_ridge
+from rfx.solvers.svm import solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 

@@ -12,9 +12,9 @@ from rfx import env, kernels, methods
 from rfx.errors import DataError, UsageError
 from rfx.losses import get_loss
 from rfx.operators.kernel import KernelMatrix
+from rfx.solvers import svm as kernel_svm
 from rfx.solvers.base import Budget
-from rfx.solvers.kernel import svm as kernel_svm
-from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.svm import solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 CASES = [(loss, bias) for loss in ("hinge", "squared_hinge") for bias in (False, True)]

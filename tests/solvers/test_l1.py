@@ -9,15 +9,13 @@ from rfx import env
 from rfx.errors import DataError
 from rfx.features import sample
 from rfx.losses import Logistic, Squared, SquaredHinge
-from rfx.operators import products as l1_products
+from rfx.operators import blocks as l1_products
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import newton
-from rfx.solvers.l1.gram_cache import GramCache
-from rfx.solvers.l1.interior import hinge_interior_point, interior_point
-from rfx.solvers.l1.newton import lambda_max, path_l1, solve_l1
-from rfx.solvers.l1.quadratic import residual, solve_quadratic
+from rfx.solvers.l1.newton import GramCache, lambda_max, path_l1, solve_l1
+from rfx.solvers.l1.quadratic import hinge_interior_point, interior_point, residual, solve_quadratic
 
 LOSSES = [Squared, SquaredHinge, Logistic]
 

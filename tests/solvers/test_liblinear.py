@@ -12,7 +12,7 @@ from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.published import backend
-from rfx.solvers.published.liblinear import solve_liblinear
+from rfx.solvers.published.libraries import solve_liblinear
 
 RNG = np.random.default_rng(0)
 Z = RNG.standard_normal((200, 12))

@@ -14,9 +14,9 @@ from rfx.losses import (
 )
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published import backend
-from rfx.solvers.published.libsvm import solve_libsvm
+from rfx.solvers.published.libraries import solve_libsvm
+from rfx.solvers.svm import solve_kernel_svm
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 4))

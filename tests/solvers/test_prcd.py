@@ -13,8 +13,8 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
+from rfx.solvers.l1.bins import solve_prcd
 from rfx.solvers.l1.newton import lambda_max, solve_l1
-from rfx.solvers.l1.prcd import solve_prcd
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))

@@ -16,17 +16,13 @@ from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import check_time
 from rfx.solvers.base import Budget, Certificate, Solution, stack
-from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
-from rfx.solvers.kernel.dense import solve_kernel_dense
-from rfx.solvers.kernel.newton import solve_kernel_newton
-from rfx.solvers.kernel.ridge import solve_kernel_ridge
-from rfx.solvers.kernel.svm import solve_kernel_svm
-from rfx.solvers.l1.algorithm1 import solve_rounds
-from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.kernel import solve_kernel_dense, solve_kernel_newton, solve_kernel_ridge
+from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
+from rfx.solvers.l1.greedy import solve_rounds
 from rfx.solvers.l1.newton import solve_l1
-from rfx.solvers.l1.prcd import solve_prcd
-from rfx.solvers.l2 import solve_l2
+from rfx.solvers.l2 import solve_dual_l2, solve_dual_ridge, solve_l2
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
+from rfx.solvers.svm import solve_kernel_svm
 
 
 def made(objective, gap, status="converged"):

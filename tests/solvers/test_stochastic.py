@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
-from rfx.features.base import FeatureMap
-from rfx.features.growing import GrowingMap
+from rfx.features.base import FeatureMap, GrowingMap
 from rfx.losses import get_loss
 from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.gradient import (

@@ -14,7 +14,7 @@ import numpy as np
 from rfx import lazy
 from rfx.data.reading import Reading, typed
 from rfx.data.tabular import labelwords, written
-from rfx.data.tabular.csvtext import numbers_of
+from rfx.data.tabular.readers import numbers_of
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words, some, words_of
 from rfx.errors import DataError, UsageError

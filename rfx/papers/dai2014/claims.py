@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from rfx.papers.dai2014 import curves
-from rfx.reporting.claims import Claim
-from rfx.reporting.measures import (
+from rfx.reporting.claims import (
+    Claim,
     Effects,
     Frame,
     Limits,

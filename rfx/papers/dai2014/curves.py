@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rfx import lazy
-from rfx.records.result import complete, having
+from rfx.records.run import complete, having
 from rfx.reporting import seeds
 from rfx.reporting.cells import needed
-from rfx.reporting.measures import Column, Frame, Row, frame, good, labelled, points
-from rfx.reporting.printed import Printed, printed
+from rfx.reporting.claims import Column, Frame, Row, frame, good, labelled, points
+from rfx.reporting.seeds import Printed, printed
 
 METHODS = {
     "doubly-sgd": "doubly SGD",

@@ -7,13 +7,7 @@ from functools import partial
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import style
 from rfx.reporting.cells import Builder
-from rfx.reporting.charts import (
-    Chart,
-    Curve,
-    Panel,
-    level,
-    through,
-)
+from rfx.reporting.figures import Chart, Curve, Panel, level, through
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
 _EXACT = ("gaussian", "laplacian")

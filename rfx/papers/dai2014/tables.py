@@ -23,8 +23,8 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.measures import Row
-from rfx.reporting.printed import Printed, printed
+from rfx.reporting.claims import Row
+from rfx.reporting.seeds import Printed, printed
 from rfx.reporting.tables import failures, machines
 
 _NOTES = {

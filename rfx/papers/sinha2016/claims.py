@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.tables import choice_seconds
-from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Frame, measure, ratio, reached, share
+from rfx.reporting.claims import Claim, Effects, Frame, measure, ratio, reached, share
 
 _OURS = "authors' program for rho; the rest ours"
 _TUNED = "held-out rows"

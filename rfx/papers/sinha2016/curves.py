@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rfx.records.result import complete, seconds_train
+from rfx.records.run import complete, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.measures import Row, good
+from rfx.reporting.claims import Row, good
 
 # D, or "support" for the whole support -> the rows, one per seed
 Points = Mapping[Any, list[Row]]

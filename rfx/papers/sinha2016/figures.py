@@ -8,15 +8,15 @@ import numpy as np
 
 from rfx import data
 from rfx.features import alignment, sample
-from rfx.features.divergence import maximise
+from rfx.features.alignment import maximise
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
-from rfx.records.result import seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting import seeds, style
 from rfx.reporting.cells import Builder, needed
-from rfx.reporting.charts import Chart, Curve, Panel, mean_curve, through
-from rfx.reporting.measures import good, labelled
-from rfx.reporting.printed import printed
+from rfx.reporting.claims import good, labelled
+from rfx.reporting.figures import Chart, Curve, Panel, mean_curve, through
+from rfx.reporting.seeds import printed
 
 _PICTURED = 600
 _SEEDS = "Marks: means over the seeds, bands: one standard deviation."

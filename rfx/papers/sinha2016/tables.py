@@ -8,7 +8,7 @@ from typing import Any
 
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
-from rfx.records.result import complete, seconds_train
+from rfx.records.run import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.cells import (
     Builder,
@@ -24,8 +24,8 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.measures import Row, good, labelled
-from rfx.reporting.printed import Printed, printed
+from rfx.reporting.claims import Row, good, labelled
+from rfx.reporting.seeds import Printed, printed
 from rfx.reporting.tables import failures, machines
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}

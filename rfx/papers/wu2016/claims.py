@@ -5,8 +5,8 @@ from typing import Any
 
 from rfx.papers.wu2016 import curves
 from rfx.reporting import seeds
-from rfx.reporting.claims import Claim
-from rfx.reporting.measures import (
+from rfx.reporting.claims import (
+    Claim,
     Effects,
     Frame,
     by_case,

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from rfx.records.result import complete, seconds_train
+from rfx.records.run import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.cells import (
     Cell,
     needed,
     span,
 )
-from rfx.reporting.measures import Row, good, labelled, width
-from rfx.reporting.printed import curves
-from rfx.reporting.suboptimality import Excess, Reference, exact_machines
+from rfx.reporting.claims import Excess, Reference, Row, exact_machines, good, labelled, width
+from rfx.reporting.seeds import curves
 
 SETTINGS = {
     "paper": (

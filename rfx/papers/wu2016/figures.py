@@ -12,7 +12,8 @@ from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting import seeds, style
 from rfx.reporting.cells import Builder, needed
-from rfx.reporting.charts import (
+from rfx.reporting.claims import good, labelled
+from rfx.reporting.figures import (
     Chart,
     Curve,
     Panel,
@@ -23,7 +24,6 @@ from rfx.reporting.charts import (
     through,
     upright,
 )
-from rfx.reporting.measures import good, labelled
 
 # Figure 2 as printed: rows, grids, bins. sigma is not printed; 6.8 results in about the same number
 # of bins for rows drawn uniformly from the unit square.

@@ -5,7 +5,7 @@ Theorem 1 and equations 29 and 30 as tables.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rfx.data.registry import registry
+from rfx.data import registry
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting.cells import (
     DASH,
@@ -22,9 +22,8 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.measures import Row, good, labelled
-from rfx.reporting.printed import Printed, printed
-from rfx.reporting.seeds import LEGEND
+from rfx.reporting.claims import Row, good, labelled
+from rfx.reporting.seeds import LEGEND, Printed, printed
 from rfx.reporting.tables import failures, machines
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}

@@ -5,9 +5,8 @@ from typing import Any
 
 from rfx.papers.yen2014 import curves as yen
 from rfx.papers.yen2014.tables import OURS, TABLE1, TABLE2
-from rfx.records.result import seconds_train
-from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Frame, Limits, Measure, Row, exponent, measure
+from rfx.records.run import seconds_train
+from rfx.reporting.claims import Claim, Effects, Frame, Limits, Measure, Row, exponent, measure
 from rfx.reporting.seeds import grouped
 
 _FIGURE1 = _COROLLARY1 = "ours: lambda is not printed"

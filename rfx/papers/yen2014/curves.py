@@ -14,11 +14,10 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.parallel import cached
-from rfx.records.result import complete, having
+from rfx.records.run import complete, having
 from rfx.reporting.cells import needed
-from rfx.reporting.measures import Row, good, labelled
+from rfx.reporting.claims import Excess, Reference, Row, exact_machines, good, labelled
 from rfx.reporting.seeds import grouped
-from rfx.reporting.suboptimality import Excess, Reference, exact_machines
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
 DATA = {

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from rfx.papers.yen2014 import curves as yen
-from rfx.records.result import complete, seconds_train
+from rfx.records.run import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.cells import (
     Builder,
@@ -27,7 +27,7 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.measures import Row, good, labelled, width
+from rfx.reporting.claims import Row, good, labelled, width
 from rfx.reporting.tables import Comparison, DataRow, Field, failures, machines, memory_gb
 
 OURS = "perceptron, range"

@@ -1,17 +1,20 @@
-"""The page of the papers: every table and figure, built from the rows of its plan, once for every
-setting of these rows; and what all pages share: their parts, and the writing of the file.
-"""
+"""The report of the papers and of any results file: its sources, its items and the page."""
 
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rfx import _version, files, lazy, methods
+from rfx.data import registry
 from rfx.errors import DataError, RfxError, UsageError
-from rfx.plans import catalogue
-from rfx.reporting import charts, claims, columns, figures, style, tables
+from rfx.plans import catalogue, plan
+from rfx.records import keys, results, traces
+from rfx.records.run import Result, Run
+from rfx.reporting import claims, columns, figures, figures_general, style, tables
 from rfx.reporting.cells import (
     Cell,
     Section,
@@ -19,9 +22,174 @@ from rfx.reporting.cells import (
     settings_of,
     short,
 )
-from rfx.reporting.report import sources
+from rfx.reporting.claims import good
 from rfx.reporting.seeds import LEGEND
-from rfx.reporting.tables_render import Parts, parts, text
+from rfx.reporting.tables import Parts, parts, text
+from rfx.runs import scoring
+from rfx.runs.child import NO_DATA
+
+# ----------------------------------------------------------------------
+# The rows of a plan: results/PLAN.csv, or results/PLAN-quick.csv for its small form, with traces in
+# the same folder; which of its runs exist, which are missing and why, and the commands that execute
+# them.
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of a plan. path: None if there is no file; quick: whether they are of the plan's
+    small form.
+
+    torn: incomplete lines left by an interrupted writer. refused: the reason why an existing file
+    can't be read. other: an unused file of the other form.
+    """
+
+    path: Path | None = None
+    quick: bool = False
+    rows: list[Any] = field(default_factory=list)
+    torn: list[int] = field(default_factory=list)
+    refused: str = ""
+    other: Path | None = None
+
+
+def find(folder: str | Path, plan: str) -> Source:
+    """The full form's file if one of its runs succeeded, else that of the small form, else any file
+    that exists.
+    """
+    forms = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
+    good = lambda form: any(row["status"] == "ok" for row in form.rows)
+    chosen, other = sorted(forms, key=lambda form: (form.path is None, not good(form)))
+    return replace(chosen, other=other.path)
+
+
+def results_folder(option: str, name: str) -> Path:
+    """The folder of results files that an option names.
+
+    Raises UsageError for an empty name, and DataError if there is no such folder.
+    """
+    if not str(name):
+        raise UsageError(f"{option} is empty; give a folder")
+    path = Path(name)
+    if not path.is_dir():
+        raise DataError(
+            f"{path} is not a folder of results files; make some with rfx run PLAN --results"
+            f" {shlex.quote(f'{path}/PLAN.csv')}"
+        )
+    return path
+
+
+def read(path: Path, quick: bool = False) -> Source:
+    """The rows of one file with their traces, or the reason if it can't be read."""
+    if not path.exists():
+        return Source()
+    torn: list[int] = []
+    try:
+        rows = results.read(path, traces.finder(traces.beside(path)), torn)
+    except DataError as error:
+        return Source(path, quick, refused=str(error))
+    return Source(path, quick, rows, torn)
+
+
+# ----------------------------------------------------------------------------------------- coverage
+
+
+class Group(NamedTuple):
+    """Runs of one data set and method without a good row, for the same reason. `status`: missing,
+    failed, timeout, interrupted, unconverged, or constant (no better than a constant).
+    """
+
+    status: str
+    dataset: str
+    method: str
+    reason: str
+    n: int
+
+
+@dataclass
+class Coverage:
+    """One plan, in the form of its rows: the number of its runs, their outcomes, and the groups of
+    runs without a good row.
+
+    commands: (purpose, command) of all commands that would add the missing rows.
+    """
+
+    name: str
+    title: str
+    quick: bool
+    source: Source
+    total: int
+    counts: Counter[str]
+    groups: list[Group]
+    commands: list[tuple[str, str]]
+
+
+def ends(row: Result) -> Iterator[tuple[str, str]]:
+    """(status, reason) of a row: ok, possibly with a defect, or the reason why it has no result."""
+    if row["status"] != "ok":
+        yield row["status"] or "interrupted", row["message"] or "no reason was written"
+        return
+    yield "ok", ""
+    if row["converged"] is False:
+        yield "unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}"
+    if words := scoring.no_better(row):
+        yield "constant", words
+
+
+def groups_of(outcomes: Iterator[tuple[str, str, str, str]]) -> list[Group]:
+    """The groups of (status, data set, method, reason) without a good row."""
+    counts = Counter(outcomes)
+    return [Group(*outcome, n) for outcome, n in counts.items() if outcome[0] != "ok"]
+
+
+def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: str) -> Coverage:
+    """The coverage of the plan `name`. folder: the folder of results, as a user types it."""
+    full, small = plan.load(name, False, plans), plan.small(name, plans)
+    form = small if small is not None and source.quick else full
+    newest = {row["key"]: row for row in source.rows}
+    rows = [(run, newest.get(keys.key(run))) for run in form.runs]
+    outcomes = [
+        (status, run.dataset, run.method, reason)
+        for run, row in rows
+        for status, reason in (_missing(run) if row is None else ends(row))
+    ]
+    counts = Counter(status for status, *_ in outcomes)
+    without_data = {
+        run.dataset.partition(":")[0]
+        for run, row in rows
+        if row and row["params"].get("error") == NO_DATA
+    }
+    quick, groups = form is small, groups_of(iter(outcomes))
+    run_of = lambda end: (
+        f"rfx run {shlex.quote(name)}{' --quick' * bool(end)} --results"
+        f" {shlex.quote(f'{folder}/{name}{end}.csv')}"
+    )
+    again = run_of("-quick" if quick else "")
+    absent = counts["missing"] + counts["interrupted"]
+    failed = counts["failed"] + counts["timeout"]
+    # purpose, command, and whether it would add rows
+    steps = (
+        (
+            "data that could not be had",
+            f"rfx fetch {shlex.join(sorted(without_data))}",
+            without_data,
+        ),
+        (f"{absent:,} runs without a row", again, absent or without_data),
+        (f"{failed:,} failed or timed out", f"{again} --retry-failed", failed),
+        (f"the whole plan, {len(full.runs):,} runs", run_of(""), quick),
+    )
+    commands = [(purpose, command) for purpose, command, adds in steps if adds]
+    return Coverage(name, full.title, quick, source, len(rows), counts, groups, commands)
+
+
+def _missing(run: Run) -> Iterator[tuple[str, str]]:
+    base = run.dataset.partition(":")[0]
+    obtain = registry.get(base).obtain if registry.has(base) else None
+    by_hand = f"; its data must be obtained by hand: {obtain}" if obtain else ""
+    yield "missing", f"not run yet{by_hand}"
+
+
+# ----------------------------------------------------------------------
+# The page of the papers: every table and figure, built from the rows of its plan, once for every
+# setting of these rows; and what all pages share: their parts, and the writing of the file.
 
 _MARK = '<meta name="generator" content="rfx report">'
 KIND = files.Kind("a report of rfx", lambda path: _MARK.encode() in path.read_bytes()[:4096])
@@ -126,7 +294,7 @@ def draw(
     """
     with figures.styled():
         chart = builder(rows, setting)
-        paths = figures.save(chart, charts.paint(chart), output / "figures" / stem)
+        paths = figures.save(chart, figures.paint(chart), output / "figures" / stem)
     curves = ", ".join(map(style.written, chart.labels)) or "none"
     words = ["numbers, CSV" if path.suffix == ".csv" else path.suffix[1:].upper() for path in paths]
     return {
@@ -154,7 +322,7 @@ def write(
     completely or not at all. Raises UsageError if it would replace something other than a report of
     rfx without `force`, and DataError if it can't be written or `results` is not a folder.
     """
-    results = sources.folder("--results", results)
+    results = results_folder("--results", results)
     if not str(output):
         raise UsageError("--output is empty; give a folder")
 
@@ -166,7 +334,7 @@ def write(
             "page.html",
             list(used.values()),
             papers=papers,
-            claims=claims.judged(folders, lambda plan: read.get(plan, sources.Source()).rows),
+            claims=claims.judged(folders, lambda plan: read.get(plan, Source()).rows),
             verdicts=claims.VERDICTS,
             short=short,
         )
@@ -179,9 +347,9 @@ def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dic
     # rows of PLAN-full are in the file of PLAN
     shorter = {name: name.removesuffix("-full") for name in folder.plans}
     base = lambda name: shorter[name] if shorter.get(name) in folder.plans else name
-    source_of = {name: sources.find(results, name) for name in dict.fromkeys(map(base, shorter))}
-    rows_of = lambda plan: source_of.get(base(plan), sources.Source())
-    plans = [sources.coverage(name, rows_of(name), all_plans, str(results)) for name in shorter]
+    source_of = {name: find(results, name) for name in dict.fromkeys(map(base, shorter))}
+    rows_of = lambda plan: source_of.get(base(plan), Source())
+    plans = [coverage(name, rows_of(name), all_plans, str(results)) for name in shorter]
     items = [_item(folder, name, rows_of(plan_of(folder, name)), output) for name in names(folder)]
     return {
         "name": folder.name,
@@ -208,7 +376,7 @@ def plan_of(folder: catalogue.Folder, name: str) -> str:
     return f"{folder.name}-{plan}" if plan else name
 
 
-def _item(folder: catalogue.Folder, name: str, source: sources.Source, output: Path) -> dict:
+def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> dict:
     """The table and the figure called `name`, such as yen2014-table1, for every setting, and the
     tally of the first setting, including printed numbers without data.
     """
@@ -234,7 +402,7 @@ def _item(folder: catalogue.Folder, name: str, source: sources.Source, output: P
     }
 
 
-def _settings(plan: sources.Coverage, path) -> dict:
+def _settings(plan: Coverage, path) -> dict:
     """All settings of a plan's runs: the plan itself, and the outcome of each combination over its
     seeds.
     """
@@ -267,7 +435,7 @@ def put(output: Path, render: Callable[[], str], inputs, force: bool) -> Path:
     return page
 
 
-def rendered(template: str, used: list[sources.Source], **more) -> str:
+def rendered(template: str, used: list[Source], **more) -> str:
     """A page about rows: the variables that all pages share, and `more` for its template."""
     engine = lazy.jinja2.Environment(
         loader=lazy.jinja2.PackageLoader("rfx.reporting.report", "templates"),
@@ -293,3 +461,129 @@ def rendered(template: str, used: list[sources.Source], **more) -> str:
         legend=LEGEND,
         **more,
     )
+
+
+# ----------------------------------------------------------------------
+# The page of an arbitrary results file: means over seeds with paired tests, ranks over data sets,
+# the figures that its rows allow, and errors.
+
+_FIGURES = {
+    "pareto": "Score against training time",
+    "lambda": "Along lambda",
+    "features": "Against size",
+    "grid": "Over a grid of two options",
+    "tune": "Search over bandwidth and lambda",
+}
+_STATUSES = {"ok": "done", "timeout": "timed out", None: "without a status"}
+# Maximum rows that a page lists individually.
+_MOST_LISTED = 2000
+
+
+def write_experiment(path, output, force: bool = False) -> Path:
+    """Write OUTPUT/index.html and OUTPUT/figures/ from the results file `path`, and return the path
+    of the page.
+
+    Raises DataError for a file that can't be read or has no rows, and the errors of `page.put`.
+    """
+    path, output = Path(path), Path(output)
+    source = read(path)
+    if source.path is None:
+        raise DataError(f"{path}: there is no such results file; rfx run --results writes one")
+    if source.refused:
+        raise DataError(source.refused)
+    # of several rows with the same key the last one
+    last = {row["key"] or place: place for place, row in enumerate(source.rows)}
+    rows = [source.rows[place] for place in sorted(last.values())]
+    if not rows:
+        raise DataError(f"{path} has no rows yet; rfx run --results adds some")
+    counts = Counter(_STATUSES.get(row["status"], row["status"]) for row in rows)
+    counts["not converged"] = sum(row["converged"] is False for row in good(rows))
+    outcomes = (
+        (status, row["dataset"].partition(":")[0], columns.method(row), reason)
+        for row in rows
+        for status, reason in ends(row)
+    )
+    troubles = sorted(groups_of(outcomes), key=lambda group: group[1:])
+
+    def render() -> str:
+        return rendered(
+            "experiment.html",
+            [source],
+            name=path.name,
+            lead=_lead(rows),
+            counts=[(words, n) for words, n in counts.items() if n],
+            parts=list(_parts(rows, output)),
+            troubles=troubles,
+            torn=source.torn,
+        )
+
+    inputs = [("the results", path), ("the traces", traces.beside(path))]
+    return put(output, render, inputs, force)
+
+
+def _lead(rows: Sequence[Result]) -> str:
+    """The counts in the first sentence of the page."""
+    values = {
+        "run": range(len(rows)),
+        "data set": {row["dataset"] for row in rows},
+        "method": set(map(columns.method, rows)),
+        "seed": {row["seed"] for row in rows} - {None},
+    }
+    runs, *others = (
+        f"{len(of):,} {word}{'s' * (len(of) != 1)}" for word, of in values.items() if of
+    )
+    return f"{runs}: {', '.join(others)}."
+
+
+def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
+    """The parts of the page, in order."""
+    done = good(rows)
+    datasets = dict.fromkeys(row["dataset"] for row in done)
+    if len(datasets) > 1:
+        yield from _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
+    for number, dataset in enumerate(datasets):
+        own = [row for row in done if row["dataset"] == dataset]
+        for part in _table(f"data-{number}", dataset, own, mean_over="seed"):
+            assert part.table is not None
+            sections = [_of_one(section, dataset) for section in part.table.sections]
+            yield replace(part, table=replace(part.table, sections=sections))
+    for name, heading in _FIGURES.items():
+        yield from _figure(name, heading, done, output)
+    if len(rows) <= _MOST_LISTED:
+        yield from _table("rows", "All runs", rows)
+    else:
+        reason = f"{len(rows):,} runs are too many for a page; rfx table summary lists them."
+        yield Part("rows", "All runs", reasons=[reason])
+
+
+def _of_one(section: Section, dataset: str) -> Section:
+    """The section without the column of the data set, which all its lines share."""
+    heads, lines = section.columns[1:], [line[1:] for line in section.lines]
+    return Section(section.title, heads, lines, section.n_labels - 1, dataset.partition(":")[0])
+
+
+def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Iterator[Part]:
+    """A summary of rows; nothing if they lack the required columns."""
+    try:
+        part = Part(name, heading, tables.build("summary", rows, **more))
+    except UsageError:
+        return
+    if part.grids[0]["lines"]:
+        yield part
+
+
+def _figure(name: str, heading: str, rows: Sequence[Result], output: Path) -> Iterator[Part]:
+    """A figure of rows, or the reason why it can't be drawn; nothing if they lack the required
+    values.
+    """
+
+    def make() -> dict | None:
+        try:
+            return draw(figures_general.FIGURES[name], name, rows, None, output)
+        except DataError:
+            return None
+
+    part = Part(name, heading)
+    part.add("figure", make)
+    if part.figure or part.reasons:
+        yield part

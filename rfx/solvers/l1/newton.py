@@ -1,16 +1,4 @@
-"""L1-regularised linear machines: min_w lam ||w||_1 + sum_n L(z_n . w, y_n), un-normalised, without
-a bias.
-
-Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the logistic
-loss. A working set of columns grows by violation; on it, proximal Newton steps are made: the Gram
-matrix of the working columns over the rows with curvature gives a small quadratic problem with an
-l1 term, and a line search on the true objective determines the step. If Newton's method fails, for
-separable classes and a small lam, an interior-point method over the rows replaces it. The stopping
-test and certificate are the duality gap over all columns. Gap-safe screening does not help: a
-column of random features is so long relative to lam that none is excluded before the end (cod-rna,
-D = 2,000, lam = 10: radius times ||z_j|| is 424 at a relative gap of 1e-4). Extrapolation does not
-help either: a Newton step is solved exactly.
-"""
+"""L1-regularised linear machines by proximal Newton steps on a working set."""
 
 from __future__ import annotations
 
@@ -19,9 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rfx.errors import DataError
 from rfx.losses import Loss, SmoothLoss, Weighted, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.cached import CachedColumns
+from rfx.operators.linear_algebra import corner, keep_corner
+from rfx.operators.mapped import CachedColumns
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.parallel import Late, one_blas_thread, until
 from rfx.solvers.base import (
@@ -33,13 +23,217 @@ from rfx.solvers.base import (
     Recorder,
     Solution,
     check_problem,
+    l1_line_search,
     start,
 )
-from rfx.solvers.l1.dual import best_dual
-from rfx.solvers.l1.gram_cache import GramCache
-from rfx.solvers.l1.interior import hinge_interior_point
-from rfx.solvers.l1.quadratic import residual, solve_quadratic
-from rfx.solvers.line_search import l1_line_search
+from rfx.solvers.l1.quadratic import hinge_interior_point, residual, solve_quadratic
+
+# ----------------------------------------------------------------------
+# The dual of an L1 problem: the value of the best feasible point in a given direction.
+#
+# For min_w lam ||w||_1 + sum_n L(z_n . w, y_n) the dual is max_u -sum_n L*(u_n, y_n) with |z_j' u|
+# <= lam for every column j.
+
+
+def best_dual(
+    loss: Loss, direction: np.ndarray, y: np.ndarray, lam: float, gradient: np.ndarray
+) -> tuple[float, float]:
+    """(value, s) of the best feasible u = s * direction, where gradient = Z' direction and
+    direction is a loss's derivative (N,).
+
+    For the squared and the squared hinge loss the best s is in closed form; for the logistic loss s
+    <= 1 keeps u in the conjugate's domain. Raises DataError when the gradient is not finite.
+    """
+    largest = np.max(np.abs(gradient), initial=0.0)
+    if not np.isfinite(largest):
+        raise DataError(
+            "a feature, a target or a weight is nan, infinite or too large: the gradient of the"
+            " losses is not finite"
+        )
+    bound = lam / largest if largest > 0 else np.inf
+    if loss.name == "logistic":
+        s = min(1.0, bound)
+    else:
+        labels, weights = labels_and_weights(loss, y)
+        quadratic = (1.0 if loss.name == "squared" else 0.5) * (direction @ (direction / weights))
+        s = min(bound, max(0.0, -(direction @ labels) / quadratic)) if quadratic > 0 else 1.0
+    return -float(loss.conjugate(loss.clip_dual(s * direction, y), y).sum()), s
+
+
+def l1_certificate(
+    Z: Matrix, y: np.ndarray, w: np.ndarray, lam: float, loss: Loss, f: np.ndarray | None = None
+) -> tuple[float, float, np.ndarray]:
+    """(objective, duality gap, gradient (D,) of the losses) of lam ||w||_1 + sum L(z.w, y) at any w
+    (D,); f: Z w if known.
+
+    Z: (N, D) features, used in one pass.
+    """
+    gradient = None
+    if f is None:
+        f, _, gradient = Z.loss_pass(w, loss, y)
+    u = loss.derivative(f, y)
+    gradient = Z.rmatvec(u) if gradient is None else gradient
+    objective = lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
+    return objective, max(0.0, objective - best_dual(loss, u, y, lam, gradient)[0]), gradient
+
+
+# ----------------------------------------------------------------------
+# The weighted Gram matrix of the working columns, cached between steps (and rounds of Algorithm 1).
+
+# Unused columns that may be cached, beyond a quarter of those in use, while they need no update.
+SPARE = 256
+
+
+class GramCache:
+    """G = sum_n h_n z_n z_n' over the working columns, updated instead of recomputed.
+
+    `matrix` holds G in its leading k x k corner, for `columns` in this order; h is the curvature
+    L'' of each row: one for the squared loss (nothing is recomputed), zero or two for the squared
+    hinge (rows enter and leave the margin), smooth for the logistic loss (rows whose curvature
+    hardly changed keep their old one, which gives a slightly old metric but not a wrong solution).
+
+    Between rounds of Yen et al. 2014, Algorithm 1, pass the same object to each `solve_l1(...,
+    gram=cache)`; after dropping columns call `cache.keep(kept)`, where `kept` are the column
+    numbers that become 0, 1, ... of the next round; columns drawn later follow them. The rows and
+    labels must stay the same.
+    """
+
+    def __init__(self, stale: float = 0.1) -> None:
+        self.stale = stale
+        self.dtype: type[np.float64] | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.columns = np.empty(0, np.int64)
+        self.matrix = np.zeros((0, 0))
+        self.weights: np.ndarray | None = None
+        self._churn = 0
+
+    def use_float64(self) -> bool:
+        """Recompute everything in float64 from here on; False if that is so already."""
+        if self.dtype is not None:
+            return False
+        self.dtype = np.float64
+        self.restrict(np.empty(0, np.int64))
+        return True
+
+    def restrict(self, columns: np.ndarray) -> None:
+        """Drop all but these columns."""
+        self._compress(np.flatnonzero(np.isin(self.columns, columns)))
+
+    def keep(self, kept: np.ndarray) -> None:
+        """Renumber: column kept[i] becomes column i, the others are dropped."""
+        kept = np.asarray(kept, np.int64)
+        numbers = np.full(1 + max(kept.max(initial=-1), self.columns.max(initial=-1)), -1)
+        numbers[kept] = np.arange(len(kept))
+        renumbered = numbers[self.columns]
+        self._compress(np.flatnonzero(renumbered >= 0))
+        self.columns = renumbered[renumbered >= 0]
+
+    def update(
+        self, Z: Matrix, wanted: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row
+        weights (N,).
+
+        H is C-contiguous in its leading corner, at least as large as needed, and must not be
+        changed. Unwanted columns are dropped, unless the weights stay the same (squared loss): then
+        they cost nothing.
+        """
+        weights = Z.gram_weights(weights)
+        if self.weights is not None and len(self.weights) != len(weights):
+            self.clear()
+        held = np.isin(self.columns, wanted, assume_unique=True)
+        unchanged = self.weights is not None and np.array_equal(weights, self.weights)
+        if not held.all() and not (unchanged and len(self.columns) <= 1.25 * len(wanted) + SPARE):
+            self._compress(np.flatnonzero(held))
+        new = np.setdiff1d(wanted, self.columns)
+        if not len(self.columns):
+            self.weights, self._churn = weights.copy(), 0
+        if not unchanged and len(self.columns):
+            self._reweigh(Z, weights, new)
+        elif len(new):
+            self._append(Z, new)
+        if len(self.columns) == len(wanted):
+            return self.columns, self.matrix
+        chosen = np.flatnonzero(np.isin(self.columns, wanted, assume_unique=True))
+        return self.columns[chosen], corner(self.matrix, chosen)
+
+    def _append(self, Z: Matrix, new: np.ndarray) -> None:
+        if len(self.columns):
+            self._take(new, *Z.gram(new, self.columns, self.weights, self.dtype))
+        else:
+            self._begin(new, Z.gram(new, None, self.weights, self.dtype))
+
+    def _begin(self, columns: np.ndarray, square: np.ndarray) -> None:
+        # results from remote parts are read-only
+        self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
+
+    def _take(self, new: np.ndarray, square: np.ndarray, cross: np.ndarray) -> None:
+        """Append columns, of which square and cross are the Gram matrices with themselves
+        and with those before.
+        """
+        old, size = len(self.columns), len(self.columns) + len(new)
+        if size > len(self.matrix):
+            matrix = np.zeros((size, size))
+            matrix[:old, :old] = self.matrix[:old, :old]
+            self.matrix = matrix
+        self.matrix[old:size, :old] = cross
+        self.matrix[:old, old:size] = cross.T
+        self.matrix[old:size, old:size] = square
+        self.columns = np.concatenate([self.columns, new])
+
+    def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
+        """The Gram matrix at other weights, with the columns `new` appended."""
+        assert self.weights is not None  # of the existing columns
+        change = weights - self.weights
+        changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
+        count, alive, size = (
+            int(np.count_nonzero(changed)),
+            np.count_nonzero(weights),
+            len(self.columns),
+        )
+        # Sums of float32 products lose digits with every update: recompute after a few times the
+        # rows.
+        if count > alive // 2 or self._churn + count > 4 * alive:
+            columns = np.concatenate([self.columns, new])
+            self.columns, self.matrix = (
+                self.columns[:0],
+                np.zeros((0, 0)),
+            )  # release it before the new one is allocated
+            square = Z.gram(columns, None, weights, self.dtype)
+            self.weights, self._churn = weights.copy(), 0
+            self._begin(columns, square)
+            return
+        change, after = np.where(changed, change, 0.0), np.where(changed, weights, self.weights)
+        if count:
+            self.matrix[:size, :size] += Z.gram(self.columns, None, change, self.dtype)
+        self.weights = after
+        if len(new):
+            self._append(Z, new)
+        self._churn += count
+
+    def _compress(self, chosen: np.ndarray) -> None:
+        size = len(chosen)
+        if size < len(self.columns):
+            keep_corner(self.matrix, chosen)
+            self.columns = self.columns[chosen]
+
+
+# ----------------------------------------------------------------------
+# L1-regularised linear machines: min_w lam ||w||_1 + sum_n L(z_n . w, y_n), un-normalised, without
+# a bias.
+#
+# Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the
+# logistic loss. A working set of columns grows by violation; on it, proximal Newton steps are made:
+# the Gram matrix of the working columns over the rows with curvature gives a small quadratic
+# problem with an l1 term, and a line search on the true objective determines the step. If Newton's
+# method fails, for separable classes and a small lam, an interior-point method over the rows
+# replaces it. The stopping test and certificate are the duality gap over all columns. Gap-safe
+# screening does not help: a column of random features is so long relative to lam that none is
+# excluded before the end (cod-rna, D = 2,000, lam = 10: radius times ||z_j|| is 424 at a relative
+# gap of 1e-4). Extrapolation does not help either: a Newton step is solved exactly.
 
 # A start from zero uses a sequence of decreasing lam, each this fraction of the last, with one step
 # at each: the working set then grows with the support instead of far beyond it.

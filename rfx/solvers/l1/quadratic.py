@@ -1,21 +1,248 @@
-"""min_x lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0) for a few thousand unknowns with H at
-hand.
-
-Three methods, from cheap to reliable: coordinate descent; Newton steps on the face of the current
-signs; an interior-point method. Nearly dependent random features give condition numbers of 1e8,
-where the first is very slow and the second fails after thousands of sign changes, while the third
-needs ten Cholesky factors.
+"""Quadratic problems with an L1 term: coordinate descent, Newton steps, and interior-point
+methods.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from scipy import linalg
 
 from rfx.compiled import njit
-from rfx.operators.cholesky import positive, solve
-from rfx.operators.corners import corner
-from rfx.solvers.l1.interior import interior_point
+from rfx.operators.linear_algebra import corner, positive, solve
+from rfx.operators.matrix import Matrix
+from rfx.parallel import check_time
+
+# ----------------------------------------------------------------------
+# Interior-point methods for an l1 term plus a quadratic whose Hessian is too ill-conditioned for
+# other methods, or plus the squared hinge, when rows enter and leave the margin too fast for a
+# quadratic model.
+
+# Coordinates whose barrier exceeds their curvature by this factor are excluded from the Cholesky
+# factor.
+DEAD = 1e5
+# Nonnegative values and their slacks, whose products go to zero; or changes of both.
+Pairs: TypeAlias = list[tuple[np.ndarray, np.ndarray]]
+
+
+def interior_point(
+    H: np.ndarray,
+    q: np.ndarray,
+    x: np.ndarray,
+    lam: float,
+    accept: Callable[[np.ndarray, np.ndarray], bool],
+    max_iter: int = 50,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Approximate minimiser of lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0), where q is the
+    gradient at x0 = x.
+
+    x = a - b with a, b >= 0 and slacks lam + g and lam - g for the gradient g of the smooth part:
+    Mehrotra's predictor-corrector method, where each iteration solves (H + diagonal) dx = rhs. H is
+    (k, k) and symmetric. After each iteration `accept` receives a candidate, with exact zeros where
+    the barrier exceeds the curvature, and its gradient; it may improve both in place, and ends the
+    loop by returning True.
+
+    Returns (x, gradient at x, number of Cholesky factors).
+    """
+    constant = q - H @ x
+    curvature = np.diag(H)
+    shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3 * lam / max(curvature.max(), 1e-300))
+    pairs = _split(x, q, lam, shift)
+    smallest = 1e-12 * lam * max(np.abs(x).max(initial=0.0), 1e-300)
+    for turn in range(max_iter + 1):
+        check_time()
+        (a, za), (b, zb) = pairs
+        g = H @ (a - b) + constant
+        if turn:
+            candidate = _sparse(pairs, curvature)
+            gradient = H @ candidate + constant
+            if accept(candidate, gradient) or _mean(pairs) <= smallest:
+                break
+        solve = _factor(H, a / za + b / zb, curvature)
+        pairs, _ = _advance(pairs, lambda *targets: _changes(pairs, targets, g, lam, solve)[1])
+    return candidate, gradient, turn
+
+
+def hinge_interior_point(
+    Z: Matrix,
+    y: np.ndarray,
+    x: np.ndarray,
+    lam: float,
+    tol: float,
+    max_iter: int = 60,
+    *,
+    heights: float | np.ndarray = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, h_n - y_n z_n . x)^2, started near x.
+
+    heights: h (N,), ones by default; with the square root of a row's weight there and in its
+    features, the row has that weight. Z: (N, k) features in float64; float32 products are too
+    inaccurate for small lam. Like `interior_point`, and with the rows' slacks s = alpha / 2 - h + y
+    f >= 0 for f = Z x, whose products with the dual variables alpha >= 0 also go to zero: a row has
+    the curvature alpha / (s + alpha / 2), between 0 and 2. Separable classes and a small lam are no
+    harder than others. Ends at a relative duality gap of `tol` over these columns.
+
+    Returns (x, alpha): the best iterate, with exact zeros, and the best dual point (N,), feasible
+    in these columns.
+    """
+
+    def gradient(alpha: np.ndarray) -> np.ndarray:
+        return -Z.rmatvec(y * alpha)
+
+    columns = np.arange(len(x))
+    best, value, bound = x, np.inf, -np.inf
+    margin = y * Z.matvec(x)
+    alpha = 2.0 * np.maximum(heights - margin, 0.0)
+    alpha *= min(1.0, lam / max(np.abs(gradient(alpha)).max(initial=0.0), 1e-300))
+    dual_point = alpha.copy()
+    alpha += max(1e-3 * alpha.max(), 1e-8 * lam)
+    slack = np.maximum(alpha / 2 - heights + margin, 0.1)
+    g = gradient(alpha)
+    pairs = [*_split(x, g, lam, max(0.1 * np.abs(x).max(initial=0.0), 1e-3)), (alpha, slack)]
+    margin = y * Z.matvec(pairs[0][0] - pairs[1][0])
+    for _ in range(max_iter):
+        (a, za), (b, zb), (alpha, slack) = pairs
+        residual = alpha / 2 - heights + margin - slack
+        theta, weights = a / za + b / zb, alpha / (slack + alpha / 2)
+        H = Z.gram(columns, None, weights)
+        solve = _factor(H, theta, np.diag(H))
+
+        def direction(ca: np.ndarray, cb: np.ndarray, cs: np.ndarray) -> Pairs:
+            moved = (cs - alpha * residual) / (slack + alpha / 2)
+            dx, changes = _changes(
+                pairs, (ca, cb), g, lam, lambda e: solve(e - theta * gradient(moved))
+            )
+            along = y * Z.matvec(dx)
+            dalpha = moved - weights * along
+            return [*changes, (dalpha, residual + dalpha / 2 + along)]
+
+        pairs, t = _advance(pairs, direction)
+        (a, _), (b, _), (alpha, _) = pairs
+        candidate = _sparse(pairs, np.diag(H))
+        margin, g = y * Z.matvec(a - b), gradient(alpha)
+        primal = lam * np.abs(candidate).sum() + np.sum(
+            np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2
+        )
+        feasible = min(1.0, lam / max(np.abs(g).max(initial=0.0), 1e-300)) * alpha
+        dual = np.sum(heights * feasible) - feasible @ feasible / 4
+        if primal < value:
+            best, value = candidate, primal
+        if dual > bound:
+            dual_point, bound = feasible, dual
+        if value - bound <= tol * value or t < 1e-10:
+            break
+    return best, dual_point
+
+
+def _split(x: np.ndarray, g: np.ndarray, lam: float, shift: float) -> Pairs:
+    """(a, lam + g) and (b, lam - g) with x = a - b for the gradient g, all moved inside."""
+    slack = np.clip(g, -0.9 * lam, 0.9 * lam)
+    return [(np.maximum(x, 0.0) + shift, lam + slack), (np.maximum(-x, 0.0) + shift, lam - slack)]
+
+
+def _sparse(pairs: Pairs, curvature: np.ndarray) -> np.ndarray:
+    """a - b, with exact zeros where the barrier exceeds the curvature."""
+    (a, za), (b, zb) = pairs[:2]
+    return np.where(np.maximum(a / za, b / zb) * curvature < 1.0, 0.0, a - b)
+
+
+def _changes(
+    pairs: Pairs,
+    targets: Sequence[np.ndarray],
+    g: np.ndarray,
+    lam: float,
+    solve: Callable[[np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, Pairs]:
+    """(dx, the changes of the pairs of `_split`) for which the products of the pairs change by the
+    targets; solve: e -> dx.
+    """
+    (a, za), (b, zb) = pairs[:2]
+    ca, cb = targets
+    theta_a, theta_b = a / za, b / zb
+    residual_a, residual_b = lam + g - za, lam - g - zb
+    e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
+    dx = solve(e)
+    dg = (e - dx) / (theta_a + theta_b)
+    dza, dzb = dg + residual_a, residual_b - dg
+    return dx, [(ca / za - theta_a * dza, dza), (cb / zb - theta_b * dzb, dzb)]
+
+
+def _mean(pairs: Pairs) -> float:
+    """The mean product of pairs."""
+    return float(sum(p @ q for p, q in pairs) / sum(len(p) for p, _ in pairs))
+
+
+def _advance(pairs: Pairs, direction: Callable[..., Pairs]) -> tuple[Pairs, float]:
+    """(the pairs after Mehrotra's predictor and corrector, the length of the step).
+
+    direction(*targets): the changes of all pairs for a target of each.
+    """
+    mu, changes = _mean(pairs), direction(*(-p * q for p, q in pairs))
+    t = _longest(pairs, changes)
+    centre = mu * (_mean(_moved(pairs, changes, t)) / mu) ** 3
+    changes = direction(*(centre - p * q - dp * dq for (p, q), (dp, dq) in zip(pairs, changes)))
+    t = min(1.0, 0.995 * _longest(pairs, changes))
+    return _moved(pairs, changes, t), t
+
+
+def _moved(pairs: Pairs, changes: Pairs, t: float) -> Pairs:
+    return [(p + t * dp, q + t * dq) for (p, q), (dp, dq) in zip(pairs, changes)]
+
+
+def _factor(
+    H: np.ndarray, theta: np.ndarray, curvature: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Function that solves (H + diag(1/theta)) dx = e / theta."""
+    alive = np.flatnonzero(theta * curvature * DEAD > 1.0)
+    everything = len(alive) == len(theta)
+    diagonal = np.arange(len(alive))
+    # Equal columns leave H singular up to float32 noise of either sign: shift until it is positive.
+    for shift in (0.0, 1e-6, 1e-4, 1e-2, 1.0):
+        matrix = H.copy() if everything else corner(H, alive)
+        matrix[diagonal, diagonal] += 1.0 / theta[alive] + shift * curvature[alive].max(initial=0.0)
+        try:
+            # The transpose is the same matrix in the order that LAPACK can overwrite.
+            factor = positive(matrix.T)
+            break
+        except linalg.LinAlgError:
+            continue
+    else:
+        raise linalg.LinAlgError("the Hessian of the working set is far from positive definite")
+
+    def solved(e: np.ndarray) -> np.ndarray:
+        if everything:
+            return solve(factor, e / theta)
+        dx = e.copy()
+        dx[alive] = 0.0
+        if len(alive):
+            dx[alive] = solve(factor, e[alive] / theta[alive] - (H @ dx)[alive])
+        dead = np.ones(len(e), bool)
+        dead[alive] = False
+        dx[dead] -= theta[dead] * (H @ dx)[dead]
+        return dx
+
+    return solved
+
+
+def _longest(pairs: Pairs, changes: Pairs) -> float:
+    """Largest step t <= 1 that keeps every value >= 0."""
+    values, moves = (
+        np.concatenate([part for pair in of for part in pair]) for of in (pairs, changes)
+    )
+    shrinking = moves < 0
+    return float(np.min(-values[shrinking] / moves[shrinking], initial=1.0))
+
+
+# ----------------------------------------------------------------------
+# min_x lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0) for a few thousand unknowns with H at
+# hand.
+#
+# Three methods, from cheap to reliable: coordinate descent; Newton steps on the face of the current
+# signs; an interior-point method. Nearly dependent random features give condition numbers of 1e8,
+# where the first is very slow and the second fails after thousands of sign changes, while the third
+# needs ten Cholesky factors.
 
 # Relative size of the addition to the diagonal of a face's Hessian: float32 products leave noise of
 # this order.

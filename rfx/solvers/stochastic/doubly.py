@@ -20,7 +20,7 @@ import numpy as np
 
 from rfx.counters import uniforms
 from rfx.errors import UsageError
-from rfx.features.growing import GrowingMap
+from rfx.features.base import GrowingMap
 from rfx.losses import Loss, times
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import matmul

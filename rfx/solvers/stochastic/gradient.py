@@ -23,7 +23,7 @@ from rfx import kernels
 from rfx.errors import UsageError
 from rfx.losses import Loss, times
 from rfx.operators.blocks import block_size, ranges
-from rfx.operators.cholesky import factor_in_place, solve
+from rfx.operators.linear_algebra import factor_in_place, solve
 from rfx.parallel import for_ranges, matmul, one_blas_thread
 from rfx.types import Inputs
 

@@ -1,0 +1,119 @@
+"""Convert the published formats of data sets to LIBSVM text.
+
+A converter receives the paths of a file's sources, in the order of `datasets.toml`, and a binary
+handle for the output. It may raise KeyError, ValueError, DataError or OSError for unexpected
+sources.
+"""
+
+import io
+import tarfile
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import scipy.sparse
+
+from rfx import lazy
+from rfx.data import libsvm, textfiles, virtual
+
+
+def _member(path, ending) -> bytes:
+    """The content of the one file in a tar archive whose name has this ending."""
+    try:
+        # read to the end first, because the checksums follow the last byte
+        with tarfile.open(fileobj=io.BytesIO(textfiles.read_plain(path, str(path)))) as archive:
+            for member in archive:
+                content = archive.extractfile(member)
+                if content is not None and member.name.endswith(ending):
+                    return content.read()
+    except tarfile.TarError as error:
+        raise ValueError(str(error).splitlines()[0]) from None
+    raise ValueError(f"no {ending} in the archive")
+
+
+def _matlab(file, names) -> dict:
+    """The variables of these names in a MATLAB file, a path or a binary handle."""
+    try:
+        return lazy.scipy_io.loadmat(file, variable_names=names)
+    except Exception as error:  # exceptions of the parser for a damaged file
+        raise ValueError(f"not a MATLAB file: {error}") from None
+
+
+def cpu(paths, handle, part):
+    """Rahimi & Recht's cpu.mat, whose columns are the rows."""
+    saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")), [f"X{part}", f"y{part}"])
+    X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
+    libsvm.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())
+
+
+def rcv1_ccat(paths, handle):
+    """RCV1-v2: a file of `topic document 1` lines, then files of vectors whose label is the
+    document's number.
+    """
+    with textfiles.open_plain(paths[0]) as lines:
+        words = (line.split() for line in lines)
+        members = np.array(
+            [int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64
+        )
+    for path in paths[1:]:
+        X, documents = libsvm.read(path)
+        libsvm.write_rows(handle, X, np.where(np.isin(documents, members), 1.0, -1.0))
+
+
+def buzz(paths, handle):
+    """UCI's classification.tar.gz: 77 numbers and the label 0 or 1 per line, separated by
+    commas.
+    """
+    table = np.loadtxt(
+        io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), delimiter=","
+    )
+    libsvm.write_rows(handle, table[:, :-1], table[:, -1])
+
+
+def _molecules(path) -> tuple:
+    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges,
+    positions in Angstrom and energies.
+    """
+    with open(path, "rb") as file:
+        packed = file.read(4) == b"PK\x03\x04"
+    if packed:
+        saved = _arrays(path, {"charges": 2, "positions": 3, "energies": 1})
+        return virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(
+            np.float64
+        )
+    saved = _matlab(path, ["X", "T"])
+    return np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
+
+
+def molecules(paths, handle, describe):
+    """Molecules as descriptions of their Coulomb matrices."""
+    matrices, energies = _molecules(paths[0])
+    libsvm.write_rows(handle, describe(matrices).astype(np.float32), energies)
+
+
+def _triangles(matrices):
+    """The upper triangles, rows and columns ordered by their norms."""
+    return virtual.triangles(virtual.by_row_norm(matrices))
+
+
+def _arrays(path, dimensions) -> dict:
+    """The arrays of these names, with numeric types and these numbers of dimensions, in an npz
+    file.
+    """
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in dimensions}
+    for name, array in arrays.items():
+        if array.ndim != dimensions[name] or array.dtype.kind not in "fiu":
+            raise ValueError(f"its array {name} has shape {array.shape} and type {array.dtype}")
+    return arrays
+
+
+CONVERTERS: dict[str, Callable] = {
+    "cpu_train": partial(cpu, part="train"),
+    "cpu_test": partial(cpu, part="test"),
+    "rcv1_ccat": rcv1_ccat,
+    "buzz": buzz,
+    "coulomb": partial(molecules, describe=_triangles),
+    "eigenvalues": partial(molecules, describe=virtual.eigenvalues),
+    "bags": partial(molecules, describe=virtual.bags_of_bonds),
+}

@@ -1,0 +1,950 @@
+"""Tables from CSV and TSV text, files of arrays, Parquet files and data frames."""
+
+import contextlib
+import csv
+import datetime
+import io
+import itertools
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from rfx import lazy
+from rfx.data import textfiles
+from rfx.data.reading import FileFormat
+from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.table import Table, Words, words_of
+from rfx.data.textfiles import LONGEST_LINE
+from rfx.errors import DataError, NoRows
+from rfx.numerals import is_number
+
+# ----------------------------------------------------------------------
+# Read CSV and TSV text into tables.
+#
+# The first lines of a text determine its separator and its header (`sample`). The records are those
+# of Python's csv module, which counts their cells, so that a row with a wrong number of cells is
+# rejected with its line number. pandas reads the cells. Text is UTF-8 without a byte order mark
+# (see `rfx.data.textfiles`).
+
+HEAD = 1 << 16  # bytes for detecting the dialect, if they contain two records
+_LINES = 20  # lines for detecting the separator
+_SEPARATORS = ",;\t|"
+SPACED = " "  # the separator of cells with any number of spaces and tabs between them
+# Cells that mean a missing value.
+ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
+_COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+_ENTRY = re.compile(r"[0-9]+:[-+.0-9]")  # of LIBSVM text
+_QUOTED = re.compile(r'"[^"]*"')
+_SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
+_DOTTED_CELL = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # dots between thousands
+# A cell of digits with a leading 0, in a text and alone.
+_PADDED = re.compile(rb'0[0-9](?<=[,;|\t "\n]..)[0-9]*+(?=[,;|\t "\n]|\Z)')
+_PADDED_CELL = "0[0-9]+"
+_MANY = 1000  # more distinct decimals than this are no classes, categories or names
+# The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
+_DECIMAL = {",": ".", ";": ","}
+csv.field_size_limit(LONGEST_LINE)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The dialect of a text.
+
+    Attributes
+    ----------
+    separator : str
+        The separator of the cells; SPACED for any number of spaces and tabs.
+    header : bool
+        Whether the first record has the column names.
+    names : tuple of str
+        The column names, else their numbers from 1.
+    name : str
+        The name of the text in messages.
+    start, line : int
+        The byte, from 0, and the line, from 1, where the first record begins: comments may precede
+        it.
+    notes : tuple of str
+        Messages for the user about guesses.
+    cells, rows : list
+        The cells of the first record, and of some others with as many cells.
+    """
+
+    separator: str
+    header: bool
+    names: tuple[str, ...]
+    name: str
+    start: int = 0
+    line: int = 1
+    notes: tuple[str, ...] = ()
+    cells: list[str] = field(default_factory=list, compare=False)
+    rows: list[list[str]] = field(default_factory=list, compare=False)
+
+    def format(self, encoding: str | None = None) -> FileFormat:
+        """The format of a file in this dialect."""
+        kind = "tsv" if self.separator == "\t" else "csv"
+        return FileFormat(kind, None, self.header, self.separator, encoding)
+
+    def columns(self) -> Table:
+        """The columns, without rows."""
+        return Table(self.name, list(self.names), self.header, [])
+
+    def guess(self) -> "Guess":
+        """Whether the first record is a header."""
+        return guess(self.cells, self.rows)
+
+    def decided(self, header: bool | None = None) -> "Dialect":
+        """The dialect of a sample; header: whether there is one, if known. DataError if that can't
+        be decided.
+        """
+        notes = self.notes
+        if header is None:
+            guessed = self.guess()
+            if guessed.doubt:
+                raise DataError(
+                    f"{self.name}, line {self.line}: it may be a header or a row"
+                    f" ({', '.join(self.cells):.80}); specify --header or --no-header"
+                )
+            header = guessed.header
+            what, flag = ("the header", "--no-header") if header else ("a row", "--header")
+            if guessed.note:
+                notes += (
+                    f"line {self.line} of {self.name} is read as {what}, because {guessed.note};"
+                    f" use {flag} if this is wrong",
+                )
+        names = tuple(str(number) for number in range(1, len(self.cells) + 1))
+        if header:
+            twice = next((cell for cell in self.cells if cell and self.cells.count(cell) > 1), None)
+            if twice is not None:
+                raise DataError(
+                    f"{self.name}: two columns are called {twice!r:.80}; rename one, or use"
+                    " --no-header if there is no header"
+                )
+            # the index of a data frame has no name
+            names = tuple(cell or f"column {name}" for cell, name in zip(self.cells, names))
+        return replace(self, header=header, names=names, notes=notes, cells=[], rows=[])
+
+
+# ---------------------------------------------------------------------- records
+
+
+def records(raw: bytes, separator: str) -> Iterator[tuple[int, int, list[str] | None]]:
+    """(first line, lines up to its end, cells) of each record of a text whose lines end in
+    newlines; lines count from 0, and blank lines are none.
+
+    Cells have no spaces before them; the last record is `None` instead of cells if a quote is not
+    closed there.
+    """
+    end = "\x1a\n"  # a last record of its own, unless it is inside a quote
+    lines: Iterable[str] = itertools.chain(
+        io.StringIO(raw.decode("utf-8", "backslashreplace")), ["\n", end]
+    )
+    if separator == SPACED:
+        lines = (line.replace("\t", " ").strip(" \n") + "\n" for line in lines)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    start, before = 0, None
+    for cells in reader:
+        if before is not None:
+            yield before
+        blank = not cells or (len(cells) == 1 and not cells[0].strip(" "))
+        before = None if blank else (start, reader.line_num, cells)
+        start = reader.line_num
+    if before is not None and before[2] != [end[0]]:
+        yield before[0], before[1], None
+
+
+def _unix(raw: bytes) -> bytes:
+    """The text with a newline at the end of each line."""
+    return raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in raw else raw
+
+
+def whole_records(raw: bytes, separator: str) -> int:
+    """The number of bytes of raw, which begins at a record, that are complete records."""
+    # the line feed after a last carriage return may follow
+    end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, len(raw) - 1)) + 1
+    if b'"' not in raw[:end]:
+        return end
+    *_, last = [(0, 0, []), *records(_unix(raw[:end]), separator)]
+    if last[2] is not None:
+        return end
+    lines = itertools.islice(re.finditer(rb"\r\n|\r|\n", raw), last[0])
+    return max((match.end() for match in lines), default=0)
+
+
+# ---------------------------------------------------------------------- how a text is written
+
+
+def sample(
+    read: Callable[[int], bytes],
+    name: str,
+    separator: str | None = None,
+) -> Dialect:
+    """The dialect of a text, before it is `decided` whether there is a header.
+
+    Parameters
+    ----------
+    read : function of a number of bytes
+        Returns as many next bytes of the text, fewer only at its end.
+    name : str
+        The name of the text in messages.
+    separator : str, optional
+        Of the cells, if known.
+
+    Raises
+    ------
+    DataError
+        For a text that is empty, binary, or not UTF-8.
+    """
+    raw, size = b"", HEAD
+    while True:
+        raw += read(size - len(raw))
+        more = len(raw) == size
+        if b"\0" in raw:
+            raise _binary(name)
+        text = raw[: whole_records(raw, ",")] if more else raw
+        start, line, said, comments = _above_first(text)
+        mark = separator or said or _separator_of(_unix(text[start:]), name)
+        rows = _first_records(text[start:], mark)
+        if len(rows) > 1 or not more:
+            break
+        if len(raw) > LONGEST_LINE:
+            raise DataError(
+                f"{name}, line 1: it is longer than {LONGEST_LINE:,} bytes, the maximum for a row;"
+                " is a quote unclosed?"
+            )
+        size *= 4
+    if not rows:
+        raise NoRows(f"{name} is empty")
+    textfiles.check(text, name)
+    lines = ", ".join(map(str, comments[:_LINES]))
+    notes = (f"{name}: what begins with # is ignored (line {lines})",) * bool(comments)
+    cells, *below = rows
+    below = [row for row in below if len(row) == len(cells)][: max(2, CELLS // len(cells))]
+    return Dialect(mark, False, (), name, start, line, notes, cells, below)
+
+
+def _first_records(text: bytes, separator: str) -> list[list[str]]:
+    """The cells of the first records of a text."""
+    first = itertools.islice(records(_unix(text), separator), 1 + ROWS)
+    return [[cell.strip() for cell in cells] for _, _, cells in first if cells is not None]
+
+
+def dialect(
+    head: bytes, name: str, header: bool | None = None, separator: str | None = None
+) -> Dialect:
+    """The dialect inferred from the first bytes of a text; header and separator if known. Raises
+    like `sample`.
+    """
+    return sample(io.BytesIO(head).read, name, separator).decided(header)
+
+
+def looks_like(head: bytes) -> bool:
+    """Whether these first bytes are delimited text rather than LIBSVM text."""
+    if b"\0" in head:
+        return False
+    text = textfiles.head(head).decode("utf-8", "replace")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if not lines:
+        return False
+    if any(mark in lines[0] for mark in _SEPARATORS):
+        return not any(_ENTRY.match(word) for word in re.split(r"[ \t]", lines[0])[1:2])
+    return _is_spaced(lines if len(lines) == 1 or text.endswith(("\n", "\r")) else lines[:-1])
+
+
+def _binary(name) -> DataError:
+    return DataError(
+        f"{name} is a binary file, or text in UTF-16 without a byte order mark; save it as CSV in"
+        " UTF-8, or try --encoding utf-16-le"
+    )
+
+
+def _above_first(text: bytes) -> tuple[int, int, str | None, list[int]]:
+    """The start of the first record and its line, the separator of a line sep= or None, and the
+    lines of comments.
+    """
+    start, separator = 0, None
+    comments: list[int] = []
+    for number, whole in enumerate(text.splitlines(keepends=True), 1):
+        line = whole.decode("utf-8", "replace").strip(" \r\n")
+        said = None if comments or separator else _SEPARATOR_LINE.fullmatch(line)
+        if said is not None:
+            separator = said[1]
+        elif line.startswith("#"):
+            comments.append(number)
+        elif line:
+            return start, number, separator, comments
+        start += len(whole)
+    return start, 1, separator, comments
+
+
+def _counted(cells) -> str:
+    return f"{cells} cell{'s' * int(cells != 1)}"
+
+
+def _separator_of(text: bytes, name: str) -> str:
+    """The separator of a text that begins with its first record."""
+    whole = itertools.islice(io.StringIO(text.decode("utf-8", "replace")), 10 * _LINES)
+    lines = [_QUOTED.sub('""', line.strip("\n")) for line in whole if line.strip(" \n")][:_LINES]
+    lines = lines or [""]
+    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
+    there = [mark for mark, numbers in counts.items() if numbers[0]]
+    alike = [mark for mark in there if len(set(counts[mark])) == 1]
+    if not alike and set(there) <= {"\t"}:
+        if _ENTRY.match("".join(lines[0].split()[1:2])):
+            raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
+        if _is_spaced(lines):
+            return SPACED
+    cells = [cell.strip() for line in lines for cell in line.split(";") if "," in cell]
+    # all commas are decimal commas
+    if ";" in alike and all(map(_COMMA_NUMBER.fullmatch, cells)):
+        return ";"
+    return max(alike or there or ",", key=lambda mark: counts[mark][0])
+
+
+def _is_spaced(lines) -> bool:
+    """Whether lines are cells separated by spaces: equally many in each, and none a LIBSVM
+    entry.
+    """
+    text = "\n".join(lines[:_LINES]).encode()
+    words = [cells or [] for *_, cells in records(text, SPACED)] or [[]]
+    if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
+        del words[0]  # a header without a name for the row names, reported by its line
+    width = len(words[0])
+    return width > 1 and all(len(row) == width and not _ENTRY.match(row[1]) for row in words)
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def parse(
+    raw: bytes,
+    shape: Dialect,
+    line: int = 1,
+    as_words=frozenset(),
+    first: bool = True,
+    whole: bool = False,
+) -> Table | None:
+    """The table of complete records, starting at that line; None if there are none.
+
+    as_words: positions of columns to read as words regardless of their cells; if this is the
+    `whole` text, columns of very many decimals are nevertheless numbers. first: whether the text
+    starts here, after any preamble, so that the header is included. Raises DataError, with the
+    line number, for rows with another number of cells, unclosed quotes, a repeated header, and
+    bytes that are not UTF-8.
+    """
+    if b"\0" in raw:
+        raise _binary(shape.name)
+    textfiles.check(raw, shape.name, line)
+    raw = _unix(raw)
+    if first and shape.header:
+        above = next(records(raw, shape.separator), (0, 0, None))
+        if above[2] is None:
+            return None
+        raw, line = raw.split(b"\n", above[1])[-1], line + above[1]
+    lines = _lines(raw, shape, line)
+    if not len(lines):
+        return None
+    columns = _columns(raw, shape, as_words, whole)
+    if len(columns[0]) != len(lines):
+        raise DataError(
+            f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes are ambiguous; double"
+            " each quote inside a cell"
+        )
+    dotted, padded = _odd_numbers(raw, shape, columns)
+    return Table(
+        shape.name,
+        list(shape.names),
+        shape.header,
+        columns,
+        lines,
+        decimal=_DECIMAL.get(shape.separator),
+        dotted=dotted,
+        padded=padded,
+    )
+
+
+def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
+    """The line of each record. Raises DataError for another number of cells than the header's, and
+    for an unclosed quote.
+    """
+    width, mark = len(shape.names), shape.separator.encode()
+    if b'"' not in raw and shape.separator != SPACED:
+        texts = raw.removesuffix(b"\n").split(b"\n")
+        if {text.count(mark) for text in texts} == {width - 1} and width > 1:
+            return np.arange(line, line + len(texts))
+    counted = [
+        (line + at, None if cells is None else len(cells))
+        for at, _, cells in records(raw, shape.separator)
+    ]
+    odd = next(((at, count) for at, count in counted if count != width), None)
+    if odd is not None and odd[1] is None:
+        raise DataError(f"{shape.name}, line {odd[0]}: a quote opens there and is never closed")
+    if odd is not None:
+        raise DataError(
+            f"{shape.name}, line {odd[0]}: it has {_counted(odd[1])}, but the previous rows have"
+            f" {width}; remove it, or a title or comment above, if it is no row"
+        )
+    return np.array([at for at, _ in counted], np.int64)
+
+
+def _read(raw: bytes, shape: Dialect, words, only=None):
+    """The data frame of records, with the columns `words` as texts; only: those to read."""
+    places = range(len(shape.names))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return lazy.pandas.read_csv(
+            io.BytesIO(raw),
+            sep=r"\s+" if shape.separator == SPACED else shape.separator,
+            header=None,
+            names=places,
+            usecols=only,
+            dtype=dict.fromkeys(words, str),
+            keep_default_na=False,
+            na_values={place: [] if place in words else list(ABSENT) for place in places},
+            skipinitialspace=True,
+            float_precision="round_trip",
+            low_memory=False,
+            encoding="utf-8",
+            index_col=False,
+        )
+
+
+def _columns(raw: bytes, shape: Dialect, as_words, whole: bool) -> list:
+    """The columns of records: numbers, or words if a cell is one."""
+    try:
+        frame = _read(raw, shape, () if whole else as_words)
+        others = {
+            place
+            for place in frame.columns
+            if frame[place].dtype.kind not in "iuf"
+            or (place in as_words and not _are_decimals(frame[place].to_numpy()))
+        }
+        # only texts keep the spelling of all cells
+        texts = _read(raw, shape, others, sorted(others)) if whole or others - as_words else frame
+    except (ValueError, OverflowError) as error:  # pandas' own exceptions are ValueErrors
+        raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
+    return [
+        _cells(texts[place], place in as_words, shape.separator == ";")
+        if place in others
+        else frame[place].to_numpy(np.float64)
+        for place in frame.columns
+    ]
+
+
+def _are_decimals(values: np.ndarray) -> bool:
+    """Whether numbers are very many decimals."""
+    numbers = values[~np.isnan(values)] if values.dtype.kind == "f" else values[:0]
+    return bool((numbers % 1 != 0).any()) and len(np.unique(numbers)) > _MANY
+
+
+def _cells(texts, as_words: bool, commas: bool):
+    """Numbers or Words of a column of texts; commas: numbers may have a decimal comma."""
+    codes, values = lazy.pandas.factorize(texts)
+    values = [str(value).strip() for value in values]
+    if not as_words and (numbers := numbers_of(values, commas)) is not None:
+        return np.array([*numbers, np.nan])[codes]
+    return Words.of(codes, (None if value in ABSENT else value for value in values))
+
+
+def _odd_numbers(raw: bytes, shape: Dialect, columns: list) -> tuple[dict, dict]:
+    """`dotted` and `padded` of a Table, for columns of numbers, read again as texts."""
+    dotted, padded = {}, {}
+    commas = shape.separator == ";" and b"." in raw
+    places = [place for place, column in enumerate(columns) if not isinstance(column, Words)]
+    if places and (commas or _PADDED.search(b"\n" + raw)):
+        for place, texts in _read(raw, shape, places, places).items():
+            texts = texts.str.strip()
+            zeros = texts[texts.str.fullmatch(_PADDED_CELL)]
+            dots = texts[texts.str.contains(".", regex=False)] if commas else zeros[:0]
+            if len(zeros):
+                padded[place] = zeros.iloc[0]
+            if len(dots):
+                dotted[place] = dots.iloc[0] if dots.str.fullmatch(_DOTTED_CELL).all() else ""
+    return dotted, padded
+
+
+def numbers_of(values, commas) -> list[float] | None:
+    """The numbers of the cells of a column, nan for missing, if all are numbers; commas: they may
+    have a decimal comma, unless all of these may mark thousands.
+    """
+    marked = [value for value in values if commas and _COMMA_NUMBER.fullmatch(value)]
+    plain = {*ABSENT, *marked}
+    if not all(is_number(value) or value in plain for value in values) or (
+        marked and all(map(_THOUSANDS.fullmatch, marked))
+    ):
+        return None
+    return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
+
+
+# ---------------------------------------------------------------------- headers
+
+
+# Numbers, dates and times in common formats: frequent in column values, rare in names.
+_VALUE = re.compile(
+    r"[+-]?[$€£¥]?\s?[+-]?[0-9][0-9.,'\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?\s?(?:%|[$€£¥])?"
+    r"|[+-]?(?:inf|infinity)|[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}(?:["
+    r" T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?",
+    re.IGNORECASE,
+)
+# Rows below to inspect, total cells to inspect, and the number of rows from which a range of
+# numbers is meaningful.
+ROWS, CELLS, ENOUGH = 1000, 400_000, 5
+
+
+@dataclass
+class Guess:
+    """header: whether the first row is one. doubt: neither is certain. note: a message about a
+    guess.
+    """
+
+    header: bool
+    doubt: bool = False
+    note: str = ""
+
+
+def is_value(cell: str) -> bool:
+    """Whether a cell is a number in a common format, a date or a time."""
+    return _VALUE.fullmatch(cell) is not None or is_number(cell)
+
+
+def guess(cells: list[str], rows: list[list[str]]) -> Guess:
+    """Whether `cells`, the first row of a table, is a header; rows: those below, each with as many
+    cells.
+    """
+    below = [row for row in rows if row != cells]
+    columns = [
+        [row[place] for row in below if row[place] not in ABSENT] for place in range(len(cells))
+    ]
+    evidence = list(map(_evidence, cells, columns))
+    counts = Counter(evidence)
+    if counts["gone"] == len(cells):
+        return Guess(False)
+    if rows and not below:
+        return Guess(False, True)
+    if counts["seen"]:
+        note = "its cells occur in other rows" if counts["unseen"] else ""
+        return Guess(False, counts["over"] > 0, note)
+    if any(map(is_value, cells)):
+        return _with_numbers(cells, columns, below, counts)
+    absent_names = [cell for cell, what in zip(cells, evidence) if what == "gone"]
+    if counts["over"]:
+        return Guess(True, any(absent_names))
+    if absent_names and absent_names != [""] or evidence[0] != "gone" and absent_names:
+        return Guess(False, True)  # an index column has no name, but comes first
+    repeated = len(below) < len(rows)
+    note = "its cells occur in no other row" if rows else ""
+    return Guess(True, repeated and not counts["unseen"], note)
+
+
+def _with_numbers(cells, columns, below, counts: Counter) -> Guess:
+    """The guess for a first row that has numbers; columns: the values below each cell."""
+    numbers = [cell for cell in cells if is_value(cell)]
+    values = [column for cell, column in zip(cells, columns) if is_value(cell)]
+    counted = len(numbers) > 1 and _counts_up(numbers)
+    counted = counted and not any(_counts_up(list(filter(is_value, row))) for row in below)
+    # the positions of columns without names, which pandas writes above decimals
+    if counted and any(column and all("." in value for value in column) for column in values):
+        note = "its numbers count up from 0 or 1 and have no decimals, unlike those below"
+        return Guess(len(below) >= ENOUGH, len(below) < ENOUGH, note)
+    words = counts["over"] + counts["unseen"]
+    if not counts["near"] and words:
+        note = "its cells occur in no other row, and its numbers are far from those below"
+        return Guess(True, False, note)
+    if not counts["near"]:
+        plain = counts["far"] == len(cells) > 1 and all(map(is_number, numbers))
+        return Guess(False, plain and _named(numbers))
+    if counts["over"]:
+        return Guess(False, True)
+    if words:
+        return Guess(False, counted, "" if counted else "its numbers are among those below")
+    least = 3 if any("." in value for column in values for value in column) else 4
+    return Guess(False, counted and len(numbers) >= least and len(below) >= ENOUGH)
+
+
+def _evidence(cell: str, values: list[str]) -> str:
+    """The evidence from a cell of the first row and the values below it: gone, over, seen, unseen,
+    far, near, or nothing.
+    """
+    if cell in ABSENT or not values:
+        return "gone" if cell in ABSENT else ""
+    numbers = [value for value in values if is_value(value)]
+    if not is_value(cell):
+        different = set(values)
+        if len(numbers) == len(values):
+            return "over"
+        repeat = len(values) >= 4 and 2 * len(different) <= len(values)
+        return "seen" if cell in different else "unseen" if repeat else ""
+    if 2 * len(numbers) <= len(values):
+        return "unseen" if not numbers else "seen" if cell in values else ""
+    plain = [float(value) for value in numbers if is_number(value)]
+    if not is_number(cell):
+        return "near" if len(plain) < len(numbers) else "unseen"
+    if len(plain) < ENOUGH:
+        return "near"
+    low, high = min(plain), max(plain)
+    return "near" if 2 * low - high <= float(cell) <= 2 * high - low else "far"
+
+
+def _named(numbers) -> bool:
+    """Whether numbers may be names: integers, or increasing in equal steps."""
+    values = [float(cell) for cell in numbers]
+    steps = {round(after - before, 9) for before, after in zip(values, values[1:])}
+    return all(value == int(value) for value in values) or (len(steps) == 1 and min(steps) > 0)
+
+
+def _counts_up(numbers) -> bool:
+    """Whether numbers are 0, 1, 2, … or 1, 2, 3, …"""
+    first = numbers[0] if numbers else ""
+    return first in ("0", "1") and numbers == [
+        str(number) for number in range(int(first), int(first) + len(numbers))
+    ]
+
+
+# ----------------------------------------------------------------------
+# Tables from files of arrays: numpy's .npy and .npz, and Parquet.
+#
+# Code in a file is never run, and memory is limited. pyarrow, an optional package, is used only
+# here.
+
+# Accepted names of the arrays of an .npz file: inputs, targets, names of columns.
+_NAMES = (("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns"))
+_SPARSE = {"indptr", "indices", "data", "shape", "format"}
+
+
+@contextlib.contextmanager
+def _refused(name, what):
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # the readers of damaged archives raise anything
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name} is not a readable {what} ({reason:.200})") from None
+
+
+def npy(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+    """The array of a .npy file, one row of numbers per row; the file is a binary handle.
+
+    as_words: a function of a table without rows, which returns the positions of columns to read as
+    words, integers with all digits.
+    """
+    with _refused(name, ".npy file"):
+        textfiles.check_held(file.seek(0, io.SEEK_END), name)
+        file.seek(0)
+        return _table(np.load(file, allow_pickle=False), name, as_words)
+
+
+def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
+    """The content of a .npz file, a binary handle: a Table of its arrays X and y, or (X, column of
+    y or None) if X (n, d) is sparse or y is (n, k) with k targets per row.
+
+    X is called X or data and has numbers; y, numbers or words, is called y, target or labels and is
+    optional; feature_names are the column names. A matrix written by scipy.sparse.save_npz is
+    sparse X, with or without y. Other arrays are not read. as_words: see npy; y follows the columns
+    of X.
+    """
+    with _refused(name, ".npz file"), np.load(file, allow_pickle=False) as content:
+        sparse = set(content.files) >= _SPARSE
+        keys = [next((key for key in names if key in content.files), None) for names in _NAMES]
+        keys = [None, keys[1], None] if sparse else keys
+        if keys[0] is None and not sparse:
+            raise DataError(
+                f"{name} has the arrays {', '.join(content.files) or '(none)':.200}, but needs an"
+                " array X with the rows"
+            )
+        needed = [*filter(None, keys), *(_SPARSE if sparse else ())]
+        sizes = [content.zip.getinfo(f"{key}.npy").file_size for key in needed]
+        textfiles.check_held(sum(sizes), name)
+        arrays: list[Any] = [None if key is None else content[key] for key in keys]
+        X, y, names = arrays
+        if sparse:
+            file.seek(0)
+            X = scipy.sparse.csr_matrix(scipy.sparse.load_npz(file), dtype=np.float64)
+            X.check_format(full_check=True)
+            X.sum_duplicates()
+            _check_numbers(X.data, name)
+        else:
+            _check_shape(X, name)
+        if y is not None and (y.ndim not in (1, 2) or len(y) != X.shape[0]):
+            raise DataError(
+                f"{name} has {X.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
+            )
+        if y is not None and y.ndim == 2 and y.shape[1] > 1:
+            return _check_numbers(X, name), _check_numbers(y, name)
+        y = None if y is None else y.reshape(len(y))
+        if sparse:
+            return X, None if y is None else _targets(y, name, True)
+        return _table(X, name, as_words, names, y)
+
+
+def _check_shape(array: np.ndarray, name: str) -> None:
+    """Raise DataError for an array that is not a table of rows and columns of numbers."""
+    if array.ndim != 2 or not array.size:
+        raise DataError(
+            f"{name} has an array of shape {array.shape!s:.80}; a nonempty array of rows and"
+            " columns is needed, such as X.reshape(len(X), -1)"
+        )
+    if array.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name}: its array has type {array.dtype!s:.40} instead of numbers; save columns of"
+            " several types as CSV or Parquet"
+        )
+
+
+def _table(array, name, as_words, names=None, y=None) -> Table:
+    _check_shape(array, name)
+    titles = [str(number) for number in range(1, array.shape[1] + 1)]
+    if names is not None:
+        titles = names.astype(str).ravel().tolist()
+        if len(titles) != array.shape[1] or len(set(titles)) < len(titles):
+            raise DataError(f"{name} needs one distinct feature name per column")
+    table = Table(name, titles, names is not None, [])
+    if y is not None:
+        table.names, table.own_target = [*titles, "y"], len(titles)
+    worded = as_words(table)
+    columns = list(np.array(array.T, np.float64, order="C"))
+    if array.dtype.kind in "iu":
+        for place in worded - {table.own_target}:
+            columns[place] = words_of(array[:, place])
+    if y is None:
+        return replace(table, columns=columns)
+    columns.append(_targets(y, name, table.own_target in worded))
+    return replace(table, columns=columns, typed=frozenset("y" if y.dtype.kind in "US" else ""))
+
+
+def _targets(y, name, as_words):
+    """A column of an array (n,) of numbers or words; as_words: integers become words, with all
+    digits. The words for missing values in CSV text are missing here too.
+    """
+    if y.dtype.kind in "US":
+        words, codes = np.unique(
+            np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y, return_inverse=True
+        )
+        return Words.of(
+            codes.ravel(), (None if word in ABSENT else word for word in words.tolist())
+        )
+    if y.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name}: the array of targets has type {y.dtype!s:.40}; numbers or words are needed"
+        )
+    return words_of(y) if as_words and y.dtype.kind in "iu" else y.astype(np.float64)
+
+
+def _check_numbers(values, name) -> np.ndarray:
+    """An array of finite numbers as float64."""
+    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+        raise DataError(
+            f"{name} has an array of shape {values.shape} with other than finite numbers"
+        )
+    return values.astype(np.float64)
+
+
+# ---------------------------------------------------------------------- Parquet
+
+
+def parquet(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+    """The columns of a Parquet file, a binary handle: numbers, booleans and words. as_words: see
+    arrayfiles.npy.
+    """
+    content = ParquetGroups(file, name, as_words)
+    textfiles.check_held(8 * content.n_rows * len(content.schema.names), name)
+    table = next(content.tables([[*range(content.n_groups)]]), None)
+    if table is None:
+        raise NoRows(f"{name} has no rows or no columns")
+    return table
+
+
+class ParquetGroups:
+    """The row groups of a Parquet file, a seekable binary handle, as Tables.
+
+    as_words: a function of a table without rows: the positions of numeric columns to read as words.
+    Raises DataError if the file is invalid or pyarrow is missing.
+    """
+
+    def __init__(self, file, name: str, as_words=lambda table: frozenset()):
+        self.name, self.as_words = name, as_words
+        try:
+            pyarrow = lazy.pyarrow
+        except ImportError:
+            raise DataError(
+                f"{name} is a Parquet file, which needs pyarrow; pip install 'rfx-kernels[parquet]'"
+            ) from None
+        with _refused(name, "Parquet file"):
+            self._content = pyarrow.parquet.ParquetFile(file)
+        self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
+        self.n_rows = self._content.metadata.num_rows
+        if len(set(self.schema.names)) < len(self.schema.names):
+            raise DataError(f"{name} has two columns of the same name")
+
+    def tables(self, groups: Iterable[Any]) -> Iterator[Table]:
+        """The Tables of row groups, each of which fits into memory; groups: lists of their numbers,
+        one for each table.
+        """
+        nested = lazy.pyarrow.types.is_nested
+        names = [field.name for field in self.schema if not nested(field.type)]
+        for numbers in groups:
+            with _refused(self.name, "Parquet file"):
+                rows = self._content.read_row_groups(numbers, names)
+                textfiles.check_held(rows.nbytes, self.name)
+            if names and rows.num_rows:
+                yield table_of(rows, self.schema, self.name, self.as_words)
+
+
+def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
+    """The Table of a pyarrow table; columns of its file's schema that it lacks have no cells."""
+    index, categorical = _pandas_columns(schema)
+    dictionary = lazy.pyarrow.types.is_dictionary
+    categorical |= {field.name for field in schema if dictionary(field.type)}
+    table = Table(name, schema.names, True, [], index=index, categorical=categorical)
+    worded = as_words(table)
+    for position, column in enumerate(schema):
+        numeric, cells = _is_number(column.type), Words(np.full(len(rows), -1, np.int32), [])
+        if column.name not in rows.column_names:
+            table.unread[position] = f"is of type {column.type!s:.40}"
+        elif numeric and position not in worded and column.name not in categorical:
+            cells = _column(rows, column).to_numpy(np.float64, na_value=np.nan)
+        else:
+            try:
+                cells = words_of(_column(rows, column))
+            except UnicodeDecodeError:
+                table.unread[position] = "has words that are not UTF-8"
+        table.columns.append(cells)
+    typed = [f.name for f, cells in zip(schema, table.columns) if not _is_number(f.type)]
+    table.typed = frozenset(typed)
+    return table
+
+
+def _column(rows, field):
+    """A column of a pyarrow table for pandas: durations as seconds, texts as categories of bytes,
+    which may be invalid.
+    """
+    column = rows.column(field.name)
+    if str(field.type) in ("string", "large_string", "string_view"):
+        column = column.cast(lazy.pyarrow.large_binary()).dictionary_encode().unify_dictionaries()
+    cells = column.to_pandas(integer_object_nulls=True)
+    is_duration = lazy.pandas.api.types.is_timedelta64_dtype(cells.dtype)
+    return cells / np.timedelta64(1, "s") if is_duration else cells
+
+
+def _is_number(kind) -> bool:
+    """Whether a pyarrow type is numbers."""
+    types = lazy.pyarrow.types
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_duration)
+    return any(check(kind) for check in checks)
+
+
+def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
+    """The columns that pandas wrote as its index, and as categories, according to a file's
+    metadata.
+    """
+    metadata = schema.pandas_metadata or {}
+    index = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+    categorical = [
+        column["field_name"]
+        for column in metadata.get("columns", ())
+        if column["pandas_type"] == "categorical"
+    ]
+    return frozenset(index), frozenset(categorical)
+
+
+# ----------------------------------------------------------------------
+# Data frames as rows: supported column types, and frames in the form of a model's training file.
+
+_ADVICE = "encode it with OneHotEncoder in a ColumnTransformer"
+
+
+def is_frame(X) -> bool:
+    """Whether rows are a data frame of pandas or Dask."""
+    return hasattr(X, "dtypes") and hasattr(X, "iloc")
+
+
+def kind_of_words(column) -> str | None:
+    """`categories`, `words` or `dates` for a pandas column by its type, None for others.
+
+    A column of objects has words if one of its cells is a string.
+    """
+    kind = column.dtype
+    if isinstance(kind, lazy.pandas.CategoricalDtype):
+        return "categories"
+    if isinstance(kind, lazy.pandas.StringDtype) or str(kind) == "string[pyarrow]":
+        return "words"
+    if lazy.pandas.api.types.is_datetime64_any_dtype(kind):
+        return "dates"
+    if kind == np.dtype(object) and not hasattr(column, "__dask_graph__"):
+        if any(isinstance(value, (str, bytes)) for value in column):
+            return "words"
+        return "dates" if any(isinstance(value, datetime.date) for value in column) else None
+    return None
+
+
+def check_columns(X, advice: str = _ADVICE) -> None:
+    """Raise ValueError with the name of a data frame column that is not numeric: categories, words,
+    dates.
+
+    X: anything; pandas and Dask frames are checked. advice: what to do with words.
+    """
+    if not is_frame(X):
+        return
+    for place, (name, kind) in enumerate(zip(X.columns, X.dtypes)):
+        types = lazy.pandas.api.types
+        if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
+            continue
+        read_as = kind_of_words(X[name] if hasattr(X, "__dask_graph__") else X.iloc[:, place])
+        if read_as in ("categories", "words"):
+            raise ValueError(
+                f"column {name!r:.80} of X has categories or words ({kind!s:.40}), but must be"
+                f" numeric; {advice}"
+            )
+        if kind == np.dtype(object) and read_as is None:
+            continue  # object columns may contain numbers
+        raise ValueError(
+            f"column {name!r:.80} of X has type {kind!s:.40}, but must be numeric; convert it to"
+            " numbers, or drop it"
+        )
+
+
+# ---------------------------------------------------------------------- as a file has it
+
+
+def encoded(frame: Any, schema: Schema) -> Any:
+    """X (n, width) of a pandas data frame in the form of the schema's training file, read like rows
+    of that file; array or, if it is wide and mostly zeros, CSR.
+
+    Columns are found by name if the file had names; targets are ignored. Strings and missing cells
+    are read as in a file; numbers and dates may have native types.
+
+    Raises
+    ------
+    DataError
+        For a column that is missing or has another type, and for a missing cell without a
+        replacement.
+    """
+    names = [str(name) for name in frame.columns]
+    if not len(frame):
+        raise DataError("X has no rows")
+    table = Table("X", names, schema.named, [], for_gaps='fill it in, or train with missing="mean"')
+    positions, _ = schema.places_in(table, False)
+    twice = [names[place] for place in positions if names.count(names[place]) > 1]
+    if schema.named and twice:
+        raise DataError(f"X has two columns called {twice[0]!r:.80}; rename one of them")
+    table.columns = [np.full(len(frame), np.nan)] * len(names)
+    for place, column in zip(positions, schema.columns):
+        table.columns[place] = cells(frame.iloc[:, place], column)
+    return schema.encode(table, targets="ignored")[0]
+
+
+def cells(column: Any, learnt: Input) -> np.ndarray | Words:
+    """A data frame column for an input of a schema: numbers (n,), nan if missing, or words."""
+    types, kind = lazy.pandas.api.types, column.dtype
+    if not learnt.is_text() or (learnt.form is not None and learnt.form.kind == "numbers"):
+        if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
+            return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    words, absent = words_of(column), set(ABSENT) - set(learnt.categories or ())
+    texts = map(str.strip, words.values)
+    return Words.of(words.codes, (None if text in absent else text for text in texts))

@@ -1,0 +1,526 @@
+"""Bytes of files as lines of text: unpacking, decoding, and pieces of whole lines."""
+
+import bz2
+import codecs
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rfx import env, files
+from rfx.errors import DataError, UsageError
+
+# ----------------------------------------------------------------------
+# Read files that may be compressed, with a limit on their unpacked size.
+#
+# The first bytes determine the compression, not the name. A few hundred kilobytes can unpack to
+# gigabytes, so files are read as streams, and a caller that needs the whole content sets a limit. A
+# file is read to its last byte, or refused as damaged.
+
+SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
+# exceptions raised for a damaged file; RuntimeError: encrypted; OverflowError: an offset beyond all
+# files
+DAMAGE = (
+    EOFError,
+    lzma.LZMAError,
+    zlib.error,
+    zipfile.BadZipFile,
+    struct.error,
+    OSError,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+)
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_PIECE = 1 << 20
+_PACKED = 1 << 16  # compressed bytes read at a time
+_ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
+_MEMBERS = {b"\xfd7zXZ\x00": lzma.LZMADecompressor, b"BZh": bz2.BZ2Decompressor}
+
+
+def max_bytes() -> int | None:
+    """The number of plain bytes that RFX_MAX_BYTES allows per file: an integer, optionally with K,
+    M, G or T; None if unset.
+    """
+    text = os.environ.get("RFX_MAX_BYTES", "").strip().upper()
+    if not text:
+        return None
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1] in _UNITS else (text, 1)
+    if not (number.isascii() and number.isdigit() and len(number) < 19 and int(number)):
+        raise UsageError(
+            f"RFX_MAX_BYTES is {text!r}; it must be a number of bytes such as 500000000 or 2G"
+        )
+    return int(number) * unit
+
+
+def most_held() -> int:
+    """Bytes that may be read into memory: RFX_MAX_BYTES, else half of the free memory."""
+    return max_bytes() or int(env.available_memory_mb() * (1 << 19))
+
+
+def check_held(size: int, name: str) -> None:
+    """Raise DataError if reading a file needs more than most_held bytes."""
+    most = most_held()
+    if size > most:
+        raise DataError(
+            f"{name} needs at least {size:,} bytes of memory, more than the limit of {most:,};"
+            " RFX_MAX_BYTES sets another limit"
+        )
+
+
+@contextlib.contextmanager
+def naming(name: str):
+    """Turn the errors of reading a file into a DataError with its name."""
+    try:
+        yield
+    except DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{name} can't be read: {error.strerror or error}") from None
+        raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
+
+
+class Readable(io.RawIOBase):
+    """A raw stream that can be read."""
+
+    def readable(self):
+        return True
+
+
+class _Members(Readable):
+    """The plain bytes of consecutive bzip2 or xz streams, up to the end of the file.
+
+    Python's bz2 and lzma treat invalid data after a complete stream as the end of the file, and so
+    drop damaged members. Here every byte must belong to a stream, except zeros after it.
+    """
+
+    def __init__(self, source, new):
+        self._source, self._new, self._stream = source, new, new()
+
+    def readinto(self, buffer):
+        plain = packed = b""
+        while not plain:
+            if self._stream.eof:
+                packed = self._stream.unused_data.lstrip(b"\0")
+                while not packed and (more := self._source.read(_PACKED)):
+                    packed = more.lstrip(b"\0")
+                if not packed:
+                    return 0
+                self._stream = self._new()
+            elif self._stream.needs_input:
+                packed = self._source.read(_PACKED)
+                if not packed:
+                    raise EOFError("the compressed data is truncated")
+            plain, packed = self._stream.decompress(packed, len(buffer)), b""
+        buffer[: len(plain)] = plain
+        return len(plain)
+
+
+class _Plain(Readable):
+    """The bytes of a handle, up to a number of them: beyond it, DataError with the message.
+
+    closes: the handle closed with this one, if any.
+    """
+
+    def __init__(self, source, limit: int, message: str, closes):
+        self._source, self._left = source, limit
+        self._message, self._closes = message, closes
+
+    def readinto(self, buffer):
+        count = self._source.readinto(memoryview(buffer)[: self._left + 1])
+        if count > self._left:
+            raise DataError(self._message)
+        self._left -= count
+        return count
+
+    def close(self):
+        if self._closes is not None:
+            self._closes.close()
+        super().close()
+
+
+class _Joined(Readable):
+    """Bytes already read from a handle, followed by the rest of it."""
+
+    def __init__(self, head: bytes, rest):
+        self._head, self._rest = head, rest
+
+    def readinto(self, buffer):
+        size = len(buffer)
+        data, self._head = self._head[:size] or self._rest.read(size), self._head[size:]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def joined(head: bytes, rest) -> io.BufferedReader:
+    """A handle on bytes already read from the handle `rest`, followed by the rest."""
+    return io.BufferedReader(_Joined(head, rest), _PIECE)
+
+
+def beginning(handle, size: int) -> bytes:
+    """The first bytes of a handle, fewer only if it ends."""
+    head = b""
+    while len(head) < size and (more := handle.read(size - len(head))):
+        head += more
+    return head
+
+
+def compressed(head: bytes) -> bool:
+    """Whether a file that starts with these bytes is compressed."""
+    return head.startswith((*_MEMBERS, _GZIP, _ZIP))
+
+
+def _unpacked(handle, head: bytes):
+    """A handle on the plain content of a file that begins with these bytes."""
+    if head.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=handle)
+    if head.startswith(_ZIP):
+        if not handle.seekable():  # the directory of a zip archive is at its end
+            handle = io.BytesIO(handle.read())
+        archive = zipfile.ZipFile(handle)
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
+        if len(members) != 1:
+            raise ValueError(f"a zip archive of {len(members)} files instead of one")
+        return archive.open(members[0])
+    new = next((new for magic, new in _MEMBERS.items() if head.startswith(magic)), None)
+    return handle if new is None else io.BufferedReader(_Members(handle, new), _PIECE)
+
+
+def open_plain(file, limit: int | None = None, name: str = "the file") -> io.BufferedReader:
+    """A binary handle on the plain content of a file, a path or a handle; reading may raise one of
+    DAMAGE.
+
+    limit: plain bytes after which a DataError with `name` is raised; None: RFX_MAX_BYTES, if set.
+    """
+    limit = limit or max_bytes() or sys.maxsize - 1
+    message = (
+        f"{name} has more than {limit:,} bytes when unpacked, the limit for reading; RFX_MAX_BYTES"
+        " sets another limit"
+    )
+    owned = None if hasattr(file, "read") else open(file, "rb")
+    handle = owned or file
+    try:
+        head = beginning(handle, 8)
+        if handle.seekable():
+            handle.seek(-len(head), io.SEEK_CUR)
+        else:
+            handle = joined(head, handle)
+        return io.BufferedReader(_Plain(_unpacked(handle, head), limit, message, owned), _PIECE)
+    except BaseException:
+        if owned:
+            owned.close()
+        raise
+
+
+def read_plain(file, name: str) -> bytes:
+    """All plain bytes of a file read into memory, from a path or a handle.
+
+    The limit is RFX_MAX_BYTES, else half of the free memory. Raises DataError with `name` if the
+    file is larger, or damaged.
+    """
+    with naming(name), open_plain(file, most_held(), name) as handle:
+        return handle.read()
+
+
+def plain_name(path) -> str:
+    """The last part of `path` without a compression suffix."""
+    name = Path(path).name
+    return name.removesuffix(next((suffix for suffix in SUFFIXES if name.endswith(suffix)), ""))
+
+
+# ----------------------------------------------------------------------
+# Texts as UTF-8, from any encoding: byte order marks, explicit encodings, and the line number of
+# invalid UTF-8.
+
+# UTF-32's mark begins with UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LONGEST_MARK = 4
+_DECODED = 1 << 20
+
+
+def known(encoding: str, option: str = "--encoding") -> str:
+    """Python's name of a text encoding; UsageError with the name of the option if it is unknown."""
+    try:
+        name = codecs.lookup(encoding).name
+        "".encode(name)  # rejects codecs that are not for text, such as base64
+    except (LookupError, ValueError, TypeError):
+        raise UsageError(
+            f"{option} is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
+            " utf-8 or utf-16"
+        ) from None
+    return name
+
+
+def remembered(encoding: str | None) -> str | None:
+    """The encoding that a model stores: nothing for UTF-8."""
+    name = None if encoding is None else known(encoding)
+    return None if name in ("utf-8", "utf-8-sig") else name
+
+
+def marked(head: bytes) -> tuple[str, int] | None:
+    """The encoding indicated by a byte order mark at the beginning, and the length of the mark."""
+    return next(((name, len(mark)) for mark, name in _MARKS if head.startswith(mark)), None)
+
+
+def opened(handle, name: str, encoding: str | None = None):
+    """A text as UTF-8 without a byte order mark.
+
+    Parameters
+    ----------
+    handle : binary handle
+        On the plain bytes of the text, at the beginning.
+    name : str
+        The name for messages.
+    encoding : str, optional
+        The encoding of the text; by default from its mark, else UTF-8.
+
+    Returns
+    -------
+    handle : binary handle
+        Reading raises DataError, with the line number, for bytes that are invalid in the encoding.
+        UTF-8 is not checked here; use `check`.
+    """
+    handle = handle if hasattr(handle, "peek") else io.BufferedReader(handle)
+    asked = known(encoding or "utf-8").removesuffix("-sig").replace("_", "-")
+    codec, length = marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) or (asked, 0)
+    if encoding is not None and not codec.startswith(asked):
+        raise UsageError(
+            f"--encoding is {encoding}, but {name} begins with the byte order mark of {codec}; omit"
+            " --encoding"
+        )
+    handle.read(length)
+    if codec == "utf-8":
+        return handle
+    return io.BufferedReader(_Recoded(handle, name, codec), _DECODED)
+
+
+def text(raw: bytes, name: str, encoding: str | None = None) -> bytes:
+    """The bytes of a text as UTF-8 without a mark."""
+    return opened(io.BytesIO(raw), name, encoding).read()
+
+
+def head(raw: bytes, encoding: str | None = None) -> bytes:
+    """The beginning of a text as UTF-8, as far as it is readable; never raises."""
+    codec, length = marked(raw) or (encoding or "utf-8", 0)
+    try:
+        return (
+            raw[length:]
+            if codec == "utf-8"
+            else codecs.getincrementaldecoder(codec)("ignore").decode(raw[length:]).encode()
+        )
+    except (LookupError, ValueError):
+        return raw
+
+
+def check(
+    raw: bytes,
+    name: str,
+    line: int = 1,
+    advice: str = "specify the encoding, such as --encoding cp1252, or save it in UTF-8",
+) -> None:
+    """Raise DataError with the line number for bytes that are not UTF-8; line: the number of the
+    first line.
+    """
+    if raw.isascii():
+        return
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        above = raw[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        raise DataError(
+            f"{name}, line {line + above.count(10)}: byte {raw[error.start]:#04x} is not UTF-8;"
+            f" {advice}"
+        ) from None
+
+
+def is_utf8(handle: io.BufferedReader) -> bool:
+    """Whether the content of a handle is UTF-8, or has a byte order mark."""
+    if marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) is not None:
+        return True
+    try:
+        for _ in io.TextIOWrapper(handle, "utf-8"):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _Recoded(Readable):
+    """The content of a handle in some encoding, converted to UTF-8."""
+
+    def __init__(self, handle, name, encoding):
+        self._handle, self._name, self._encoding = handle, name, encoding
+        self._decoder, self._ready, self._line = codecs.getincrementaldecoder(encoding)(), b"", 1
+
+    def readinto(self, buffer):
+        data = b"\n"
+        while data and not self._ready:
+            data = self._handle.read(_DECODED)
+            try:
+                decoded = self._decoder.decode(data, not data)
+            except UnicodeDecodeError as error:
+                above = error.object[: error.start].decode(self._encoding, "ignore")
+                raise DataError(
+                    f"{self._name}, line {self._line + above.count(chr(10))}: it is not"
+                    f" {self._encoding}; try another --encoding"
+                ) from None
+            self._line += decoded.count("\n")
+            self._ready = decoded.encode()
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+
+class Text:
+    """A text file, plain or compressed, or standard input (`-`), as a stream of UTF-8 without a
+    byte order mark, whose errors name it.
+
+    Parameters
+    ----------
+    path : path or "-"
+    encoding : str, optional
+        By default from the mark, else UTF-8.
+    content : bytes, optional
+        The plain content, if it has been read.
+    whole : bool
+        Whether it is read into memory, which limits its size.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    rewindable : bool
+        Whether the file can be read again.
+    """
+
+    def __init__(
+        self,
+        path,
+        encoding: str | None = None,
+        content: bytes | None = None,
+        whole: bool = False,
+    ):
+        self.name = "standard input" if str(path) == "-" else files.shown(path)
+        self.rewindable, source = False, path
+        with naming(self.name):
+            if content is not None:
+                source = io.BytesIO(content)
+            elif str(path) == "-":
+                source = files.standard_input()
+            else:
+                self.rewindable = Path(path).is_file()
+            limit = most_held() if whole else None
+            self._plain = open_plain(source, limit, self.name)
+            self._handle = opened(self._plain, self.name, encoding)
+
+    def read(self, count: int = -1) -> bytes:
+        with naming(self.name):
+            return self._handle.read(count)
+
+    def put_back(self, data: bytes) -> None:
+        """Let the next read begin with these bytes."""
+        self._handle = joined(data, self._handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._plain.close()
+
+
+# ----------------------------------------------------------------------
+# The one loop over a text of any size: pieces of whole lines with their places.
+
+SIZE = 8 << 20  # bytes read and parsed at a time
+LONGEST_LINE = 64 << 20  # bytes; a row of five million entries
+
+
+@dataclass
+class Piece:
+    """Whole lines of a text; only the last line of the text may lack its newline.
+
+    start: the offset of the first byte. line: the number of the first line, None if it is unknown
+    because reading began inside the text.
+    """
+
+    raw: bytes
+    start: int = 0
+    line: int | None = 1
+
+    def number(self, offset: int) -> int:
+        """The number of the line at an offset in the piece."""
+        return (self.line or 1) + self.raw.count(b"\n", 0, offset)
+
+    def place(self, offset: int) -> str:
+        """The line at an offset in the piece, for messages."""
+        if self.line is None:
+            return f"the line at byte {self.start + offset:,}"
+        return f"line {self.number(offset)}"
+
+    def line_at(self, offset: int) -> bytes:
+        """The line that begins at an offset in the piece, without its newline."""
+        end = self.raw.find(b"\n", offset)
+        return self.raw[offset : end if end >= 0 else len(self.raw)]
+
+
+def whole_lines(raw: bytes) -> int:
+    """The number of bytes that are whole lines."""
+    return raw.rfind(b"\n") + 1
+
+
+def pieces(
+    read: Callable[[int], bytes],
+    name: str,
+    size: int | None = None,
+    start: int = 0,
+    line: int | None = 1,
+    whole: Callable[[bytes], int] = whole_lines,
+) -> Iterator[Piece]:
+    """The pieces of a text.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the next bytes, as many as asked for, fewer only at the end.
+    name : str
+        For messages.
+    size : int, optional
+        Bytes to read at a time, by default SIZE.
+    start, line : int
+        Offset and number of the first line.
+    whole : callable
+        The number of bytes that are whole rows.
+
+    Raises
+    ------
+    DataError
+        For a line longer than LONGEST_LINE.
+    """
+    size, rest, ended = size or SIZE, b"", False
+    while not ended:
+        data = read(size)
+        raw, ended = rest + data, len(data) < size
+        cut = len(raw) if ended else whole(raw)
+        piece, rest = Piece(raw[:cut], start, line), raw[cut:]
+        if piece.raw:
+            yield piece
+            start += cut
+            line = None if line is None else line + piece.raw.count(b"\n")
+        if len(rest) > LONGEST_LINE:
+            raise DataError(
+                f"{name}, {Piece(b'', start, line).place(0)}: it is longer than {LONGEST_LINE:,}"
+                " bytes, the maximum for a row"
+            )

@@ -1,0 +1,906 @@
+"""Transforms of the inputs that are learnt on the training rows and stored in the model: scaling,
+nonlinear functions of columns, metrics and principal components; and scaling of the targets.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse as sp
+from scipy.special import ndtri
+
+from rfx import lazy
+from rfx import steps as told
+from rfx.data.rows import WIDE, Rows, RowsLike, Statistics, blocks, is_text, keeps_sparse
+from rfx.errors import DataError, RfxWarning, UsageError
+from rfx.model import Array
+from rfx.parallel import add_gram, matmul
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+
+# ----------------------------------------------------------------------
+# Linear maps of the inputs that are learnt and stored in the model: metrics, and principal
+# components; and rows of unit length.
+
+# The forms of a map.
+FORMS = ("diagonal", "full")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Scaled rows x become A'x, so that their distance is the square root of (x - y)' M (x - y), M
+    = A A'.
+
+    Parameters
+    ----------
+    map : array, (d,) or (d, d)
+        A: the weight of each input, or a matrix.
+    """
+
+    map: np.ndarray
+
+    @classmethod
+    def of(cls, M: np.ndarray) -> Metric | None:
+        """With A the square root of M (d,) or (d, d), divided by its largest weight or eigenvalue.
+
+        None if M is 0, which does not distinguish inputs.
+        """
+        if M.ndim == 1:
+            most = float(M.max(initial=0.0))
+            return cls(np.sqrt(np.maximum(M, 0.0) / most)) if most > 0 else None
+        values, vectors = scipy.linalg.eigh(M, check_finite=False)
+        most = float(values[-1]) if len(values) else 0.0
+        if not most > 0:
+            return None
+        roots = np.sqrt(np.maximum(values, 0.0) / most)
+        return cls((vectors * roots) @ vectors.T)
+
+    @property
+    def form(self) -> str:
+        """``diagonal`` or ``full``."""
+        return FORMS[self.map.ndim - 1]
+
+    def matrix(self) -> np.ndarray:
+        """M: (d,) its diagonal if the map is diagonal, else (d, d)."""
+        return self.map**2 if self.map.ndim == 1 else self.map @ self.map.T
+
+    def shares(self) -> np.ndarray:
+        """(d,) each input's share of the trace of M; they sum to 1."""
+        M = self.matrix()
+        weights = M if M.ndim == 1 else M.diagonal()
+        return np.asarray(weights / weights.sum())
+
+    def steps(self, dtype: Any) -> told.Steps:
+        """The computation steps of `transform` for rows of that type."""
+        A = self.map.astype(dtype)
+        step = told.scaled(A, len(A)) if A.ndim == 1 else told.linear(A)
+        return (step, *told.rounded(dtype))
+
+    def pulled_back(self, M: np.ndarray) -> np.ndarray:
+        """Average outer products of gradients with respect to x, from those M, (d,) or (d, d), with
+        respect to A'x.
+        """
+        A = self.map
+        return M * A**2 if A.ndim == 1 else A @ M @ A.T
+
+    def transform(self, X: Any) -> Any:
+        """Mapped rows of X (n, d), in X's type: CSR stays CSR with a diagonal map.
+
+        Raises
+        ------
+        UsageError
+            For CSR rows and a matrix, which would make them dense.
+        """
+        A = self.map.astype(X.dtype)
+        if not scipy.sparse.issparse(X):
+            return X * A if A.ndim == 1 else matmul(np.ascontiguousarray(X), A)
+        if A.ndim > 1:
+            raise UsageError(
+                "--metric is full, which would make sparse rows dense; use diagonal or none"
+            )
+        X = X.tocsr()
+        values = X.data * A[X.indices]
+        return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
+
+
+# ---------------------------------------------------------------------- principal components
+
+
+def unit_rows(X):
+    """Rows of X (n, d), array or CSR, divided by their Euclidean length; rows of zeros
+    stay. Float32 stays float32.
+    """
+    if sp.issparse(X):
+        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel())
+        return (
+            sp.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)).astype(X.dtype).dot(X).tocsr()
+        )
+    lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    return X / np.where(lengths > 0, lengths, 1.0)[:, None].astype(X.dtype)
+
+
+class PCA:
+    """x -> components' (x - mean), to n_components numbers.
+
+    partial_fit processes rows a few at a time and stores their sum and second moments, d x d
+    float64 numbers; `finish` computes the components. centred: about the mean, as principal
+    components are defined; the program of Dai et al. (2014) does not centre.
+    """
+
+    def __init__(self, n_components: int, centred: bool = True):
+        self.n_components, self.centred = int(n_components), centred
+        self._count = 0
+        # the sum of the rows and of their outer products, about the shift
+        self._shift: Any = None
+        self._sum: Any = None
+        self._moments: Any = None
+        self.mean: Any = None
+        self.components: Any = None
+
+    def partial_fit(self, X) -> PCA:
+        """Learn from the rows X (n, d), array or CSR, in addition to all earlier ones."""
+        if not self._count:
+            if self.n_components > X.shape[1]:
+                raise UsageError(
+                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; use"
+                    " fewer components"
+                )
+            # about the first rows' mean, because moments far from the origin would lose digits
+            self._shift = (
+                np.asarray(X.mean(axis=0), np.float64).ravel()
+                if self.centred
+                else np.zeros(X.shape[1])
+            )
+            self._sum, self._moments = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
+        for start in range(0, X.shape[0], 4096):
+            part = X[start : start + 4096]
+            part = (
+                np.asarray(part.toarray() if sp.issparse(part) else part, np.float64) - self._shift
+            )
+            self._sum += part.sum(axis=0)
+            # on and above the diagonal
+            add_gram(part, self._moments)
+        self._count += X.shape[0]
+        return self
+
+    def finish(self) -> PCA:
+        """Components of all rows so far: those of largest variance, with the sign fixed by the
+        largest entry.
+        """
+        mean = self._sum / self._count
+        covariance = self._moments / self._count
+        if self.centred:
+            covariance -= np.outer(mean, mean)
+        _, vectors = np.linalg.eigh(covariance, UPLO="U")
+        components = vectors[:, ::-1][:, : self.n_components]
+        largest = components[np.abs(components).argmax(axis=0), np.arange(components.shape[1])]
+        self.components = np.ascontiguousarray(components * np.where(largest < 0, -1.0, 1.0))
+        self.mean = self._shift + mean if self.centred else np.zeros(len(mean))
+        return self
+
+    def transform(self, X) -> np.ndarray:
+        """(n, n_components) in the dtype of X (n, d), array or CSR."""
+        components = self.components.astype(X.dtype)
+        return np.asarray(X @ components) - (self.mean @ self.components).astype(X.dtype)
+
+    def steps(self, dtype) -> told.Steps:
+        """The computation steps of `transform` for dense rows of that type."""
+        offset = -(self.mean @ self.components).astype(dtype)
+        return told.linear(self.components.astype(dtype), offset), *told.rounded(dtype)
+
+    def to_dict(self) -> dict:
+        """{"centred": bool, "mean": (d,), "components": (d, n_components)}, for the model file."""
+        return {"centred": self.centred, "mean": self.mean, "components": self.components}
+
+    @classmethod
+    def from_dict(cls, saved) -> PCA:
+        made = cls(saved["components"].shape[1], bool(saved["centred"]))
+        made.mean, made.components = saved["mean"], saved["components"]
+        return made
+
+
+# ----------------------------------------------------------------------
+# Nonlinear transforms of single columns: Yeo-Johnson power, soft clipping about the median, ranks
+# to the normal distribution.
+#
+# Each is learnt from the sorted values of a column, so that the order of the rows does not matter,
+# and is stored as plain arrays.
+
+# Maximum rows to learn a transform from: fewer for many columns, but never fewer than the last
+# number.
+MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 50_000, 1 << 25, 2_000
+# Maximum number of quantiles of a column, and the limits of ranks near 0 and 1, as in
+# scikit-learn's QuantileTransformer.
+QUANTILES, EDGE = 1000, 1e-7
+# Bounds for Yeo-Johnson's lambda and for 2 - lambda.
+LOWEST, HIGHEST = -8.0, 10.0
+# The interquartile range of the normal distribution, in standard deviations.
+_QUARTILES = 2 * ndtri(0.75)
+# Maximum distance of a column's values from the median, in units: their powers are finite.
+_FARTHEST = 1e15
+# Where the soft clip bends: its values stay within -3 .. 3.
+_CLIP = 3.0
+
+
+def sampled(n: int, d: int) -> np.ndarray | slice:
+    """Which of n rows of d columns to learn from: all, or evenly spaced ones."""
+    count = min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(d, 1)))
+    return slice(None) if n <= count else np.arange(count) * n // count
+
+
+def cannot_scale(column: int) -> DataError:
+    """The error for a column, numbered from 0, that can't be scaled."""
+    return DataError(
+        f"column {column + 1} of the training rows can't be scaled: its values are not finite, or"
+        " their range exceeds float64; correct or remove it"
+    )
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The ascending values (n,) of one column, and their weights (n,), None for ones.
+
+    Weights count as repetitions: a row of weight 2 counts as two of weight 1.
+    """
+
+    values: np.ndarray
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Sorted:
+        if weights is None:
+            return cls(np.sort(values))
+        order = np.lexsort((weights, values))
+        return cls(values[order], weights[order])
+
+    @property
+    def spread(self) -> float:
+        """The largest value minus the smallest; nan or infinity if a value is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(self.values[-1] - self.values[0])
+
+    @property
+    def constant(self) -> bool:
+        return not self.spread > np.finfo(np.float64).tiny
+
+    @property
+    def two_valued(self) -> bool:
+        return int(np.count_nonzero(np.diff(self.values))) == 1
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """The quantiles at the fractions, from 0 to 1, linear between neighbours like numpy's.
+
+        With weights they are those of the repeated rows, where the smallest weight is one row.
+        """
+        values = self.values
+        if self.weights is None:
+            places = np.arange(len(values))
+        else:
+            # flat over the repetitions of each row, with a slope to the next
+            least = max(self.weights.min(), 1e-12 * self.weights.max())
+            counts = self.weights / least
+            ends = np.cumsum(counts)
+            places = np.stack([ends - counts, ends - 1.0], axis=1).ravel()
+            places, values = np.maximum.accumulate(places), np.repeat(values, 2)
+        wanted = shares * places[-1]
+        # a rank within rounding error of a row hits it, which matters for ties
+        whole = np.rint(wanted)
+        wanted = np.where(np.abs(wanted - whole) < 1e-9 * (1 + whole), whole, wanted)
+        at_ranks = np.interp(wanted, places, values)
+        # rounding must not make one exceed the next
+        return np.maximum.accumulate(np.minimum(at_ranks, values[-1]))
+
+    def moments(self, y: np.ndarray) -> tuple[float, float]:
+        """Mean and standard deviation of numbers (n,), one for each of the values."""
+        if self.weights is None:
+            mean = y.mean()
+            return float(mean), float(np.sqrt(((y - mean) ** 2).mean()))
+        share = self.weights / self.weights.sum()
+        mean = (share * y).sum()
+        return float(mean), float(np.sqrt((share * (y - mean) ** 2).sum()))
+
+    def middle(self) -> tuple[float, float]:
+        """The median, and the interquartile range in standard deviations of a normal distribution.
+
+        If the quartiles coincide, as when most values are equal, the second is the standard
+        deviation.
+        """
+        low, centre, high = self.quantiles(np.array([0.25, 0.5, 0.75]))
+        farthest = max(self.values[-1] - centre, centre - self.values[0])
+        unit = (high - low) / _QUARTILES
+        if unit == 0:
+            # relative to the farthest value, whose square may overflow
+            unit = farthest * self.moments((self.values - centre) / farthest)[1]
+        return float(centre), float(max(unit, farthest / _FARTHEST))
+
+
+class ColumnTransform(ABC):
+    """A function of each column, defined by arrays; a subclass is a frozen dataclass of them.
+
+    Attributes
+    ----------
+    forms : dict
+        The form of each array in a model file.
+    """
+
+    forms: ClassVar[dict[str, Array]]
+
+    @classmethod
+    def learn(
+        cls, X: Any, weights: np.ndarray | None = None
+    ) -> tuple[ColumnTransform, np.ndarray, np.ndarray]:
+        """Learn from rows X (n, d), dense or CSR, and their weights (n,) or None.
+
+        Returns
+        -------
+        (transform, shift (d,), scale (d,))
+            (transform(X) - shift) * scale are the scaled rows; scale is 0 of constant columns.
+
+        Raises
+        ------
+        DataError
+            If values are not finite, or their range is too large.
+        """
+        learnt = []
+        for number, values in enumerate(_columns(X)):
+            column = Sorted.of(values, weights)
+            if not np.isfinite(column.spread):
+                raise cannot_scale(number)
+            learnt.append(cls._of(column))
+        arrays = [[entries[place] for entries, _, _ in learnt] for place in range(len(cls.forms))]
+        shift, scale = ([column[place] for column in learnt] for place in (1, 2))
+        as_arrays = [np.array(values, np.float64) for values in (*arrays, shift, scale)]
+        return cls(*as_arrays[:-2]), as_arrays[-2], as_arrays[-1]
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        """(the column's entries of the arrays, its shift, its scale)."""
+
+    @abstractmethod
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """The transformed rows of X (n, d), dense float64."""
+
+    @abstractmethod
+    def steps(self) -> told.Steps:
+        """The computation steps of a call."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in self.forms}
+
+    @classmethod
+    def of_arrays(cls, saved: Mapping[str, Any]) -> ColumnTransform:
+        """Create from the result of `arrays`; DataError if an array is missing."""
+        for name in cls.forms:
+            if name not in saved:
+                raise DataError(f"there is no array scaler_{name}")
+        return cls(**{name: np.asarray(saved[name], np.float64) for name in cls.forms})
+
+
+def _columns(X: Any) -> Iterator[np.ndarray]:
+    """The columns of X (n, d), dense or CSR, one by one in float64."""
+    if scipy.sparse.issparse(X):
+        X = X.tocsc()
+        return (np.asarray(X[:, [j]].toarray(), np.float64).ravel() for j in range(X.shape[1]))
+    return (np.asarray(X[:, j], np.float64) for j in range(X.shape[1]))
+
+
+@dataclass(frozen=True)
+class Power(ColumnTransform):
+    """Yeo and Johnson's power of z = (x - centre) / unit (Biometrika 87, 2000, page 954).
+
+    ((1 + z)^lam - 1) / lam for z >= 0, -((1 - z)^(2 - lam) - 1) / (2 - lam) below, and their limits
+    if the divisor is 0. centre and unit are the median and the spread of `Sorted.middle`, so that
+    the units of a column do not matter; lam maximises the likelihood of a normal distribution
+    within -8 .. 10. A column with two values has lam = 1, which changes nothing.
+    """
+
+    centre: np.ndarray  # (d,)
+    unit: np.ndarray  # (d,)
+    lam: np.ndarray  # (d,)
+    forms: ClassVar = {name: Array("f", "inputs") for name in ("centre", "unit", "lam")}
+
+    @classmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        if column.constant:
+            return (column.values[0], 1.0, 1.0), 0.0, 0.0
+        centre, unit = column.middle()
+        z = (column.values - centre) / unit
+        lam = 1.0 if column.two_valued else _likeliest(column, z)
+        mean, deviation = column.moments(_yeo_johnson(np.log1p(np.abs(z)), z < 0, lam))
+        return (centre, unit, lam), mean, 1.0 / deviation
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        z = (X - self.centre) / self.unit
+        return _yeo_johnson(np.log1p(np.abs(z)), z < 0, self.lam)
+
+    def steps(self) -> told.Steps:
+        return told.Scale(self.centre, 1 / self.unit), told.YeoJohnson(self.lam)
+
+
+def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: Any) -> np.ndarray:
+    """Yeo-Johnson of numbers z from log(1 + |z|) and whether they are below 0."""
+    power = np.where(below, 2.0 - lam, lam)
+    powers = np.divide(np.expm1(power * size), power, out=size.copy(), where=power != 0)
+    return np.where(below, -powers, powers)
+
+
+def _likeliest(column: Sorted, z: np.ndarray) -> float:
+    """The maximum-likelihood lambda of the column's numbers z (n,)."""
+    size, below = np.log1p(np.abs(z)), z < 0
+    tilt, _ = column.moments(np.where(below, -size, size))
+
+    def cost(lam: float) -> float:
+        """Minus the log-likelihood per row, up to a constant independent of lambda; convex."""
+        _, deviation = column.moments(_yeo_johnson(size, below, lam))
+        return float(np.log(deviation) - (lam - 1.0) * tilt)
+
+    best = lazy.optimize.minimize_scalar(
+        cost, bounds=(LOWEST, HIGHEST), method="bounded", options={"xatol": 1e-6}
+    )
+    return float(best.x)
+
+
+@dataclass(frozen=True)
+class Robust(ColumnTransform):
+    """z / sqrt(1 + (z / 3)^2) of z = (x - centre) / unit: close to z near the median, and within -3
+    .. 3 far from it.
+
+    centre and unit are the median and the interquartile range of `Sorted.middle`: the latter
+    divided by 1.35, so that z of normally distributed values has variance 1. If the quartiles
+    coincide, as when most values are equal, unit is the standard deviation.
+    """
+
+    centre: np.ndarray  # (d,)
+    unit: np.ndarray  # (d,)
+    forms: ClassVar = {name: Array("f", "inputs") for name in ("centre", "unit")}
+
+    @classmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        if column.constant:
+            return (column.values[0], 1.0), 0.0, 0.0
+        return column.middle(), 0.0, 1.0
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        z = (X - self.centre) / self.unit
+        return z / np.hypot(1.0, z / _CLIP)
+
+    def steps(self) -> told.Steps:
+        return told.Scale(self.centre, 1 / self.unit), told.Function("soft_clip")
+
+
+@dataclass(frozen=True)
+class Quantile(ColumnTransform):
+    """The normal quantile at the rank of x among at most 1,000 quantiles of its column, as in
+    scikit-learn's QuantileTransformer.
+
+    Ranks are linear between quantiles; a value shared by several quantiles has the middle of their
+    ranks. The smallest quantile and values below it have rank 0, the largest and values above it
+    rank 1, and ranks are limited to 1e-7 from either: values stay within -5.2 .. 5.2. A column with
+    two values, which would become these limits, is standardised instead.
+    """
+
+    quantiles: np.ndarray  # (d, quantiles)
+    forms: ClassVar = {"quantiles": Array("f", "inputs quantiles")}
+
+    @classmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        shares = np.linspace(0.0, 1.0, min(QUANTILES, len(column.values)))
+        quantiles = column.quantiles(shares)
+        if column.constant:
+            return (quantiles,), 0.0, 0.0
+        if not column.two_valued:
+            return (quantiles,), 0.0, 1.0
+        mean, deviation = column.moments(_normal(column.values, quantiles))
+        return (quantiles,), mean, 1.0 / deviation
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        out = np.empty(X.shape)
+        for j, quantiles in enumerate(self.quantiles):
+            out[:, j] = _normal(X[:, j], quantiles)
+        return out
+
+    def steps(self) -> told.Steps:
+        ranks = told.Interpolate.of([_ranks(quantiles) for quantiles in self.quantiles])
+        edges = (np.full(len(self.quantiles), edge) for edge in (EDGE, 1.0 - EDGE))
+        return ranks, told.Clip(*edges), told.Function("normal_quantile")
+
+
+def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """The normal quantiles at the ranks of numbers x (n,)."""
+    last = len(quantiles) - 1
+    # the nearest quantile from above, and from below; for a value equal to quantiles, the first and
+    # last of them
+    above = np.searchsorted(quantiles, x, "left")
+    below = np.searchsorted(quantiles, x, "right") - 1
+    high, low = np.minimum(above, last), np.maximum(below, 0)
+    gap = quantiles[high] - quantiles[low]
+    part = np.divide(x - quantiles[low], gap, out=np.full(x.shape, 0.5), where=gap > 0)
+    rank = (low + part * (high - low)) / max(last, 1)
+    rank = np.where(x <= quantiles[0], 0.0, np.where(x >= quantiles[-1], 1.0, rank))
+    return ndtri(np.clip(rank, EDGE, 1.0 - EDGE))
+
+
+def _ranks(quantiles: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The ranks used by `_normal` as a curve: its knots, and its values just before, at, and just
+    after each of them.
+    """
+    last = max(len(quantiles) - 1, 1)
+    knots = np.unique(quantiles)
+    first = np.searchsorted(quantiles, knots, "left") / last
+    behind = (np.searchsorted(quantiles, knots, "right") - 1) / last
+    at = (first + behind) / 2
+    # the largest is handled after the smallest, and equals it if there is only one
+    at[-1], at[0] = 1.0, 0.0
+    return knots, first, at, behind
+
+
+TRANSFORMS: dict[str, type[ColumnTransform]] = {
+    "power": Power,
+    "robust": Robust,
+    "quantile": Quantile,
+}
+
+
+# ----------------------------------------------------------------------
+# Scaling of inputs and targets: learnt on the training rows, stored in the model, applied in
+# prediction.
+
+# The scalings of inputs with their meaning.
+KINDS = {
+    "none": "unchanged",
+    "minmax01": "to [0, 1]",
+    "minmax11": "to [-1, 1]",
+    "standard": "to mean 0 and variance 1",
+    "power": "Yeo-Johnson power transform, then standard",
+    "robust": "by median and quartiles, softly clipped",
+    "quantile": "by ranks, to the normal distribution",
+}
+# The candidates when the scaling is chosen.
+TRIED = ("standard", "power", "robust", "quantile")
+TARGET_KINDS = {
+    "none": "unchanged: the methods have no intercept",
+    "minmax01": "to [0, 1]; RMSE, lambda and epsilon are in this unit",
+    "mean": "to mean 0",
+}
+# Targets are divided by a power of two beyond this exponent: 1e15, whose square float32 holds.
+_EXPONENT = 50
+
+
+def as_floats(y: Any) -> Any:
+    """Numbers in float64: an array, but data on workers stays there."""
+    return (
+        np.asarray(y, np.float64)
+        if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__")
+        else y.astype(np.float64)
+    )
+
+
+def _checked(kind, kinds, what):
+    if kind not in kinds:
+        raise UsageError(f"{what} {kind!r} is unknown; there are {', '.join(kinds)}")
+    return kind
+
+
+def _reciprocal(spread):
+    """1 / spread, and 0 for a constant column (or one with a spread too small to divide by)."""
+    usable = spread > np.finfo(np.float64).tiny
+    return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
+
+
+def _check_values(X, out):
+    """Raise an error if a scaled value `out` (dense, or CSR like X) of the rows X is not finite."""
+    if np.isfinite(out.data if scipy.sparse.issparse(out) else out).all():
+        return
+    if scipy.sparse.issparse(out):
+        out = out.tocoo()
+        place = np.flatnonzero(~np.isfinite(out.data))[0]
+        row, column = out.row[place], out.col[place]
+    else:
+        row, column = np.argwhere(~np.isfinite(out))[0]
+    raise DataError(
+        f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is"
+        f" not finite in {out.dtype} after scaling; correct it, or use another --scaling or --dtype"
+    )
+
+
+@dataclass
+class Scaler:
+    """x -> (x - shift) * scale for each column, after a column transform for some kinds.
+
+    `minmax01` and `minmax11` scale the training rows to [0, 1] and [-1, 1], `standard` to mean 0
+    and variance 1, `none` changes nothing. A column that is constant on the training rows becomes
+    0, also in prediction. Values outside the training range are extrapolated linearly, not clipped.
+
+    `power`, `robust` and `quantile` first transform each column (`Power`, `Robust` and `Quantile`
+    of `rfx.data.transforms`). They are learnt from at most 50,000 evenly spaced rows, whose
+    weights count as repetitions.
+
+    If the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted: `minmax01`
+    and `minmax11` divide each column by its largest magnitude, `standard` by its standard
+    deviation, and rows stay CSR. For nonnegative columns `minmax01` is unchanged; if the result
+    differs, a warning is logged. Column transforms, which do not preserve zeros, raise an error for
+    such rows.
+
+    A learnt metric, if any, maps the scaled rows (`rfx.data.transforms`).
+    """
+
+    kind: str
+    shift: np.ndarray  # (n_inputs,)
+    scale: np.ndarray  # (n_inputs,)
+    columns: ColumnTransform | None = None
+    metric: Metric | None = None
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.shift)
+
+    @classmethod
+    def fit(cls, X: RowsLike, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
+        """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) affect
+        `standard` and column transforms.
+
+        Raises UsageError for an unknown kind, and for a column transform of wide sparse rows.
+        """
+        _checked(kind, KINDS, "scaling")
+        n, d = X.shape
+        if kind in TRANSFORMS:
+            return cls._transforming(kind, X, weights)
+        if isinstance(X, Rows):
+            return cls.of_statistics(kind, X.survey)
+        if n == 0 and kind != "none":
+            raise DataError("scaling needs at least one row")
+        rows = None if kind == "none" else Statistics.of(X, kind == "standard", weights)
+        return cls.of_statistics(kind, rows, d)
+
+    @classmethod
+    def _transforming(cls, kind, X, weights):
+        """`fit` for a column transform."""
+        (n, d), in_parts = X.shape, isinstance(X, Rows)
+        if keeps_sparse(X):
+            raise UsageError(
+                f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, and zeros would"
+                " become nonzero; use standard, minmax01 or none"
+            )
+        if weights is not None and not np.all(weights > 0):
+            X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
+            n = len(weights)
+        if n == 0:
+            raise DataError("scaling needs at least one row")
+        chosen = sampled(n, d)
+        rows = X.unscaled(chosen) if in_parts else X[chosen]
+        chosen_weights = None if weights is None else weights[chosen]
+        learnt, shift, scale = TRANSFORMS[kind].learn(rows, chosen_weights)
+        return cls(kind, shift, scale, learnt)
+
+    @classmethod
+    def of_statistics(cls, kind: str, rows: Statistics | None, width: int = 0) -> Scaler:
+        """`fit` for a kind without a column transform, from the Statistics of the rows; None, and
+        the number of columns, for `none`.
+
+        Raises DataError if the range or the deviation of a column is not finite.
+        """
+        _checked(kind, KINDS, "scaling")
+        if kind == "none" or rows is None:
+            width = width if rows is None else rows.width
+            return cls(kind, np.zeros(width), np.ones(width))
+        with np.errstate(over="ignore"):  # refused below
+            low, spread = rows.low, rows.high - rows.low
+        if kind == "standard":
+            low, spread = rows.mean, rows.deviations()
+        bad = np.flatnonzero(~np.isfinite(low + spread))
+        if len(bad):
+            raise cannot_scale(bad[0])
+        unit = _reciprocal(spread)
+        if is_text(rows.count, rows.width, rows.entries):
+            if kind != "minmax01" or (low[unit > 0] != 0).any():
+                what = "standard deviation" if kind == "standard" else "largest magnitude"
+                warnings.warn(
+                    f"the rows are sparse, with {len(low):,} columns: each is divided by its"
+                    f" {what} but not shifted, so that zeros stay zeros, unlike {kind} on dense"
+                    " rows; --scaling none leaves them unchanged",
+                    RfxWarning,
+                    stacklevel=2,
+                )
+            size = (
+                spread
+                if kind == "standard"
+                else np.where(unit > 0, np.maximum(np.abs(low), np.abs(low + spread)), 0.0)
+            )
+            return cls(kind, np.zeros(len(low)), _reciprocal(size))
+        if kind == "minmax11":
+            return cls(kind, low + spread / 2, 2 * unit)
+        return cls(kind, low, unit)
+
+    def transform(self, X: RowsLike, dtype: DTypeLike = np.float64) -> RowsLike:
+        """Scaled copy of X (n, n_inputs): dense, or CSR if X is sparse and nothing is shifted
+        (`none`, or wide rows).
+
+        A sparse X with fewer columns is padded with zeros, as LIBSVM files may omit them. DataError
+        for any other width, and for a value that is not finite in dtype, with its row and column
+        (from 1).
+        """
+        if isinstance(X, Rows):
+            return X.scaled(self, dtype)
+        X = self._fitted_width(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
+        _check_values(X, out)
+        if self.metric is not None and self.metric.form == "full" and X.shape[1] <= WIDE:
+            out = out.toarray() if scipy.sparse.issparse(out) else out
+        return out if self.metric is None else self.metric.transform(out)
+
+    def steps(self, dtype: DTypeLike) -> told.Steps:
+        """The computation steps of `transform` for dense rows."""
+        made: told.Steps = () if self.columns is None else self.columns.steps()
+        if self.kind != "none":
+            made = (*made, told.Scale(self.shift, self.scale))
+        made = made + told.rounded(dtype)
+        return made if self.metric is None else made + self.metric.steps(dtype)
+
+    def _scaled(self, X, dtype):
+        unshifted = self.columns is None and not (self.shift * self.scale).any()
+        if scipy.sparse.issparse(X) and X.shape[1] > WIDE and unshifted:
+            X = X.tocsr()
+            values = (X.data * self.scale[X.indices]).astype(dtype)
+            return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
+        out = np.empty(X.shape, dtype)
+        for start, block in blocks(X):
+            scaled = np.subtract(self._transformed(block), self.shift)
+            np.multiply(
+                scaled, self.scale, out=out[start : start + len(block)], casting="same_kind"
+            )
+        return out
+
+    def _transformed(self, block):
+        """The transformed dense rows; nan if a value is not finite, because a transform may map
+        infinity to a number.
+        """
+        if self.columns is None:
+            return block
+        return np.where(np.isfinite(block), self.columns(block), np.nan)
+
+    def _fitted_width(self, X):
+        n, d = X.shape
+        if d == self.n_inputs:
+            return X
+        if d > self.n_inputs or not scipy.sparse.issparse(X):
+            raise DataError(
+                f"the rows have {d} features, but the model was trained on {self.n_inputs}"
+            )
+        X = X.tocsr()
+        return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
+
+    def to_dict(self) -> dict:
+        """{"kind": str, "metric": str, "shift": array, "scale": array} and the arrays of the column
+        transform and the metric, for the model file.
+        """
+        more = {} if self.columns is None else self.columns.arrays()
+        form = "none"
+        if self.metric is not None:
+            form = self.metric.form
+            more[f"metric_{form}"] = self.metric.map
+        arrays = {"kind": self.kind, "metric": form, "shift": self.shift, "scale": self.scale}
+        return arrays | more
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
+        """The scaling from the result of to_dict; DataError if an array is missing."""
+        kind, form = _checked(str(saved["kind"]), KINDS, "scaling"), saved.get("metric", "none")
+        shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
+        learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
+        if form == "none":
+            return cls(kind, shift, scale, learnt)
+        if (metric := saved.get(f"metric_{form}")) is None:
+            raise DataError(f"there is no array scaler_metric_{form:.50}")
+        return cls(kind, shift, scale, learnt, Metric(np.asarray(metric, float)))
+
+
+# The arrays of `Scaler.to_dict` in model files and checkpoints, by their names there.
+ARRAYS = {
+    f"scaler_{name}": form
+    for forms in (
+        {"shift": Array("f", "inputs"), "scale": Array("f", "inputs")},
+        {"metric_diagonal": Array("f", "inputs"), "metric_full": Array("f", "inputs inputs")},
+        *(transform.forms for transform in TRANSFORMS.values()),
+    )
+    for name, form in forms.items()
+}
+
+
+def plain(value):
+    """A float, or an array (k,) unchanged: one number for one target, one for each of several."""
+    return np.asarray(value, np.float64) if np.ndim(value) else float(value)
+
+
+@dataclass
+class TargetScaler:
+    """y -> (y - shift) / scale for regression targets; `minmax01` scales the training targets to
+    [0, 1], `mean` to mean 0.
+
+    The scale of `mean` is 1, but a power of two near the largest target for targets whose squares
+    are not in the range of float32, in which features and kernel values are stored.
+
+    shift, scale: numbers, or arrays (k,) for k targets per row.
+    """
+
+    kind: str = "none"
+    shift: float | np.ndarray = 0.0
+    scale: float | np.ndarray = 1.0
+
+    @classmethod
+    def fit(
+        cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None
+    ) -> TargetScaler:
+        """Learn from the training targets y (n,) or (n, k); weights (n,) affect only `mean`.
+        Targets that are all equal get scale 1.
+        """
+        mean = np.average(y, axis=0, weights=weights)
+        return cls.of(kind, np.min(y, axis=0), np.max(y, axis=0), mean)
+
+    @classmethod
+    def of(cls, kind: str, low: Any, high: Any, mean: Any) -> TargetScaler:
+        """`fit` from the smallest target, the largest, and the mean: numbers, or arrays (k,)."""
+        _checked(kind, TARGET_KINDS, "target scaling")
+        if kind == "none":
+            return cls()
+        if kind == "mean":
+            exponent = np.frexp(np.maximum(high - mean, mean - low))[1]
+            far = np.abs(exponent) > _EXPONENT
+            return cls(kind, plain(mean), plain(np.ldexp(1.0, np.where(far, exponent, 0))))
+        return cls(kind, plain(low), plain(np.where(high > low, high - low, 1.0)))
+
+    @property
+    def unit(self) -> float | np.ndarray:
+        """The unit of the RMSE: the range for `minmax01`, otherwise that of the targets."""
+        return self.scale if self.kind == "minmax01" else 1.0
+
+    def in_units(self, differences: np.ndarray) -> np.ndarray:
+        """Differences of scaled targets in the unit of the RMSE."""
+        return differences * (self.scale / self.unit)
+
+    def transform(self, y: np.ndarray) -> np.ndarray:
+        y = as_floats(y)
+        return y if self.kind == "none" else (y - self.shift) / self.scale
+
+    def inverse(self, y: np.ndarray) -> np.ndarray:
+        """Convert back to the original units."""
+        return (
+            np.asarray(y, np.float64)
+            if self.kind == "none"
+            else np.asarray(y, np.float64) * self.scale + self.shift
+        )
+
+    def steps(self, n_targets: int) -> told.Steps:
+        """The computation steps of `inverse` for a row of so many targets."""
+        if self.kind == "none":
+            return ()
+        scale = np.broadcast_to(np.asarray(self.scale, np.float64), (n_targets,))
+        return (told.linear(np.diag(scale), self.shift),)
+
+    def to_dict(self) -> dict:
+        return {
+            "kind": self.kind,
+            "shift": np.asarray(self.shift).tolist(),
+            "scale": np.asarray(self.scale).tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], n_outputs: int) -> TargetScaler:
+        """The scaling from the result of to_dict, for that many targets per row; DataError if it is
+        for another number.
+        """
+        kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
+        shift, scale = plain(saved["shift"]), plain(saved["scale"])
+        if not {np.shape(shift), np.shape(scale)} <= {(), (n_outputs,)}:
+            raise DataError(f"its targets' scaling is not for {n_outputs} targets")
+        return cls(kind, shift, scale)

@@ -1,1 +1,0 @@
-"""Transforms of inputs and targets: scaling, principal components, virtual examples."""

@@ -1,0 +1,430 @@
+"""Scores without test rows, probabilities from the same rows, and scores of simple models."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import lazy, methods
+from rfx.data import guess_task
+from rfx.data.tabular.apart import Part
+from rfx.errors import UsageError
+from rfx.fitting.held_out import HeldOut, LeftOut, drawn
+from rfx.fitting.options import AUTO
+from rfx.fitting.pipeline import Pipeline
+from rfx.options import options_of
+from rfx.parallel import one_blas_thread
+from rfx.records.run import Result, Run
+
+# ----------------------------------------------------------------------
+# Scores without test rows: by leave-one-out, by cross-validation, or on a fraction of the training
+# rows; and probabilities from the same rows.
+#
+# A method that leaves rows out of its own fit (`Method.leaves_out`) needs no other model. The
+# models evaluated in the other ways are fitted without the held-out rows, including replacements of
+# missing cells and options chosen by validation, so that no choice sees the rows of the score; the
+# final model is fitted to all rows.
+
+# Fraction held out by default.
+SHARE = 0.2
+# By default, a score is that of at least FEWEST held-out rows, in up to 1 / SHARE folds, and at
+# most MOST.
+FEWEST, MOST = 200, 4000
+# With at most so many folds, the final model has the options chosen in the first, which saves one
+# choice. Every choice costs as much as a training.
+FEW_FOLDS = 2
+# Evidence of the choices of a model.
+_EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
+
+
+@dataclass
+class Evaluated:
+    """Held-out rows with the decision values of models that were fitted without them.
+
+    by: how they were held out, in words. y: their targets or labels. decisions: for each model
+    (several along a path) its decision_function values, for regression in units of the scaled
+    target of the model of all rows. seconds: elapsed. parts: (fitted, held out) row numbers of each
+    model. again: whether these models are others than that of all rows.
+    """
+
+    by: str
+    y: np.ndarray
+    decisions: list[np.ndarray]
+    seconds: float
+    parts: list[Part]
+    again: bool = True
+
+
+def check(run: Run) -> None:
+    """Raise UsageError for cv, holdout and calibrate that are out of range or unsupported, and for
+    groups and time if rows are not in memory.
+    """
+    for name, option in options_of(Run).items():
+        if name in ("cv", "holdout") and getattr(run, name) is not None:
+            option.convert(getattr(run, name))
+    for one, other in (("cv", "holdout"), ("groups", "time")):
+        values = getattr(run, one), getattr(run, other)
+        if None not in values:
+            raise UsageError(
+                f"--{one} is {values[0]!s:.80} and --{other} is {values[1]!s:.80}; use only one of"
+                " them"
+            )
+    every = ("cv", "holdout", "calibrate", "groups", "time")
+    asked = [name for name in every if getattr(run, name) is not None]
+    if asked and run.stream:
+        other = ", or use --test FILE" if asked[0] not in ("groups", "time") else ""
+        raise UsageError(f"--{asked[0]} needs all rows in memory; omit --stream{other}")
+    if run.calibrate is not None and run.options.get("task") == "regression":
+        raise UsageError("--calibrate is for classification, but the task is regression")
+
+
+def wanted(run: Run) -> bool:
+    """Whether rows are to be held out for the score."""
+    return bool(run.cv or run.holdout)
+
+
+def trained(
+    run: Run, split, trainer, listening: dict[str, Any], progress=None
+) -> tuple[Pipeline, Evaluated | None]:
+    """The pipeline of all training rows, and its score on rows that no choice saw.
+
+    They are left out of the model itself if its method can do so. Otherwise, with many rows,
+    options are chosen without the held-out rows of the first part, and the final model is fitted
+    with the chosen options. With few rows this would cost accuracy, so that the final model chooses
+    for itself, as those of all folds do. With too few to hold any out there is no score.
+    """
+    start, y = time.perf_counter(), np.asarray(split.y_train)
+    task = trainer.method.task or guess_task(y)
+    # inferred once, and said once
+    trainer = trainer.with_options(task=task)
+    parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
+    without, final = partial(_without, split), None
+    if trainer.method.leaves_out and split.apart is None:
+        final = fit(trainer, split, **listening)
+        if final.left_out is not None:
+            return final, _of_itself(run, y, final) if parts else None
+        start = time.perf_counter()
+    elif 0 < len(parts) <= FEW_FOLDS:
+        models = _models(run, split, task, parts[:1], without, progress)
+        first, outcome = models[0][0], models[0][0].outcome
+        start += outcome.seconds_validation or 0.0
+        # a checkpoint belongs to the trainer
+        if outcome.explicit is not None and not run.checkpoint:
+            options = explicit(run, outcome.explicit) | {"task": task}
+            same = {"schema": split.schema, "left_out": trainer.left_out}
+            trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
+            values = {name: getattr(outcome, name) for name in _EVIDENCE}
+            evidence = {name: value for name, value in values.items() if value is not None}
+    if final is None:
+        fitting = time.perf_counter()
+        final = fit(trainer, split, **listening)
+        final = replace(final, outcome=replace(final.outcome, **evidence))
+        start += time.perf_counter() - fitting
+    models += _models(run, split, task, parts[len(models) :], without, progress)
+    return final, _joined(run, y, final, parts, models, start) if parts else None
+
+
+def _of_itself(run: Run, y: np.ndarray, final: Pipeline) -> Evaluated:
+    """The rows left out of the model, in folds for models that can't leave them out one by one."""
+    rows = final.left_out
+    assert rows is not None and rows.numbers is not None
+    folds = HeldOut(len(y), run.seed).folds(_strata(y, final.task), round(1 / SHARE))
+    parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
+    places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
+    return Evaluated(
+        f"by {rows.by}", rows.y[places], [rows.decision[places]], 0.0, parts, again=False
+    )
+
+
+def _strata(y: np.ndarray, task: str) -> np.ndarray | None:
+    """The labels by which folds are stratified: a single row of a class is on either side."""
+    single = task == "regression" or np.unique(y, return_counts=True)[1].min() == 1
+    return None if single else y
+
+
+def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run, with the values chosen for those that were left to the method."""
+    return {name: value for name, value in run.given().items() if value != AUTO} | chosen
+
+
+def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
+    """The parts for the score of a training that names none; none for too few rows."""
+    held_out = HeldOut(len(y), seed, split.apart)
+    if len(y) < 10 or len(np.unique(y)) < 2 or held_out.none:
+        return []
+    folds = round(1 / SHARE)
+    number = min(folds, math.ceil(FEWEST / (SHARE * len(y))))
+    if number > 1 and split.apart is not None:
+        return split.apart.up_to(folds, seed)[:number]
+    cv, share = (folds, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
+    return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]
+
+
+def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> Evaluated:
+    """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
+    method trained on all rows.
+
+    without(trainer, kept, out, progress): the pipeline trained on the rows `kept`, and for each
+    point of its path the decision values of the rows `out`; by default of the split's rows. Raises
+    DataError for too few rows.
+    """
+    start, without = time.perf_counter(), without or partial(_without, split)
+    y = np.asarray(split.y_train)
+    share = None if run.cv else run.holdout or SHARE
+    labels = None if final.task == "regression" else y
+    parts = HeldOut(len(y), run.seed, split.apart).folds(labels, run.cv, share, split.schema)
+    models = _models(run, split, final.task, parts, without, progress)
+    return _joined(run, y, final, parts, models, start)
+
+
+def _models(run: Run, split, task: str, parts: list[Part], without: Callable, progress) -> list:
+    """For each part, the pipeline and the decision values of `without`."""
+    models = []
+    # all rows of a label may be held out together
+    classes = None if task == "regression" else np.unique(split.y_train)
+    for number, (kept, out) in enumerate(parts):
+        trainer = methods.create(run.method, seed=run.seed, **run.given() | {"task": task})
+        trainer = replace(trainer, schema=split.schema, classes=classes)
+        part = {"part": (number + 1, len(parts))}
+        tell = None if progress is None else lambda entry, part=part: progress(entry | part)
+        models.append(without(trainer, kept, out, tell))
+    return models
+
+
+def _joined(
+    run: Run, y: np.ndarray, final, parts: list[Part], models: list, start: float
+) -> Evaluated:
+    """The results of the models of all parts; start: from `time.perf_counter`."""
+    regression, each = final.task == "regression", []
+    for model, decisions in models:
+        points = zip(model.path or [model], decisions, strict=True)
+        scale = final.target_scaler.transform if regression else None
+        each.append([scale(point.labels(d)) if scale else d for point, d in points])
+    decisions = [np.concatenate(own) for own in zip(*each, strict=True)]
+    y_out = np.concatenate([y[out] for _, out in parts])
+    seconds = time.perf_counter() - start
+    return Evaluated(_words(run, parts, len(y)), y_out, decisions, seconds, parts)
+
+
+def _without(split, trainer, kept, out, progress) -> tuple:
+    X, X_out = split.part(kept, out)
+    weights = None if split.weights is None else split.weights[kept]
+    sides = None if split.apart is None else split.apart.rows(kept)
+    y = np.asarray(split.y_train)[kept]
+    trained = trainer.fit(X, y, weights, apart=sides, progress=progress)
+    return trained, [point.decision_function(X_out) for point in trained.path or [trained]]
+
+
+def _words(run, parts, count) -> str:
+    """A description of the held-out rows."""
+    share, several = len(parts[0][1]) / count, len(parts) > 1
+    if run.time is not None:
+        windows = f"{len(parts)} growing windows by time"
+        return windows if several else f"held out, the last {100 * share:.3g} % by time"
+    of = f"{share:.3g} of the training rows"
+    whole = sum(len(out) for _, out in parts) == count
+    folds = f"{len(parts)}-fold cross-validation" if whole else f"{len(parts)} folds of {of}"
+    how = folds if several else f"held out, {of}"
+    return how if run.groups is None else f"{how} by groups"
+
+
+def fit(trainer, split, **listening):
+    """The pipeline of the split's training rows, with their sample weights if any."""
+    y = np.asarray(split.y_train)
+    return trainer.fit(split.X_train, y, split.weights, apart=split.apart, **listening)
+
+
+def judged(run: Run, point: Pipeline, held: Evaluated | None, place: int) -> Pipeline:
+    """The model number `place` with what follows from rows left out: requested probabilities,
+    intervals. These rows are held out if the run says how, else left out one by one if the method
+    allows it.
+    """
+    if run.calibrate and point.task == "regression":
+        raise UsageError("--calibrate is for classification, but the task is regression")
+    rows, calibrate = point.left_out, run.calibrate
+    if held is not None and (rows is None or wanted(run)):
+        rows = LeftOut(held.decisions[place], held.y, held.by)
+    elif rows is None or calibrate is None:
+        return point
+    point = point.judged(rows, calibrate)
+    if calibrate is None or point.calibration is None:
+        return point
+    return point.of_run(calibration=point.calibration.words())
+
+
+# ----------------------------------------------------------------------
+# Scores of simple models on the rows of a run: a constant, a linear model, gradient boosting.
+
+# Maximum rows to fit the linear model and boosting: at least FITTED, and more of a narrow table,
+# with up to VALUES numbers for each class.
+FITTED, VALUES = 10_000, 2_000_000
+# Trees of gradient boosting for each class, if no more than ALL_TREES in total, and the classes
+# above which boosting is left out because few trees would cripple it. The number of trees limits
+# the time and, unlike a time limit, gives the same score on every machine.
+TREES, ALL_TREES, MOST_CLASSES = 100, 400, 10
+# Maximum numbers of the dense inputs for boosting.
+_DENSE = 20_000_000
+# (targets of the training rows, targets of the rows to evaluate)
+Targets = tuple[np.ndarray, np.ndarray]
+
+
+def constant(method, parts: Sequence[Targets]) -> float:
+    """The score of the most frequent label, or the mean, of the training targets of each part."""
+    predicted = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
+    return _score(method, np.concatenate(predicted), np.concatenate([out for _, out in parts]))
+
+
+def _typical(method, y):
+    if method.task == "regression":
+        return np.mean(y, axis=0)
+    labels, counts = np.unique(y, return_counts=True)
+    return labels[np.argmax(counts)]
+
+
+def no_better(row: Result) -> str | None:
+    """A warning that a row's score is no better than a constant's; None otherwise."""
+    params, rmse = row.params, row.task == "regression"
+    score = params.get("train_score") if row.score is None else row.score
+    least = params.get("constant_score")
+    if score is None or least is None or (score < least if rmse else score > least):
+        return None
+    if params.get("n_classes") == 1:
+        return "all training rows have the same label, so the model always predicts it"
+    same = "the mean target" if rmse else "the most frequent label"
+    return (
+        f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, the score of"
+        f" always predicting {same}"
+    )
+
+
+def better(row: Result) -> dict[str, float]:
+    """The simple models whose score is better than the row's, and by how much."""
+    sign = -1 if row.task == "regression" else 1
+    named = {"linear": "a linear model", "boosting": "gradient boosting"}
+    gains = {
+        words: sign * (row.params["baseline"].get(name, math.nan) - row.score)
+        for name, words in named.items()
+    }
+    return {words: gain for words, gain in gains.items() if gain > 0}
+
+
+def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
+    """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
+
+    They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
+    test rows, or each part of its held-out rows. Of very many, the linear model and boosting are
+    fitted to some, as `on` says. Accuracy, or the RMSE in units of the scaled target. Inputs are
+    those passed to the method, before its scaling.
+
+    Parameters
+    ----------
+    run : Run
+    split : data.Split
+        With the results on held-out rows, unless it has test rows.
+    method : Pipeline
+        The trained method.
+
+    Returns
+    -------
+    dict or None
+        on, constant, linear, boosting, iterations, seconds; None if there are too few rows, or
+        scikit-learn raises an error, as for numbers whose squares are not finite.
+    """
+    start, y, held = time.perf_counter(), np.asarray(split.y_train), split.X_test is None
+    if y.ndim > 1 or len(np.unique(y)) < 2 or (held and split.held_out is None):
+        return None
+    parts = split.held_out.parts if held else [(np.arange(len(y)), None)]
+    targets = [(y[kept], y[out] if held else np.asarray(split.y_test)) for kept, out in parts]
+    y_out, classes = np.concatenate([out for _, out in targets]), method.task != "regression"
+    outputs = len(np.unique(y)) if method.task == "multiclass" else 1
+    most = max(FITTED, VALUES // (max(1, split.X_train.shape[1]) * outputs))
+    predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
+    try:
+        with one_blas_thread(), np.errstate(all="ignore"):
+            for (kept, out), (y_kept, _) in zip(parts, targets):
+                (few,) = drawn(len(kept), run.seed, most)
+                X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
+                X, weights = X[few], None
+                if split.weights is not None:
+                    weights = split.weights[kept][few] / np.mean(split.weights)
+                # labels may be any numbers
+                labels, codes = np.unique(y_kept[few], return_inverse=True)
+                fitted_to = codes if classes else y_kept[few]
+                models = {
+                    "linear": _linear(method.task, X).fit(
+                        X, fitted_to, model__sample_weight=weights
+                    )
+                }
+                boosts = not classes or len(labels) <= MOST_CLASSES
+                if boosts and X.shape[0] * X.shape[1] <= _DENSE:
+                    models["boosting"] = _boosted(
+                        method.task, _dense(X), fitted_to, weights, run.seed
+                    )
+                    iterations = {"iterations": int(models["boosting"].n_iter_)}
+                blocks = np.array_split(
+                    np.arange(X_out.shape[0]), 1 + X_out.shape[0] * X_out.shape[1] // _DENSE
+                )
+                for name, model in models.items():
+                    as_needed = _dense if name == "boosting" else lambda X: X
+                    each = [model.predict(as_needed(X_out[block])) for block in blocks]
+                    values = np.concatenate(each)
+                    predicted[name].append(labels[values] if classes else values)
+    except ValueError:
+        return None
+    scores = {
+        name: _score(method, np.concatenate(values), y_out)
+        for name, values in predicted.items()
+        if len(values) == len(parts)
+    }
+    largest = max(len(kept) for kept, _ in targets)
+    few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
+    return {
+        "on": f"the same {len(y_out):,} rows{few_of}",
+        "constant": constant(method, targets),
+        **scores,
+        **(iterations if "boosting" in scores else {}),
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def _dense(X):
+    return X.toarray() if sp.issparse(X) else X
+
+
+def _linear(task: str, X: Any) -> Any:
+    """Ridge or logistic regression of standardised inputs."""
+    models = lazy.linear_model
+    model = (
+        models.Ridge(alpha=1.0)
+        if task == "regression"
+        else models.LogisticRegression(tol=1e-2, max_iter=100)
+    )
+    scaled = lazy.preprocessing.StandardScaler(with_mean=not sp.issparse(X))
+    return lazy.pipeline.Pipeline([("scaled", scaled), ("model", model)])
+
+
+def _boosted(task, X, y, weights, seed):
+    """HistGradientBoosting with defaults except its trees, in one thread.
+
+    On a busy machine its threads spend more time waiting for each other than working.
+    """
+    each = len(np.unique(y)) if task == "multiclass" else 1
+    trees = min(TREES, ALL_TREES // each)
+    kind = "Regressor" if task == "regression" else "Classifier"
+    model = getattr(lazy.ensemble, f"HistGradientBoosting{kind}")(
+        early_stopping=False, random_state=seed % 2**32, max_iter=trees
+    )
+    with lazy.threadpoolctl.threadpool_limits(1, user_api="openmp"):
+        return model.fit(X, y, sample_weight=weights)
+
+
+def _score(method, predicted, y) -> float:
+    if method.task != "regression":
+        return float(np.mean(predicted == y))
+    errors = (predicted - y) / method.target_scaler.unit
+    return float(math.sqrt(np.mean(errors**2)))

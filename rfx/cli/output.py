@@ -108,9 +108,11 @@ def chosen_words(step: dict) -> str:
         tuple(value for name, value in zip(step["options"], one) if name not in inner)
         for one in step["tried"]
     }
-    held_out = f"on {step['held_out']} held-out rows"
-    if step["error"].startswith("leave-one-out"):
-        held_out = f"by leave-one-out on {step['held_out']} rows"
+    ways = {"leave-one-out": "by leave-one-out", "cross-validated": "by cross-validation"}
+    way = ways.get(step["error"].split()[0])
+    held_out = (
+        f"{way} on {step['held_out']} rows" if way else f"on {step['held_out']} held-out rows"
+    )
     return f"{', '.join(texts)}: the best of {len(trials)} {held_out}"
 
 

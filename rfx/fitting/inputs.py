@@ -86,6 +86,8 @@ MOST_INPUTS = 300
 # A metric must reduce the error by at least this fraction. The error of a full one for d inputs and
 # n rows is also multiplied by 1 + OPTIMISM d / n: the rows left out had a part in the metric.
 GAIN, OPTIMISM = 0.01, 4.0
+# Of at most so many rows, metrics are compared in folds instead.
+FOLDED, FOLDS = 500, 3
 # Maximum numbers of the rows that are dense at a time.
 VALUES = 1 << 25
 # Gradients whose outer products are averaged, and rows at least.
@@ -242,6 +244,38 @@ class Sample:
                     break
                 least = min(least, one.score)
         return made
+
+    def rated(
+        self, kernel: str, machines: dict[tuple[str, int], Machine]
+    ) -> dict[tuple[str, int], float]:
+        """The scores of machines by form and iterations, as the choice compares them. Those of few
+        rows are of folds that taught no metric: on 300 rows of a linear function of 20 inputs with
+        as much noise, a metric seemed to reduce the error by a third, and increased it by a tenth.
+        """
+        count = len(self.problem.Y)
+        if self.part is not None or count > FOLDED:
+            return rated(machines)
+        scores = dict.fromkeys(machines, 0.0)
+        folds = np.random.default_rng(self.seed).permutation(count) % FOLDS
+        for fold in range(FOLDS):
+            out = folds == fold
+            one = replace(self, part=(np.flatnonzero(~out), np.flatnonzero(out)))
+            first = one.tuned(kernel, None, METRIC_WIDTH)
+            # the last of each form has the most iterations
+            for form, most in dict(machines.keys()).items():
+                iterates = [first, *one.machines(kernel, form, most, first)]
+                for steps in range(most + 1):
+                    if (form, steps) in scores:
+                        scores[form, steps] += iterates[min(steps, len(iterates) - 1)].score
+        return {
+            (form, steps): total / FOLDS * (1 + GAIN * (steps > 0))
+            for (form, steps), total in scores.items()
+        }
+
+
+def way_of(count: int) -> str:
+    """How machines of so many rows are compared."""
+    return "cross-validated" if count <= FOLDED else "leave-one-out"
 
 
 def rated(machines: dict[tuple[str, int], Machine]) -> dict[tuple[str, int], float]:
@@ -424,7 +458,7 @@ def choose_inputs(
         made = trial(point, round.rows, min(steps, most[round.number]))
         if round.kept is None:
             machines[_name(point)] = made
-        values = rated(made)
+        values = sample(_name(point)[0], round.rows).rated(_name(point)[1], made)
         least: dict[str, float] = {}
         for (form, _), value in values.items():
             least[form] = min(value, least.get(form, math.inf))
@@ -455,7 +489,7 @@ def choose_inputs(
     tally = Tally(problem.progress, ["scaling", "kernel", "metric"], total)
     what = problem.error_name
     what = what if problem.task == "regression" else f"{what} + {TIE} squared error"
-    what = what if problem.apart is not None else f"leave-one-out {what}"
+    what = what if problem.apart is not None else f"{way_of(count)} {what}"
     grid = SearchGrid(points, {"inputs": counts}, rounds, various="kernel")
     evidence = search(errors, grid, Measure(what), budget, together=True)
     evidence.warn("the choice of scaling, kernel and metric")
@@ -638,7 +672,7 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> Resolved:
     own, sample = allowed(forms, problem.X, kernel), Sample.of(problem, ROWS, method.seed)
     fixed = fixed if len(forms) == 1 else None
     made = sample.recursions(kernel, own, fixed or METRIC_STEPS, every=bool(fixed))
-    scores = rated(made)
+    scores = sample.rated(kernel, made)
     form, steps = list(made)[-1] if fixed else min(scores, key=lambda count: scores[count])
     options = {"metric": form, "metric_steps": steps or None}
     step = {
@@ -646,7 +680,7 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> Resolved:
         "options": ["metric", "metric_steps"],
         "fitted": len(sample.problem.Y),
         "held_out": len(sample.problem.Y),
-        "error": "leave-one-out error",
+        "error": f"{way_of(len(sample.problem.Y))} error",
         "tried": [[*count, value] for count, value in scores.items()],
         "chosen": [form, steps],
     }

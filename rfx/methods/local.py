@@ -4,7 +4,8 @@ Medians along first principal directions in the space of the learnt metric split
 leaves (xRFM: Beaglehole, Holzmüller, Radhakrishnan and Belkin 2025). Each leaf has kernel ridge
 machines of two kernels, whose lambda, and a metric of their own, are chosen by leave-one-out; so is
 the weight of each in their mean: on cadata the two have errors of .399 and .396, and the mean .384.
-The cost grows linearly with the number of rows.
+A linear machine joins the mean where that improves it. The cost grows linearly with the number of
+rows.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rfx.features.partition import Partition, sampled
 from rfx.fitting.held_out import evenly, evenly_last
 from rfx.fitting.inputs import (
     GRADIENT_ROWS,
+    OPTIMISM,
     allowed,
     bandwidth,
     criterion,
@@ -85,6 +87,8 @@ ARRAYS = {
     # one machine a leaf, of the method's kernel, if they are missing
     "leaves": Array("i", "machines", places="leaves"),
     "places": Array("i", "machines"),
+    # one for each leaf, or none
+    "slopes": Array("f", "slopes inputs outputs"),
 }
 CSR = ("data", "indices", "indptr")
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
@@ -94,6 +98,10 @@ LEFT_OUT = 1000
 CHOOSING = 1000
 # A metric, or a mean of two machines, must reduce the leave-one-out error by this fraction.
 GAIN = 0.005
+# Ridge parameters of the linear machine of a leaf, as multiples of the mean squared singular value,
+# and the most multiplications for its factor.
+LINEAR_LAMS = tuple(10.0 ** (power / 2) for power in range(-12, 7))
+LINEAR_WORK = 2e10
 
 
 class Local(Method):
@@ -131,7 +139,7 @@ class Local(Method):
     mixed: bool = option(
         True,
         "Whether each leaf has a second machine, of kernel laplacian, or laplacian-l2 if that is"
-        " not the first, and predicts a mean of both with weights by leave-one-out.",
+        " not the first, and a linear one, and predicts a mean with weights by leave-one-out.",
     )
     lam: float | Chosen = LAM(
         help="Ridge parameter of each leaf, for rows of mean weight 1.",
@@ -191,7 +199,9 @@ class Local(Method):
     def restore(self, header, arrays) -> LocalModel:
         partition = restored_partition(arrays, len(arrays["offsets"]))
         missing = {"leaves": np.arange(len(arrays["gammas"]))}
-        arrays = missing | {"places": 0 * missing["leaves"]} | arrays
+        no_slopes = np.zeros((0, arrays["diagonals"].shape[1], arrays["offsets"].shape[1]))
+        missing |= {"places": 0 * missing["leaves"], "slopes": no_slopes}
+        arrays = missing | arrays
         check_within("places", arrays["places"], 0, len(self.kernels))
         count = len(arrays["diagonals"]) + len(arrays["matrices"])
         check_within("metrics", arrays["metrics"], -1, count)
@@ -213,7 +223,7 @@ class Local(Method):
             if metric is not None:
                 M = metric.pulled_back(M)
             total += np.diag(M) if full else M
-        return total
+        return total + model.rows.shape[0] * np.square(model.slopes).sum(axis=(0, 2))
 
 
 # ---------------------------------------------------------------------- cells of leaves
@@ -356,7 +366,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Leaf:
-    """The sum of its machines, and an offset (k,).
+    """The sum of its machines, and of the linear function x slope + offset.
 
     Parameters
     ----------
@@ -364,12 +374,15 @@ class Leaf:
     out : array, (n, k)
         Decision values of rows by the machines without each; nan for rows that are not left out.
     machines : tuple of Machine
-        None if the targets are constant.
+        None if the targets are constant, or a linear function is better.
+    slope : array, (d, k), or None
+        None for zero.
     """
 
     offset: np.ndarray
     out: np.ndarray
     machines: tuple[Machine, ...] = ()
+    slope: np.ndarray | None = None
 
     def ordered(self, rows: np.ndarray) -> Leaf:
         """The leaf with its rows in another order."""
@@ -435,23 +448,71 @@ def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
         if not place or X.shape[1] <= LEAF_WIDEST
     ]
     (first, out), (second, other) = fits[0], fits[-1]
-    # the mean of the least squared error of the rows left out
-    Y, weights = Y[-last:], part(weights, slice(-last, None))
+    share = _share(rows, out, other)
+    out = out + share * (other - out)
+    of_line, constant, line = 0.0, offset, out
+    slope = np.zeros((X.shape[1], len(offset)))
+    if method.mixed and X.size * min(X.shape) <= LINEAR_WORK:
+        slope, constant, line = _linear(rows, offset, last)
+        of_line = _share(rows, out, line)
+    machines = (
+        replace(machine, coef=(1 - of_line) * weight * machine.coef)
+        for machine, weight in ((first, 1 - share), (second, share))
+        if weight and of_line < 1
+    )
+    values = np.full((len(X), len(offset)), np.nan)
+    values[-last:] = out + of_line * (line - out)
+    offset = offset + of_line * (constant - offset)
+    return Leaf(offset, values, tuple(machines), of_line * slope if of_line else None)
+
+
+def _share(rows: Problem, out: np.ndarray, other: np.ndarray) -> float:
+    """The weight of `other` in a mean of decision values of the last rows: that with the least
+    squared error, if either alone has a larger error.
+    """
+    Y, weights = rows.Y[-len(out) :], part(rows.weights, slice(-len(out), None))
     own = 1.0 if weights is None else weights[:, None]
     apart = other - out
     square = np.sum(own * apart**2)
-    share = np.clip(np.sum(own * apart * (Y - out)) / square, 0, 1) if square > 0 else 0.0
-    mean = criterion(rows.task, out + share * apart, Y, weights, rows.measure) / (1 - GAIN)
-    errors = {float(share): mean, 0.0: first.error, 1.0: second.error}
-    share = min(errors, key=lambda share: errors[share])
-    machines = (
-        replace(machine, coef=weight * machine.coef)
-        for machine, weight in ((first, 1 - share), (second, share))
-        if weight
-    )
-    values = np.full((len(X), len(offset)), np.nan)
-    values[-last:] = out + share * apart
-    return Leaf(offset, values, tuple(machines))
+    least = np.clip(np.sum(own * apart * (Y - out)) / square, 0, 1) if square > 0 else 0.0
+
+    def error(share: float) -> float:
+        return criterion(rows.task, out + share * apart, Y, weights, rows.measure)
+
+    errors = {float(least): error(least) / (1 - GAIN), 0.0: error(0.0), 1.0: error(1.0)}
+    return min(errors, key=lambda share: errors[share])
+
+
+def _linear(
+    rows: Problem, offset: np.ndarray, last: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ridge regression with the best of LINEAR_LAMS: slope (d, k), offset (k,), and the decision
+    values of the last rows by the machine without each.
+    """
+    X, T = rows.X, rows.Y - offset
+    weights = np.ones(len(X)) if rows.weights is None else rows.weights
+    middle, root, groups = np.average(X, axis=0, weights=weights), np.sqrt(weights), _groups(rows)
+    best: Any = None
+    with parallel.one_blas_thread():
+        U, s, V = np.linalg.svd(root[:, None] * (X - middle), full_matrices=False)
+        projected = U.T @ (root[:, None] * T)
+        for lam in LINEAR_LAMS:
+            kept = s**2 / (s**2 + lam * np.mean(s**2))
+            residuals = root[:, None] * T - U @ (kept[:, None] * projected)
+            if groups is None:
+                residuals /= 1 - np.square(U) @ kept[:, None]
+            for group in () if groups is None else np.unique(groups):
+                some = np.flatnonzero(groups == group)
+                hat = U[some] * kept @ U[some].T
+                residuals[some] = np.linalg.solve(np.eye(len(some)) - hat, residuals[some])
+            error = np.sum(residuals**2)
+            if best is None or error < best[0]:
+                # directions without any rows have no slope
+                slope = V.T @ ((kept / np.where(s > 0, s, np.inf))[:, None] * projected)
+                best = error, slope, residuals
+    _, slope, residuals = best
+    left = residuals / np.where(root > 0, root, np.inf)[:, None]
+    return slope, offset - middle @ slope, (rows.Y - left)[-last:]
 
 
 def _machine(
@@ -477,7 +538,8 @@ def _machine(
         coef, residuals = solved
         out = Y_out - residuals
         value = criterion(rows.task, out, Y_out, weights_out, rows.measure)
-        if best is not None and value > (1 - GAIN) * best[0].error:
+        optimism = OPTIMISM * X.shape[1] / len(X) if full else 0.0
+        if best is not None and (1 + optimism) * value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)
         loss = np.sum(row_weights * np.square(T - fitted).sum(axis=1))
@@ -553,6 +615,8 @@ class LocalModel:
         Which of them, numbered through, a machine has; -1 for none.
     leaves, places : arrays, (machines,)
         The leaf of a machine, ascending, and the place of its kernel.
+    slopes : array, (leaves, d, k)
+        Without leaves if all are zero.
     """
 
     kernels: tuple[str, ...]
@@ -568,6 +632,7 @@ class LocalModel:
     metrics: np.ndarray
     leaves: np.ndarray
     places: np.ndarray
+    slopes: np.ndarray
 
     @classmethod
     def of(cls, names: tuple[str, ...], partition: Partition, cells: list[Cell]) -> LocalModel:
@@ -584,6 +649,9 @@ class LocalModel:
         used, first = np.unique(np.concatenate([cell.used for cell in cells]), return_index=True)
         rows = stacked([cell.rows for cell in cells]) if len(cells) > 1 else cells[0].rows
         d, nothing = rows.shape[1], np.zeros((0, len(leaves[0].offset)))
+        flat_leaf = np.zeros((d, nothing.shape[1]))
+        slopes = [flat_leaf if leaf.slope is None else leaf.slope for leaf in leaves]
+        slopes = slopes if any(leaf.slope is not None for leaf in leaves) else []
         support = [np.empty(0, np.intp), *(blocks[leaf] for leaf in of_leaf)]
         side = d if full else 0
         return cls(
@@ -600,6 +668,7 @@ class LocalModel:
             np.array([-1 if A is None else next(numbers[A.ndim - 1]) for A in every], np.int64),
             of_leaf,
             np.array([machine.place for machine in machines], np.int64),
+            np.array(slopes).reshape(-1, *flat_leaf.shape),
         )
 
     def decision(self, X: Any) -> np.ndarray:
@@ -611,6 +680,8 @@ class LocalModel:
             for leaf in range(low, high):
                 rows = placed[leaf]
                 values[rows] = self.offsets[leaf]
+                if len(self.slopes):
+                    values[rows] += X[rows] @ self.slopes[leaf]
                 for machine in self.of_leaf(leaf) if len(rows) else ():
                     values[rows] += self._values(machine, X[rows])
 
@@ -667,7 +738,8 @@ class LocalModel:
         """The computation steps from a scaled row to its decision values, leaf by leaf."""
         tree, parts, d = self.partition, [], self.rows.shape[1]
         for leaf, offset in enumerate(self.offsets):
-            sums = [told.constant(d, offset), *map(self._steps, self.of_leaf(leaf))]
+            slope = self.slopes[leaf] if len(self.slopes) else np.zeros((d, len(offset)))
+            sums = [(told.linear(slope, offset),), *map(self._steps, self.of_leaf(leaf))]
             parts.append(sums[0] if len(sums) == 1 else (told.Sum(tuple(sums)),))
         return (told.Branch(tuple(parts), tree.directions, tree.thresholds, tree.children),)
 

@@ -1,5 +1,6 @@
 """Exact machines in the leaves of a tree: leave-one-out, the tree, the method."""
 
+import math
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import RidgeCV
 
 from rfx import env, kernels, methods, model
 from rfx.data import libsvm
@@ -16,7 +18,9 @@ from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.features import partition
 from rfx.features.partition import Partition
-from rfx.methods.local import KERNELS
+from rfx.fitting.problem import Problem
+from rfx.losses import get_loss
+from rfx.methods.local import KERNELS, LINEAR_LAMS, _linear
 from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(0)
@@ -167,6 +171,54 @@ def test_the_mean_of_two_machines_has_a_lower_error_than_each():
     assert both < min(alone)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_left_out_are_those_of_ridge_regressions_without_them(weighted, grouped):
+    weights = RNG.uniform(0.5, 2, 60) if weighted else None
+    groups = np.arange(60) % 20 if grouped else np.arange(60)
+    Y = np.stack([VALUES[:60], X[:60, 0]], axis=1)
+    apart = Apart("groups", groups) if grouped else None
+    problem = Problem(X[:60], Y, get_loss("squared"), "regression", weights, apart=apart)
+    own = np.ones(60) if weights is None else weights
+    offset, middle = np.average(Y, axis=0, weights=own), np.average(X[:60], axis=0, weights=own)
+    slope, constant, out = _linear(problem, offset, 40)
+    Z, T = X[:60] - middle, Y - offset
+    square = np.mean(np.linalg.svd(np.sqrt(own)[:, None] * Z, compute_uv=False) ** 2)
+
+    def ridge(lam, rest):
+        weighted_rows = Z[rest].T * own[rest]
+        A = weighted_rows @ Z[rest] + lam * square * np.eye(4)
+        return np.linalg.solve(A, weighted_rows @ T[rest])
+
+    def error(lam):
+        parts = [(groups == group, ridge(lam, groups != group)) for group in np.unique(groups)]
+        return sum(np.sum(own[on, None] * (T[on] - Z[on] @ w) ** 2) for on, w in parts)
+
+    best = min(LINEAR_LAMS, key=error)
+    np.testing.assert_allclose(slope, ridge(best, np.arange(60)), atol=1e-9)
+    np.testing.assert_allclose(constant, offset - middle @ slope, atol=1e-9)
+    for row in (20, 41, 59):
+        expected = offset + Z[row] @ ridge(best, groups != groups[row])
+        np.testing.assert_allclose(out[row - 20], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_rows", "n_inputs"), [(300, 20), (500, 50)])
+def test_a_noisy_linear_function_has_an_error_near_that_of_ridge_regression(
+    n_rows, n_inputs, reloaded
+):
+    """A metric learnt from few rows fits the noise."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n_rows + 2000, n_inputs))
+    y = rows @ rng.normal(size=n_inputs) / math.sqrt(n_inputs) + rng.normal(size=len(rows))
+    fresh, truth = rows[n_rows:], y[n_rows:]
+    trained = methods.create("local", task="regression").fit(rows[:n_rows], y[:n_rows])
+    peer = RidgeCV(np.logspace(-3, 4, 30)).fit(rows[:n_rows], y[:n_rows])
+    error, least = (np.std(model.predict(fresh) - truth) for model in (trained, peer))
+    assert error < 1.05 * least
+    assert len(trained.model.slopes) == 1
+    reloaded(trained, fresh)
+
+
 def test_a_model_without_places_has_one_machine_a_leaf(tmp_path):
     trained = local(mixed=False).fit(X, VALUES)
     arrays = {k: v for k, v in trained.model.arrays().items() if k not in ("leaves", "places")}
@@ -313,7 +365,7 @@ def test_a_checkpoint_holds_the_leaves_that_need_not_be_fitted_again(tmp_path, m
 def test_a_constant_leaf_needs_no_rows():
     y = np.where(X[:, 0] > 0, np.sin(9 * X[:, 1]), 2.0)
     partition, blocks = Partition.principal(X, 20)
-    trained = local(leaf_rows=20, overlap=0).fit(X, y)
+    trained = local(leaf_rows=20, overlap=0, mixed=False).fit(X, y)
     constant = [len(np.unique(y[block])) == 1 for block in blocks]
     assert any(constant)
     assert np.array_equal(~np.isin(np.arange(len(blocks)), trained.model.leaves), constant)

@@ -7,6 +7,7 @@ against one process, bytes per step, growth with N.
     python benchmarks/bench_distributed.py growth --rows 200000 400000
     python benchmarks/bench_distributed.py simulate  cost of 10^9 rows, by a model that is
                                                      checked on measured bytes and seconds
+    python benchmarks/bench_distributed.py leaves    the same for method local
 
 Every measurement has its own processes and is printed with the load of the machine. `growth` writes
 about a gigabyte to --folder.
@@ -424,7 +425,66 @@ def trained(local, client, folder, count: int, loss: str) -> dict[str, float]:
     return found
 
 
-WHAT = {"speed": speed, "bytes": traffic_of_steps, "growth": growth, "simulate": simulate}
+# ---------------------------------------------------------------------- leaves
+
+
+def leaves(options, folder):
+    """Cost of `local` on 10^9 rows. Bytes and processor seconds, which are linear in the number of
+    rows, are fitted to small runs, and checked on a larger one.
+    """
+    from distributed import Client, LocalCluster
+
+    small, check, found = (30_000, 60_000, 120_000), 240_000, {}
+    print("local, leaves of 2,500 rows, 5 inputs, two workers")
+    for count in (*small, check):
+        write(folder / f"{count}.svm", count, 0)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
+        with Client(local) as client:
+            # the first one compiles
+            for count in (small[0], *small, check):
+                found[count] = routed(local, client, folder, count)
+    print("\n| what | rows | model | measured | ratio |\n|---|---:|---:|---:|---:|")
+    for name in ("bytes", "cpu", "model"):
+        line = np.polyfit(small, [found[count][name] for count in small], 1)
+        value, there = np.polyval(line, check), found[check][name]
+        print(f"| {name} | {check:,} | {value:,.3g} | {there:,.3g} | {value / there:.2f} |")
+        found[name] = np.polyval(line, 10**9)
+    print(
+        f"\n1,000,000,000 rows, 100 workers with one such core each: {found['cpu'] / 3600:,.0f}"
+        f" processor hours, {found['cpu'] / 6000:,.0f} minutes of work, {found['bytes'] / 1e9:,.0f}"
+        f" GB sent, a model of {found['model'] / 1e9:,.0f} GB in the memory of the client"
+    )
+
+
+def routed(local, client, folder, count: int) -> dict[str, float]:
+    """Bytes, processor seconds and size of the model of one training of `local` on workers."""
+    spent = lambda: sum(client.run(lambda: sum(os.times()[:2])).values())
+    before, cpu, model = sum(client.run(traffic).values()), spent(), folder / "model.npz"
+    row = train(
+        *("--method", "local", "--leaf-rows", "2500", "--scaling", "none", "--metric", "none"),
+        *("--kernel", "laplacian-l2", "--task", "binary", "--data", str(folder / f"{count}.svm")),
+        *("--scheduler", local.scheduler_address, "--model", str(model), "--force"),
+    )
+    found = {
+        "bytes": sum(client.run(traffic).values()) - before,
+        "cpu": spent() - cpu + row["cpu"],
+        "model": model.stat().st_size,
+    }
+    print(
+        f"N = {count:>9,}: {found['bytes']:12,.0f} bytes, {found['cpu']:.1f} processor seconds,"
+        f" model of {found['model']:,} bytes, {load()}",
+        flush=True,
+    )
+    return found
+
+
+WHAT = {
+    "speed": speed,
+    "bytes": traffic_of_steps,
+    "growth": growth,
+    "simulate": simulate,
+    "leaves": leaves,
+}
 
 if __name__ == "__main__":
     main()

@@ -40,6 +40,20 @@ def shared_out(monkeypatch):
 
 
 @pytest.fixture
+def by_threads():
+    """A function that calls another with each number of threads: the list of results."""
+
+    def results(make, counts=(1, 2)):
+        found = []
+        for count in counts:
+            env.set_threads(count)
+            found.append(make())
+        return found
+
+    return results
+
+
+@pytest.fixture
 def own_folders(tmp_path, monkeypatch):
     """Data and caches are below tmp_path; no mirror and no registry."""
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
@@ -51,13 +65,16 @@ def own_folders(tmp_path, monkeypatch):
 
 @pytest.fixture
 def reloaded(tmp_path):
-    """A function from a model to that of its file, whose decisions on the rows are the same."""
+    """A function from a model to that of its file, whose decisions on the rows are the same, or
+    differ by `atol` at most.
+    """
     from rfx import methods
 
-    def load(model, rows):
+    def load(model, rows, atol=0):
         assert model.save(tmp_path / "saved.npz") == (tmp_path / "saved.npz").stat().st_size
         again = methods.load(tmp_path / "saved.npz")
-        np.testing.assert_array_equal(again.decision_function(rows), model.decision_function(rows))
+        found, expected = again.decision_function(rows), model.decision_function(rows)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
         return again
 
     return load

@@ -1,17 +1,21 @@
 """Output files are complete or absent, never an input, and replace nothing of others; drafts of
-dead processes, locks, links.
+dead processes, locks, links. A model file has a round trip, and anything else is refused.
 """
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import zipfile
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from rfx import files
-from rfx.errors import UsageError
+from rfx import files, methods, model
+from rfx.errors import DataError, UsageError
 
 KIND = files.Kind("a note", lambda path: path.read_bytes().startswith(b"note"))
 
@@ -137,3 +141,206 @@ def test_what_is_there_stays_whole_until_the_new_file_is(tmp_path, number):
     writer.wait()
     writer.stdout.close()
     assert path.read_text() == "before"
+
+
+def test_round_trip_and_size(tmp_path):
+    path = tmp_path / "m.npz"
+    size = model.write(path, {"method": "rf", "number": 0.1}, {"coef": np.arange(5.0)})
+    assert size == path.stat().st_size
+    header, arrays = model.read(path)
+    assert header["method"] == "rf" and header["number"] == 0.1
+    np.testing.assert_array_equal(arrays["coef"], np.arange(5.0))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "m.npz"
+    model.write(path, {}, {"coef": np.zeros(2)})
+    before = path.read_bytes()
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    for target in ((np, "savez"), (os, "fsync"), (os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(*target, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                model.write(path, {}, {"coef": np.ones(3)})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()), daemon=True)
+    reader.start()
+    size = model.write(path, {"a": 1}, {"coef": np.arange(3.0)})
+    reader.join(20)
+    assert path.is_fifo() and size == 0
+    (tmp_path / "m.npz").write_bytes(got[0])
+    np.testing.assert_array_equal(model.read(tmp_path / "m.npz")[1]["coef"], np.arange(3.0))
+
+
+def test_of_a_link_the_file_is_replaced(tmp_path):
+    (tmp_path / "link").symlink_to("m.npz")
+    model.write(tmp_path / "link", {}, {})
+    assert (
+        (tmp_path / "link").is_symlink()
+        and (tmp_path / "m.npz").is_file()
+        and len(list(tmp_path.iterdir())) == 2
+    )
+
+
+@pytest.mark.parametrize(
+    "path, reason",
+    [
+        ("", "a file name is required"),
+        (".", "Is a directory"),
+        ("no/m.npz", "No such file"),
+        ("f/m.npz", "Not a dir"),
+    ],
+)
+def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f").touch()
+    for function, more in ((model.check, ()), (model.write, ({}, {}))):
+        with pytest.raises(DataError, match=f"can't be written: {reason}"):
+            function(path, *more)
+    model.check(tmp_path / "m.npz")
+    assert list(tmp_path.iterdir()) == [tmp_path / "f"]
+
+
+NPY = (
+    b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"
+    + b" " * 59
+    + b"\n"
+    + bytes(8)
+)
+
+
+@pytest.mark.parametrize("content", [b"", b"1 1:0.5\n", b"PK\x03\x04broken", NPY])
+def test_other_files_are_refused(tmp_path, content):
+    path = tmp_path / "m.npz"
+    path.write_bytes(content)
+    with pytest.raises(
+        DataError, match="m.npz is not a model file of rfx; create one with rfx train --model$"
+    ):
+        model.read(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        (np.array([{"run": "me"}], dtype=object), "is not a model file of rfx"),
+        (np.frombuffer(b'{"format": 99}', np.uint8), "has format 99, this rfx reads format 1"),
+    ],
+)
+def test_pickled_and_future_files_are_refused(header, says, tmp_path):
+    np.savez(tmp_path / "m.npz", header=header)
+    with pytest.raises(DataError, match=says):
+        model.read(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(("name", "reason"), [("none.npz", "No such file"), ("", "Is a directory")])
+def test_a_path_without_a_file_is_refused(name, reason, tmp_path):
+    with pytest.raises(DataError, match=f"can't be read: {reason}"):
+        model.read(tmp_path / name)
+
+
+DAMAGES = {
+    "missing": lambda values: None,
+    "text": lambda values: np.full(values.shape, "a"),
+    "short": lambda values: values[: len(values) // 2] if values.ndim else values[None],
+    "nan": lambda values: (
+        np.full(values.shape, np.nan) if values.dtype.kind == "f" else values - values.max() - 9
+    ),
+}
+MODELS = {
+    "rf": {"gamma": 1.0, "n_features": 20},
+    "sparse-rf": {"kernel": "perceptron", "n_features": 20, "lam": 0.1},
+    "rb": {"n_grids": 8},
+    "nystrom": {"n_features": 10},
+    "block": {"block_size": 15},
+    "kernel": {"kernel": "stump"},
+    "rf stump": {"kernel": "stump", "n_features": 20},
+    "kernel sparse": {"scaling": "none"},
+}
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+@pytest.mark.parametrize("case", list(MODELS))
+def test_every_damaged_array_is_refused(case, damage, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y, path = rng.uniform(-1, 1, (60, 3)), np.arange(60) % 3.0, tmp_path / "m.npz"
+    rows = sp.csr_matrix(X) if "sparse" in case else X
+    methods.create(case.split()[0], **MODELS[case]).fit(rows, y).save(path)
+    header, arrays = model.read(path)
+    for name, values in arrays.items():
+        damaged = DAMAGES[damage](values)
+        model.write(
+            path,
+            header,
+            {key: value for key, value in (arrays | {name: damaged}).items() if value is not None},
+        )
+        if name == "keys" and damage == "nan":
+            continue  # any 64 bits are a key
+        with pytest.raises(DataError, match=r"m\.npz .*train it again") as refusal:
+            methods.load(path)
+        assert damage == "short" or name.partition("_")[2] in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"method": "boosting"},
+        {"method": ["rf"]},
+        {"task": "ranking"},
+        {"params": {"depth": 3}},
+        {"params": None},
+        {"loss": "huber"},
+        {"info": None},
+        {"info": {"n_inputs": 4}},
+        {"scaler": {"kind": "log"}},
+        {"map": {"name": "cubic", "n_inputs": 3, "params": {}}},
+    ],
+)
+def test_a_damaged_header_is_refused(header, tmp_path):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    old, arrays = model.read(path)
+    model.write(path, old | header, arrays)
+    with pytest.raises(DataError, match=r"m\.npz .*train it again"):
+        methods.load(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (np.array([None]), r"array map_frequencies is damaged \(ValueError\)"),
+        (np.zeros(16, np.float32), r"array map_frequencies has the shape \(16,\)"),
+    ],
+)
+def test_odd_arrays_are_a_sentence(values, reason, tmp_path):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    header, arrays = model.read(path)
+    model.write(path, header, arrays | {"map_frequencies": values})
+    with pytest.raises(DataError, match=rf"m\.npz can't be used: {reason}.*; train it again$"):
+        methods.load(path)
+
+
+def test_a_damaged_member_is_a_sentence(tmp_path):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=200).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    with zipfile.ZipFile(path) as archive:
+        start = archive.getinfo("map_frequencies.npy").header_offset + 400
+    content = bytearray(path.read_bytes())
+    content[start : start + 200] = bytes(range(200))
+    path.write_bytes(content)
+    with pytest.raises(
+        DataError,
+        match=r"m\.npz can't be used: array map_frequencies is damaged \(\w+\); train it again",
+    ):
+        methods.load(path)

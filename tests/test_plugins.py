@@ -54,22 +54,22 @@ def installed(tmp_path_factory):
 
 @pytest.fixture
 def rfx(installed, tmp_path):
-    """Run a command line in tmp_path, with the example or with other folders; (exit code, standard
-    output, standard error).
+    """Run a command line in tmp_path, with the example or with other folders, which must end with
+    that exit code; (standard output, standard error).
     """
 
-    def run(*arguments, folders=(installed,), program=("-m", "rfx")):
+    def run(*arguments, folders=(installed,), program=("-m", "rfx"), code=0):
         path = os.pathsep.join(map(str, [ROOT, *folders]))
-        known = os.environ | {"PYTHONPATH": path, "RFX_DATA": str(tmp_path / "data")}
         done = subprocess.run(
             [sys.executable, *program, *map(str, arguments)],
             cwd=tmp_path,
-            env=known,
+            env=os.environ | {"PYTHONPATH": path, "RFX_DATA": str(tmp_path / "data")},
             capture_output=True,
             text=True,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, done.stdout, done.stderr
+        assert done.returncode == code, done.stderr
+        return done.stdout, done.stderr
 
     return run
 
@@ -94,165 +94,135 @@ def test_the_documents_commands_run(rfx):
     assert lines[0] == "pip install ."
     for line in lines[1:]:
         program, *arguments = shlex.split(line)
-        code, out, err = rfx(*arguments)
-        assert program == "rfx" and code == 0 and not err, line
+        out, err = rfx(*arguments)
+        assert program == "rfx" and not err, line
         assert out or "-o" in arguments
 
 
 def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     words = f"--data {ROWS} --task binary --kernel inverse-quadratic --gamma 0.5".split()
     words += ["--n-features", "64"]
-    code, out, _ = rfx(
-        "train",
-        "--method",
-        "landweber",
-        *words,
-        "--steps",
-        "30",
-        "--model",
-        "m.npz",
-        "--test",
-        ROWS,
-        "--json",
-    )
-    trained = json.loads(out)
-    assert (
-        code == 0
-        and trained["method"] == "landweber"
-        and trained["score"] > 0.9
-        and trained["n_iter"] == 30
-    )
-    code, out, _ = rfx("eval", "m.npz", "--data", ROWS, "--json")
-    assert code == 0 and json.loads(out)["score"] == trained["score"]
-    code, out, err = rfx("predict", "m.npz", ROWS, folders=())
-    assert (code, out) == (1, "") and re.search(NEEDED, err)
+    more = ("--steps", "30", "--model", "m.npz", "--test", ROWS, "--json")
+    trained = json.loads(rfx("train", "--method", "landweber", *words, *more)[0])
+    assert (trained["method"], trained["n_iter"]) == ("landweber", 30)
+    assert trained["score"] > 0.9
+    scored = json.loads(rfx("eval", "m.npz", "--data", ROWS, "--json")[0])
+    assert scored["score"] == trained["score"]
+    out, err = rfx("predict", "m.npz", ROWS, folders=(), code=1)
+    assert out == "" and re.search(NEEDED, err)
     # rfx's own method with the kernel of the package needs the package, too
-    assert rfx("train", "--method", "rf", *words, "--model", "k.npz")[0] == 0
-    code, out, err = rfx("predict", "k.npz", ROWS, folders=())
-    assert (code, out) == (
-        1,
-        "",
-    ) and "needs the kernel inverse-quadratic of package rfx-example 1.0" in err
+    rfx("train", "--method", "rf", *words, "--model", "k.npz")
+    out, err = rfx("predict", "k.npz", ROWS, folders=(), code=1)
+    assert out == "" and "needs the kernel inverse-quadratic of package rfx-example 1.0" in err
 
 
 def test_a_method_with_kernel_and_lambda_is_tuned(rfx, tmp_path):
     code = "from rfx.methods.rf import RF\n\n\nclass Own(RF):\n    name = 'own'\n"
     package(tmp_path / "own", "own", "[rfx.methods]\nown = own:Own\n", code)
     words = ["--data", ROWS, "--trials", "2", "--scaling", "minmax01", "--metric", "none"]
-    code, out, err = rfx("tune", "--method", "own", *words, folders=(tmp_path / "own",))
-    assert code == 0 and "rfx train --method own" in out, err
-    code, out, err = rfx("tune", "--method", "landweber", *words)
-    assert code == 2 and "'landweber' can't be searched" in err
+    assert (
+        "rfx train --method own"
+        in rfx("tune", "--method", "own", *words, folders=[tmp_path / "own"])[0]
+    )
+    assert (
+        "'landweber' can't be searched" in rfx("tune", "--method", "landweber", *words, code=2)[1]
+    )
 
 
-def test_options_are_listed_and_checked(rfx):
-    code, out, err = rfx("methods", "--json")
+def test_options_are_listed_and_checked(rfx, tmp_path):
+    out, err = rfx("methods", "--json")
     listed = {method["name"]: method["options"] for method in json.loads(out)}
-    assert (
-        code == 0
-        and not err
-        and listed["landweber"]["steps"] == 100
-        and "rounds" in listed["sparse-rf"]
-    )
-    assert (
-        "--steps INTEGER" in rfx("train", "--help-all")[1]
-        and "inverse-quadratic" in rfx("featurize", "--help")[1]
-    )
-    code, _, err = rfx("train", "--method", "landweber", "--steps", "0", "--data", ROWS)
-    assert code == 2 and "--steps is '0'; it must be a whole number 1 or more" in err
-
-
-def test_an_option_in_a_plan_is_checked(rfx, tmp_path):
+    assert not err and listed["landweber"]["steps"] == 100
+    assert "rounds" in listed["sparse-rf"]
+    assert "--steps INTEGER" in rfx("train", "--help-all")[0]
+    assert "inverse-quadratic" in rfx("featurize", "--help")[0]
+    refused = rfx("train", "--method", "landweber", "--steps", "0", "--data", ROWS, code=2)[1]
+    assert "--steps is '0'; it must be a whole number 1 or more" in refused
+    # and in a plan
     run = f'[[run]]\ndataset = "{ROWS}"\nmethod = "landweber"\noptions.steps = "many"\n'
     (tmp_path / "plan.toml").write_text(run)
-    code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
-    assert code == 2 and "--steps is 'many'; it must be a whole number" in err
+    refused = rfx("run", "plan.toml", "--results", "r.csv", code=2)[1]
+    assert "--steps is 'many'; it must be a whole number" in refused
 
 
-def test_its_features_estimate_its_kernel(rfx):
-    code, out, err = rfx(
-        program=(
-            "-c",
-            (
-                "import numpy as np\nfrom rfx import features, kernels\nX ="
-                " np.random.default_rng(0).uniform(-1, 1, (9, 5))\nZ ="
-                " features.sample('inverse-quadratic', 5, 200_000, 1, dtype=np.float64,"
-                " gamma=0.7).transform(X)\nexact = kernels.block('inverse-quadratic', X, X,"
-                " {'gamma': 0.7})\nnp.testing.assert_allclose(exact, 1 / (1 + 0.7 * ((X[:, None] -"
-                " X) ** 2).sum(-1)), atol=1e-12)\nprint(np.abs(Z @ Z.T / 200_000 - exact).max())\n"
-            ),
-        )
-    )
-    # five standard errors of a mean of 200,000 products of variance 1.5 at most
-    assert code == 0 and float(out) < 5 * np.sqrt(1.5 / 200_000), err
+KERNEL_OF_FEATURES = """
+import numpy as np
+from rfx import features, kernels
+
+X = np.random.default_rng(0).uniform(-1, 1, (9, 5))
+Z = features.sample("inverse-quadratic", 5, 200_000, 1, dtype=np.float64, gamma=0.7).transform(X)
+exact = kernels.block("inverse-quadratic", X, X, {"gamma": 0.7})
+expected = 1 / (1 + 0.7 * ((X[:, None] - X) ** 2).sum(-1))
+np.testing.assert_allclose(exact, expected, atol=1e-12)
+# five standard errors of a mean of 200,000 products of variance 1.5 at most
+assert np.abs(Z @ Z.T / 200_000 - exact).max() < 5 * np.sqrt(1.5 / 200_000)
+"""
+CLASSES = """
+import pickle
+import numpy as np
+from rfx import estimators
+from rfx.estimators import InverseQuadraticFeatures, LandweberRegressor
+
+assert {"InverseQuadraticFeatures", "LandweberClassifier"} < set(estimators.names())
+X = np.random.default_rng(0).uniform(-1, 1, (90, 3))
+assert InverseQuadraticFeatures(gamma=0.5, n_features=7).fit_transform(X).shape == (90, 7)
+model = LandweberRegressor(kernel="inverse-quadratic", gamma=0.5, steps=9).fit(X, X[:, 0])
+assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
+model.save("m.npz")
+again = estimators.load("m.npz")
+assert type(again) is LandweberRegressor
+assert again.get_params() == model.get_params()
+assert "steps : int, default=100" in LandweberRegressor.__doc__
+assert estimators.estimator_class("landweber", "regression") is LandweberRegressor
+assert estimators.estimator_class("rf", "regression") is estimators.RFRegressor
+"""
+NEIGHBOURS = """
+import numpy as np
+from rfx.estimators import KNNClassifier, KNNRegressor
+from sklearn.neighbors import KNeighborsRegressor
+
+X = np.random.default_rng(0).uniform(size=(90, 3))
+ours = KNNRegressor(neighbours=4, scaling="none").fit(X, X[:, 0])
+want = KNeighborsRegressor(4).fit(X, X[:, 0]).predict(X)
+np.testing.assert_allclose(ours.predict(X), want)
+assert KNNClassifier().fit(X, X[:, 0] > 0.5).score(X, X[:, 0] > 0.5) > 0.8
+"""
 
 
-def test_its_classes(rfx):
-    code, out, err = rfx(
-        program=(
-            "-c",
-            (
-                "import pickle\nimport numpy as np\nfrom rfx import estimators\nfrom rfx.estimators"
-                " import InverseQuadraticFeatures, LandweberRegressor\nassert"
-                " {'InverseQuadraticFeatures', 'LandweberClassifier'} < set(estimators.names())\nX"
-                " = np.random.default_rng(0).uniform(-1, 1, (90, 3))\nassert"
-                " InverseQuadraticFeatures(gamma=0.5, n_features=7).fit_transform(X).shape == (90,"
-                " 7)\nmodel = LandweberRegressor(kernel='inverse-quadratic', gamma=0.5,"
-                " steps=9).fit(X, X[:, 0])\nassert (pickle.loads(pickle.dumps(model)).predict(X) =="
-                " model.predict(X)).all()\nmodel.save('m.npz')\nagain ="
-                " estimators.load('m.npz')\nassert type(again) is LandweberRegressor and"
-                " again.get_params() == model.get_params()\nassert 'steps : int, default=100' in"
-                " LandweberRegressor.__doc__\nassert estimators.estimator_class('landweber',"
-                " 'regression') is LandweberRegressor\nassert estimators.estimator_class('rf',"
-                " 'regression') is estimators.RFRegressor\n"
-            ),
-        )
-    )
-    assert code == 0 and not err, err
+@pytest.mark.parametrize(
+    "code",
+    [KERNEL_OF_FEATURES, CLASSES, NEIGHBOURS],
+    ids=["features estimate the kernel", "classes", "a method of another kind"],
+)
+def test_it_is_used_from_python(rfx, code):
+    assert rfx(program=("-c", code))[1] == ""
 
 
 def test_a_method_of_another_kind(rfx):
     words = f"--data {ROWS} --task binary --scaling standard --test {ROWS} --json".split()
-    code, out, err = rfx("train", "--method", "knn", *words, "--model", "m.npz")
-    assert code == 0, err
-    row = json.loads(out)
+    row = json.loads(rfx("train", "--method", "knn", *words, "--model", "m.npz")[0])
     chosen = {step["by"]: step["chosen"] for step in row["params"]["validation"]}
     assert chosen["knn"][0] in (1, 2, 4, 8, 16, 32)
     assert row["score"] > 0.9
-    code, out, _ = rfx("eval", "m.npz", "--data", ROWS, "--json")
-    assert json.loads(out)["score"] == row["score"]
-    code, _, err = rfx(
-        program=(
-            "-c",
-            "import numpy as np\nfrom rfx.estimators import KNNClassifier, KNNRegressor\n"
-            "from sklearn.neighbors import KNeighborsRegressor\n"
-            "X = np.random.default_rng(0).uniform(size=(90, 3))\n"
-            "ours = KNNRegressor(neighbours=4, scaling='none').fit(X, X[:, 0])\n"
-            "want = KNeighborsRegressor(4).fit(X, X[:, 0]).predict(X)\n"
-            "np.testing.assert_allclose(ours.predict(X), want)\n"
-            "assert KNNClassifier().fit(X, X[:, 0] > 0.5).score(X, X[:, 0] > 0.5) > 0.8\n",
-        )
-    )
-    assert code == 0, err
+    assert json.loads(rfx("eval", "m.npz", "--data", ROWS, "--json")[0])["score"] == row["score"]
 
 
-def test_a_model_that_could_not_be_loaded_is_not_saved(rfx, installed, tmp_path):
-    folder = tmp_path / "site"
-    shutil.copytree(installed, folder)
-    module = folder / "rfx_example.py"
-    words = f"train --method knn --neighbours 3 --data {ROWS} --task binary --model m.npz".split()
-    whole = module.read_text()
-    for good, bad in (
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
         ('Array("f", "rows inputs")', 'Array("f", "rows outputs")'),
         ('header["count"]', 'header["counts"]'),
         ('{"count": self.count}', '{"count": self}'),
-    ):
-        assert good in whole
-        module.write_text(whole.replace(good, bad))
-        code, _, err = rfx(*words, folders=(folder,))
-        assert code == 1
-        assert "the model of knn can't be saved, because it could not be loaded again" in err
-        assert not (tmp_path / "m.npz").exists()
+    ],
+)
+def test_a_model_that_could_not_be_loaded_is_not_saved(rfx, installed, tmp_path, good, bad):
+    module = shutil.copytree(installed, tmp_path / "site") / "rfx_example.py"
+    assert good in module.read_text()
+    module.write_text(module.read_text().replace(good, bad))
+    words = f"train --method knn --neighbours 3 --data {ROWS} --task binary --model m.npz".split()
+    _, err = rfx(*words, folders=(module.parent,), code=1)
+    assert "the model of knn can't be saved, because it could not be loaded again" in err
+    assert not (tmp_path / "m.npz").exists()
 
 
 def test_a_peer_stands_in_a_plan(rfx, tmp_path):
@@ -274,17 +244,14 @@ options.trees = 20
     random = np.random.default_rng(0).uniform(size=(200, 2))
     lines = [f"{a:.3f},{b:.3f},{a * b:.4f}\n" for a, b in random]
     (tmp_path / "airfoil.csv").write_text("a,b,y\n" + "".join(lines))
-    code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
-    assert code == 0, err
+    rfx("run", "plan.toml", "--results", "r.csv")
     with open(tmp_path / "r.csv", newline="") as file:
         binary, numbers = csv.DictReader(file)
     assert float(binary["score"]) > 0.85
     assert float(numbers["score"]) < 0.1
-    code, _, err = rfx("train", "--method", "forest", "--data", ROWS, "--model", "m.npz")
-    assert code == 2
-    assert "models of forest can't be saved" in err
-    words = ("train", "--method", "forest", "--data", ROWS, "--trees", 10, "--cv", 3)
-    assert "forest" in rfx(*words, "--calibrate", "platt")[1]
+    words = ("train", "--method", "forest", "--data", ROWS)
+    assert "models of forest can't be saved" in rfx(*words, "--model", "m.npz", code=2)[1]
+    assert "forest" in rfx(*words, "--trees", 10, "--cv", 3, "--calibrate", "platt")[0]
 
 
 OPTION_OF_A_KERNEL = """
@@ -304,14 +271,7 @@ class Map(FourierMap):
 
 
 def test_an_option_of_its_kernel(rfx, tmp_path):
-    folders = [
-        package(
-            tmp_path / "site",
-            "other",
-            "[rfx.feature_maps]\nother = other:Map\n",
-            OPTION_OF_A_KERNEL,
-        )
-    ]
+    points = "[rfx.feature_maps]\nother = other:Map\n"
     code = (
         "import pickle\nfrom rfx import estimators\n"
         "kind = estimators.estimator_class('rf', 'classification')\n"
@@ -319,8 +279,8 @@ def test_an_option_of_its_kernel(rfx, tmp_path):
         "model = pickle.loads(pickle.dumps(kind(kernel='other', colour='blue')))\n"
         "assert type(model) is kind and model.colour == 'blue' and 'colour : str' in kind.__doc__\n"
     )
-    status, _, err = rfx(program=("-c", code), folders=folders)
-    assert status == 0, err
+    folders = [package(tmp_path / "site", "other", points, OPTION_OF_A_KERNEL)]
+    rfx(program=("-c", code), folders=folders)
 
 
 FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kernel = broken:Map\n"
@@ -329,10 +289,9 @@ FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kerne
 def test_an_entry_point_of_another_name_is_said(rfx, tmp_path):
     points = "[rfx.methods]\nfirst = named:Second\n"
     code = "from rfx.methods.rf import RF\n\n\nclass Second(RF):\n    name = 'second'\n"
-    status, _, err = rfx(
-        "methods", "first", folders=[package(tmp_path / "site", "named", points, code)]
-    )
-    assert status == 1 and "named:Second is called 'second'; give the entry point the same" in err
+    folders = [package(tmp_path / "site", "named", points, code)]
+    _, err = rfx("methods", "first", folders=folders, code=1)
+    assert "named:Second is called 'second'; give the entry point the same" in err
 
 
 @pytest.mark.parametrize(
@@ -340,60 +299,32 @@ def test_an_entry_point_of_another_name_is_said(rfx, tmp_path):
 )
 def test_one_that_fails_is_left_out(rfx, tmp_path, code):
     folders = [package(tmp_path / "site", "broken", FAILS, code)]
-    status, out, err = rfx("methods", folders=folders)
-    assert status == 0 and "rf: random features" in out and "broken" not in out
-    assert (
-        "method broken of package broken 2.0" in err
-        and "kernel broken-kernel of package broken 2.0" in err
-    )
-    assert (
-        all(line.endswith("; it is ignored") for line in err.splitlines())
-        and len(err.splitlines()) == 2
-    )
-
-
-def test_what_fails_does_not_stop_others(rfx, tmp_path):
-    folders = [package(tmp_path / "site", "broken", FAILS, "import nothing_of_that_name")]
+    out, err = rfx("methods", folders=folders)
+    assert "rf: random features" in out and "broken" not in out
+    assert "method broken of package broken 2.0" in err
+    assert "kernel broken-kernel of package broken 2.0" in err
+    assert len(err.splitlines()) == 2
+    assert all(line.endswith("; it is ignored") for line in err.splitlines())
+    # it stops no other
     words = ["--data", ROWS, "--task", "binary"]
-    assert rfx("train", "--method", "rf", *words, "--n-features", "16", folders=folders)[0] == 0
-    status, out, err = rfx("train", "--method", "broken", *words, folders=folders)
-    assert (
-        status == 1
-        and out == ""
-        and "method broken of package broken 2.0" in err
-        and "fix or remove that package" in err
-    )
+    rfx("train", "--method", "rf", *words, "--n-features", "16", folders=folders)
+    out, err = rfx("train", "--method", "broken", *words, folders=folders, code=1)
+    assert out == "" and "method broken of package broken 2.0" in err
+    assert "fix or remove that package" in err
 
 
 def test_a_name_that_is_taken(rfx, installed, tmp_path):
-    taken = package(
-        tmp_path / "one",
-        "taken",
-        "[rfx.methods]\nrf = taken:RF\n",
-        "from rfx.methods.rf import RF\n",
-    )
-    second = package(
-        tmp_path / "two", "second", "[rfx.methods]\nlandweber = rfx_example:Landweber\n"
-    )
-    status, out, err = rfx("methods", folders=[installed, taken, second])
-    assert status == 0 and out.count("landweber:") == 1 and out.count("\nrf:") == 1
+    points, code = "[rfx.methods]\nrf = taken:RF\n", "from rfx.methods.rf import RF\n"
+    taken = package(tmp_path / "one", "taken", points, code)
+    points = "[rfx.methods]\nlandweber = rfx_example:Landweber\n"
+    second = package(tmp_path / "two", "second", points)
+    out, err = rfx("methods", folders=[installed, taken, second])
+    assert out.count("landweber:") == 1 and out.count("\nrf:") == 1
     assert "method rf of package taken 2.0 is ignored: rfx has its own method of that name" in err
     assert (
         "packages rfx-example 1.0 and second 2.0 both provide 'landweber' of rfx.methods; rfx"
         " uses the first" in err
     )
-    assert (
-        rfx(
-            "train",
-            "--method",
-            "rf",
-            "--data",
-            ROWS,
-            "--task",
-            "binary",
-            "--n-features",
-            "16",
-            folders=[taken],
-        )[2]
-        == "rfx: nothing is kept; --model FILE keeps the model\n"
-    )
+    words = ("--method", "rf", "--data", ROWS, "--task", "binary", "--n-features", "16")
+    said = rfx("train", *words, folders=[taken])[1]
+    assert said == "rfx: nothing is kept; --model FILE keeps the model\n"

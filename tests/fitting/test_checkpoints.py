@@ -1,36 +1,51 @@
-"""A digest covers all parts of a checkpoint; a damaged one is refused in one sentence."""
+"""Trainings that stop and go on: damaged checkpoints are refused, `--resume` takes the rows that a
+file gained; and curves of the held-out error at every step.
+"""
 
 import json
+import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from fuzz import checkpoint as fuzz
+from fuzz.model import mutated
+from shell import printed, refused
 
-from rfx import model
-from rfx.errors import DataError
+from rfx import methods, model
+from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import pipeline
+from rfx.records import traces
+
+
+def doubly(path, resume=False, epochs=1):
+    """A training that writes checkpoints, and its rows and labels."""
+    rows = np.random.default_rng(0).normal(size=(96, 3))
+    options = {"gamma": 0.5, "block": 8, "batch": 16, "seed": 0, "epochs": epochs}
+    method = methods.create("doubly-sgd", **options).keep(path, 2, resume)
+    return method, (rows, (rows[:, 0] + rows[:, 1] ** 2 > 0.5) * 1.0)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A checkpoint after one epoch: its header and its arrays."""
     path = tmp_path_factory.mktemp("whole") / "c.npz"
-    method, (X, y) = fuzz._method("doubly", path)
-    method.fit(X, y)
+    method, rows = doubly(path)
+    method.fit(*rows)
     return model.read(path)
 
 
 def resumed(path, header, arrays):
     """The pipeline of a second epoch after a checkpoint with these parts."""
     model.write(path, {name: v for name, v in header.items() if name != "format"}, arrays)
-    method, (X, y) = fuzz._method("doubly", path, resume=True, epochs=2)
-    return method.fit(X, y)
+    method, rows = doubly(path, resume=True, epochs=2)
+    return method.fit(*rows)
 
 
 def test_a_whole_checkpoint_is_resumed(tmp_path, whole):
-    straight, (X, y) = fuzz._method("doubly", tmp_path / "d.npz", epochs=2)
+    straight, rows = doubly(tmp_path / "d.npz", epochs=2)
     again = resumed(tmp_path / "c.npz", *whole)
-    assert np.array_equal(again.decision_function(X), straight.fit(X, y).decision_function(X))
+    expected = straight.fit(*rows).decision_function(rows[0])
+    assert np.array_equal(again.decision_function(rows[0]), expected)
 
 
 @pytest.mark.parametrize("part", ["counts", "chosen", "solver_coef", "sample"])
@@ -54,14 +69,164 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path, whole):
         resumed(tmp_path / "c.npz", header, arrays)
 
 
-def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+@pytest.mark.parametrize("content", [b"", b"x" * 500, b"{}"])
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path, content):
+    (tmp_path / "c.npz").write_bytes(content)
+    method, rows = doubly(tmp_path / "c.npz", resume=True)
+    with pytest.raises(DataError, match="is damaged"):
+        method.fit(*rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.filterwarnings("ignore")
+def test_mutated_checkpoints_are_resumed_or_refused(tmp_path, whole, seed):
+    """Any other exception than RfxError is a fault."""
+    header, arrays = whole
     path = tmp_path / "c.npz"
-    method, (X, y) = fuzz._method("doubly", path, resume=True)
-    for content in (b"", b"x" * 500, json.dumps({}).encode()):
-        path.write_bytes(content)
-        with pytest.raises(DataError, match="is damaged"):
-            method.fit(X, y)
+    model.write(path, {name: v for name, v in header.items() if name != "format"}, arrays)
+    path.write_bytes(mutated(path.read_bytes(), random.Random(seed)))
+    method, rows = doubly(path, resume=True, epochs=2)
+    with suppress(RfxError):
+        method.fit(*rows)
 
 
-def test_mutated_checkpoints_are_resumed_or_refused():
-    assert fuzz.fuzz(40, 1) < 40
+WORDS = ("train", "--method", "doubly-sgd", "--stream", "--gamma", 1, "--nu", 1e-4, "--resume")
+WORDS += ("--batch", 32, "--buffer", 100, "--no-baseline", "--json")
+RANDOM = np.random.default_rng(0)
+X = RANDOM.uniform(-1, 1, (900, 2))
+Y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+
+
+def text(kind, rows) -> str:
+    if kind == "csv":
+        head = "a,b,y\n" if rows.start == 0 else ""
+        return head + "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(X[rows], Y[rows]))
+    return "".join(f"{y} 1:{a:.4f} 2:{b:.4f}\n" for (a, b), y in zip(X[rows], Y[rows]))
+
+
+@pytest.fixture(params=["csv", "libsvm"])
+def kind(request, own_folders):
+    return request.param
+
+
+@pytest.fixture
+def train(capfd, tmp_path, kind):
+    def trained(name, *more, checkpoint="c"):
+        kept = ("--checkpoint", tmp_path / checkpoint, "--model", tmp_path / f"{name}.npz")
+        words = (*WORDS, "--data", tmp_path / name, *kept, *more, "--force")
+        return json.loads(printed(capfd, *words))
+
+    return trained
+
+
+def coef(tmp_path, name):
+    return methods.load(tmp_path / f"{name}.npz").model.arrays()["coef"]
+
+
+def test_rows_that_a_file_gains_are_learnt_like_those_of_another_file(kind, train, tmp_path):
+    old, new = slice(0, 300), slice(300, 900)
+    for name in ("grown.txt", "first.txt"):
+        (tmp_path / name).write_text(text(kind, old))
+    (tmp_path / "second.txt").write_text(text(kind, new) if kind != "csv" else "")
+    first = train("first.txt", checkpoint="other")
+    assert train("grown.txt")["params"]["samples"] == 900
+    # nothing new: the same model
+    assert train("grown.txt")["params"]["samples"] == 900
+    with open(tmp_path / "grown.txt", "a") as file:
+        file.write(text(kind, new))
+    row = train("grown.txt")
+    assert (first["n_train"], row["n_train"]) == (300, 900)
+    assert row["params"]["samples"] == 3 * 900
+    if kind == "csv":
+        (tmp_path / "second.txt").write_text("a,b,y\n" + text(kind, new))
+    other = train("second.txt", checkpoint="other")
+    assert other["n_train"] == 900
+    np.testing.assert_array_equal(coef(tmp_path, "grown.txt"), coef(tmp_path, "second.txt"))
+    model = methods.load(tmp_path / "grown.txt.npz")
+    codes = np.unique(Y, return_inverse=True)[1]
+    before = methods.load(tmp_path / "first.txt.npz").score(X, codes)["score"]
+    assert model.score(X, codes)["score"] > before
+
+
+def test_an_interrupted_continuation_is_resumed_to_the_same_bits(kind, train, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(text(kind, slice(0, 300)))
+        train(name, checkpoint=name[0])
+        with open(tmp_path / name, "a") as file:
+            file.write(text(kind, slice(300, 900)))
+    train("a.txt", checkpoint="a")
+    assert train("b.txt", "--budget-samples", 1500, checkpoint="b")["params"]["samples"] < 1600
+    assert train("b.txt", checkpoint="b")["n_train"] == 900
+    np.testing.assert_array_equal(coef(tmp_path, "a.txt"), coef(tmp_path, "b.txt"))
+
+
+def test_an_unfinished_training_needs_its_own_input(kind, train, tmp_path, capfd):
+    (tmp_path / "a.txt").write_text(text(kind, slice(0, 300)))
+    train("a.txt", "--budget-samples", 100)
+    (tmp_path / "a.txt").write_text(text(kind, slice(0, 300)).replace("0.1", "0.2"))
+    words = (*WORDS, "--data", tmp_path / "a.txt", "--checkpoint", tmp_path / "c")
+    assert "has changed since the checkpoint was written" in refused(capfd, *words)
+
+
+def problem(task):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (240, 3))
+    f = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(240)
+    return X, {
+        "regression": f,
+        "binary": np.where(f > 0, 1.0, -1.0),
+        "multiclass": np.digitize(f, [-0.5, 0.5]) + 1.0,
+    }[task]
+
+
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("rf", {"n_features": 60}),
+        ("rf", {"n_features": 60, "solver": "cg", "loss": "squared"}),
+        ("rf", {"n_features": 60, "loss": "squared", "offset": "mean"}),
+        ("rf", {"n_features": 60, "solver": "liblinear", "loss": "squared_hinge"}),
+        ("sparse-rf", {"n_features": 60, "lam": 1.0, "rounds": 3}),
+        ("sparse-rf", {"n_features": 60, "lam": 1.0, "solver": "prcd"}),
+        ("nystrom", {"n_features": 40}),
+        ("kernel", {"loss": "squared"}),
+        ("kernel", {"loss": "logistic"}),
+        ("rb", {"n_grids": 16}),
+        ("rb", {"n_grids": 32, "grow": 0.3}),
+        ("rb", {"n_grids": 16, "loss": "squared_hinge"}),
+        ("sparse-rb", {"n_grids": 16, "lam": 0.5}),
+    ],
+)
+def test_the_last_error_is_that_of_the_model(name, options, task):
+    if task == "regression" and options.get("loss", "squared") != "squared":
+        options = {name: value for name, value in options.items() if name not in ("loss", "solver")}
+    if options != {"n_features": 60}:  # one of them also chooses scaling and metric
+        options = {"scaling": "standard", "metric": "none", **options}
+    X, y = problem(task)
+    method = methods.create(name, task=task, **options)
+    method = method.fit(X[:160], y[:160], held_out=(X[160:], y[160:]))
+    score = method.score(X[160:], y[160:])["score"]
+    errors = [entry["error"] for entry in method.trace if "error" in entry]
+    assert errors and errors[-1] == pytest.approx(
+        score if task == "regression" else 1 - score, rel=1e-6, abs=1e-9
+    )
+    plain = methods.create(name, task=task, **options).fit(X[:160], y[:160])
+    assert np.array_equal(plain.decision_function(X), method.decision_function(X)), (
+        "to watch changes nothing"
+    )
+
+
+@pytest.mark.parametrize("name, options", [("block", {}), ("rf", {"lam_path": "10:1:3"})])
+def test_what_can_not_be_watched_is_refused(name, options):
+    with pytest.raises(UsageError, match="curves are not supported for method"):
+        X, y = problem("binary")
+        methods.create(name, **options).fit(X, y, held_out=(X, y))
+
+
+def test_curve_goes_into_the_trace(tmp_path, capfd):
+    words = ("train", "--method", "rf", "--data", "breast_cancer", "--n-features", 50, "--curve")
+    assert "--curve needs --trace" in refused(capfd, *words, code=2)
+    printed(capfd, *words, "--trace", tmp_path / "t.csv")
+    (steps,) = traces.read(tmp_path / "t.csv").values()
+    assert 0 <= steps[-1]["error"] < 0.2

@@ -1,16 +1,29 @@
 """Options chosen on training rows: the chosen value has the smallest error among models that the
-test fits to the rows that were not held out.
+test fits to the rows that were not held out. The search itself is tested on cheap functions.
 """
+
+import math
+import time
 
 import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.options import GAMMA_FACTORS, L1_SHARES
 from rfx.fitting.problem import Problem
-from rfx.fitting.selection import WAIT
+from rfx.fitting.selection import (
+    WAIT,
+    Measure,
+    Point,
+    SearchBudget,
+    SearchGrid,
+    SearchRound,
+    Size,
+    Trial,
+    search,
+)
 from rfx.kernels import parameters
 
 RNG = np.random.default_rng(3)
@@ -233,18 +246,146 @@ def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
 @pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "sparse-rb"])
 def test_liblinear_is_given_the_lambda_that_rfx_would_choose(name):
     X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
-    options = {
-        "task": "binary",
-        "lam": "validation",
-        "gamma": 1.0,
-        **({"n_grids": 10} if name.endswith("b") else {"n_features": 30}),
-    }
-    y = np.sign(X[:, 0])
-    both = [
-        methods.create(name, solver=solver, **options).fit(X, y) for solver in ("rfx", "liblinear")
-    ]
-    assert (
-        both[0].info["validation"] == both[1].info["validation"]
-        and both[0].info["lam"] == both[1].info["lam"]
+    options = {"task": "binary", "lam": "validation", "gamma": 1.0}
+    options |= {"n_grids": 10} if name.endswith("b") else {"n_features": 30}
+    ours, theirs = (
+        methods.create(name, solver=solver, **options).fit(X, np.sign(X[:, 0])).info
+        for solver in ("rfx", "liblinear")
     )
-    assert both[1].info["solver"] == "liblinear"
+    assert ours["validation"] == theirs["validation"]
+    assert ours["lam"] == theirs["lam"]
+    assert theirs["solver"] == "liblinear"
+
+
+ERROR = Measure("error")
+
+
+def points(*values, method="m"):
+    return [Point(method, {"gamma": value}) for value in values]
+
+
+def grid(found, lams=(1.0,), rounds=(SearchRound(100),), **more):
+    return SearchGrid(found, {point.method: lams for point in found}, rounds, **more)
+
+
+def bowl(centre):
+    """An error that is smallest where gamma is `centre`, for every lambda."""
+    return lambda point, round, lams: [abs(math.log(point["gamma"] / centre)) + 1 for _ in lams]
+
+
+@pytest.mark.parametrize(
+    "measure, expected",
+    [
+        (ERROR, (2, "b")),
+        (Measure("score", larger=True), (1, "a")),
+        (Measure("error", target=0.6), (1, "b")),
+    ],
+)
+def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure, expected):
+    values = {1: [0.9, 0.6], 2: [0.9, 0.1], 3: [math.nan, 0.1], 4: [math.inf, -math.inf]}
+    found = search(
+        lambda point, round, lams: values[point["gamma"]], grid(points(1, 2, 3, 4), "ab"), measure
+    )
+    assert (found.best.point["gamma"], found.best.lam) == expected and len(found.trials) == 4
+    step = found.step(True, 50)
+    assert step["chosen"] == list(expected) and step["options"] == ["gamma", "lam"]
+    assert step["tried"][:3] == [[1, "a", 0.9], [1, "b", 0.6], [2, "a", 0.9]]
+    assert (step["by"], step["fitted"], step["held_out"], step["error"]) == (
+        "m",
+        100,
+        50,
+        measure.name,
+    )
+
+
+def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_best():
+    def fit(point, round, lams):
+        return [bowl(6.0)(point, round, lams)[0] + 1 / point["size"]]
+
+    rounds = [SearchRound(10, 1, 0, 2), SearchRound(100, 3, 1)]
+    asked = grid(
+        points(1.0, 4.0, 16.0),
+        (1.0,),
+        rounds,
+        sizes={"m": Size("size", (1, 2), 16)},
+        halved="gamma",
+    )
+    found = search(fit, asked, ERROR)
+    tried = [(one.round.number, one.point["gamma"], one.point["size"]) for one in found.trials]
+    assert tried[:5] == [(0, 1.0, 1), (0, 4.0, 1), (0, 16.0, 1), (1, 4.0, 2), (1, 16.0, 2)]
+    # half and twice, then the size up to its bound, then around the best at that size
+    assert tried[5:] == [
+        (1, 2.0, 2),
+        (1, 8.0, 2),
+        (1, 8.0, 4),
+        (1, 8.0, 8),
+        (1, 8.0, 16),
+        (1, 4.0, 16),
+        (1, 16.0, 16),
+    ]
+    assert found.best.point == Point("m", {"gamma": 8.0, "size": 16})
+
+
+def test_a_path_starts_a_little_above_the_best_and_is_made_whole_where_that_is_at_its_end():
+    asked, lams = [], (5.0, 4.0, 3.0, 2.0, 1.0)
+    best = {1: 1.0, 2: 2.0, 3: 5.0}
+
+    def fit(point, round, own):
+        asked.append(tuple(own))
+        return [abs(lam - best[point["gamma"]]) for lam in own]
+
+    found = search(fit, grid(points(1, 2, 3), lams, above=2), ERROR)
+    assert asked == [lams, lams[2:], lams[1:], lams]
+    assert [one.lam for one in found.trials] == [1.0, 2.0, 5.0]
+
+
+def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
+    there = Trial(points(2)[0], SearchRound(100), ((1.0, 0.5),), 1.0, 0.5, 0.0)
+    known = lambda point, round: there if point == there.point else None
+    told, asked = [], grid(points(1, 2, 3))
+    seen = lambda trial, known: told.append(known)
+    found = search(bowl(1.0), asked, ERROR, SearchBudget(trials=1), known, seen)
+    assert [one.point["gamma"] for one in found.trials] == [1, 2]
+    assert found.best is there
+    assert told == [False, True]
+    with pytest.raises(UsageError, match="no combination"):
+        search(bowl(1.0), grid(points(1)), ERROR, SearchBudget(trials=0))
+
+
+def test_a_point_that_can_t_be_fitted_is_an_error_or_left_out():
+    def fit(point, round, lams):
+        if point["gamma"] == 2:
+            raise DataError("two")
+        return [1.0]
+
+    assert len(search(fit, grid(points(1, 2), lenient=True), ERROR).trials) == 1
+    assert (
+        len(search(fit, grid(points(2) + points(1, method="n"), lenient=True), ERROR).trials) == 1
+    )
+    both = grid(points(2) + points(2, method="n"), lenient=True)
+    for asked in (grid(points(1, 2)), grid(points(2, 1), lenient=True), both):
+        with pytest.raises(DataError, match="two"):
+            search(fit, asked, ERROR)
+
+
+def test_a_budget_of_work_does_not_depend_on_time_and_says_what_it_left_out():
+    def slow(seconds):
+        return lambda point, round, lams: [time.sleep(seconds) or 1.0 for _ in lams]
+
+    asked = grid(points(1, 2, 3, 4))
+    work = 2.5 * asked.work(asked.points[0], SearchRound(100))
+    for seconds in (0.0, 0.05):
+        found = search(slow(seconds), asked, ERROR, SearchBudget(work=work))
+        assert [one.point["gamma"] for one in found.trials] == [1, 2]
+        assert found.cut["work"] == 2
+        assert "2 trials" in found.limits[0]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_search_that_time_stopped_says_so(together):
+    late = SearchBudget(time.monotonic() - 1)
+    found = search(bowl(1.0), grid(points(1, 2, 3)), ERROR, late, together=together)
+    # the first is tried whatever it costs
+    assert len(found.trials) == 1
+    assert "another run may differ" in found.limits[0]
+    assert "2 trials" in found.limits[0]

@@ -1,18 +1,21 @@
 """Scalings that transform columns, from training to the model file: the command, estimators,
-streams, checkpoints and weights agree.
+streams, checkpoints and weights agree. What is learnt depends neither on the unit of the targets
+and of the weights, nor on the zero of the targets.
 """
 
 import numpy as np
 import pytest
 import scipy.sparse
-from click.testing import CliRunner
+from shell import printed
 
 from rfx import estimators, methods, model
-from rfx.cli import cli
 from rfx.data import libsvm
 from rfx.data.stream import LibsvmSource
-from rfx.data.transforms import TRANSFORMS
+from rfx.data.transforms import TRANSFORMS, TargetScaler
 from rfx.errors import DataError
+from rfx.fitting.preprocessing import Preprocessing
+from rfx.records import keys
+from rfx.records.run import Run
 
 KINDS = list(TRANSFORMS)
 RNG = np.random.default_rng(4)
@@ -35,27 +38,21 @@ def files(folder):
     return folder / "train.svm", folder / "test.svm"
 
 
-def rfx(*args):
-    done = CliRunner().invoke(cli, [str(arg) for arg in args])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_command_and_the_estimator_predict_the_same(kind, tmp_path):
+def test_the_command_and_the_estimator_predict_the_same(kind, tmp_path, capfd):
     train, test = files(tmp_path)
     options = {"kernel": "gaussian", "metric": "none", "n_features": 50, "lam": 0.1, "seed": 3}
     options |= {"gamma": "median"}
     flags = [part for name in options for part in ("--" + name.replace("_", "-"), options[name])]
-    path = tmp_path / "m.npz"
-    rfx("train", "--method", "rf", "--data", train, "--scaling", kind, *flags, "--model", path)
-    told = rfx("predict", "--decision", path, test).split()
+    path, words = tmp_path / "m.npz", ("train", "--method", "rf", "--data", train)
+    printed(capfd, *words, "--scaling", kind, *flags, "--model", path)
+    decision = np.array(printed(capfd, "predict", "--decision", path, test).split(), float)
     ours = estimators.RFClassifier(scaling=kind, **options).fit(X[TRAIN], Y[TRAIN])
-    np.testing.assert_allclose(np.array(told, float), ours.decision_function(X[TEST]), rtol=1e-6)
+    np.testing.assert_allclose(decision, ours.decision_function(X[TEST]), rtol=1e-6)
     plain = estimators.RFClassifier(scaling="none", **options).fit(X[TRAIN], Y[TRAIN])
-    assert np.abs(np.array(told, float) - plain.decision_function(X[TEST])).max() > 1e-3
+    assert np.abs(decision - plain.decision_function(X[TEST])).max() > 1e-3
     # the model's features are those of the scaled rows
-    rfx("featurize", test, "--model", path, "-o", tmp_path / "z.svm")
+    printed(capfd, "featurize", test, "--model", path, "-o", tmp_path / "z.svm")
     trained = methods.load(path)
     rows = trained.preprocessing.scaler.transform(X[TEST], np.float32)
     Z = libsvm.read(tmp_path / "z.svm")[0].toarray()
@@ -63,34 +60,27 @@ def test_the_command_and_the_estimator_predict_the_same(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_featurize_scales_by_the_rows_of_train(kind, tmp_path):
+def test_featurize_scales_by_the_rows_of_train(kind, tmp_path, capfd):
     train, test = files(tmp_path)
-    asked = ("--scaling", kind, "-n", 30, "--gamma", 0.5)
-    rfx("featurize", test, "--train", train, *asked, "-o", tmp_path / "z.svm")
+    asked = ("--scaling", kind, "-n", 30, "--gamma", 0.5, "-o", tmp_path / "z.svm")
+    printed(capfd, "featurize", test, "--train", train, *asked)
     ours = estimators.FourierFeatures(scaling=kind, n_features=30, gamma=0.5, dtype="float32")
-    expected = ours.fit(X[TRAIN]).transform(X[TEST])
     Z = libsvm.read(tmp_path / "z.svm", n_features=30)[0].toarray()
-    np.testing.assert_allclose(Z, expected, atol=1e-5)
+    np.testing.assert_allclose(Z, ours.fit(X[TRAIN]).transform(X[TEST]), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_file_has_the_transform_and_nothing_more(kind, tmp_path):
-    path = tmp_path / "m.npz"
+def test_a_model_file_has_the_transform_and_nothing_more(kind, tmp_path, reloaded):
     method = methods.create("rf", scaling=kind, n_features=30, gamma=0.5, lam=1.0)
-    trained = method.fit(X[TRAIN], Y[TRAIN])
-    trained.save(path)
-    again = methods.load(path)
-    np.testing.assert_array_equal(
-        again.decision_function(X[TEST]), trained.decision_function(X[TEST])
-    )
+    reloaded(method.fit(X[TRAIN], Y[TRAIN]), X[TEST])
+    path = tmp_path / "saved.npz"
     header, arrays = model.read(path)
     own = {name for name in arrays if name.startswith("scaler_")}
     assert own == {f"scaler_{name}" for name in ("shift", "scale", *TRANSFORMS[kind].forms)}
     assert header["scaler"] == {"kind": kind, "metric": "none"}
     for name in TRANSFORMS[kind].forms:
         lacking = {key: values for key, values in arrays.items() if key != f"scaler_{name}"}
-        short = arrays | {f"scaler_{name}": arrays[f"scaler_{name}"][:-1]}
-        for broken in (lacking, short):
+        for broken in (lacking, arrays | {f"scaler_{name}": arrays[f"scaler_{name}"][:-1]}):
             model.write(path, {k: v for k, v in header.items() if k != "format"}, broken)
             with pytest.raises(DataError, match=f"array scaler_{name}"):
                 methods.load(path)
@@ -127,23 +117,20 @@ def test_sample_weights_count_in_the_scaling(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_stream_scales_as_rows_in_memory(kind, tmp_path):
+def test_a_stream_scales_as_rows_in_memory(kind, tmp_path, capfd):
     train, test = files(tmp_path)
     made = methods.create("doubly-sgd", scaling=kind, gamma=0.5, task="binary")
     memory = made.fit(X[TRAIN], Y[TRAIN]).preprocessing.scaler.to_dict()
     streamed = [made.fit_stream(LibsvmSource(train, 4, chunk=size)) for size in (700, 1 << 20)]
     path = tmp_path / "m.npz"
-    rfx(
-        *("train", "--method", "doubly-sgd", "--stream", "--data", train, "--scaling", kind),
-        *("--gamma", 0.5, "--model", path),
-    )
-    told = rfx("predict", "--decision", path, test).split()
+    words = ("train", "--method", "doubly-sgd", "--stream", "--data", train, "--model", path)
+    printed(capfd, *words, "--scaling", kind, "--gamma", 0.5)
+    decision = np.array(printed(capfd, "predict", "--decision", path, test).split(), float)
     for trained in (*streamed, methods.load(path)):
         for name, values in trained.preprocessing.scaler.to_dict().items():
             np.testing.assert_array_equal(values, memory[name])
-        np.testing.assert_allclose(
-            np.array(told, float), trained.decision_function(X[TEST]), rtol=1e-5, atol=1e-6
-        )
+        expected = trained.decision_function(X[TEST])
+        np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -166,3 +153,127 @@ def test_partial_fit_keeps_the_scaling_of_the_first_rows(kind):
     one.partial_fit(X[200:], Y[200:])
     for name, values in one.method_.preprocessing.scaler.to_dict().items():
         np.testing.assert_array_equal(values, first[name])
+
+
+DRAWS = np.random.default_rng(0)
+ROWS, NEW = DRAWS.uniform(-3, 3, (200, 2)), DRAWS.uniform(-3, 3, (100, 2))
+TARGETS = np.sin(2 * ROWS[:, 0]) + ROWS[:, 1] / 3
+WEIGHTS = DRAWS.uniform(0.5, 1.5, 200)
+SMALL = {
+    "rf": {"n_features": 200},
+    "lkrf": {"pool": 500, "n_features": 100},
+    "nystrom": {"n_features": 50},
+    "sparse-rf": {"n_features": 60, "rounds": 1},
+    "rb": {"n_grids": 32, "tol": 1e-5},
+    "sparse-rb": {"n_grids": 16},
+    "boosting": {"n_features": 10},
+    "kernel": {},
+    "block": {},
+}
+BATCHES = {"doubly-sgd": {}, "k-sdca": {"loss": "absolute"}, "r-pegasos": {"n_features": 100}}
+METRIC = {"scaling": "standard", "metric": "none"}
+
+
+def fitted(name, y, weights=None, inputs=ROWS, **more):
+    options = SMALL.get(name, BATCHES.get(name, {})) | more
+    if name in SMALL and name != "boosting":
+        options = METRIC | options
+    task = options.pop("task", "regression")
+    return methods.create(name, task=task, **options).fit(inputs, y, weights)
+
+
+def predictions(*args, **options):
+    return fitted(*args, **options).predict(NEW)
+
+
+@pytest.mark.parametrize("name", [*SMALL, *BATCHES])
+@pytest.mark.parametrize(("shift", "unit"), [(1013, 10), (1.6e9, 3600), (0, 1e-46), (0, 1e40)])
+def test_targets_in_another_unit_give_the_same_model(name, shift, unit):
+    expected = predictions(name, TARGETS)
+    found = (predictions(name, shift + unit * TARGETS) - shift) / unit
+    np.testing.assert_allclose(found, expected, atol=0.03 * np.std(TARGETS))
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("unit", [1e-9, 1 / 200, 1e8])
+def test_weights_in_another_unit_give_the_same_model(name, unit):
+    if methods.get(name).weighted:
+        expected = predictions(name, TARGETS, WEIGHTS)
+        found = predictions(name, TARGETS, unit * WEIGHTS)
+        np.testing.assert_allclose(found, expected, atol=0.03 * np.std(TARGETS))
+
+
+def test_scaling_and_metric_chosen_with_weights_in_another_unit():
+    first, second = (
+        methods.create("rfm", task="regression").fit(ROWS, TARGETS, unit * WEIGHTS)
+        for unit in (1, 1e-6)
+    )
+    np.testing.assert_allclose(first.predict(NEW), second.predict(NEW), atol=0.03 * np.std(TARGETS))
+    assert second.info["lam"] == pytest.approx(1e-6 * first.info["lam"])
+
+
+def test_a_lambda_that_is_given_refers_to_the_sum_of_losses():
+    given = predictions("kernel", TARGETS, 2 * WEIGHTS, gamma=0.5, lam=0.2)
+    expected = predictions("kernel", TARGETS, WEIGHTS, gamma=0.5, lam=0.1)
+    np.testing.assert_allclose(given, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive"])
+def test_lambda_is_chosen_in_the_unit_of_the_targets(loss):
+    first, second = (
+        fitted("kernel", unit * TARGETS, loss=loss, kernel="gaussian", gamma=0.5)
+        for unit in (1, 1e4)
+    )
+    assert second.info["lam"] == pytest.approx(first.info["lam"] / 1e4)
+
+
+def test_the_default_width_of_a_tube_is_in_the_unit_of_the_targets():
+    options = {"loss": "epsilon_insensitive", "kernel": "gaussian", "gamma": 0.5}
+    first, second = (
+        fitted("kernel", unit * TARGETS, lam=0.1 / unit, **options) for unit in (1, 1e-3)
+    )
+    assert first.loss.epsilon == pytest.approx(0.1 * np.std(TARGETS))
+    np.testing.assert_allclose(
+        1e3 * second.predict(NEW), first.predict(NEW), atol=0.01 * np.std(TARGETS)
+    )
+
+
+def test_the_scale_of_the_mean_is_1_within_the_range_of_float32():
+    assert TargetScaler.fit(1e6 * TARGETS, "mean").scale == 1
+
+
+@pytest.mark.parametrize("unit", [1e-46, 1e40])
+def test_the_rmse_is_in_the_unit_of_the_targets(unit):
+    scaler = TargetScaler.fit(unit * TARGETS, "mean")
+    known = Preprocessing("regression", None, np.float64, target_scaler=scaler)
+    decision = scaler.transform(unit * (TARGETS + 1))
+    assert known.score(decision, unit * TARGETS)["score"] == pytest.approx(unit)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "same"),
+    [
+        ("breast_cancer", {}, True),
+        ("diabetes-sklearn", {}, False),
+        ("rows.csv", {}, False),
+        ("rows.csv", {"task": "binary"}, True),
+        ("rows.csv", {"task": "regression"}, False),
+    ],
+)
+def test_the_former_default_has_the_key_of_classes_only(dataset, options, same):
+    run, former = (
+        Run(dataset=dataset, method="rf", options=options | more)
+        for more in ({}, {"target_scaling": "none"})
+    )
+    assert (keys.key(run) == keys.key(former)) == same
+
+
+@pytest.mark.parametrize("name", ["rf", "kernel", "rb"])
+@pytest.mark.parametrize("unit", [1e-46, 1e40])
+def test_scaled_inputs_in_another_unit_give_the_same_model(name, unit):
+    options = METRIC | SMALL[name] | {"task": "regression", "lam": 0.1, "gamma": 0.5}
+    first, second = (
+        methods.create(name, **options).fit(factor * ROWS, TARGETS).predict(factor * NEW)
+        for factor in (1, unit)
+    )
+    np.testing.assert_allclose(second, first, atol=0.03 * np.std(TARGETS))

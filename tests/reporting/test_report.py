@@ -1,5 +1,5 @@
-"""The report from hand-written results files: failed, unconverged, timed out, torn and missing runs
-are counted correctly and shown.
+"""The report of the papers from hand-written results files: failed, unconverged, timed out, torn
+and missing runs are counted correctly and shown; and the page of a results file of any rows.
 """
 
 import re
@@ -8,10 +8,10 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from click.testing import CliRunner
+from shell import called
+from test_tables import row
 
 from rfx import papers
-from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.plans import plan
 from rfx.records import keys, results
@@ -75,69 +75,46 @@ def folder(tmp_path_factory):
     """
     place = tmp_path_factory.mktemp("results")
     path = place / f"{PLAN}.csv"
-    rows = [made(run, score=0.038 + 0.0001 * run.seed) for run in runs(method="kernel", **GAUSSIAN)]
-    rows += [made(run, score=0.05 + 0.0001 * run.seed) for run in runs(method="rf", **GAUSSIAN)]
-    rows.append(
+    (sparse,) = runs(method="sparse-rf", lam="10", seed="0", **GAUSSIAN)
+    first, second, *_ = runs(method="rf", **GAUSSIAN | {"dataset": "census16h"})
+    (absent,) = runs(method="rf", seed="0", **GAUSSIAN | {"dataset": "YearPredictionMSD"})
+    none = {"score": None, "converged": None}
+    for one in (
+        *(made(run, score=0.038 + 1e-4 * run.seed) for run in runs(method="kernel", **GAUSSIAN)),
+        *(made(run, score=0.05 + 1e-4 * run.seed) for run in runs(method="rf", **GAUSSIAN)),
+        made(sparse, score=0.0364, converged=False, params={"ended": "max_iter"}),
+        made(first, status="failed", message="out of memory <b>&</b> patience", **none),
+        made(second, status="timeout", message="not finished within 60 seconds", **none),
         made(
-            runs(method="sparse-rf", lam="10", seed="0", **GAUSSIAN)[0],
-            score=0.0364,
-            converged=False,
-            params={"ended": "max_iter"},
-        )
-    )
-    census = runs(dataset="census16h", kernel="gaussian", label="paper", method="rf")
-    rows.append(
-        made(
-            census[0],
-            status="failed",
-            message="out of memory <b>&</b> patience",
-            score=None,
-            converged=None,
-        )
-    )
-    rows.append(
-        made(
-            census[1],
-            status="timeout",
-            message="not finished within 60 seconds",
-            score=None,
-            converged=None,
-        )
-    )
-    rows.append(
-        made(
-            runs(
-                dataset="YearPredictionMSD", method="rf", kernel="gaussian", label="paper", seed="0"
-            )[0],
+            absent,
             status="failed",
             message="no public download",
-            score=None,
-            converged=None,
             params={"error": "NoData"},
-        )
-    )
-    for row in rows:
-        results.append(path, row)
+            **none,
+        ),
+    ):
+        results.append(path, one)
     with path.open("a") as file:
         file.write('v1-0123456789abcdef,2026-01-01T00:00:00+00:00,ok,,cpu,"yen2014')
     (place / f"{PLAN}-quick.csv").write_text(path.read_text())
     return place
 
 
-def report(folder, output, *more):
-    done = CliRunner().invoke(
-        cli,
-        ["report", "--paper", "yen2014", "--results", str(folder), "-o", str(output), *more],
-        standalone_mode=False,
-    )
+def report(*words):
+    done = called("report", *words)
     if done.exception:
         raise done.exception
-    return output / "index.html"
+    return done.stdout.strip()
+
+
+def page_of_yen(folder, output):
+    report("--paper", "yen2014", "--results", folder, "-o", output)
+    return (output / "index.html").read_text()
 
 
 @pytest.fixture(scope="module")
 def page(folder, tmp_path_factory):
-    return report(folder, tmp_path_factory.mktemp("report")).read_text()
+    return page_of_yen(folder, tmp_path_factory.mktemp("report"))
 
 
 class Reader(HTMLParser):
@@ -265,15 +242,13 @@ def test_what_went_wrong_is_said(read):
 
 
 def test_it_says_what_to_type(read, folder):
-    path = f"{folder}/{PLAN}.csv"
-    assert (
-        f"rfx run {PLAN} --results {path} --retry-failed" in read.text
-        and f"rfx run {PLAN} --results {path}" in read.text
-    )
-    assert (
-        "rfx fetch YearPredictionMSD" in read.text
-        and f"rfx run yen2014-table2 --results {folder}/yen2014-table2.csv" in read.text
-    )
+    for command in (
+        f"rfx run {PLAN} --results {folder}/{PLAN}.csv",
+        f"rfx run {PLAN} --results {folder}/{PLAN}.csv --retry-failed",
+        "rfx fetch YearPredictionMSD",
+        f"rfx run yen2014-table2 --results {folder}/yen2014-table2.csv",
+    ):
+        assert command in read.text
 
 
 def test_what_to_type_can_be_typed_whatever_the_folder_is_called(folder, tmp_path):
@@ -299,9 +274,8 @@ def test_the_full_form_goes_before_the_small_one(read, folder, tmp_path):
 
 
 def test_the_same_files_give_the_same_bytes(folder, page, tmp_path):
-    again = report(folder, tmp_path / "again")
-    assert again.read_text() == page
-    assert report(folder, tmp_path / "again").read_text() == page, "a report replaces itself"
+    for _ in range(2):  # a report replaces itself
+        assert page_of_yen(folder, tmp_path / "again") == page
 
 
 def test_it_stands_alone(read, page):
@@ -316,42 +290,38 @@ def test_it_stands_alone(read, page):
 
 
 @pytest.mark.parametrize(
-    ("source", "output", "more", "says"),
+    ("words", "says"),
     [
-        ("none", "out", (), "not a folder of results files; make some with rfx run"),
-        (None, "out", ("--paper", "yen2015"), "no such paper; did you mean yen2014"),
-        (None, "mine", (), "index.html exists and is not a report of rfx"),
-        (None, "file/out", (), "can't be written"),
+        (("--results", "none"), "not a folder of results files; make some with rfx run"),
+        (("--paper", "yen2015"), "no such paper; did you mean yen2014"),
+        (("-o", "mine"), "index.html exists and is not a report of rfx"),
+        (("-o", "file/out"), "can't be written"),
+        (("none.csv",), "no such results file"),
+        (("other.csv",), "is not an rfx results file"),
+        (("own.csv", "--paper", "wu2016"), "--paper applies to the papers' report"),
+        (("own.csv", "-o", "mine"), "exists and"),
     ],
 )
-def test_refusals(folder, tmp_path, source, output, more, says):
+def test_refusals(folder, written, tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    written(rows_of("one"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("<p>my own page")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("a,b\n1,2\n")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    own = () if words[0].endswith(".csv") else ("--results", folder)
     with pytest.raises((DataError, UsageError), match=says):
-        report(tmp_path / source if source else folder, tmp_path / output, *more)
+        report(*own, "-o", "new", *words)
+    assert not (tmp_path / "new").exists()
 
 
 def test_parts_of_a_cell():
     ours = seeds.Mean(0.0364, 0.0007, 5, 0.036, 0.037)
-    cell = cells.Cell(
-        ours,
-        cells.decimals(4),
-        "deviation",
-        Printed("0.032"),
-        pair=True,
-        verdict="worse",
-        converged=False,
-    )
-    found = tables.parts(cell)
-    assert (found.ours, found.star, found.paper, found.verdict) == (
-        "0.0364 ± 0.0007",
-        True,
-        "0.032",
-        "worse",
-    )
+    given = {"paper": Printed("0.032"), "pair": True, "verdict": "worse", "converged": False}
+    cell = cells.Cell(ours, cells.decimals(4), "deviation", **given)
     assert tables.text(cell) == "0.0364 ± 0.0007* / 0.032 (-)"
-    assert tables.text(cells.Cell()) == "-" and tables.text(cells.Cell(pair=True)) == "- / -"
+    assert tables.text(cells.Cell()) == "-"
+    assert tables.text(cells.Cell(pair=True)) == "- / -"
     hidden = cells.Cell(seeds.Mean(0.5, 0.00004, 2, 0.5, 0.5), cells.decimals(2), "deviation")
     assert tables.text(hidden) == "0.50 ± 4e-05", (
         "the first digit where the mean's decimals would not show it"
@@ -370,3 +340,103 @@ def test_a_label_stands_in_every_line():
     assert labels[1]["again"]
     assert grid["heads"][2] == ("RF", "rf")
     assert {line["dataset"] for line in grid["lines"]} == {"cpu"}
+
+
+SCORES = {"rf": 0.80, "kernel": 0.90, "a-plug-in": 0.85}
+
+
+def rows_of(*datasets):
+    """Three seeds of three methods on some data sets; one method is not installed."""
+    return [
+        row(
+            dataset,
+            method,
+            key=f"{dataset}{method}{seed}",
+            seed=seed,
+            score=score + 0.01 * seed * (1 + len(method)) / 10,
+            metric="accuracy",
+            created="2026-01-01T00:00:00+00:00",
+            seconds_fit=1.0 + score,
+        )
+        for dataset in datasets
+        for method, score in SCORES.items()
+        for seed in (0, 1, 2)
+    ]
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(rows):
+        path = tmp_path / "own.csv"
+        for one in rows:
+            results.append(path, one)
+        return path
+
+    return write
+
+
+def plain(page):
+    """The texts of a page, separated by spaces, without figures, styles and scripts."""
+    page = re.sub(r"<(style|svg|script)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_a_page_of_any_results_file(tmp_path, written):
+    failed = row("two", "rb", key="failed", status="failed", message="no <b>memory</b>", score=None)
+    first = rows_of("one", "two")
+    again = first[0] | {"status": "failed", "score": None, "message": "at first"}
+    path, page = written([again, *first, failed]), tmp_path / "page" / "index.html"
+    assert report(path, "-o", tmp_path / "page") == str(page)
+    html = page.read_text()
+    text = plain(html)
+    assert "19 runs: 2 data sets, 4 methods, 3 seeds." in text, "of one key the last row"
+    assert "18 done 1 failed" in text and "at first" not in text
+    assert "0.9090 ± 0.0070!" in text or "0.9070 ± 0.0070!" in text
+    for words in ("paired p", "rank by score", "1.00 ± 0.00!", "What went wrong", "a-plug-in"):
+        assert words in text
+    assert "no &lt;b&gt;memory&lt;/b&gt;" in html
+    assert 'src="figures/pareto.svg"' in html
+    for form in ("png", "svg", "pdf", "figure.csv"):
+        assert (tmp_path / "page" / "figures" / f"pareto.{form}").exists()
+    report(path, "-o", tmp_path / "page")
+    assert page.read_text() == html, "the same rows give the same bytes"
+
+
+@pytest.fixture
+def page_of(tmp_path, written):
+    """The page of a results file with these rows, as HTML."""
+
+    def made(rows):
+        report(written(rows), "-o", tmp_path / "page")
+        return (tmp_path / "page" / "index.html").read_text()
+
+    return made
+
+
+def test_one_data_set_has_no_ranks_and_few_rows_few_figures(page_of):
+    text = plain(page_of(rows_of("one")[:1]))
+    assert "rank by" not in text and "What went wrong" not in text and "Along lambda" not in text
+
+
+def test_rows_without_a_good_one_are_troubles_alone(page_of):
+    rows = [row(key="x", status="timeout", score=None, message="not done")]
+    assert "1 timed out" in plain(page_of(rows))
+
+
+def test_a_grid_of_two_options_is_drawn(page_of):
+    html = page_of(
+        [
+            row(
+                "one",
+                "rf",
+                key=f"{gamma}{lam}",
+                lam=lam,
+                score=gamma / lam,
+                params={"gamma": gamma, "kernel_params": {"gamma": gamma}},
+            )
+            for gamma in (1.0, 2.0)
+            for lam in (1.0, 10.0)
+        ]
+    )
+    assert "Over a grid" in plain(html)
+    assert '<img src="figures/grid.svg"' in html

@@ -1,4 +1,6 @@
-"""The LIBLINEAR back end: the right objective, the seed, the warning, the clock, the interrupt."""
+"""LIBLINEAR and LIBSVM as back ends: the right objective, native and precomputed kernels, the seed,
+the warning, the clock, the interrupt, memory.
+"""
 
 import time
 
@@ -8,11 +10,21 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from rfx.errors import OutOfTime, RfxError, UsageError
-from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.losses import (
+    OF_NUMBERS,
+    Absolute,
+    Hinge,
+    Logistic,
+    Squared,
+    SquaredHinge,
+    epsilon_insensitive,
+)
+from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.published import backend
-from rfx.solvers.published.libraries import solve_liblinear
+from rfx.solvers.published.libraries import solve_liblinear, solve_libsvm
+from rfx.solvers.svm import solve_kernel_svm
 
 RNG = np.random.default_rng(0)
 Z = RNG.standard_normal((200, 12))
@@ -136,3 +148,60 @@ def test_too_little_memory_is_refused(monkeypatch):
         solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2")
     monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 1.3 * size)
     assert solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2").converged
+
+
+X = RNG.uniform(-1, 1, (150, 4))
+LABELS = np.where(X[:, 0] * X[:, 1] + 0.1 * RNG.standard_normal(150) > 0, 1.0, -1.0)
+
+TARGETS = 3 + X[:, 0] * X[:, 1] + 0.3 * RNG.standard_normal(150)
+
+
+def solve_kernel(name, X, y, params, lam, loss, warm=None, **limits):
+    return solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits), warm)
+
+
+@pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute, epsilon_insensitive(0.2)])
+@pytest.mark.parametrize(
+    "kernel, params",
+    [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})],
+)
+def test_agrees_with_rfx_and_proves_it(kernel, params, loss):
+    y = TARGETS if loss.name in OF_NUMBERS else LABELS
+    theirs = solve_kernel(kernel, X, y, params, 0.5, loss, tol=1e-6)
+    ours = solve_kernel_svm(
+        KernelMatrix(kernel, X, params), y, 0.5, loss, Budget(tol=1e-6), bias=True
+    )
+    assert theirs.converged and 0 <= theirs.gap <= 1e-4 * theirs.objective
+    assert theirs.objective == pytest.approx(ours.objective, rel=1e-4)
+    assert theirs.coef.sum() == pytest.approx(0, abs=1e-6)
+    assert theirs.intercept == pytest.approx(ours.intercept, abs=0.05)
+
+
+def test_labels_in_either_order():
+    straight = solve_kernel("gaussian", X, LABELS, {"gamma": 2.0}, 1.0, Hinge, tol=1e-8)
+    turned = solve_kernel(
+        "gaussian", X[::-1].copy(), LABELS[::-1].copy(), {"gamma": 2.0}, 1.0, Hinge, tol=1e-8
+    )
+    np.testing.assert_allclose(turned.coef[::-1], straight.coef, atol=1e-5)
+    assert turned.intercept == pytest.approx(straight.intercept, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"loss": Logistic}, "no logistic loss"),
+        ({"y": np.ones(150)}, "needs rows of both classes"),
+        ({"warm": np.zeros(150)}, "does not support a starting point"),
+    ],
+)
+def test_what_libsvm_refuses(change, says):
+    with pytest.raises(UsageError, match=says):
+        solve_kernel(
+            "gaussian", X, **{"y": LABELS, "params": {"gamma": 1}, "lam": 1, "loss": Hinge} | change
+        )
+
+
+def test_too_little_memory_for_a_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 0.01)
+    with pytest.raises(RfxError, match="the back end needs .* use fewer rows"):
+        solve_kernel("gaussian", X, LABELS, {"gamma": 1.0}, 1.0, SquaredHinge)

@@ -170,6 +170,10 @@ def test_datasets_of_a_paper_as_json():
     [
         (GOOD, "3 rows, 3 columns, labels -1 (1), 1 (2)"),
         (
+            "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n",
+            "2 rows, 3 columns, labels -1 (1), 1 (1)",
+        ),
+        (
             "".join(f"{number} 1:1\n" for number in range(30)),
             "30 rows, 1 column, 30 different labels from 0 to 29, mean 14.5",
         ),
@@ -183,19 +187,21 @@ def test_check_a_good_file(text, says, tmp_path, capfd):
 
 def test_check_a_bad_sequence(tmp_path, capfd):
     (tmp_path / "bad").write_text("1 ACGT\n-1 AC\n")
-    said = refused(capfd, "check", tmp_path / "bad")
-    assert "line 2: the sequence has 2 letters" in said
+    assert "line 2: the sequence has 2 letters" in refused(capfd, "check", tmp_path / "bad")
+
+
+BAD = "1 1:x 1:2 0:3\n1 1:1\nx 2:nan\n1 2:nan 3:1 2:1\n# ok\n1 1:1e999\n1 0:3 0:3\n1 4:"
+PLACES = "1:5 1:7 1:11 3:1 3:5 4:5 4:13 6:5 7:3 7:7 8:5".split()
 
 
 def test_check_prints_every_problem(tmp_path):
     path = tmp_path / "bad"
-    path.write_text("1 1:2\n1 0:3 0:3\nx 2:nan\n1 3:1 2:")
+    path.write_text(BAD)
     done = rfx("check", str(path))
     assert done.exit_code == 1
-    assert [line.split(": ")[0] for line in done.stdout.splitlines()] == [
-        f"{path}:{place}" for place in ("2:3", "2:7", "3:1", "3:5", "4:7")
-    ]
-    assert done.stderr == f"rfx: 5 problems in {path}\n"
+    found = [line.split(": ")[0] for line in done.stdout.splitlines()]
+    assert found == [f"{path}:{place}" for place in PLACES]
+    assert done.stderr == f"rfx: {len(PLACES)} problems in {path}\n"
     assert rfx("check", str(path), "--zero-based").stdout.count("index is 0") == 0
 
 

@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from shell import run
+from shell import printed, refused, run
 
 from rfx.cli import cli
 from rfx.data import libsvm
@@ -129,12 +129,9 @@ def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, the
 def test_every_file_of_a_path_is_looked_at(folder, capfd):
     (folder / "p-lam1.npz").write_text("mine")
     line = "train --method rf --n-features 10 --lam-path 2:1:2 --data data.txt --model p.npz"
-    code, _, err = rfx(capfd, line)
-    assert (
-        code == 2
-        and "p-lam1.npz exists and is not a model file of rfx" in err
-        and not (folder / "p-lam2.npz").exists()
-    )
+    said = refused(capfd, *line.split(), code=2)
+    assert "p-lam1.npz exists and is not a model file of rfx" in said
+    assert not (folder / "p-lam2.npz").exists()
     assert rfx(capfd, line + " --force")[0] == 0 and (folder / "p-lam2.npz").exists()
 
 
@@ -147,8 +144,8 @@ def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd):
         assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig")[0] == 0
     before = (folder / "fig.png").read_bytes()
     (folder / "fig.svg").write_text("<svg>drawn by hand</svg>")
-    code, _, err = rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig")
-    assert code == 2 and "fig.svg exists and is not a figure of rfx in SVG" in err
+    said = refused(capfd, *"figure wu2016-fig4 --results r.csv --output fig".split(), code=2)
+    assert "fig.svg exists and is not a figure of rfx in SVG" in said
     assert (folder / "fig.png").read_bytes() == before
     assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig --force")[0] == 0
 
@@ -170,12 +167,9 @@ def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
     assert "data.txt, split all: 60 rows x 2 inputs" in said
     RFClassifier(n_features=10, lam=1).fit(X, LABELS).save("p.npz")
     libsvm.write(folder / "few.txt", X[:7], LABELS[:7])
-    code, said, _ = rfx(capfd, "eval p.npz --data few.txt --results r.csv")
-    assert (
-        code == 0
-        and said.splitlines()[0].split(None, 1)[1]
-        == "trained in Python: 60 rows x 2 inputs, binary"
-    )
+    said = printed(capfd, *"eval p.npz --data few.txt --results r.csv".split())
+    rows = said.splitlines()[0].split(None, 1)[1]
+    assert rows == "trained in Python: 60 rows x 2 inputs, binary"
     assert "on 7 rows" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]
 
 
@@ -202,10 +196,9 @@ def test_every_classification_in_a_file_has_probabilities(tmp_path, capfd):
     own = ["--data", data, "--test", data, "--target", "grade", "--ignore", "patient"]
     own += ["--method", "rb", "--n-grids", 8, "--gamma", 1, "--lam", 1]
     for more in ([], ["--loss", "squared_hinge"]):
-        assert run(capfd, "train", *own, *more, "--model", model, "--force")[0] == 0
-        code, out, _ = run(capfd, "predict", model, data, "--proba")
-        shares = np.array([line.split() for line in out.splitlines()], float)
-        assert code == 0 and np.allclose(shares.sum(axis=1), 1)
+        printed(capfd, "train", *own, *more, "--model", model, "--force")
+        lines = printed(capfd, "predict", model, data, "--proba").splitlines()
+        assert np.allclose(np.sum([list(map(float, line.split())) for line in lines], axis=1), 1)
 
 
 def test_predictions_as_a_table(graded, capfd):

@@ -1,16 +1,23 @@
-"""rfx as a process: signals, closed pipes and full disks."""
+"""rfx as a process: signals, closed pipes and full disks; errors of one line, whatever happens."""
 
+import contextlib
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 import pytest
 from shell import printed, refused, run
 
-from rfx.data import libsvm
+from rfx import errors, methods
+from rfx.data import fetch, libsvm
+from rfx.data.stream import ArraySource
+from rfx.errors import DataError, UsageError
 
 RFX = [sys.executable, "-m", "rfx"]
 
@@ -18,8 +25,7 @@ RFX = [sys.executable, "-m", "rfx"]
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "data.txt"
-    rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)
-    libsvm.write(path, rows, np.ones(3000))
+    libsvm.write(path, np.random.default_rng(0).normal(size=(3000, 1)).round(3), np.ones(3000))
     return path
 
 
@@ -127,8 +133,7 @@ print(*calls)
 
 def test_a_signal_inside_llvm_interrupts_once_llvm_has_returned():
     """LLVM calls back into Python while it compiles, and drops what the callback raises."""
-    command = [sys.executable, "-c", SIGNALLED_IN_LLVM]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", SIGNALLED_IN_LLVM], capture_output=True, text=True)
     assert done.stdout.split() == ["2", "interrupted", "15", "interrupted"], done.stderr
 
 
@@ -209,3 +214,206 @@ def test_training_on_a_table_says_what_its_columns_became(tmp_path, capfd, caplo
     assert " inputs from " not in printed(capfd, *words.split(), tmp_path / "t.csv")
     line = "t.csv: 4 inputs from 2 columns: 1 number, 1 category (3 values)"
     assert [message.endswith(line) for message in caplog.messages].count(True) == 1
+
+
+# --------------------------- an error is one line without control characters, whatever it quotes
+
+EVIL = "\x1b]0;evil\x07\x1b[31m\x9b2J\u202e"
+NO_UTF8 = os.fsdecode(b"\xff.csv")
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+@pytest.fixture
+def rfx(capfd, own_folders, monkeypatch):
+    """`rfx words`, whose output is checked for control characters."""
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*words):
+        code, out, err = run(capfd, *words)
+        assert not RAW.search(out) and not RAW.search(err), (out, err)
+        return code, out, err
+
+    return call
+
+
+def test_control_characters_are_spelled_out():
+    assert errors.plain("a\x1b[0m\x07\r\u202e\udcff") == r"a\x1b[0m\x07\r\u202e\udcff"
+    assert errors.plain("café – 日本 👩\u200d🔬") == "café – 日本 👩\u200d🔬"
+
+
+def test_an_error_is_one_line_whatever_it_quotes(tmp_path, rfx):
+    """A quoted cell may contain line breaks; the command line shows the error, and programs read
+    it, as one sentence.
+    """
+    assert (
+        str(errors.DataError("a\nb\u2028c"))
+        == str(errors.RfxWarning("a\nb\u2028c"))
+        == r"a\nb\u2028c"
+    )
+    file = tmp_path / "d.csv"
+    file.write_bytes(
+        b'id,job,"height\n1,clerk,170.5,yes\n2,"smith, ""old""",,no""\n3,clerk,1e2,y181,no\n'
+    )
+    code, _, err = rfx("train", "--method", "rf", "--data", file)
+    assert code == 1
+    assert r"height\n1,clerk" in err.splitlines()[-1]
+
+
+ANSWER = f"HTTP/1.1 \x1b[31m404 {EVIL}\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_what_a_server_answers(monkeypatch, rfx, caplog):
+    """Server text is also checked when it arrives, because a program that uses rfx as a library
+    prints messages itself.
+    """
+    monkeypatch.setattr(fetch, "PAUSES", (0.0,))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    with server.accept()[0] as connection:
+                        connection.recv(4096)
+                        connection.sendall(ANSWER.encode())
+
+        threading.Thread(target=serve, daemon=True).start()
+        monkeypatch.setenv("RFX_MIRROR", f"http://127.0.0.1:{server.getsockname()[1]}")
+        code, _, err = rfx("fetch", "heart")
+        server.shutdown(socket.SHUT_RDWR)
+    assert code == 1 and caplog.messages[0].endswith("trying again in 0 s")
+    assert err.startswith("rfx: http://127.0.0.1:") and r"\x1b[31m404 \x1b]0;evil\x07" in err
+    assert not RAW.search(caplog.text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [f"tr{EVIL}"],
+        ["datasets", f"--{EVIL}"],
+        ["check", f"no{EVIL}.csv"],
+        ["train", "--method", "rf", "--data", f"no{EVIL}.csv"],
+        ["table", EVIL],
+        ["info", f"no{EVIL}.csv"],
+        ["check", NO_UTF8],
+    ],
+)
+def test_names_of_files_and_commands(words, rfx):
+    code, _, err = rfx(*words)
+    assert code in (1, 2)
+    assert r"\udcff.csv" in err if words[-1] == NO_UTF8 else r"\x1b]0;evil\x07" in err
+
+
+def test_a_narrow_encoding_hides_nothing(tmp_path):
+    """Characters that standard output can't encode are escaped and do not cause a traceback."""
+    path = tmp_path / "table.csv"
+    path.write_text("größe,y\n" + "1,日本\n2,b\n" * 9)
+    for encoding in ("ascii", "latin-1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", "check", str(path)],
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+        )
+        assert done.returncode == 0 and not done.stderr
+        assert done.stdout.decode("utf-8" if encoding == "ascii" else encoding).count("größe") == 1
+
+
+# -------------------------------------- extreme numbers, rows without inputs, a bare environment
+
+SMALL = {
+    "n_features": 20,
+    "n_grids": 10,
+    "epochs": 1,
+    "rounds": 1,
+    "layers": "5",
+    "budget_samples": 50,
+    "gamma": 1.0,
+}
+
+
+def made(name, **options):
+    known = methods.get(name).declared()
+    return methods.create(
+        name, **{key: value for key, value in (SMALL | options).items() if key in known}
+    )
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_targets_whose_squares_are_not_finite_are_a_sentence(name):
+    X, y = np.arange(20.0).reshape(10, 2), 1e200 * np.array([1, -1] * 5)
+    with pytest.raises(
+        (DataError, UsageError),
+        match="the targets are up to 1e.200, and their squares|task is regression",
+    ):
+        made(name, task="regression", target_scaling="none").fit(X, y)
+
+
+def test_targets_of_a_stream_whose_squares_are_not_finite_are_a_sentence():
+    X, y = np.arange(20.0).reshape(10, 2), 1e300 * np.array([1, -1] * 5)
+    with pytest.raises(DataError, match="the targets are up to 1e.300"):
+        made("norma", task="regression").fit_stream(ArraySource(X, y))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_rows_without_any_input_are_the_same_sentence_for_every_method(name, tmp_path, capfd):
+    data = tmp_path / "t.svm"
+    data.write_text("1\n-1\n" * 6)
+    assert "rfx: all inputs of all rows are zero or missing" in refused(
+        capfd, "train", "--method", name, "--data", data
+    )
+
+
+@pytest.mark.parametrize("lam", [5e-324, 1e308])
+@pytest.mark.parametrize("name", ["rf", "sparse-rf", "kernel", "rb"])
+def test_the_smallest_and_the_largest_lambda_end(name, lam):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    try:
+        method = made(name, task="binary", lam=lam).fit(X, np.sign(X[:, 0]))
+    except DataError as error:
+        assert "not finite" in str(error)
+    else:
+        assert np.isfinite(method.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    "command", ["train --method rf --data -", "train --method norma --stream --data -", "check -"]
+)
+def test_a_closed_standard_input_is_a_sentence(command):
+    code = (
+        "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'rfx',"
+        f" *{command.split()!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert (
+        done.returncode == 1
+        and done.stderr.startswith("rfx: standard input is closed")
+        and done.stderr.count("\n") == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--cv", "--holdout", "--threads", "--lam", "--n-features", "--class-weight", "--scheduler"],
+)
+@pytest.mark.parametrize("text", ["1_0", "٣"])
+def test_an_option_takes_no_number_that_only_python_has(option, text, tmp_path, capfd):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(40)))
+    value = {"--class-weight": f"1:{text}", "--scheduler": f"local:{text}"}.get(option, text)
+    code, _, err = run(
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--lam",
+        "1",
+        "--n-features",
+        5,
+        "--data",
+        path,
+        option,
+        value,
+    )
+    assert code == 2 and option in err and text in err and "Traceback" not in err

@@ -9,18 +9,19 @@ import subprocess
 import sys
 import time
 
-import click
 import numpy as np
 import pytest
 from shell import printed, refused, run
 
 from rfx import data, methods
-from rfx.cli import COMMANDS, cli
+from rfx.cli import cli
+from rfx.cli.output import print_path
 from rfx.data import libsvm
 from rfx.data.transforms import Scaler
 from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix
 from rfx.records import results
+from rfx.records.run import Result
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (240, 3))
@@ -42,6 +43,9 @@ def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
     assert line.endswith(
         f"try {' '.join(('rfx', 'train', *words))} --data breast_cancer, which needs no download"
     )
+
+
+WEIGHTS = np.random.default_rng(1).integers(0, 3, 200)
 
 
 def trained_words(files, *more, method="rf"):
@@ -150,8 +154,7 @@ def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     # for the method rb: the same kernel matrix of collisions
     scaler, grids = Scaler.fit(X[:200], "minmax01"), sample_grids("laplacian", 3, 30, 0, gamma=2.0)
     ids, bins = grids.number(scaler.transform(X[:200]))
-    expected = BinnedMatrix(ids, bins.starts).to_array()
-    np.testing.assert_allclose(Z.toarray(), expected, rtol=1e-15)
+    np.testing.assert_allclose(Z.toarray(), BinnedMatrix(ids, bins.starts).to_array(), rtol=1e-15)
     # test rows get the columns of the training rows, and nothing for a bin without training rows
     more = ("--train", files / "train.txt", *binning, "--unscaled", "-o", files / "b.txt")
     printed(capfd, "featurize", files / "test.txt", *more)
@@ -370,6 +373,18 @@ REFUSALS = [
         "method 'lkrf' can't be searched; did you mean rf",
     ),
     (["trian"], 2, "there is no command 'trian'; did you mean train?"),
+    (["help", "trian"], 2, "there is no command 'trian'; did you mean train?"),
+    (["train", "--method", "rff", "--help"], 2, "method 'rff' is unknown; did you mean rf"),
+    (["help", "train", "--method", "rff"], 2, "method 'rff' is unknown; did you mean rf"),
+    (["train", "--", "--help"], 2, "unexpected extra argument (--help)"),
+    *(
+        (["train", "--method", "rf", "--lam", "1", "--data", f"sphere:{size}"], 2, message)
+        for size, message in (
+            ("n=" + "9" * 26, "must be a whole number from 1 to"),
+            ("n=" + "9" * 5000, "must be a whole number from 1 to"),
+            ("n=1000000000000,d=1000000000000", "is too large"),
+        )
+    ),
     (
         ["train", "--method", "spare-rf", "--data", "x"],
         2,
@@ -465,15 +480,6 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
     assert not (files / "out.txt").exists() and not (files / "none.csv").exists()
 
 
-def test_every_option_and_command_has_help(capfd):
-    for name in COMMANDS:
-        command = cli.get_command(None, name)
-        assert command.help, name
-        for option in command.params:
-            assert not isinstance(option, click.Option) or option.help, f"rfx {name} {option.opts}"
-        assert printed(capfd, name, "--help").startswith("Usage: rfx")
-
-
 def test_a_long_name_is_that_of_a_method(files, capfd):
     """An alias means the same; rows and models contain the short name."""
     code, out, _ = run(capfd, "methods", "random-binning")
@@ -494,8 +500,6 @@ def test_a_long_name_is_that_of_a_method(files, capfd):
 
 
 def test_methods_lists_all_options(capfd):
-    from rfx import methods
-
     code, out, _ = run(capfd, "methods")
     assert code == 0 and all(f"{name}: " in out for name in methods.names()) and "--rounds" in out
     listed = json.loads(run(capfd, "methods", "--json")[1])
@@ -545,8 +549,6 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
 
 
 def test_json_has_null_for_what_is_not_finite(capfd):
-    from rfx.cli.output import print_path
-    from rfx.records.run import Result
 
     params = {"growth": [[16, float("nan")]]}
     row = Result(dataset="d", method="rf", gap=float("inf"), params=params, n_iter=np.int64(3))
@@ -562,3 +564,91 @@ def test_short_memory_is_one_sentence(capfd, monkeypatch):
 
     monkeypatch.setattr(cli, "invoke", fail)
     assert refused(capfd, "methods").startswith("rfx: out of memory; use a smaller --n-features")
+
+
+# ------------------------------------------------------------------ weights of rows and classes
+
+
+@pytest.fixture
+def weighted(files):
+    """Weights of the training rows, and a file that has these rows as often."""
+    repeated = np.repeat(np.arange(200), WEIGHTS)
+    libsvm.write(files / "repeated.txt", X[repeated], LABELS[repeated])
+    (files / "weights").write_text("".join(f"{weight}\n" for weight in WEIGHTS))
+    return files
+
+
+def weighted_words(folder, *more, method="rf", data="train.txt"):
+    options = ("--gamma", 2, "--scaling", "none", "--task", "binary", "--json", "--force")
+    model = ("--model", folder / "m.npz")
+    return ["train", "--method", method, "--data", folder / data, *options, *model, *more]
+
+
+def fitted(capfd, folder, *more, **how):
+    """(row, decision values) of a training."""
+    row = json.loads(printed(capfd, *weighted_words(folder, *more, **how)))
+    return row, methods.load(folder / "m.npz").decision_function(X)
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("rf", ("--n-features", 50, "--tol", 1e-10, "--lam", 1)),
+        ("rb", ("--tol", 1e-10, "--lam", 0.01)),
+        ("kernel", ("--lam", 1)),
+    ],
+)
+def test_weights_are_repetitions(method, more, weighted, capfd):
+    weights = ("--sample-weight", weighted / "weights")
+    row, values = fitted(capfd, weighted, *weights, *more, method=method)
+    assert row["n_train"] == np.count_nonzero(WEIGHTS)
+    assert row["params"]["weight_sum"] == WEIGHTS.sum()
+    assert row["params"]["sample_weight"] == "weights"
+    again, expected = fitted(capfd, weighted, *more, method=method, data="repeated.txt")
+    assert again["objective"] == pytest.approx(row["objective"], rel=1e-3)
+    np.testing.assert_allclose(expected, values, atol=0.05 if method == "kernel" else 1e-3)
+
+
+def test_class_weight_and_scores_without_test_rows(weighted, capfd):
+    kept = ("--cv", 3, "--results", weighted / "r.csv")
+    by_label, values = fitted(capfd, weighted, "--class-weight", "1:5", *kept)
+    assert by_label["params"]["class_weight"] == "1:5"
+    assert results.read(weighted / "r.csv")[0]["score"] == by_label["score"]
+    assert methods.load(weighted / "m.npz").method.class_weight == "1:5"
+    text = "".join("5\n" if label > 0 else "1.0\n" for label in LABELS[:200])
+    (weighted / "weights").write_text(text)
+    by_row, expected = fitted(capfd, weighted, "--sample-weight", weighted / "weights", "--cv", 3)
+    assert by_row["score"] == by_label["score"]
+    np.testing.assert_array_equal(expected, values)
+
+
+FILE, SOLVER = "--sample-weight {0}/weights", "--solver is liblinear, which does not support"
+# By what the file of weights has: a method, options, the exit code and the message.
+NO_WEIGHTS = [
+    ("1\n" * 199, "rf", FILE, 1, "has 199 weights, but there are 200 training rows; there must be"),
+    ("1\n" * 201, "rf", FILE, 1, "has 201 weights, but there are 200 training rows"),
+    ("1\n-2\n", "rf", FILE, 1, "line 2: '-2' is not a weight; weights are numbers of 0 or more"),
+    ("1\nnan\n", "rf", FILE, 1, "line 2: 'nan' is not a weight"),
+    ("1,2\n", "rf", FILE, 1, "line 1: '1,2' is not a weight"),
+    ("0\n" * 200, "rf", FILE, 1, "all sample weights are zero"),
+    (None, "rf", "--sample-weight {0}/nothing", 1, "nothing can't be read: No such file"),
+    (None, "rf", "--sample-weight {0}/binary", 1, "line 1: it is not utf-16-le"),
+    (None, "norma", f"--stream {FILE}", 2, "needs all rows in memory; omit --str"),
+    (None, "norma", "--stream --class-weight balanced", 2, "balanced needs the counts of all rows"),
+    (None, "rf", "--class-weight heavy", 2, "--class-weight is 'heavy'; it must be balanced, or"),
+    (None, "rf", f"{FILE} --solver liblinear", 2, f"{SOLVER} sample weights"),
+    (None, "rf", FILE + " --model {0}/weights", 2, "is the same file as"),
+]
+
+
+@pytest.mark.parametrize("text, method, words, code, says", NO_WEIGHTS)
+def test_weights_that_can_not_be_are_refused(text, method, words, code, says, weighted, capfd):
+    (weighted / "binary").write_bytes(b"\xff\xfe\x00")
+    weights = weighted / "weights"
+    weights.write_text(text or weights.read_text())
+    before = weights.read_text()
+    more = words.format(weighted).split()
+    said = refused(capfd, *weighted_words(weighted, *more, method=method), code=code)
+    assert says in said
+    assert "Traceback" not in said
+    assert weights.read_text() == before

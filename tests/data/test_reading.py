@@ -144,8 +144,7 @@ def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, caplog):
 def test_a_table_with_spaces_between_its_cells_is_read(name, tmp_path):
     split = load(churn(tmp_path, "a,b,y", "  ", name))
     assert split.X_train.shape == (40, 2)
-    new = put(tmp_path, "a b\n1 1\n-1 -1\n2 1\n", "new.txt")
-    assert inputs(new, split.schema).tolist() == ROWS
+    assert inputs(put(tmp_path, "a b\n1 1\n-1 -1\n2 1\n", "new.txt"), split.schema).tolist() == ROWS
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

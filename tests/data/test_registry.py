@@ -1,11 +1,14 @@
-"""datasets.toml: every entry is complete and consistent; names and near matches; papers."""
+"""datasets.toml: every entry is complete and consistent; names and near matches; papers; a user's
+own registries; built-in data.
+"""
 
 import re
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
-from rfx.data import convert, registry, textfiles
+from rfx.data import convert, load, registry, splits, synthetic, textfiles
 from rfx.errors import UsageError
 
 INFOS = {name: registry.get(name) for name in registry.names()}
@@ -145,8 +148,224 @@ def test_names_are_found_whatever_their_spelling():
     assert not registry.has("nothing")
 
 
-def test_an_unknown_name_gets_near_matches():
-    with pytest.raises(UsageError, match="no data set called 'cod-rn'; did you mean cod-rna"):
-        registry.get("cod-rn")
-    with pytest.raises(UsageError, match="'qqqqqq'; `rfx datasets` lists them"):
-        registry.get("qqqqqq")
+# ----------------------------------------------------------------------- a user's own registries
+
+
+@pytest.fixture
+def place(tmp_path, own_folders, monkeypatch):
+    """A registry, named by RFX_DATASETS, and a data file next to it."""
+    (tmp_path / "rows.csv").write_text("1,2\n3,4\n")
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
+    return tmp_path / "own.toml"
+
+
+def refused(place, content) -> str:
+    place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UsageError) as told:
+        registry.has("people")
+    message = str(told.value)
+    assert "\n" not in message and len(message) < 600 and str(place) in message
+    return message.removeprefix(f"{place}, ")
+
+
+GOOD = '[people]\ntrain = "rows.csv"\n'
+BAD = {
+    "twice": (GOOD + GOOD, "is not TOML: Cannot declare ('people',) twice (at line 3"),
+    "not closed": (GOOD + 'title = "x\n', "is not TOML: "),
+    "Latin-1": (GOOD.encode() + b'title = "caf\xe9"\n', "is not TOML: "),
+    "an array of tables": (
+        '[[people]]\ntrain = "rows.csv"\n',
+        "people is [{'train': 'rows.csv'}]; it must be a table [people] with train",
+    ),
+    "a list of files": (
+        '[people]\ntrain = ["rows.csv"]\n',
+        "train of people is ['rows.csv']; it must be words",
+    ),
+    "a date": (
+        GOOD + "title = 1979-05-27\n",
+        "title of people is datetime.date(1979, 5, 27); it must be words",
+    ),
+    "no words": ('[people]\ntrain = ""\n', "train of people is ''; it must be words"),
+    "numbers of columns": (
+        GOOD + "ignore = [1, 2]\n",
+        "ignore of people is [1, 2]; it must be a list of columns",
+    ),
+    "a sub-table": (GOOD + "\n[people.more]\nx = 1\n", "people has an unknown field 'more'"),
+    "a name like an option": (
+        '[--data]\ntrain = "rows.csv"\n',
+        "a data set can't be called '--data'",
+    ),
+    "a long name": (
+        f'\n[{"n" * 5000}]\ntrain = "rows.csv"\n',
+        "a data set can't be called 'nnn",
+    ),
+    "a name of rfx's": (
+        '\n[heart]\ntrain = "rows.csv"\n',
+        "heart is the name of a data set of rfx itself; choose another",
+    ),
+    "a value": ("\npeople = 3\n", "people is 3; it must be a table [people] with train"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_one_sentence_with_the_data_set(place, name):
+    content, expected = BAD[name]
+    assert expected in refused(place, content)
+
+
+@pytest.mark.parametrize(
+    "how", ["plain", "byte order mark", "line ends of Windows", "quoted", "inline", "dots in words"]
+)
+def test_forms_of_one_registry(place, how):
+    text = {
+        "quoted": '["people"]\n"train" = \'rows.csv\'\n',
+        "inline": 'people = {train = "rows.csv"}\n',
+        "dots in words": GOOD + 'title = "' + "." * 200 + '"\nignore = [' + '"a.b", ' * 200 + "]\n",
+    }.get(how, GOOD)
+    raw = text.replace("\n", "\r\n").encode() if how == "line ends of Windows" else text.encode()
+    place.write_bytes(b"\xef\xbb\xbf" + raw if how == "byte order mark" else raw)
+    own = registry.get("people").own
+    assert own.train == str(place.parent / "rows.csv") and own.paths == [own.train]
+
+
+def test_one_name_in_two_registries(place, monkeypatch, tmp_path):
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text("# mine\n" + GOOD)
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path))
+    with pytest.raises(
+        UsageError,
+        match=r"b\.toml: people is the name of a data set of .*a\.toml; choose another",
+    ):
+        registry.has("people")
+
+
+def test_a_name_of_any_length_that_there_is_not(place):
+    place.write_text(GOOD)
+    with pytest.raises(UsageError, match="there is no data set called 'xxx") as told:
+        registry.get("x" * 200_000)
+    assert len(str(told.value)) < 200
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to nothing"])
+def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind):
+    place = tmp_path / "config" / "rfx" / "datasets.toml"
+    place.parent.mkdir(parents=True)
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(tmp_path / "nothing")
+    with pytest.raises(UsageError, match="datasets.toml can't be read"):
+        registry.has("people")
+
+
+# --------------------------------------------------------------------------------- built-in data
+
+PROBLEMS = ["sphere", "linear-selection", "motifs", "ripple", "covtype-sized", "yearpred-sized"]
+
+
+def test_sphere():
+    data = load("sphere:n=3000,n_test=500,d=5,seed=1")
+    assert (
+        data.X_train.shape == (3000, 5) and data.X_test.shape == (500, 5) and data.task == "binary"
+    )
+    np.testing.assert_array_equal(
+        data.y_train, np.sign(np.linalg.norm(data.X_train, axis=1) - np.sqrt(5))
+    )
+    np.testing.assert_allclose(data.X_train.mean(axis=0), 0, atol=0.1)
+    np.testing.assert_allclose(np.cov(data.X_train.T), np.eye(5), atol=0.1)
+
+
+def test_ripple():
+    data = load("ripple:n=20000,n_test=100")
+    X, y = data.X_train, data.y_train
+    assert X.shape == (20000, 2) and data.task == "regression" and np.abs(X).max() <= 5
+    radius = np.linalg.norm(X, axis=1)
+    noise = y - np.cos(0.5 * np.pi * radius) * np.exp(-0.1 * np.pi * radius)
+    assert abs(noise.mean()) < 0.005 and abs(noise.std() - 0.1) < 0.005
+    np.testing.assert_allclose(X.var(axis=0), 100 / 12, rtol=0.05)
+
+
+def test_linear_selection():
+    data = load("linear-selection:n=4000,n_test=50,d=100")
+    X, y = data.X_train, data.y_train
+    assert X.shape == (4000, 100)
+    assert set(np.argsort(np.abs(X.T @ y))[-10:]) == set(range(10))  # only the first tenth matters
+    assert ((X[:, :10].sum(axis=1) > 0) == (y > 0)).mean() > 0.9
+
+
+def test_motifs():
+    data = load("motifs:n=3000,n_test=500,seed=3")
+    assert data.X_train.shape == (3000, 81) and data.task == "binary"
+    assert (
+        set(np.unique(data.X_train)) == set(map(float, b"ACGT"))
+        and abs(np.mean(data.y_train)) < 0.1
+    )
+    words = synthetic._planted_words(splits.generator(3, synthetic._NO_ROLE), 81)
+    assert len(words) == 6
+    for place, word in words:
+        found = (data.X_train[:, place : place + len(word)] == list(word.encode())).all(axis=1)
+        assert abs(found[data.y_train > 0].mean() - 0.5) < 0.1
+        assert found[data.y_train < 0].mean() < 0.1
+    assert len(synthetic._planted_words(splits.generator(0, synthetic._NO_ROLE), 3)) == 1 and load(
+        "motifs:n=20,n_test=5,d=3"
+    ).X_train.shape == (20, 3)
+
+
+def test_default_sizes_are_the_registrys():
+    for name in PROBLEMS:
+        problem, info = synthetic._PROBLEMS[name], registry.get(name)
+        assert (problem.n + problem.n_test, problem.d) == (info.n, info.d)
+        for spec in info.splits.values():
+            assert (problem.n, problem.n_test) == (spec.n_train, spec.n_test)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_seed_and_size(name):
+    first, again = load(f"{name}:n=1500,n_test=40"), load(f"{name}:n=1500,n_test=40")
+    longer, other = load(f"{name}:n=2500,n_test=50"), load(f"{name}:n=1500,n_test=40,seed=1")
+    assert first.name == f"{name}:n=1500,n_test=40" and first.X_train.shape == (1500, first.info.d)
+    for rows in ("X_train", "y_train", "X_test", "y_test"):
+        np.testing.assert_array_equal(getattr(first, rows), getattr(again, rows))
+        np.testing.assert_array_equal(
+            getattr(first, rows), getattr(longer, rows)[: len(getattr(first, rows))]
+        )
+    assert not np.array_equal(first.X_train, other.X_train)
+    assert not np.array_equal(first.X_train[:40], first.X_test)
+    by_argument = load(name, seed=1, n_train=1500, n_test=40)
+    np.testing.assert_array_equal(by_argument.X_train, other.X_train)
+    np.testing.assert_array_equal(by_argument.y_test, other.y_test)
+
+
+@pytest.mark.parametrize(
+    "name, shape, task",
+    [
+        ("digits", (1797, 64), "multiclass"),
+        ("breast_cancer", (569, 30), "binary"),
+        ("diabetes-sklearn", (442, 10), "regression"),
+    ],
+)
+def test_bundled_sets(name, shape, task):
+    data, again = load(name), load(name, seed=9)
+    assert data.task == task and data.X_train.dtype == data.y_train.dtype == np.float64
+    assert len(data.y_train) + len(data.y_test) == shape[0] and data.X_train.shape[1] == shape[1]
+    assert len(data.y_test) == round(0.2 * shape[0])
+    np.testing.assert_array_equal(data.X_test, again.X_test)  # one split, for any seed
+    assert load(name, n_train=50, n_test=20).X_train.shape == (50, shape[1])
+
+
+@pytest.mark.parametrize(
+    "spec, message",
+    [
+        ("sphere:k=3", "sphere has no setting 'k'; it has d, n, n_test, seed"),
+        ("ripple:d=3", "ripple has no setting 'd'"),
+        ("digits:n=30", "digits has no setting 'n'; it has seed"),
+        ("sphere:n=0", "n must be a whole number from 1 to 1,000,000,000,000, not '0'"),
+        ("sphere:n", "n must be a whole number from 1 to 1,000,000,000,000, not ''"),
+        ("sphere:d=2.5", "d must be a whole number"),
+        ("sphere:seed=-1", "seed must be a whole number from 0 to"),
+        ("spher:n=3", "did you mean sphere"),
+    ],
+)
+def test_refusals(spec, message):
+    with pytest.raises(UsageError, match=message):
+        load(spec)

@@ -1,13 +1,15 @@
-"""Scaling is learnt on the training rows alone, is equal for sparse and dense rows, and is stored
-in the model.
+"""What is learnt of the inputs of the training rows, and stored in the model: scalings, transforms
+of single columns, principal components, and the survey of rows that come in pieces.
 """
 
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn import preprocessing
 
-from rfx.data import transforms
-from rfx.data.transforms import TRANSFORMS, Scaler, TargetScaler
+from rfx.data import survey, transforms
+from rfx.data.survey import TRANSFORMED, Survey
+from rfx.data.transforms import KINDS, PCA, TRANSFORMS, Scaler, Sorted, TargetScaler, unit_rows
 from rfx.errors import DataError, RfxWarning, UsageError
 
 RNG = np.random.default_rng(0)
@@ -17,15 +19,13 @@ X[:, 5] = 0
 VARYING = [0, 1, 2, 3]
 
 
-# those that do not transform single columns; test_transforms.py tests the others
-LINES = [kind for kind in transforms.KINDS if kind not in TRANSFORMS]
+# those that do not transform single columns
+LINES = [kind for kind in KINDS if kind not in TRANSFORMS]
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize("kind", LINES)
 def test_agrees_with_scikit_learn(kind, form):
-    from sklearn import preprocessing
-
     ranges = {"minmax01": (0, 1), "minmax11": (-1, 1)}
     train, test = X[:150, VARYING], X[150:, VARYING] * 3
     if kind == "none":
@@ -35,14 +35,12 @@ def test_agrees_with_scikit_learn(kind, form):
     else:
         # does not clip either
         expected = preprocessing.MinMaxScaler(ranges[kind]).fit(train).transform(test)
-    scaler = Scaler.fit(form(train), kind)
-    np.testing.assert_allclose(scaler.transform(test), expected, atol=1e-13)
+    np.testing.assert_allclose(Scaler.fit(form(train), kind).transform(test), expected, atol=1e-13)
 
 
 def test_constant_columns_are_zero_at_prediction_too():
-    for kind in set(transforms.KINDS) - {"none"}:
-        scaler = Scaler.fit(np.full((3, 1), 0.1), kind)
-        assert scaler.transform(np.array([[99.0]])) == 0
+    for kind in set(KINDS) - {"none"}:
+        assert Scaler.fit(np.full((3, 1), 0.1), kind).transform(np.array([[99.0]])) == 0
     tiny = Scaler.fit(np.array([[0.0], [5e-324]]), "minmax01")
     assert np.isfinite(tiny.transform(np.array([[1.0]]))).all()
 
@@ -54,11 +52,10 @@ def test_none_keeps_sparse_sparse_and_copies_nothing():
     assert scaler.transform(data, np.float32).dtype == np.float32
 
 
-@pytest.mark.parametrize("kind", transforms.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_columns(kind):
     scaler = Scaler.fit(X, kind)
-    narrow = scipy.sparse.csr_matrix(X[:, :4])
-    padded = scaler.transform(narrow)
+    padded = scaler.transform(scipy.sparse.csr_matrix(X[:, :4]))
     padded = padded.toarray() if scipy.sparse.issparse(padded) else padded
     np.testing.assert_array_equal(
         padded, np.asarray(scaler.transform(np.hstack([X[:, :4], np.zeros((200, 2))])))
@@ -71,7 +68,7 @@ def test_the_number_of_columns(kind):
             scaler.transform(wrong)
 
 
-@pytest.mark.parametrize("kind", transforms.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_saving_and_loading(kind):
     scaler = Scaler.fit(X, kind)
     saved = scaler.to_dict()
@@ -83,8 +80,7 @@ def test_saving_and_loading(kind):
 
 def test_large_means_lose_no_digits():
     data = 1e9 + RNG.standard_normal((5000, 1))
-    scaler = Scaler.fit(data, "standard")
-    np.testing.assert_allclose(1 / scaler.scale, data.std(), rtol=1e-6)
+    np.testing.assert_allclose(1 / Scaler.fit(data, "standard").scale, data.std(), rtol=1e-6)
 
 
 def test_refusals():
@@ -106,8 +102,7 @@ def test_targets():
     np.testing.assert_allclose(scaler.transform(y), [0, 1, 68 / 89])
     np.testing.assert_allclose(scaler.inverse(scaler.transform(y)), y)
     assert scaler.inverse(np.array([2.0])) == 2100  # not clipped
-    back = TargetScaler.from_dict(scaler.to_dict(), 1)
-    assert back == scaler
+    assert TargetScaler.from_dict(scaler.to_dict(), 1) == scaler
     centred = TargetScaler.fit(y, "mean")
     np.testing.assert_allclose(centred.transform(y), y - np.mean(y))
     np.testing.assert_allclose(
@@ -164,3 +159,287 @@ def test_target_scaling_for_another_number_of_targets_is_refused():
     )
     with pytest.raises(DataError, match="not for 3 targets"):
         TargetScaler.from_dict(saved, 3)
+
+
+# ------------------------------------------------------------------ transforms of single columns
+
+N = 1500
+MIXED = np.stack(
+    [
+        RNG.normal(3, 2, N),
+        RNG.lognormal(0, 1, N),
+        -RNG.lognormal(2, 2, N),
+        RNG.standard_cauchy(N),
+        RNG.integers(0, 6, N),  # ties
+        RNG.integers(1950, 2010, N),
+        1e-9 * RNG.exponential(size=N),
+        np.where(RNG.random(N) < 0.8, 0.0, RNG.exponential(size=N)),  # mostly one value
+    ],
+    axis=1,
+).astype(float)
+TEST = np.concatenate([MIXED[:100] * 1.5, MIXED[:100] - 1, [[0.0] * 8]])
+TWO = (RNG.random(N) < 0.1).astype(float)[:, None]
+CHANGING = list(TRANSFORMS)
+
+
+def unit_of(data):
+    """The robust unit of columns, by numpy's percentiles."""
+    low, high = np.percentile(data, [25, 75], axis=0)
+    return np.where(high > low, (high - low) / 1.3489795003921634, data.std(axis=0))
+
+
+def test_power_is_scikit_learns_of_columns_in_robust_units():
+    scaler = Scaler.fit(MIXED, "power")
+    centre, unit = np.median(MIXED, axis=0), unit_of(MIXED)
+    theirs = preprocessing.PowerTransformer("yeo-johnson").fit((MIXED - centre) / unit)
+    np.testing.assert_allclose(scaler.columns.lam, theirs.lambdas_, atol=1e-5)
+    for rows in (MIXED, TEST):
+        expected = theirs.transform((rows - centre) / unit)
+        np.testing.assert_allclose(scaler.transform(rows), expected, rtol=1e-4, atol=1e-4)
+    # very different columns: one is hardly transformed, others strongly
+    assert abs(scaler.columns.lam[0] - 1) < 0.1 and scaler.columns.lam[1] < 0.2
+    assert scaler.columns.lam[2] > 1.8
+
+
+def test_robust_is_scikit_learns_softly_clipped():
+    few = MIXED[:, :7]
+    scaler = Scaler.fit(few, "robust")
+    theirs = preprocessing.RobustScaler(unit_variance=True).fit(few)
+    for rows in (few, TEST[:, :7]):
+        z = theirs.transform(rows)
+        np.testing.assert_allclose(
+            scaler.transform(rows), z / np.sqrt(1 + (z / 3) ** 2), rtol=1e-10, atol=1e-12
+        )
+    z = (MIXED[:, 7] - 0.0) / MIXED[:, 7].std()
+    expected = z / np.sqrt(1 + (z / 3) ** 2)
+    np.testing.assert_allclose(
+        Scaler.fit(MIXED, "robust").transform(MIXED)[:, 7], expected, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("n", [65, 1200, N])
+def test_quantile_is_scikit_learns(n):
+    # it treats columns of tiny numbers as constant within 1e-7
+    kept, number = np.delete(MIXED[:n], 6, axis=1), min(n, 1000)
+    theirs = preprocessing.QuantileTransformer(
+        n_quantiles=number, output_distribution="normal", subsample=None
+    ).fit(kept)
+    ours = Scaler.fit(kept, "quantile")
+    np.testing.assert_allclose(ours.columns.quantiles.T, theirs.quantiles_, rtol=1e-12)
+    for rows in (kept, np.delete(TEST, 6, axis=1)):
+        np.testing.assert_allclose(ours.transform(rows), theirs.transform(rows), atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["power", "quantile"])
+def test_two_values_are_standardised(kind):
+    for low, high in ((0.0, 1.0), (-1e200, 3e200), (1e9, 1e9 + 1)):
+        column = np.where(TWO > 0, high, low)
+        scaled = Scaler.fit(column, kind).transform(column)
+        np.testing.assert_allclose(scaled, (TWO - TWO.mean()) / TWO.std(), rtol=1e-7)
+        assert len(np.unique(scaled)) == 2
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_what_is_not_finite_is_refused(kind):
+    scaler = Scaler.fit(MIXED, kind)
+    for value in (np.nan, np.inf, -np.inf):
+        broken = MIXED.copy()
+        broken[3, 1] = value
+        with pytest.raises(DataError, match="column 2 of the training rows can't be scaled"):
+            Scaler.fit(broken, kind)
+        with pytest.raises(DataError, match="the value of row 4, column 2 is"):
+            scaler.transform(broken)
+    apart = np.array([[-1.7e308], [0.0], [1.7e308]])
+    with pytest.raises(DataError, match="or their range exceeds float64"):
+        Scaler.fit(apart, kind)
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_the_order_of_the_rows_changes_no_bit(kind):
+    shuffled = MIXED[RNG.permutation(N)]
+    weights = np.arange(1.0, N + 1)
+    order = RNG.permutation(N)
+    for one, other in (
+        (Scaler.fit(MIXED, kind), Scaler.fit(shuffled, kind)),
+        (Scaler.fit(MIXED, kind, weights), Scaler.fit(MIXED[order], kind, weights[order])),
+        (Scaler.fit(MIXED, kind), Scaler.fit(scipy.sparse.csr_matrix(MIXED), kind)),
+        (Scaler.fit(MIXED, kind), Scaler.fit(np.asfortranarray(MIXED), kind)),
+    ):
+        for name, values in one.to_dict().items():
+            np.testing.assert_array_equal(values, other.to_dict()[name])
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_blocks_and_layouts_change_no_bit(kind, monkeypatch):
+    scaler = Scaler.fit(MIXED, kind)
+    whole = scaler.transform(MIXED)
+    np.testing.assert_array_equal(scaler.transform(scipy.sparse.csr_matrix(MIXED)), whole)
+    np.testing.assert_array_equal(scaler.transform(np.asfortranarray(MIXED)), whole)
+    np.testing.assert_array_equal(scaler.transform(np.repeat(MIXED, 2, axis=1)[:, ::2]), whole)
+    monkeypatch.setattr("rfx.data.rows._VALUES_A_BLOCK", 100)
+    np.testing.assert_array_equal(scaler.transform(MIXED), whole)
+    np.testing.assert_array_equal(scaler.transform(MIXED, np.float32), whole.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_weights_are_repetitions(kind):
+    weights = RNG.integers(0, 4, N)
+    weights[:5] = 1
+    some = np.delete(MIXED, 3, axis=1)
+    ours, theirs = Scaler.fit(some, kind, weights), Scaler.fit(np.repeat(some, weights, 0), kind)
+    unweighted = Scaler.fit(some, kind).transform(some)
+    if kind == "quantile":
+        # both have the same number of quantiles, because more than 1,000 rows have a weight
+        assert ours.columns.quantiles.shape == theirs.columns.quantiles.shape
+    np.testing.assert_allclose(ours.transform(some), theirs.transform(some), atol=1e-5)
+    assert np.abs(ours.transform(some) - unweighted).max() > 1e-3
+    # the unit of the weights does not matter
+    halves = Scaler.fit(some, kind, weights / 2)
+    np.testing.assert_allclose(halves.transform(some), ours.transform(some), atol=1e-9)
+
+
+def test_quantiles_are_numpys():
+    shares = np.linspace(0, 1, 37)
+    for count in (1, 2, 5, 400):
+        values = np.round(RNG.normal(size=count), 1)
+        found = Sorted.of(values).quantiles(shares)
+        np.testing.assert_allclose(found, np.quantile(values, shares), atol=1e-14)
+        weights = RNG.integers(1, 5, count).astype(float)
+        weights[0] = 1
+        expected = np.quantile(np.repeat(values, weights.astype(int)), shares)
+        np.testing.assert_allclose(
+            Sorted.of(values, weights).quantiles(shares), expected, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_wide_sparse_rows_are_refused(kind):
+    rows = text_rows()
+    message = f"--scaling is {kind}, but the rows are sparse, with 1,500 columns.*use standard"
+    with pytest.raises(UsageError, match=message):
+        Scaler.fit(rows, kind)
+    with pytest.raises(UsageError, match=message):
+        Survey(lambda: iter([(rows, np.arange(60.0))]), scaling=kind)
+    # learnt on dense rows, it makes sparse rows dense, because zeros do not stay zeros
+    scaler = Scaler.fit(rows.toarray() + np.arange(60.0)[:, None], kind)
+    np.testing.assert_array_equal(scaler.transform(rows), scaler.transform(rows.toarray()))
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_many_rows_are_learnt_from_evenly_spaced_ones(kind, monkeypatch):
+    monkeypatch.setattr(transforms, "MOST_ROWS", 500)
+    found, expected = Scaler.fit(MIXED, kind), Scaler.fit(MIXED[::3], kind)
+    for name, values in expected.to_dict().items():
+        np.testing.assert_array_equal(found.to_dict()[name], values)
+
+
+def chunked(rows, y, sizes):
+    """A function that returns the rows in chunks of these sizes."""
+    ends = list(zip(sizes, np.cumsum(sizes)))
+    return lambda: ((rows[end - size : end], y[end - size : end]) for size, end in ends)
+
+
+def surveyed(rows, kind, sizes, **more):
+    return Survey(chunked(rows, np.zeros(len(rows)), sizes), scaling=kind, dtype=np.float64, **more)
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+def test_a_stream_learns_the_same_however_it_is_cut(kind):
+    few = surveyed(MIXED, kind, [700, 1, 799]).inputs.scaler
+    for name, values in Scaler.fit(MIXED, kind).to_dict().items():
+        np.testing.assert_array_equal(few.to_dict()[name], values)
+    many = np.random.default_rng(1).exponential(size=(2 * TRANSFORMED + 77, 2))
+    one = surveyed(many, kind, [len(many)], sample=30)
+    other = surveyed(many, kind, [3000] * 7, sample=30)
+    larger = surveyed(many, kind, [len(many)], sample=TRANSFORMED + 5)
+    whole = Scaler.fit(many, kind).transform(many)
+    for name, values in one.inputs.scaler.to_dict().items():
+        np.testing.assert_array_equal(other.inputs.scaler.to_dict()[name], values)
+        np.testing.assert_array_equal(larger.inputs.scaler.to_dict()[name], values)
+    np.testing.assert_array_equal(one.X, other.X)
+    assert one.X.shape == (30, 2) and larger.X.shape == (TRANSFORMED + 5, 2)
+    # a sample of rows from everywhere gives nearly the statistics of all rows
+    found = one.inputs.scaler.transform(many)
+    near = np.abs(found - whole)[(np.abs(whole) < 2).all(axis=1)].max()
+    assert 0 < near < 0.1
+
+
+# -------------------------------------------------------------------------- principal components
+
+TURNED = (
+    RNG.standard_normal((300, 6))
+    * [5, 3, 2, 1, 0.5, 0.1]
+    @ np.linalg.qr(RNG.standard_normal((6, 6)))[0]
+    + 100.0
+)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_pieces_and_sparse_rows_give_the_components_of_the_singular_vectors(centred):
+    pieces = PCA(3, centred)
+    parts = [TURNED[start : start + 70] for start in range(0, 300, 70)]
+    parts[1] = scipy.sparse.csr_matrix(parts[1])
+    for part in parts:
+        pieces.partial_fit(part)
+    pieces.finish()
+    rows = TURNED - TURNED.mean(axis=0) if centred else TURNED
+    vectors = np.linalg.svd(rows, full_matrices=False)[2][:3].T
+    made = pieces.transform(TURNED)
+    np.testing.assert_allclose(np.abs(made), np.abs(rows @ vectors), atol=1e-7)
+    np.testing.assert_allclose(pieces.transform(scipy.sparse.csr_matrix(TURNED)), made, atol=1e-9)
+    assert pieces.transform(TURNED.astype(np.float32)).dtype == np.float32
+    again = PCA.from_dict(pieces.to_dict())
+    np.testing.assert_array_equal(again.transform(TURNED), made)
+    largest = np.abs(pieces.components).argmax(axis=0)
+    assert np.all(pieces.components[largest, range(3)] > 0)
+
+
+def test_more_components_than_inputs_are_refused():
+    with pytest.raises(UsageError, match="--pca is 7, but the rows have 6 inputs"):
+        PCA(7).partial_fit(TURNED)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+def test_unit_rows(form):
+    rows = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]])
+    made = unit_rows(form(rows))
+    made = made.toarray() if scipy.sparse.issparse(made) else made
+    np.testing.assert_allclose(made, [[0.6, 0.8], [0, 0], [0, -1]])
+    assert unit_rows(form(rows.astype(np.float32))).dtype == np.float32
+
+
+# --------------------------------------------------------------------- surveys of rows in pieces
+
+SURVEYED = RNG.standard_normal((500, 6)) * [1, 2, 3, 4, 5, 0] + [0, 10, -5, 0, 2, 7]
+Y = RNG.integers(0, 4, 500).astype(float)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_teach_what_all_rows_do(kind, form, monkeypatch):
+    monkeypatch.setattr(survey, "CHUNK", 64)
+    same = {"scaling": kind, "unit": True, "pca": 2, "dtype": np.float64, "seed": 3, "sample": 50}
+    rows = form(SURVEYED)
+    found = Survey(chunked(rows, Y, (100, 137, 3, 260)), **same)
+    scaler = Scaler.fit(SURVEYED, kind)
+    np.testing.assert_allclose(found.inputs.scaler.shift, scaler.shift, atol=1e-10)
+    np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale, rtol=1e-10)
+    unit = unit_rows(scaler.transform(SURVEYED))
+    expected = PCA(2).partial_fit(unit).finish().transform(unit)
+    np.testing.assert_allclose(found.inputs.transform(rows, np.float64), expected, atol=1e-8)
+    assert (found.n_rows, found.n_inputs) == (500, 6)
+    np.testing.assert_array_equal(found.labels, [0, 1, 2, 3])
+    for target in ("none", "minmax01", "mean"):
+        assert found.target_scaler(target) == TargetScaler.fit(Y, target)
+    # each row is sampled at most once, and the sample does not depend on the pieces
+    again = Survey(chunked(rows, Y, (499, 1)), **same)
+    np.testing.assert_allclose(found.X, again.X, atol=1e-8)
+    np.testing.assert_array_equal(found.y, again.y)
+    near = ((found.X[:, None] - expected[None]) ** 2).sum(-1)
+    assert near.min(axis=1).max() < 1e-12 and len(set(near.argmin(axis=1))) == 50
+
+
+def test_many_targets_are_no_labels_and_no_rows_are_refused():
+    assert Survey(lambda: iter([(np.zeros((3000, 2)), RNG.standard_normal(3000))])).labels is None
+    with pytest.raises(DataError, match="no rows to learn from"):
+        Survey(lambda: iter([]))

@@ -192,8 +192,7 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeyp
     first, second = stream(text), stream(text)
     index = np.concatenate([next(first)[2] for _ in range(5)])
     second.seek(first.position())
-    rest = np.concatenate([i for _, _, i in second])
-    assert sorted([*index, *rest]) == list(range(97))
+    assert sorted([*index, *np.concatenate([i for _, _, i in second])]) == list(range(97))
     with pytest.raises(DataError, match="has changed since the checkpoint was written"):
         stream(text.replace(b"1:", b"2:", 1).replace(b"2:2", b"2:3")).seek(first.position())
     with pytest.raises(DataError, match="standard input can be read only once"):

@@ -31,8 +31,7 @@ def test_deformed_digits_depend_on_seed_and_number_alone():
 @pytest.mark.parametrize("shift", [0.0, 3.0])
 def test_no_deformation_leaves_the_image_and_a_shift_shifts_it(shift):
     how = Deformation(rotation=0, scale=0, shear=0, shift=shift, elastic=0)
-    made = virtual.deform(IMAGES, np.arange(7, 21), 1, how)
-    for i, image in enumerate(made):
+    for i, image in enumerate(virtual.deform(IMAGES, np.arange(7, 21), 1, how)):
         original = IMAGES[i % 7].astype(float)
         if not shift:
             np.testing.assert_allclose(image, original, atol=1e-3)
@@ -94,8 +93,7 @@ def test_coulomb_matrices_and_what_no_permutation_changes():
         assert len(np.unique(made[0::3].round(9), axis=0)) > 5
     norms = np.linalg.norm(virtual.by_row_norm(C), axis=2)
     assert np.all(np.diff(norms, axis=1) <= 1e-12)
-    values = virtual.eigenvalues(C)
-    assert np.all(np.diff(np.abs(values), axis=1) <= 1e-9)
+    assert np.all(np.diff(np.abs(virtual.eigenvalues(C)), axis=1) <= 1e-9)
     assert virtual.triangles(C).shape == (3, 21)
     np.testing.assert_allclose(virtual.triangles(C)[0, :6], C[0, 0])
     np.testing.assert_array_equal(virtual.from_triangles(virtual.triangles(C)), C)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rfx import env, papers
+from rfx.data import registry
 from rfx.data.reading import Reading
 from rfx.errors import UsageError
 from rfx.plans import plan
@@ -134,15 +135,6 @@ def test_sources_of_the_values(write):
         chosen = loaded.source(run, "gamma")
         assert chosen == ("held-out rows: chosen in each run" if tuned else None)
     assert plan.load(write(GRID + SOURCES), quick=True).sources == loaded.sources
-    for text, message in [
-        ("sources = 3", r"\[sources\] must be a table"),
-        ("[sources]\nlamb = 'ours'", "unknown key 'lamb'.*lam"),
-        ("[sources]\n'cadata/lam' = 'ours'", "'cadata' is not a data set, method or label"),
-        ("[sources]\nlam = 'a guess'", "must begin with one of printed, authors' program"),
-        ("[sources]\nlam = 3", "must begin with one of"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            plan.load(write(text + GRID if text.startswith("sources") else GRID + text))
 
 
 TABLE = """
@@ -175,16 +167,6 @@ def test_a_table_is_read_as_the_plan_says(tmp_path, write):
     plain = TABLE.replace('target = "income"\n', "").replace('id = "name"\n', "")
     plain = plain.replace('ignore = ["city", "zip, code"]\n', "")
     assert plan.load(write(plain)).runs[0].reading is None, "the key of before"
-    for text, message in [
-        (RUN + "target = 'y'", "target: cpu is not a table with named columns"),
-        (
-            RUN + "missing = 'zero'",
-            "--missing is 'zero'; it must be one of refuse, mean, median",
-        ),
-        (RUN + "target = 3", "target: --target is 3; it must be text"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            plan.load(write(text))
 
 
 ONCE = """
@@ -235,6 +217,14 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
     [
         ("", "there is no .*run"),
         ("x = [", "is not a TOML file"),
+        ("sources = 3" + GRID, r"\[sources\] must be a table"),
+        (GRID + "[sources]\nlamb = 'ours'", "unknown key 'lamb'.*lam"),
+        (GRID + "[sources]\n'cadata/lam' = 'ours'", "'cadata' is not a data set, method or label"),
+        (GRID + "[sources]\nlam = 'a guess'", "must begin with one of printed, authors' program"),
+        (GRID + "[sources]\nlam = 3", "must begin with one of"),
+        (RUN + "target = 'y'", "target: cpu is not a table with named columns"),
+        (RUN + "missing = 'zero'", "--missing is 'zero'; it must be one of refuse, mean, median"),
+        (RUN + "target = 3", "target: --target is 3; it must be text"),
         ("colour = 1\n" + RUN, "the plan has the unknown key 'colour'"),
         (RUN + "mehtod = 'x'", r"\[\[run\]\] 1 has the unknown key 'mehtod'; did you mean method"),
         (RUN.replace('"rf"', '"rff"'), "method 'rff' is unknown; did you mean rf"),
@@ -295,7 +285,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
             r"\[\[run\]\] 2 expands to 60,000 runs",
         ),
     ],
-    ids=lambda value: value[:60],
+    ids=lambda value: value[-60:],
 )
 def test_refusals_name_the_file_and_the_key(write, text, message):
     path = write(text)
@@ -337,8 +327,7 @@ def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_pat
     for name in ("plans/a.libsvm", "a.libsvm", "b.libsvm"):
         (tmp_path / name).write_text(f"1 1:{len(name)}\n-1 1:2\n")
     monkeypatch.chdir(tmp_path)
-    runs = plan.load("plans/p.toml").runs
-    assert [run.dataset for run in runs] == ["plans/a.libsvm", "b.libsvm"]
+    assert [run.dataset for run in plan.load("plans/p.toml").runs] == ["plans/a.libsvm", "b.libsvm"]
     monkeypatch.chdir(tmp_path / "plans")
     with pytest.raises(UsageError, match="'b.libsvm' is not a file"):
         plan.load("p.toml")
@@ -379,19 +368,8 @@ def test_the_example_has_every_part_of_the_format(write):
     )
 
 
-def test_no_such_plan_and_no_small_form(write, tmp_path):
-    with pytest.raises(
-        UsageError, match="neither a plan nor a TOML file .the plans are: .*yen2014-table1"
-    ):
-        plan.load(tmp_path / "none.toml", known=papers.plans())
-    with pytest.raises(UsageError, match="it has no small form"):
-        plan.load(write(RUN), quick=True)
-
-
 @pytest.mark.parametrize("name", papers.plans())
 def test_plans_that_come_with_rfx(name):
-    from rfx.data import registry
-
     loaded = plan.load(name, known=papers.plans())
     assert loaded.title and loaded.table in papers.tables()
     assert len({keys.key(run) for run in loaded.runs}) == len(loaded.runs)

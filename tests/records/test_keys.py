@@ -24,6 +24,7 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
     same = [
         SPEC | {"threads": 4, "timeout": 5, "checkpoint": "m.npz", "every": 3, "resume": True},
         SPEC | {"test": None, "zero_based": False, "train_score": False},
+        SPEC | {"groups": None, "time": None},
         SPEC | {"options": {"lam": 1.0, "kernel": "auto", "tol": None, "timeout": 9}},
         SPEC | {"options": {"lam": 1, "scaling": "auto", "metric": "auto"}},
         SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").method.n_features}},
@@ -38,6 +39,9 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         SPEC | {"label": "tuned"},
         SPEC | {"method": "sparse-rf"},
         SPEC | {"train_score": True},
+        SPEC | {"groups": "who"},
+        SPEC | {"groups": "a"},
+        SPEC | {"time": "who"},
         SPEC | {"options": {"lam": 2}},
         SPEC | {"options": {"lam": 1, "tol": 1}},
         SPEC | {"options": {"lam": 1, "kernel": "gaussian"}},
@@ -64,6 +68,17 @@ def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch)
     data.write_text("1 1:2\n")
     assert keys.key(Run.of(SPEC | {"dataset": str(data)})) != before
     assert keys.key(Run.of(SPEC | {"dataset": "cpu", "test": str(data)})) != keys.key(Run.of(SPEC))
+
+
+def test_the_key_counts_the_weights(tmp_path):
+    (tmp_path / "weights").write_text("1\n2\n")
+    weighted = SPEC | {"sample_weight": str(tmp_path / "weights")}
+    first = keys.key(Run.of(weighted))
+    assert keys.key(Run.of(SPEC)) == keys.key(Run.of(SPEC | {"sample_weight": None})) != first
+    balanced = SPEC | {"options": SPEC["options"] | {"class_weight": "balanced"}}
+    assert keys.key(Run.of(balanced)) != keys.key(Run.of(SPEC))
+    (tmp_path / "weights").write_text("1\n1\n")
+    assert keys.key(Run.of(weighted)) != first
 
 
 def test_a_share_makes_another_run_in_whatever_spelling():

@@ -204,13 +204,6 @@ def test_files_that_hold_no_data(tmp_path, content, message):
     assert re.search(message.replace("is empty", "empty"), found[0][2])
 
 
-def test_problems_are_all_reported_in_order(tmp_path):
-    path = put(tmp_path, "1 1:x 1:2 0:3\n1 1:1\nbad\n1 2:nan 3:1 2:1\n# ok\n1 1:1e999\n1 4:")
-    places = [(line, column) for line, column, _ in problems(path)]
-    assert places == [(1, 5), (1, 7), (1, 11), (3, 1), (4, 5), (4, 13), (6, 5), (7, 5)]
-    assert list(problems(put(tmp_path, GOOD))) == []
-
-
 # The writer
 # --------------------------------------------------------------------------------------------------
 

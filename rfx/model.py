@@ -26,13 +26,14 @@ class Array:
     with the same name have the same size there. inputs and outputs are known beforehand; a name
     followed by +1 means one more, and a number means itself. places: its values are indices along
     this axis, from 0. cuts: its values split this axis into parts: they increase from 0 to its
-    size.
+    size. half: whether they may be float16.
     """
 
     kind: str
     axes: str = ""
     places: str = ""
     cuts: str = ""
+    half: bool = False
 
 
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
@@ -143,7 +144,7 @@ def check_arrays(
     """
     present = [(name, form, arrays[name]) for name, form in declared.items() if name in arrays]
     for name, form, values in present:
-        plain = values.dtype.isnative and values.dtype != np.float16
+        plain = values.dtype.isnative and (form.half or values.dtype != np.float16)
         if values.dtype.kind != form.kind or not plain:
             raise DataError(f"array {name} holds {values.dtype}")
         if not _fits(values.shape, form.axes.split(), sizes):

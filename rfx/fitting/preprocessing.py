@@ -269,7 +269,7 @@ class Preprocessing:
 
 def input_dtype(method: Any) -> np.dtype:
     """The type of the scaled inputs."""
-    return np.dtype(method.get("dtype") or "float64")
+    return np.promote_types(method.get("dtype") or "float64", np.float32)
 
 
 def check_memory(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:

@@ -57,6 +57,7 @@ from rfx.fitting.options import (
     chosen_kernel,
 )
 from rfx.fitting.pipeline import Keeper, digest
+from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
@@ -71,7 +72,7 @@ log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2", "laplacian")
 # The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
-    "rows": Array("f", "rows inputs"),
+    "rows": Array("f", "rows inputs", half=True),
     # or as CSR
     "rows_data": Array("f", "entries"),
     "rows_indices": Array("i", "entries", places="inputs"),
@@ -146,7 +147,7 @@ class Local(Method):
         choices={AUTO: "chosen in each leaf by leave-one-out"},
         default=AUTO,
     )
-    dtype: str = DTYPE()
+    dtype: str = DTYPE.adding({"float16": "float32, but dense rows of the model are rounded"})()
     class_weight: str | None = CLASS_WEIGHT()
     arrays: ClassVar[dict[str, Array]] = ARRAYS | PARTITION
 
@@ -184,6 +185,8 @@ class Local(Method):
                 raised,
             )
         model = LocalModel.of(self.kernels, partition, cells)
+        if self.dtype == "float16" and not scipy.sparse.issparse(model.rows):
+            model = replace(model, rows=_halved(model.rows))
         gap = Certificate("gap", sum(one.gap for one in machines))
         objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
@@ -317,7 +320,7 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
                 last = max(last // 2, min(last, LEFT_OUT))
             order = evenly_last(len(rows), last)
             some = problem.rows(rows[order])
-            leaf = _leaf(replace(some, X=dense(some.X).astype(method.dtype)), method, last)
+            leaf = _leaf(replace(some, X=dense(some.X).astype(input_dtype(method))), method, last)
             leaf = leaf.ordered(np.argsort(order))
             with lock:
                 leaves[number] = leaf
@@ -592,6 +595,16 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any) ->
 # ---------------------------------------------------------------------- the model
 
 
+def _halved(rows: np.ndarray) -> np.ndarray:
+    """Rows in float16; UsageError if a number is too large."""
+    largest = np.finfo(np.float16).max
+    if np.abs(rows).max(initial=0) > largest:
+        raise UsageError(
+            f"--dtype is float16, but scaled inputs are larger than {largest:g}; use float32"
+        )
+    return rows.astype(np.float16)
+
+
 @dataclass(frozen=True)
 class LocalModel:
     """The machines of the leaf that contains x: f(x) = sum_j coef_j k(A'x, A's_j) + offset over
@@ -694,7 +707,7 @@ class LocalModel:
         return range(*np.searchsorted(self.leaves, [leaf, leaf + 1]))
 
     def _values(self, machine: int, X: Any) -> np.ndarray:
-        mapped = self._mapped(machine, X.astype(self.rows.dtype, copy=False))
+        mapped = self._mapped(machine, X.astype(self.dtype, copy=False))
         kernel, params = self.kernel(machine)
         sums = kernels.decision(
             kernel, params, self.support(machine), self.coef_of(machine), mapped
@@ -712,7 +725,12 @@ class LocalModel:
     def support(self, machine: int) -> Any:
         """The mapped rows of a machine."""
         inside = slice(self.starts[machine], self.starts[machine + 1])
-        return self._mapped(machine, self.rows[self.numbers[inside]])
+        return self._mapped(machine, self.rows[self.numbers[inside]].astype(self.dtype, copy=False))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of kernel values."""
+        return np.promote_types(self.rows.dtype, np.float32)
 
     def metric(self, machine: int) -> Metric | None:
         """The metric of a machine."""
@@ -745,7 +763,7 @@ class LocalModel:
 
     def _steps(self, machine: int) -> told.Steps:
         metric, (kernel, params) = self.metric(machine), self.kernel(machine)
-        mapped = () if metric is None else metric.steps(self.rows.dtype)
+        mapped = () if metric is None else metric.steps(self.dtype)
         values = kernels.get_kernel(kernel).steps(dense(self.support(machine)), params)
         return (*mapped, *values, told.linear(self.coef_of(machine)))
 

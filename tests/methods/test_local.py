@@ -317,6 +317,22 @@ def test_a_model_stores_every_row_once():
 # ---------------------------------------------------------------------- checkpoints
 
 
+def test_rows_in_half_precision_halve_the_model(tmp_path, reloaded):
+    sizes, values = {}, {}
+    rows = RNG.normal(size=(600, 40))
+    for dtype in ("float32", "float16"):
+        trained = local(dtype=dtype, task="regression").fit(rows, rows[:, 0] * rows[:, 1])
+        sizes[dtype] = trained.save(tmp_path / dtype)
+        values[dtype] = reloaded(trained, rows).predict(rows)
+    np.testing.assert_allclose(values["float16"], values["float32"], atol=0.01)
+    assert sizes["float16"] < 0.65 * sizes["float32"]
+
+
+def test_numbers_beyond_half_precision_are_refused():
+    with pytest.raises(UsageError, match=r"--dtype is float16, but .* larger than 65504"):
+        local(dtype="float16").fit(1e6 * X, VALUES)
+
+
 def test_a_training_that_is_killed_resumes_to_the_same_bits(tmp_path):
     rows = RNG.uniform(-1, 1, (6000, 4))
     libsvm.write(tmp_path / "rows", rows, np.sin(4 * rows[:, 0]) + rows[:, 1])

@@ -42,42 +42,28 @@ def commit() -> str:
     return name + "+" * differs if name else "unknown"
 
 
-def renewed(text: str, only: str, make, made_at: str) -> tuple[str, list[str]]:
-    """The document with new blocks of the script `only` (of all scripts without it), and the
-    commands that failed.
-    """
-    failed = []
-
-    def one(match):
-        if only and not match[2].startswith(only):
-            return match[0]
-        found = make(match[2])
-        if found is None:
-            failed.append(match[2])
-            return match[0]
-        return (
-            f"{match[1]}\n`python benchmarks/{match[2]}`, at commit"
-            f" {made_at}:\n\n{found.strip()}\n\n{match[3]}"
-        )
-
-    return MADE.sub(one, text), failed
+def renewed(text: str, command: str, output: str, made_at: str) -> str:
+    """The document with this output in the block of a command."""
+    block = f"\n`python benchmarks/{command}`, at commit {made_at}:\n\n{output.strip()}\n\n"
+    return MADE.sub(
+        lambda found: found[1] + block + found[3] if found[2] == command else found[0], text
+    )
 
 
-def main() -> int:
-    only = sys.argv[1] if len(sys.argv) > 1 else ""
+def main(only: str = "") -> int:
     code = 0
     for command in [match[2] for match in MADE.finditer(DOCUMENT.read_text(encoding="utf-8"))]:
         if command.startswith(only):
             # one after the other, so that an interrupt keeps the finished ones, and edits made
             # meanwhile are kept, too
-            made_at, found = commit(), printed(command)
-            text, failed = renewed(
-                DOCUMENT.read_text(encoding="utf-8"), command, lambda _, found=found: found, made_at
-            )
-            DOCUMENT.write_text(text, encoding="utf-8")
-            code = 1 if failed else code
+            made_at, output = commit(), printed(command)
+            if output is None:
+                code = 1
+            else:
+                text = DOCUMENT.read_text(encoding="utf-8")
+                DOCUMENT.write_text(renewed(text, command, output, made_at), encoding="utf-8")
     return code
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -9,10 +9,9 @@ from dataclasses import replace
 import array_api_compat
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from shell import printed, refused
 
 from rfx import device, kernels, methods
-from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.estimators import RFClassifier, RFRegressor
 from rfx.features import sample
@@ -121,17 +120,15 @@ MAPS = [
 ]
 
 
-@pytest.mark.parametrize("name, params", MAPS)
-def test_features_and_their_products_are_those_of_the_processor(name, params, used):
-    made = sample(name, 6, 70, 0, dtype=np.float64, **params)
-    check_features(made, used)
-
-
-def test_nystrom_features_are_those_of_the_processor(used):
-    check_features(NystromMap("laplacian-l2", Z, {"gamma": 0.5}, np.float64), used)
-
-
-def check_features(made, used):
+@pytest.mark.parametrize(
+    "made",
+    [
+        *(sample(name, 6, 70, 0, dtype=np.float64, **params) for name, params in MAPS),
+        NystromMap("laplacian-l2", Z, {"gamma": 0.5}, np.float64),
+    ],
+    ids=["gaussian", "laplacian", "perceptron", "nystrom"],
+)
+def test_features_and_their_products_are_those_of_the_processor(made, used):
     expected = on_processor(made.transform, X)
     placed = DeviceMatrix.of(made, X)
     found = np.concatenate([part for _, part in placed.row_blocks()])
@@ -162,18 +159,21 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_methods_predict_as_on_the_processor(name, library):
-    weights = RNG.uniform(0.5, 2, len(X))
-    trained = {}
-    for place in ("cpu", accelerator(library)):
-        with device.use(place):
-            trained[place] = one = methods.create(name.partition(",")[0], **METHODS[name]).fit(
-                X, TARGETS, weights
-            )
-            assert one.info.get("device") == getattr(place, "name", None)
-            trained[place] = one.info["gap"] / one.info["objective"], one.decision_function(Z)
-    (gap, expected), (other_gap, found) = trained.values()
+    there, here = same_decisions(name, accelerator(library), RNG.uniform(0.5, 2, len(X)))
+    assert max(info["gap"] / info["objective"] for info in (there, here)) < 1e-6
+    assert (there.get("device"), here.get("device")) == (None, library)
+
+
+def same_decisions(name, place, weights=None):
+    """What the outcomes of both places say, whose decisions are close to each other."""
+    made, trained = methods.create(name.partition(",")[0], **METHODS[name]), []
+    for used in ("cpu", place):
+        with device.use(used):
+            one = made.fit(X, TARGETS, weights)
+            trained.append((one.info, one.decision_function(Z)))
+    (there, expected), (here, found) = trained
     np.testing.assert_allclose(found, expected, atol=1e-4 * TARGETS.std())
-    assert max(gap, other_gap) < 1e-6
+    return there, here
 
 
 def test_the_memory_of_a_device_limits_features_and_says_how_many_fit():
@@ -182,16 +182,6 @@ def test_the_memory_of_a_device_limits_features_and_says_how_many_fit():
         patch.setattr(device, "TEMPORARY", 0)
         with pytest.raises(DataError, match="3,000 features .* use at most 2,495"):
             methods.create("rf", **FIXED, n_features=3000).fit(X, TARGETS)
-
-
-def test_values_that_do_not_fit_are_computed_in_tiles():
-    small = replace(accelerator("numpy"), free=lambda: 0)
-    with device.use(small):
-        trained = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS)
-        found = trained.decision_function(Z)
-    expected = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS).decision_function(Z)
-    assert trained.info["converged"]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_leaves_are_solved_one_by_one_where_few_fit():
@@ -210,14 +200,20 @@ def test_a_full_memory_is_one_sentence():
         raise OutOfMemoryError("CUDA out of memory")
 
 
-def test_a_device_where_float64_is_slow_refines_float32_factors():
-    with device.use(accelerator("numpy", double=False)):
-        trained = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS)
-    assert trained.trace[-1]["path"] == "cholesky-float32"
-    expected = methods.create("kernel", **METHODS["kernel"]).fit(X, TARGETS)
-    np.testing.assert_allclose(
-        trained.decision_function(Z), expected.decision_function(Z), atol=1e-4
-    )
+@pytest.mark.parametrize(
+    "place",
+    [replace(accelerator("numpy"), free=lambda: 0), accelerator("numpy", double=False)],
+    ids=["values that do not fit are computed in tiles", "slow float64: float32 factors"],
+)
+def test_a_device_of_little_memory_or_slow_float64(place):
+    made = methods.create("kernel", **METHODS["kernel"])
+    with device.use(place):
+        trained = made.fit(X, TARGETS)
+        found = trained.decision_function(Z)
+    assert trained.info["converged"]
+    assert place.double or trained.trace[-1]["path"] == "cholesky-float32"
+    expected = made.fit(X, TARGETS).decision_function(Z)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_auto_takes_a_device_for_many_rows_only(monkeypatch):
@@ -250,27 +246,19 @@ def test_cuda_without_a_gpu_is_refused(monkeypatch):
         device.use("cuda").__enter__()
 
 
-def test_commands_use_the_device_and_the_row_names_it(gpu, tmp_path):
-    np.savez(tmp_path / "rows.npz", X=X, y=TARGETS)
-    data, model = str(tmp_path / "rows.npz"), str(tmp_path / "m.npz")
-    words = ["--method", "rf", "--data", data, "--split", "0.8", "--no-baseline", "--quiet"]
-    run = CliRunner().invoke(
-        cli,
-        ["train", *words, "--model", model, "--device", "cuda", "--json"],
-        catch_exceptions=False,
-    )
-    row = json.loads(run.stdout)
+def test_commands_use_the_device_and_the_row_names_it(gpu, tmp_path, capfd):
+    data, model = tmp_path / "rows.npz", tmp_path / "m.npz"
+    np.savez(data, X=X, y=TARGETS)
+    words = ("train", "--data", data, "--split", 0.8, "--no-baseline", "--quiet", "--method")
+    device = ("--device", "cuda")
+    row = json.loads(printed(capfd, *words, "rf", "--model", model, *device, "--json"))
     assert row["params"]["device"] == "numpy"
-    plain = json.loads(CliRunner().invoke(cli, ["train", *words, "--json"]).stdout)
+    plain = json.loads(printed(capfd, *words, "rf", "--json"))
     assert plain["key"] == row["key"]
     assert "device" not in plain["params"]
-    shown = [
-        CliRunner().invoke(cli, ["predict", model, data, "--digits", "4", "--device", place]).stdout
-        for place in ("cpu", "cuda")
-    ]
-    assert shown[0] == shown[1] != ""
-    refused = CliRunner().invoke(cli, ["train", *words[2:], "--method", "rb", "--device", "cuda"])
-    assert isinstance(refused.exception, UsageError)
+    predict = ("predict", model, data, "--digits", 4, "--device")
+    assert printed(capfd, *predict, "cpu") == printed(capfd, *predict, "cuda") != ""
+    refused(capfd, *words, "rb", *device, code=2)
 
 
 # ---------------------------------------------------------------------- estimators
@@ -299,11 +287,4 @@ def test_estimators_take_and_return_arrays_of_a_library(library, gpu):
 def test_methods_predict_on_a_gpu_as_on_the_processor(name):
     if device.found() is None:
         pytest.skip("needs a GPU")
-    decisions = []
-    for place in ("cpu", "cuda"):
-        with device.use(place):
-            decisions.append(
-                methods.create(name.partition(",")[0], **METHODS[name]).fit(X, TARGETS)
-            )
-    expected, found = (one.decision_function(Z) for one in decisions)
-    np.testing.assert_allclose(found, expected, atol=1e-4 * TARGETS.std())
+    same_decisions(name, "cuda")

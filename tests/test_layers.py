@@ -55,109 +55,82 @@ ROOMS = [
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 
 
-def room(parts) -> str:
-    """The layer of a module given as path parts below rfx."""
-    return parts[0] if parts else "__init__"
+FILES = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 
 
-def imported(path):
-    """(line, parts below rfx) of everything from rfx that a file imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            names = (
-                [f"{node.module}.{alias.name}" for alias in node.names]
-                if node.module == "rfx"
-                else [node.module]
-            )
-        for name in names:
-            if name == "rfx" or name.startswith("rfx."):
-                yield node.lineno, name.split(".")[1:]
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_import_goes_up(path):
+def dotted(path) -> str:
+    """The name of a module below rfx."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    assert room(parts) in LEVEL, f"{path} is in no room; add it to ROOMS, docs/architecture.md"
-    for line, target in imported(path):
-        name = room(target)
-        if name in LEVEL:
-            assert LEVEL[name] >= LEVEL[room(parts)], (
-                f"{path}:{line} imports rfx.{'.'.join(target)}, which is above it"
-            )
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def module(parts) -> str:
-    """The dotted name of a module, given as path parts below rfx, or as names that may end with one
-    that the module defines.
-    """
-    while parts and not (
-        (ROOT / Path(*parts)).is_dir() or (ROOT / Path(*parts)).with_suffix(".py").is_file()
-    ):
-        parts = parts[:-1]
-    return ".".join(parts)
+MODULES = {dotted(path) for path in FILES}
 
 
-def below(path) -> set[str]:
-    """The modules that a file imports, also inside functions, except those for type checkers
-    alone.
-    """
-    tree = ast.parse(path.read_text())
+def module(name: str) -> str | None:
+    """The module of rfx to which a full name belongs; None for another package."""
+    first, *parts = name.split(".")
+    while parts and ".".join(parts) not in MODULES:
+        parts.pop()
+    return ".".join(parts) if first == "rfx" else None
+
+
+def room(name: str) -> str:
+    """The layer of a module."""
+    return name.partition(".")[0] or "__init__"
+
+
+def imports(tree, but=frozenset()):
+    """(statement, full name) of everything that a file imports, but by these statements."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
-            node.body = []
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "rfx":
-            found |= {module([*node.module.split(".")[1:], alias.name]) for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {
-                module(alias.name.split(".")[1:])
-                for alias in node.names
-                if alias.name.split(".")[0] == "rfx"
-            }
-    return found
+        if isinstance(node, ast.Import) and node not in but:
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node not in but:
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def circle(graph: dict[str, set[str]]) -> list[str]:
-    """Names that import one another in a circle; empty if there are none."""
-    try:
-        graphlib.TopologicalSorter(graph).prepare()
-    except graphlib.CycleError as error:
-        return error.args[1]
-    return []
+def for_types(tree) -> set:
+    """What a file does for type checkers alone."""
+    return {
+        node
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and getattr(branch.test, "id", None) == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
 
 
-def test_a_circle_is_found():
-    assert {*circle({"a": {"b"}, "b": {"c"}, "c": {"b"}})} == {"b", "c"}
-    assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
+def inside(tree) -> set:
+    """What stands inside functions of a file."""
+    return {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+    }
 
 
-def test_no_module_imports_itself_in_a_circle():
-    graph = {}
-    for path in ROOT.rglob("*.py"):
-        parts = list(path.relative_to(ROOT).with_suffix("").parts)
-        own = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        graph[own] = below(path) - {own, ""}
-    assert len(graph) > 150 and circle(graph) == []
+@pytest.mark.parametrize("path", FILES, ids=dotted)
+def test_no_import_goes_up(path):
+    own = room(dotted(path))
+    assert own in LEVEL, f"{path} is in no room; add it to ROOMS, docs/architecture.md"
+    for node, name in imports(FILES[path]):
+        target = module(name)
+        assert target is None or LEVEL[room(target)] >= LEVEL[own], (
+            f"{path}:{node.lineno} imports {name}, which is above it"
+        )
 
 
-def test_no_room_of_data_imports_itself_in_a_circle():
-    """In `data/`, each layer counts as one module."""
-    rooms = {path.name for path in (ROOT / "data").iterdir() if (path / "__init__.py").is_file()}
-
-    def outer(name: str) -> str:
-        parts = name.split(".")
-        return ".".join(parts[:2]) if parts[1:2] and parts[1] in rooms else name
-
-    graph: dict[str, set[str]] = {}
-    for path in (ROOT / "data").rglob("*.py"):
-        own = outer(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        graph.setdefault(own, set()).update({outer(name) for name in below(path)} - {own, "data"})
-    assert "tabular" in rooms and circle(graph) == []
+@pytest.mark.parametrize("one", [None, "data.tabular"])
+def test_no_module_imports_itself_in_a_circle(one):
+    """Not even if a room of `data/` counts as one module."""
+    outer = lambda name: one if one and name.startswith(one) else name
+    graph = {outer(name): set() for name in MODULES}
+    for path, tree in FILES.items():
+        targets = {module(name) for _, name in imports(tree, for_types(tree))} - {None, ""}
+        graph[outer(dotted(path))] |= set(map(outer, targets))
+    assert len(graph) > 150
+    graphlib.TopologicalSorter({name: graph[name] - {name} for name in graph}).prepare()
 
 
 # What may be imported inside a function, and why. Everything else from rfx is imported at the top
@@ -173,52 +146,18 @@ INSIDE = {
 SLOW = {"numpy", "scipy", "numba", "pandas", "sklearn", "matplotlib", "asyncio"}
 
 
-def inside(tree) -> list:
-    """The imports inside functions of a parsed file."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = {
-        node
-        for function in ast.walk(tree)
-        if isinstance(function, functions)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-    return sorted(found, key=lambda node: node.lineno)
-
-
-def on_import(tree) -> set[str]:
-    """The full names of everything that a file imports when it is imported itself."""
-    later = set(inside(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
-            later |= {own for statement in node.body for own in ast.walk(statement)}
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import) and node not in later:
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node not in later:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
-
-
 def slow_modules() -> set[str]:
-    """The modules of rfx, by their dotted names below it, whose import loads something SLOW."""
-    graph = {}
-    for path in ROOT.rglob("*.py"):
-        parts = list(path.relative_to(ROOT).with_suffix("").parts)
-        own = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        graph[own] = on_import(ast.parse(path.read_text()))
+    """The modules of rfx whose import loads something SLOW."""
+    graph = {
+        dotted(path): {name for _, name in imports(tree, inside(tree) | for_types(tree))}
+        for path, tree in FILES.items()
+    }
     found: set[str] = set()
     while True:
         more = {
             own
             for own, names in graph.items()
-            if any(
-                module(name.split(".")[1:]) in found
-                if name.split(".")[0] == "rfx"
-                else name.split(".")[0] in SLOW
-                for name in names
-            )
+            if any(module(name) in found or name.split(".")[0] in SLOW for name in names)
         }
         if more == found:
             return found
@@ -229,22 +168,15 @@ def test_imports_stand_at_the_top_of_a_file():
     slow, wrong, seen = slow_modules(), [], set()
     assert {"features", "solvers.l2", "data.loading"} <= slow
     assert not {"errors", "lazy", "methods", "cli", "cli.common"} & slow
-    for path in sorted(ROOT.rglob("*.py")):
-        name = path.relative_to(ROOT).with_suffix("").as_posix()
-        for node in inside(ast.parse(path.read_text())):
-            if name in INSIDE:
+    for path, tree in FILES.items():
+        name, within = path.relative_to(ROOT).with_suffix("").as_posix(), inside(tree)
+        for node, target in imports(tree):
+            if node in within and name in INSIDE:
                 seen.add(name)
-                continue
-            targets = [alias.name for alias in node.names]
-            if isinstance(node, ast.ImportFrom):
-                targets = [f"{node.module}.{own}" for own in targets]
-            put_off = name.startswith("cli/") and all(
-                target.split(".")[0] == "rfx" and module(target.split(".")[1:]) in slow
-                for target in targets
-            )
-            if not put_off:
-                wrong.append(f"{name}.py:{node.lineno}: {ast.unparse(node)}")
-    assert wrong == [] and seen == set(INSIDE)
+            elif node in within and not (name.startswith("cli/") and module(target) in slow):
+                wrong.append(f"{name}.py:{node.lineno}: {target}")
+    assert wrong == []
+    assert seen == set(INSIDE)
 
 
 @pytest.mark.parametrize("name", sorted(lazy.LIBRARIES))
@@ -252,6 +184,12 @@ def test_a_library_is_loaded_at_its_first_use(name):
     pytest.importorskip(lazy.LIBRARIES[name][-1])
     found = getattr(lazy, name)
     assert found is sys.modules[lazy.LIBRARIES[name][-1]] and getattr(lazy, name) is found
+
+
+def printed_by(code) -> str:
+    """The standard output of a Python program."""
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def test_threads_that_ask_at_once_get_one_library():
@@ -263,8 +201,7 @@ def test_threads_that_ask_at_once_get_one_library():
         "print(len(found), len(set(found)))"
     )
     pytest.importorskip("pyarrow")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "8 1\n"
+    assert printed_by(code) == "8 1\n"
 
 
 def test_what_is_no_library_is_no_attribute():
@@ -279,8 +216,7 @@ def test_the_command_line_loads_no_lazy_library():
         "print(sorted({one for own in lazy.LIBRARIES.values() for one in own} & (set(sys.modules) -"
         " own)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert printed_by(code) == "[]\n"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["help", "train"], ["datasets"]])
@@ -290,8 +226,7 @@ def test_help_imports_nothing_heavy(words):
         f"import sys\nfrom rfx.cli import main\ntry:\n    main({words})\nexcept SystemExit:\n   "
         f" pass\nprint('HEAVY', {heavy} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith("HEAVY set()")
+    assert printed_by(code).endswith("HEAVY set()\n")
 
 
 def test_training_imports_only_what_it_needs(tmp_path):
@@ -310,5 +245,5 @@ def test_training_imports_only_what_it_needs(tmp_path):
         " 'scipy.spatial', 'scipy.sparse.csgraph', 'scipy.sparse.linalg'}\nheavy = heavy &"
         " set(sys.modules) - own\nprint('HEAVY', sorted(heavy), 'numba' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "accuracy" in done.stdout and done.stdout.strip().endswith("HEAVY [] True")
+    printed = printed_by(code)
+    assert "accuracy" in printed and printed.endswith("HEAVY [] True\n")

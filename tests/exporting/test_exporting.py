@@ -4,6 +4,7 @@ onnxruntime.
 
 import ctypes
 import dataclasses
+import datetime
 import inspect
 import json
 import re
@@ -16,11 +17,10 @@ import by_numpy
 import numpy as np
 import pytest
 from domains import suited
-from shell import run
+from shell import called, printed, refused, run
 
 from rfx import lazy, methods, steps
 from rfx import model as model_file
-from rfx.cli import main
 from rfx.data.transforms import ARRAYS, Scaler
 from rfx.errors import UsageError
 from rfx.exporting import c_source, json_text, onnx_graph
@@ -214,7 +214,7 @@ def address(numbers):
     return ctypes.c_void_p(numbers.ctypes.data)
 
 
-def called(function, X, count):
+def out_of(function, X, count):
     X, out = np.ascontiguousarray(X, np.float64), np.zeros((len(X), count))
     assert not any(function(address(x), address(y)) for x, y in zip(X, out))
     return out
@@ -229,7 +229,7 @@ def by_c(program, rows, folder):
             place, None if cell is None else cell.encode()
         )
         rows = [[code(j, cell) if text[j] else cell for j, cell in enumerate(row)] for row in rows]
-    values = called(library.rfx_predict, np.array(rows, float), program.n_outputs)
+    values = out_of(library.rfx_predict, np.array(rows, float), program.n_outputs)
     if program.labels is None:
         return values, None, None
     word = isinstance(program.labels[0], str)
@@ -239,7 +239,7 @@ def by_c(program, rows, folder):
     labels = [label.decode() for label in labels] if word else labels
     if program.probabilities is None:
         return values, labels, None
-    return values, labels, called(library.rfx_probabilities, values, len(program.labels))
+    return values, labels, out_of(library.rfx_probabilities, values, len(program.labels))
 
 
 def session(text):
@@ -335,16 +335,14 @@ def test_few_cases_have_every_step_function_and_comparison(trained):
 # ---------------------------------------------------------------------- forms
 
 
-def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
+def test_onnx_of_many_inputs_takes_distances_from_products(reloaded):
     pytest.importorskip("onnx")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 80)) + 4
+    X = np.random.default_rng(0).normal(size=(120, 80)) + 4
     options = FIXED | {"kernel": "laplacian-l2", "gamma": 0.1}
-    methods.create("kernel", **options).fit(X, X[:, 0]).save(tmp_path / "m.npz")
-    model = methods.load(tmp_path / "m.npz")
+    model = reloaded(methods.create("kernel", **options).fit(X, X[:, 0]), X)
     text = onnx_graph.written(Program.of(model))
-    nodes = lazy.onnx.load_from_string(text).graph.node
-    assert "Scan" not in {node.op_type for node in nodes}
+    kinds = {node.op_type for node in lazy.onnx.load_from_string(text).graph.node}
+    assert "Scan" not in kinds
     # the training rows are their own support vectors
     assert_close(session(text).run(None, {"X": X})[0][:, 0], model.predict(X))
 
@@ -444,31 +442,25 @@ WORDS = ("Łódź", 'New "York"', "a*/b??/", "Rome")
 
 
 def table(n, seed, new=False):
+    """The text of a CSV file, and the cells of its inputs; a date is four cells."""
     rng = np.random.default_rng(seed)
-    lines = ["age,city,label,code,when,target,class"]
-    rows = []
+    lines, rows = ["age,city,label,code,when,target,class"], []
     for i in range(n):
-        age = float(np.round(rng.uniform(18, 80), 1))
-        city = WORDS[rng.integers(len(WORDS))]
-        code = f"c{rng.integers(50)}"
-        day = np.datetime64("2020-01-01") + int(rng.integers(600))
-        y = round(age / 10 + WORDS.index(city) + len(code) + rng.normal() / 10, 3)
+        city, day = WORDS[rng.integers(len(WORDS))], rng.integers(600)
+        age, code = float(np.round(rng.uniform(18, 80), 1)), f"c{rng.integers(50)}"
         cells = [age, city, float(i % 2), code]
-        if i % 9 == 1:
-            cells[0] = None
-        if i % 9 == 2:
-            cells[1] = None
-        if i % 9 == 3:
-            cells[3] = None
+        y = round(age / 10 + WORDS.index(city) + len(code) + rng.normal() / 10, 3)
+        if i % 9 in (1, 2, 3):  # of age, city and code
+            cells[(0, 1, 3)[i % 9 - 1]] = None
         if new and i % 9 == 4:
             cells[1], cells[3] = "Oslo", "c99"
-        month = day.astype("datetime64[M]").astype(int)
-        weekday = (day.astype(int) + 3) % 7
-        rows.append([*cells, month // 12 + 1970, month % 12 + 1, weekday, day.astype(int)])
+        date = datetime.date(2020, 1, 1) + datetime.timedelta(int(day))
+        days = (date - datetime.date(1970, 1, 1)).days
+        rows.append([*cells, date.year, date.month, date.weekday(), days])
         shown = ["" if cell is None else str(cell).replace('"', '""') for cell in cells]
         grade = ("low", "mid", "high")[int(np.digitize(y, [8, 10]))]
         lines.append(
-            f'{shown[0]},"{shown[1]}",{"yes" if cells[2] else "no"},{shown[3]},{day},{y},{grade}'
+            f'{shown[0]},"{shown[1]}",{"yes" if cells[2] else "no"},{shown[3]},{date},{y},{grade}'
         )
     return "\n".join(lines) + "\n", rows
 
@@ -479,22 +471,18 @@ def tables(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     (folder / "train.csv").write_text(table(300, 0)[0])
     (folder / "new.csv").write_text(table(90, 1, new=True)[0])
-    fixed = "--gamma 0.05 --lam 0.1 --scaling standard --metric none --missing median"
+    fixed = "--gamma 0.05 --lam 0.1 --scaling standard --metric none --missing median --quiet"
+    line = f"train --method kernel --kernel gaussian {fixed} --dates when"
     for target, other in (("target", "class"), ("class", "target")):
-        line = f"train --method kernel --kernel gaussian {fixed} --quiet --target {target}"
-        line += f" --ignore {other} --dates when --data {folder}/train.csv"
-        with pytest.raises(SystemExit) as stop:
-            main([*line.split(), "--model", f"{folder}/{target}.npz"])
-        assert stop.value.code == 0
+        more = ("--target", target, "--ignore", other, "--data", folder / "train.csv")
+        done = called(*line.split(), *more, "--model", folder / f"{target}.npz")
+        assert done.exception is None
     return folder
 
 
 def predicted(capfd, folder, target, *more):
-    code, out, err = run(
-        capfd, "predict", folder / f"{target}.npz", folder / "new.csv", "--json", *more
-    )
-    assert code == 0, err
-    return json.loads(out)
+    model, rows = folder / f"{target}.npz", folder / "new.csv"
+    return json.loads(printed(capfd, "predict", model, rows, "--json", *more))
 
 
 def cells_of(program, rows):
@@ -525,30 +513,27 @@ def test_a_table_goes_in_as_it_is(tables, capfd, tmp_path, target, form):
 
 
 def test_the_command_writes_whole_files_and_replaces_only_exports(tables, tmp_path, capfd):
-    model, out = tables / "class.npz", tmp_path / "m.json"
-    other = tmp_path / "notes.json"
-    other.write_text("a note")
-    code, _, err = run(capfd, "export", model, "--to", "c", "-o", other)
-    assert code == 2 and "exists and" in err and other.read_text() == "a note"
-    other.unlink()
-    code, said, err = run(capfd, "export", model, "--to", "json", "-o", out)
-    assert (code, said) == (0, "") and "does not include reading of dates" in err
-    assert err.count("\n") == 1
+    words, out = ("export", tables / "class.npz", "--to"), tmp_path / "m.json"
+    (tmp_path / "notes.json").write_text("a note")
+    assert "exists and" in refused(capfd, *words, "c", "-o", tmp_path / "notes.json", code=2)
+    assert (tmp_path / "notes.json").read_text() == "a note"
+    code, said, err = run(capfd, *words, "json", "-o", out)
+    assert (code, said, err.count("\n")) == (0, "", 1)
+    assert "does not include reading of dates" in err
     before = out.read_bytes()
     assert json.loads(before)["labels"] == ["high", "low", "mid"]
-    assert run(capfd, "export", model, "--to", "c", "-o", out)[0] == 0
-    assert out.read_bytes().startswith(b"/*") and [*tmp_path.iterdir()] == [out]
-    code, text, _ = run(capfd, "export", model, "--to", "json")
-    assert code == 0 and text.encode() == before
+    printed(capfd, *words, "c", "-o", out)
+    assert out.read_bytes().startswith(b"/*")
+    assert len([*tmp_path.iterdir()]) == 2
+    assert printed(capfd, *words, "json").encode() == before
 
 
 def test_a_prefix_is_a_name_in_c(tables, tmp_path, capfd):
     words = ("export", tables / "class.npz", "-o", tmp_path / "m.c", "--prefix")
-    code, _, err = run(capfd, *words, "9 lives", "--to", "c")
-    assert (code, "--prefix is '9 lives'" in err) == (2, True)
-    code, _, err = run(capfd, *words, "risk", "--to", "json")
-    assert (code, "--prefix is 'risk'" in err) == (2, True)
-    assert run(capfd, *words, "risk", "--to", "c")[0] == 0
+    for prefix, form in (("9 lives", "c"), ("risk", "json")):
+        said = refused(capfd, *words, prefix, "--to", form, code=2)
+        assert f"--prefix is '{prefix}'" in said
+    printed(capfd, *words, "risk", "--to", "c")
     text = (tmp_path / "m.c").read_text()
     assert "int risk_predict(" in text
     assert "rfx_" not in text
@@ -558,29 +543,19 @@ def test_without_onnx_the_command_says_what_to_install(tables, tmp_path, capfd, 
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.delitem(vars(lazy), "onnx", raising=False)
     line = ("export", tables / "class.npz", "--to", "onnx", "-o", tmp_path / "m.onnx")
-    code, _, err = run(capfd, *line)
-    assert code == 2 and "pip install 'rfx-kernels[onnx]'" in err and err.count("\n") == 1
+    said = refused(capfd, *line, code=2)
+    assert "pip install 'rfx-kernels[onnx]'" in said and said.count("\n") == 1
     assert not [*tmp_path.iterdir()]
 
 
 def test_what_has_no_steps_is_refused(tmp_path, capfd):
-    (tmp_path / "words.txt").write_text("+1 ACGT\n-1 AAGT\n+1 ACGA\n-1 TTGA\n")
-    line = (
-        "--method",
-        "rf",
-        "--kernel",
-        "kmers",
-        "--n-features",
-        20,
-        "--lam",
-        1,
-        "--scaling",
-        "none",
-    )
-    data = ("--data", tmp_path / "words.txt", "--model", tmp_path / "m.npz")
-    assert run(capfd, "train", *line, *data)[0] == 0
-    code, out, err = run(capfd, "export", tmp_path / "m.npz", "--to", "json")
-    assert (code, out) == (2, "") and "reads sequences of letters" in err
+    data, model = tmp_path / "words.txt", tmp_path / "m.npz"
+    data.write_text("+1 ACGT\n-1 AAGT\n+1 ACGA\n-1 TTGA\n")
+    words = "train --method rf --kernel kmers --n-features 20 --lam 1 --scaling none".split()
+    printed(capfd, *words, "--data", data, "--model", model)
+    code, out, err = run(capfd, "export", model, "--to", "json")
+    assert (code, out) == (2, "")
+    assert "reads sequences of letters" in err
 
 
 def test_features_of_hamming_are_refused_as_the_document_says():
@@ -635,16 +610,17 @@ def test_the_document_has_every_key_of_a_header(trained, tmp_path):
         assert {key for key in known if f"`{key}`" not in text} == set(), name
 
 
-@pytest.mark.parametrize("name", ["kernel", "sparse-rf", "sparse-rb"])
-def test_a_model_of_nothing_is_a_constant(name, tmp_path):
-    X, y = rows_and_targets(60, "regression", 0)
-    options = FIXED | {"lam": 1e12}
-    if name == "kernel":
-        model = methods.create(name, task="binary", **FIXED).fit(X, np.ones(60))
-    else:
-        model = methods.create(name, **options).fit(X, y)
-    model.save(tmp_path / "m.npz")
-    model = methods.load(tmp_path / "m.npz")
+@pytest.mark.parametrize(
+    ("name", "options", "y"),
+    [
+        ("kernel", {"task": "binary"}, np.ones(60)),
+        ("sparse-rf", {"lam": 1e12}, rows_and_targets(60, "regression", 0)[1]),
+        ("sparse-rb", {"lam": 1e12}, rows_and_targets(60, "regression", 0)[1]),
+    ],
+)
+def test_a_model_of_nothing_is_a_constant(name, options, y, tmp_path, reloaded):
+    X, _ = rows_and_targets(60, "regression", 0)
+    model = reloaded(methods.create(name, **FIXED | options).fit(X, y), X)
     assert len(model.model.coef) == 0
     for form in (by_json, by_c):
         values = form(Program.of(model), X.tolist(), tmp_path)[0]

@@ -9,9 +9,9 @@ from rfx.features.binning import WIDTHS, BinningMap, sample_grids
 from rfx.fitting.held_out import HeldOut
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
-from rfx.solvers.base import Budget, line_minimum
+from rfx.solvers.base import Budget
 from rfx.solvers.l1 import bins
-from rfx.solvers.l1.bins import _epoch, solve_prcd, solve_rb_l1
+from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.newton import l1_certificate, lambda_max, solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_dual_l2, solve_dual_ridge, solve_l2
 
@@ -48,15 +48,6 @@ def test_ridge_agrees_with_a_direct_solution(lam):
     np.testing.assert_allclose(single.coef, solution.coef[:, 0], atol=1e-5)
 
 
-def test_ridge_certificate_bounds_the_distance_to_the_optimum():
-    best = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12)).objective
-    for tol in (1e-1, 1e-2, 1e-3):
-        solution = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=tol))
-        assert 0 <= solution.objective - best <= solution.gap <= tol * solution.objective
-    short = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12, max_iter=3))
-    assert not short.converged and short.n_iter == 3 and short.gap > 1e-12 * short.objective
-
-
 @pytest.mark.parametrize("loss", [losses.SquaredHinge, losses.Logistic, losses.Squared])
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_newton_agrees_with_the_dense_solver(loss, lam):
@@ -68,31 +59,31 @@ def test_newton_agrees_with_the_dense_solver(loss, lam):
     assert objective == pytest.approx(solution.objective, rel=1e-9)
 
 
-def by_threads(solve):
-    """solve(features, labels) of the same 3,000 rows with one and with two threads."""
+def many_rows():
+    """Features of 3,000 rows, and their labels."""
     rng = np.random.default_rng(4)
-    big, y = numbered(rng.uniform(0, 1, (3000, 3)), 16), np.where(rng.random(3000) < 0.4, 1.0, -1.0)
-    for threads in (1, 2):
-        env.set_threads(threads)
-        yield solve(big, y)
+    features = numbered(rng.uniform(0, 1, (3000, 3)), 16)
+    return features, np.where(rng.random(3000) < 0.4, 1.0, -1.0)
+
+
+def few_passes(features, y):
+    return solve_rb_l1(features, y, 3.0, losses.SquaredHinge, Budget(max_iter=5))
 
 
 @pytest.mark.parametrize(
-    "solve",
+    ("solve", "many"),
     [
-        lambda big, y: solve_dual_ridge(big, y, 1.0),
-        lambda big, y: solve_dual_l2(big, y, 1.0, losses.SquaredHinge),
+        (lambda features, y: solve_dual_ridge(features, y, 1.0), 4000),
+        (lambda features, y: solve_dual_l2(features, y, 1.0, losses.SquaredHinge), 4000),
+        (few_passes, 4000),
+        (few_passes, 100),
     ],
 )
-def test_solvers_are_the_same_for_any_number_of_threads(solve):
-    one, two = by_threads(solve)
-    assert np.array_equal(one.coef, two.coef)
-
-
-def test_line_minimum():
-    f, change = np.array([0.5, -2.0]), np.array([1.0, 1.0])
-    t = line_minimum(losses.Squared, f, change, np.zeros(2), -3.0, 2.0)
-    assert t == pytest.approx((3.0 + 1.5) / 4)
+def test_solvers_are_the_same_for_any_number_of_threads(solve, many, monkeypatch, by_threads):
+    monkeypatch.setattr(bins, "_MANY", many)
+    features, y = many_rows()
+    one, two = by_threads(lambda: solve(features, y).coef)
+    assert np.array_equal(one, two)
 
 
 LOSSES = {
@@ -100,39 +91,6 @@ LOSSES = {
     "squared_hinge": (losses.SquaredHinge, LABELS),
     "logistic": (losses.Logistic, LABELS),
 }
-
-
-def test_grid_update_is_sequential_coordinate_descent():
-    lam, w0 = 0.4, RNG.standard_normal(Z.shape[1]) * (RNG.random(Z.shape[1]) < 0.2)
-    g, curvature = RNG.standard_normal(Z.shape[1]), RNG.random(400)
-    diagonal = Z.squares(curvature)
-    w, delta = w0.copy(), np.zeros(400)
-    largest = int(np.diff(Z.starts).max())
-    for _ in range(3):
-        _epoch(
-            Z.ids,
-            Z.starts,
-            w,
-            g,
-            diagonal,
-            curvature,
-            delta,
-            lam,
-            Z.scale,
-            np.empty((2, largest)),
-            np.empty(largest),
-        )
-    v, image = w0.copy(), np.zeros(400)
-    for _ in range(3):
-        for j in range(Z.shape[1]):
-            column = DENSE[:, j]
-            h = column @ (curvature * column)
-            free = v[j] - (g[j] + column @ (curvature * image)) / h
-            step = np.sign(free) * max(0.0, abs(free) - lam / h) - v[j]
-            v[j] += step
-            image += step * column
-    np.testing.assert_allclose(w, v, atol=1e-12)
-    np.testing.assert_allclose(delta, image, atol=1e-12)
 
 
 @pytest.mark.parametrize("many", [4000, 10])
@@ -186,20 +144,11 @@ def test_row_weights_are_rounded_to_few_values():
     assert len(np.unique(rounded)) < 30
 
 
-@pytest.mark.parametrize("solve", [solve_rb_l1, solve_prcd])
-def test_l1_edges(solve):
-    zero = solve(Z, VALUES, 1.001 * lambda_max(Z, VALUES, losses.Squared), losses.Squared)
-    assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
-    short = solve(Z, LABELS, 0.01, losses.SquaredHinge, Budget(tol=1e-12, max_iter=2))
-    assert not short.converged and short.n_iter == 2
-
-
-@pytest.mark.parametrize("many", [4000, 100])
-def test_l1_is_the_same_for_any_number_of_threads(many, monkeypatch):
-    monkeypatch.setattr(bins, "_MANY", many)
-    solve = lambda big, y: solve_rb_l1(big, y, 3.0, losses.SquaredHinge, Budget(max_iter=5))
-    one, two = by_threads(solve)
-    assert np.array_equal(one.coef, two.coef)
+def test_a_lambda_above_the_largest_leaves_nothing():
+    lam = 1.001 * lambda_max(Z, VALUES, losses.Squared)
+    zero = solve_rb_l1(Z, VALUES, lam, losses.Squared)
+    assert zero.converged and zero.n_iter == 0
+    assert not zero.coef.any()
 
 
 def test_sparse_rb_keeps_few_bins(reloaded):

@@ -1,6 +1,6 @@
 """Recompute every effect and interval of the papers' claims from docs/rows, with pandas and scipy
 alone: no code of rfx takes part. `python tests/papers/recompute_claims.py` prints them, and
-`test_claims_recomputed.py` compares them with `rfx table claims`.
+`test_kept.py` compares them with `rfx table claims`.
 """
 
 import json

@@ -1,5 +1,8 @@
-"""Plans, tables and figures of Dai et al. (2014), on generated rows."""
+"""Plans, tables and figures of Dai et al. (2014), on generated rows, and of Sinha and Duchi (2016),
+from rows of small runs.
+"""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +13,10 @@ from rfx.data.virtual import triangles
 from rfx.errors import DataError, UsageError
 from rfx.papers.dai2014 import claims
 from rfx.papers.dai2014 import curves as dai
+from rfx.papers.sinha2016 import curves
 from rfx.plans import plan
 from rfx.records.results import COLUMNS
+from rfx.records.run import Run
 from rfx.reporting import figures, tables
 from rfx.reporting.claims import frame, select
 from rfx.reporting.tables import texts
@@ -120,18 +125,19 @@ def test_plans_have_a_quick_form_and_a_table_and_a_figure(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_and_figures_of_made_rows(name, tmp_path):
-    table = tables.build(f"dai2014-{name}", rows_of(name), None, papers.tables())
+    rows = rows_of(name)
+    table = built(name, rows)
     assert table.cells and all(texts(section) for section in table.sections)
-    chart = papers.figures()[f"dai2014-{name}"](rows_of(name), None)
+    chart = papers.figures()[f"dai2014-{name}"](rows, None)
     figures.paint(chart).savefig(tmp_path / "f.svg")
     drawn = (tmp_path / "f.svg").read_text()
     assert "doubly" in drawn or all(
         f"synthetic-{steps}-nu-0.1" in drawn for steps in ("theorem", "printed")
     )
     with pytest.raises(UsageError, match="has no settings"):
-        tables.build(f"dai2014-{name}", rows_of(name), "wild", papers.tables())
+        tables.build(f"dai2014-{name}", rows, "wild", papers.tables())
     with pytest.raises(DataError, match=f"no finished rows of dai2014-{name}"):
-        tables.build(f"dai2014-{name}", [], None, papers.tables())
+        built(name, [])
 
 
 def built(name, rows):
@@ -198,21 +204,17 @@ def test_every_setting_of_a_papers_plan_has_a_source():
     assert len(nu) == 2 and nu[0][1:] == ("adult-own", "held-out rows")
 
 
-def test_a_table_of_several_nu_says_so():
+@pytest.mark.parametrize(("nu", "said"), [(3e-4, ["1e-06, 0.0003"]), (1e-6, [])])
+def test_a_table_of_several_nu_says_so(nu, said):
     made = [
         row("adult-sc1", "norma", params={"nu": 1e-6}),
-        row("adult-sc1", "k-sdca", params={"nu": 3e-4}),
+        row("adult-sc1", "k-sdca", params={"nu": nu}),
         row("adult-own", "norma", params={"nu": 1e-5}),
         row("adult-own", "k-sdca", params={"nu": 1e-4}),
     ]
-    table = built("fig1-adult", made)
-    said = [note for note in table.notes if "not one objective" in note]
-    assert said == [
-        f"{dai.CRITERIA['sc1']}: not one objective: there are runs with nu 1e-06, 0.0003."
-    ]
-    made[1]["params"]["nu"] = 1e-6
-    table = built("fig1-adult", made)
-    assert not any("not one objective" in note for note in table.notes)
+    notes = [note for note in built("fig1-adult", made).notes if "not one objective" in note]
+    start = f"{dai.CRITERIA['sc1']}: not one objective: there are runs with nu"
+    assert notes == [f"{start} {values}." for values in said]
 
 
 def test_one_nu_is_the_least_mean_of_the_best_steps_of_every_method():
@@ -263,33 +265,22 @@ def features(n, d, classes, seed):
     return "".join(f"{label} {line}\n" for label, line in zip(y, lines)) + f"0 {d}:1\n"
 
 
-def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_path):
+def test_feature_files_of_imagenet_run_through_their_plan(tmp_path):
     for role in ("train", "test"):
         (tmp_path / f"i.{role}").write_text(features(400, 512, 12, 3))
     files = {"dataset": str(tmp_path / "i.train"), "test": str(tmp_path / "i.test"), "split": None}
-    more = {
-        "pca": 16,
-        "batch": 128,
-        "block": 32,
-        "budget_samples": 512,
-        "gamma": 1e-8,
-        "task": "multiclass",
-    }
-    made = small("fig1-imagenet", more, **files)
+    more = {"pca": 16, "gamma": 1e-8, "task": "multiclass", "budget_samples": 512}
+    made = small("fig1-imagenet", more | {"batch": 128, "block": 32}, **files)
     assert made["score"] > 1 / 12 and made["params"]["pca"] == 16
-    rng = np.random.default_rng(1)
+
+
+def test_feature_files_of_molecules_run_through_their_plan(tmp_path):
+    path, rng = str(tmp_path / "m.npz"), np.random.default_rng(1)
     matrices = rng.uniform(0, 5, (60, 75, 75))
-    np.savez(
-        tmp_path / "m.npz",
-        X=triangles(matrices + matrices.transpose(0, 2, 1)),
-        y=rng.uniform(0, 11, 60),
-    )
-    files = {"dataset": str(tmp_path / "m.npz"), "test": str(tmp_path / "m.npz"), "split": None}
-    made = small(
-        "fig1-molecularspace",
-        {"batch": 64, "block": 32, "budget_samples": 256, "task": "regression"},
-        **files,
-    )
+    rows = triangles(matrices + matrices.transpose(0, 2, 1))
+    np.savez(path, X=rows, y=rng.uniform(0, 11, 60))
+    more = {"batch": 64, "block": 32, "budget_samples": 256, "task": "regression"}
+    made = small("fig1-molecularspace", more, dataset=path, test=path, split=None)
     assert made["n_inputs"] == 2850 and 0 < made["params"]["mae"] < 11
     table = built("fig1-molecularspace", [made])
     assert table.cells[0]["error"] == pytest.approx(made["params"]["mae"])
@@ -312,3 +303,87 @@ def test_quantum_machine_within_a_million_rows_is_compared_with_the_printed_erro
     other = row("qm7", "doubly-sgd", params={"mae": 9.0}, **of)
     table = select(frame([*rows, other]), claim.rows)
     assert claim.measure(table) == {"qm7": pytest.approx([2.0, 2.0])}
+
+
+SPHERE = "sphere:n=400,n_test=200,d="
+
+
+def ran(dataset, method, label, seed=0, **options):
+    """The row of a run; its data set may be small."""
+    spec = {"dataset": dataset, "method": method, "label": label, "seed": seed, "train_score": True}
+    return single.execute(Run.of(spec | {"options": {"scaling": "none"} | options}))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found = []
+    for d, seed in itertools.product((2, 3), (0, 1)):
+        given = {"dataset": f"{SPHERE}{d}", "label": "fig1", "seed": seed, "loss": "logistic"}
+        found += [ran(method="lkrf", pool=500, **given), ran(method="rf", n_features=50, **given)]
+    kmers = {"dataset": "motifs:n=300,n_test=100,d=12", "kernel": "kmers", "k": 2}
+    for label, name in (("fig2", "motifs"), ("table1-tuned", "a9a")):
+        lam = {"lam": "validation"} if label == "table1-tuned" else {}
+        given = kmers | {"label": label} | lam
+        made = [ran(method="lkrf", n_features=size, rho=100, **given) for size in (5, None)]
+        made += [ran(method="rf", n_features=size, **given) for size in (5, 20, 40)]
+        found += [replace(one, dataset=name) for one in made]
+    return found
+
+
+def built_of(name, rows, setting=None):
+    return tables.build(name, rows, setting, papers.tables())
+
+
+@pytest.mark.parametrize("least", [5, 20, 40, None])
+def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows, least):
+    """The errors on held-out training rows and on test rows are reversed: D follows those that the
+    setting names; of equal errors the smallest D has its own.
+    """
+    own, chosen = [], least or 5
+    for one in rows:
+        if one["params"]["label"] == "table1-tuned" and one["method"] == "rf":
+            size = one["n_features"]
+            step = {"tried": [[1.0, 0.1 if size == least else 0.2]]}
+            step = one["params"]["validation"][-1] | step
+            own.append(replace(one, score=size / 100).with_params(validation=[step]))
+    section = lambda setting: built_of("sinha2016-table1", own, setting).sections[-1]
+    assert texts(section("tuned")) == texts(section(None))
+    assert texts(section("tuned"))[0][1:3] == [f"{chosen}", f"{100 - chosen}.00 / 15.44"]
+    by_test = section("test-selected")
+    assert texts(by_test)[0][1:3] == ["40", "60.00 / 15.44"]
+    assert "on the TEST rows" in by_test.title
+
+
+def test_the_price_of_an_error():
+    priced = lambda error, seconds: {"score": 1 - error / 100, "seconds_fit": seconds}
+    cheap, dear = [priced(10.0, 1.0), priced(12.0, 1.0)], [priced(9.0, 5.0)]
+    points = {10: cheap, 20: dear}
+    assert curves.reach(points, 11.0) == (10, cheap)
+    assert curves.reach(points, 10.0) == (20, dear)
+    assert curves.reach(points, 8.0) is None
+    assert curves.best(points) == (20, dear)
+    assert curves.targets("other", [points, {5: cheap}, {}]) == [11.0, 9.0]
+
+
+@pytest.mark.parametrize("name", ["sinha2016-fig1", "sinha2016-fig2", "sinha2016-table1"])
+def test_figures(rows, name, tmp_path):
+    paths = figures.draw(name, rows, tmp_path / "figure", builders=papers.figures())
+    assert len(paths) == 4 and all(
+        path.stat().st_size > 5000 for path in paths if path.suffix != ".csv"
+    )
+    text = next(path for path in paths if path.suffix == ".svg").read_text()
+    assert ("fig1-chosen" in text) == (name == "sinha2016-fig1") and "lkrf" in text
+    with pytest.raises(DataError, match=f"no finished rows of {name}"):
+        figures.draw(name, [], tmp_path / "none", builders=papers.figures())
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "says"),
+    [
+        ("table1", "other", "--setting other: sinha2016-table1 has tuned, paper, test-selected"),
+        ("fig1", "tuned", "sinha2016-fig1 has no settings"),
+    ],
+)
+def test_settings(rows, name, setting, says):
+    with pytest.raises(UsageError, match=says):
+        built_of(f"sinha2016-{name}", rows, setting)

@@ -4,16 +4,14 @@ their figures; figure 1 of Yen et al. (2014) from small runs.
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import map_errors
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from shell import called
 
 from rfx import data, kernels, losses, methods, papers
-from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import sample_grids
 from rfx.methods import create
@@ -271,24 +269,17 @@ def test_figures_and_tables_of_the_theorems(name, curves, corollary, theorem, tm
 
 
 def test_what_needs_no_results_reads_none(tmp_path):
-    given = [
-        "figure",
-        "wu2016-fig2",
-        "--results",
-        str(tmp_path / "none.csv"),
-        "--output",
-        str(tmp_path / "a"),
-    ]
-    first = CliRunner().invoke(cli, given)
-    assert first.exit_code == 0, first.output
-    svg = (tmp_path / "a.svg").read_bytes()
+    none = ("--results", tmp_path / "none.csv")
+    first, again = (tmp_path / name for name in ("a.svg", "b.svg"))
+    for path in (first, again):
+        done = called("figure", "wu2016-fig2", *none, "--output", path.with_suffix(""))
+        assert done.exception is None
+    svg = first.read_bytes()
     assert b'id="fig2-rows"' in svg and b'id="fig2-z"' in svg
-    assert CliRunner().invoke(cli, [*given[:-1], str(tmp_path / "b")]).exit_code == 0
-    assert (tmp_path / "b.svg").read_bytes() == svg
-    assert isinstance(CliRunner().invoke(cli, [*given, "--setting", "paper"]).exception, UsageError)
-    assert isinstance(
-        CliRunner().invoke(cli, ["figure", "wu2016-speedup", *given[2:]]).exception, DataError
-    )
+    assert again.read_bytes() == svg
+    refused = called("figure", "wu2016-fig2", *none, "--setting", "paper")
+    assert isinstance(refused.exception, UsageError)
+    assert isinstance(called("figure", "wu2016-speedup", *none).exception, DataError)
 
 
 def test_slopes_are_of_one_seed_each_in_any_order_of_rows():
@@ -369,18 +360,6 @@ def test_curves_end_where_the_runs_do(rows, panel, key):
     assert values[:, 30] == pytest.approx(
         [run["objective"][run["seconds"] <= at[30]][-1] for run in steps]
     )
-
-
-def test_seconds_to_a_bound(panel):
-    curves, line = panel
-    runs = curves["boosting-exact"]
-    first, second = runs.runs.values()
-    reached = lambda *bounds: runs.reached(SimpleNamespace(bound=bounds.__getitem__))
-    assert reached(first["objective"][10], second["objective"][5]) == [
-        first["seconds"][10],
-        second["seconds"][5],
-    ]
-    assert reached(first["objective"][-1] - 1e-3, 0.0) == [None, None]
 
 
 def test_a_table_without_the_kernels_row(rows):

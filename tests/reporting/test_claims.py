@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy import stats
+from shell import called
 
 from rfx import papers
-from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.records import results
 from rfx.reporting import claims, figures
@@ -177,8 +176,7 @@ def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, mon
     """Every table and chart is built; nothing is drawn, which takes most of the time."""
     monkeypatch.setattr(figures, "paint", lambda chart: None)
     monkeypatch.setattr(figures, "save", lambda chart, figure, stem: figures._targets(stem))
-    words = ["report", "--results", str(request.config.rootpath / ROWS), "--output", str(tmp_path)]
-    done = CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    done = called("report", "--results", request.config.rootpath / ROWS, "--output", tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert done.stdout.strip() == str(tmp_path / "index.html")
     assert "No table: " not in page
@@ -200,7 +198,5 @@ def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, mon
 def test_claims_refuse_what_they_do_not_read(arguments, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results.csv").write_text("")
-    with pytest.raises((DataError, UsageError), match=says):
-        CliRunner().invoke(
-            cli, ["table", "claims", *arguments], catch_exceptions=False, standalone_mode=False
-        )
+    error = called("table", "claims", *arguments).exception
+    assert isinstance(error, (DataError, UsageError)) and says in str(error)

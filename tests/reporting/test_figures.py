@@ -7,18 +7,15 @@ import itertools
 import json
 import re
 import struct
-import subprocess
-import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from matplotlib.markers import MarkerStyle
+from shell import called, printed, refused
 
 from rfx import env, methods, papers
-from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.plans import plan
@@ -217,8 +214,7 @@ def test_files_are_whole_and_every_curve_has_its_numbers(name, drawn):
 
 
 def test_the_same_rows_give_the_same_files(drawn, tmp_path):
-    again = draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "b.svg")
-    for path in again:
+    for path in draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "b.svg"):
         first = drawn / path.name.replace("b.", "wu2016-fig3.", 1)
         assert path.read_bytes() == first.read_bytes()
 
@@ -271,15 +267,6 @@ def test_sweeps_have_ours_and_the_authors_curves(short, drawn):
     assert polyline(svg, f"{short}-cadata-test-authors") == (19 if short == "fig3" else 8)
 
 
-def with_trace(one, last):
-    passes = [
-        {"pass_seconds": seconds, "output": output}
-        for output, end in ((0, 1.0), (1, last))
-        for seconds in (0.0, end)
-    ]
-    return one | {"trace": passes}
-
-
 def test_speed_ups_are_of_the_passes_if_they_are_known():
     alone, both, slow, same = wu2016.timed(timed())
     assert alone.speedup[0] == 1
@@ -291,40 +278,60 @@ def test_speed_ups_are_of_the_passes_if_they_are_known():
     ]
     assert wu2016.timed(passes)[1].speedup.value == 2
     # those of the trace go first, over all outputs
-    traced = [with_trace(one, 5.0 if one["threads"] == 1 else 0.5) for one in passes]
+    ends = ((0, 0.0), (0, 1.0), (1, 0.0))
+    traced = [
+        one
+        | {
+            "trace": [
+                {"pass_seconds": seconds, "output": output}
+                for output, seconds in (*ends, (1, 5.0 if one["threads"] == 1 else 0.5))
+            ]
+        }
+        for one in passes
+    ]
     assert wu2016.timed(traced)[1].speedup.value == 4
 
 
-def test_settings_are_kept_apart(tmp_path):
+@pytest.mark.parametrize(("setting", "has"), [(None, False), ("tuned", True)])
+def test_settings_are_kept_apart(tmp_path, setting, has):
+    """Without one, it is the first that there is: paper."""
     rows = swept("fig3") + swept("fig3", "paper")[:1]
-    draw("wu2016-fig3", rows, tmp_path / "first")
-    assert "fig3-ijcnn1-test-ours" not in identifiers(tmp_path / "first.svg"), (
-        "paper is the first setting there is"
-    )
-    draw("wu2016-fig3", rows, tmp_path / "asked", setting="tuned")
-    assert "fig3-ijcnn1-test-ours" in identifiers(tmp_path / "asked.svg")
+    draw("wu2016-fig3", rows, tmp_path / "drawn", setting=setting)
+    assert ("fig3-ijcnn1-test-ours" in identifiers(tmp_path / "drawn.svg")) == has
     with pytest.raises(UsageError, match="--setting best: wu2016-fig3 has paper, tuned"):
         draw("wu2016-fig3", rows, tmp_path, setting="best")
 
 
-def test_refusals(tmp_path):
-    for make, name in ((draw, "fig6"), (build, "fig6"), (build, "table1")):
-        with pytest.raises(UsageError, match=f"--setting tuned: wu2016-{name} has no settings"):
-            make(f"wu2016-{name}", timed(), setting="tuned")
-    for name in ROWS:
-        with pytest.raises(
-            DataError, match=f"no finished rows of {name}.*rfx run {name} makes them"
-        ):
-            draw(name, [row("fig3-tuned", status="failed", message="x")], tmp_path)
-    with pytest.raises(UsageError, match="there is no figure x .there are: .*wu2016-fig3"):
-        draw("x", [], tmp_path)
+@pytest.mark.parametrize(
+    ("make", "name"), [(draw, "wu2016-fig6"), (build, "wu2016-fig6"), (build, "wu2016-table1")]
+)
+def test_what_has_no_settings_says_so(make, name):
+    with pytest.raises(UsageError, match=f"--setting tuned: {name} has no settings"):
+        make(name, timed(), setting="tuned")
+
+
+FAILED = [row("fig3-tuned", status="failed", message="x")]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "output", "says"),
+    [
+        *(
+            (name, FAILED, "", f"no finished rows of {name}.*run {name} makes them")
+            for name in ROWS
+        ),
+        ("x", [], "", "there is no figure x .there are: .*wu2016-fig3"),
+        ("wu2016-fig3", ROWS["wu2016-fig3"], "file/f", "can't be written: .*; give another --outp"),
+    ],
+)
+def test_refusals(tmp_path, name, rows, output, says):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="can't be written: .*; give another --output"):
-        draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "file" / "f")
+    with pytest.raises((DataError, UsageError), match=says):
+        draw(name, rows, tmp_path / output)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_figure_of_a_model(tmp_path, monkeypatch):
+def test_the_figure_of_a_model(tmp_path, monkeypatch, capfd):
     """A dot for each column, the columns of a category summed; an error if there is nothing to
     draw.
     """
@@ -335,53 +342,36 @@ def test_the_figure_of_a_model(tmp_path, monkeypatch):
     Path("t.csv").write_text("\n".join(["a,b,kind,y", *rows]))
     train = ["train", "--data", "t.csv", "--target", "y", "--method", "kernel", "--lam", "0.1"]
     train += ["--scaling", "standard", "--kernel", "laplacian-l2", "--metric"]
-    run = lambda *words: CliRunner().invoke(cli, words, standalone_mode=False)
-    assert run(*train, "diagonal", "--model", "m.npz").exception is None
-    done = run("figure", "importance", "--model", "m.npz")
-    assert done.stdout.split() == [
-        f"importance.{end}" for end in ("png", "svg", "pdf", "figure.csv")
-    ]
-    shares = json.loads(run("info", "m.npz", "--json").stdout)["importances"]
+    for metric in ("diagonal", "none"):
+        printed(capfd, *train, metric, "--model", f"{metric}.npz")
+    files = printed(capfd, "figure", "importance", "--model", "diagonal.npz").split()
+    assert files == [f"importance.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
+    shares = json.loads(printed(capfd, "info", "diagonal.npz", "--json"))["importances"]
     assert list(shares)[0] == "a" and set(shares) == {"a", "b", "kind"}
     assert sum(shares.values()) == pytest.approx(1) and shares["a"] > 0.8
-    with open("importance.figure.csv") as file:
-        drawn = [row for row in csv.DictReader(file) if row["id"] == "importance"]
-    assert [float(row["x"]) for row in drawn] == pytest.approx(sorted(shares.values())[::-1])
-    assert run(*train, "none", "--model", "plain.npz").exception is None
-    assert "no learnt metric" in str(run("figure", "importance", "--model", "plain.npz").exception)
-    assert "pass --model" in str(run("figure", "importance").exception)
-    assert "does not show a model" in str(run("figure", "pareto", "--model", "m.npz").exception)
+    points = [float(one["x"]) for one in written(Path("importance.figure.csv"), "importance")]
+    assert points == pytest.approx(sorted(shares.values())[::-1])
+    for words, says in (
+        (("importance", "--model", "none.npz"), "no learnt metric"),
+        (("importance",), "pass --model"),
+        (("pareto", "--model", "diagonal.npz"), "does not show a model"),
+    ):
+        assert says in str(called("figure", *words).exception)
 
 
-def test_command(tmp_path, monkeypatch):
+def test_command(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     for one in ROWS["wu2016-fig4"]:
         results.append("r.csv", one)
-    done = CliRunner().invoke(
-        cli,
-        ["figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/"],
-        standalone_mode=False,
-    )
     made = [f"out/wu2016-fig4.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
-    assert done.stdout.split() == made and (tmp_path / done.stdout.split()[1]).exists()
-    assert CliRunner().invoke(cli, ["figure", "--list"], standalone_mode=False).stdout.split() == [
-        *papers.figures(),
-        "importance",
-    ]
-    asked = CliRunner().invoke(cli, ["figure"], standalone_mode=False).exception
-    assert isinstance(asked, UsageError) and all(
-        name in str(asked) for name in ("which figure? There are: ", *ROWS)
-    )
-    missing = subprocess.run(
-        [sys.executable, "-m", "rfx", "figure", "wu2016-fig5", "--results", "r.csv"],
-        capture_output=True,
-        text=True,
-    )
-    assert (
-        missing.returncode == 1
-        and missing.stderr.count("\n") == 1
-        and "no finished rows of wu2016-fig5" in missing.stderr
-    )
+    words = ("figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/")
+    assert printed(capfd, *words).split() == made
+    assert (tmp_path / made[1]).exists()
+    assert printed(capfd, "figure", "--list").split() == [*papers.figures(), "importance"]
+    asked = refused(capfd, "figure", code=2)
+    assert all(name in asked for name in ("which figure? There are: ", *ROWS))
+    missing = refused(capfd, "figure", "wu2016-fig5", "--results", "r.csv")
+    assert missing.count("\n") == 1 and "no finished rows of wu2016-fig5" in missing
 
 
 # ------------------------------------------------------------------------------------------- tables
@@ -591,22 +581,29 @@ def test_the_front_names_the_method_that_was_asked_for():
     assert drawn["points-a-auto"] == [[2.5, 0.5]] and drawn["points-a-rfm"] == [[1.0, 0.5]]
 
 
+CHOSEN = [
+    plain_row(
+        lam=lam,
+        seed=seed,
+        score=lam,
+        asked={"lam": "auto", "metric_steps": None},
+        metric_steps=seed + 1,
+    )
+    for seed, lam in enumerate((0.1, 1.0))
+]
+
+
 @pytest.mark.parametrize(
     ("figure", "rows", "says"),
     [
-        (
-            general.pareto,
-            [plain_row() | {"status": "failed"}],
-            "no row of the results file has a score",
-        ),
+        (general.pareto, [plain_row() | {"status": "failed"}], "no row of the results file has a"),
         (general.lambda_path, [plain_row(lam=1.0)], "at several values of lambda"),
         (general.surface, [plain_row(lam=1.0), plain_row(lam=2.0)], "vary in two options"),
+        # values that the runs chose
+        (general.lambda_path, CHOSEN, "at several values of lambda"),
+        (general.surface, CHOSEN, "vary in two options"),
         (lambda rows: general.features(rows, "tuned"), [plain_row()], "in setting tuned"),
-        (
-            general.pareto,
-            [plain_row(dataset=f"d{n}") for n in range(13)],
-            "has 13 data sets, of which",
-        ),
+        (general.pareto, [plain_row(dataset=f"d{n}") for n in range(13)], "has 13 data sets, of"),
     ],
 )
 def test_what_can_t_be_drawn_is_said(figure, rows, says):
@@ -684,20 +681,3 @@ def test_a_logarithmic_axis_has_two_labels_at_least(seconds):
     shown = {text.get_text() for place, text in labels if low <= place <= high}
     assert axes.get_xscale() == "log"
     assert len(shown) >= 2
-
-
-def test_values_that_runs_chose_are_no_path_and_no_grid():
-    rows = [
-        plain_row(
-            lam=lam,
-            seed=seed,
-            score=lam,
-            asked={"lam": "auto", "metric_steps": None},
-            metric_steps=seed + 1,
-        )
-        for seed, lam in enumerate((0.1, 1.0))
-    ]
-    with pytest.raises(DataError, match="at several values of lambda"):
-        general.lambda_path(rows)
-    with pytest.raises(DataError, match="vary in two options"):
-        general.surface(rows)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from rfx import env, kernels, methods
+from rfx import kernels, methods
 from rfx.errors import DataError, UsageError
 from rfx.losses import get_loss
 from rfx.operators.kernel import KernelMatrix
@@ -232,17 +232,14 @@ def test_duplicate_rows_with_either_label_and_extremes_of_lam(loss, bias, lam):
 
 @pytest.mark.threads
 @each_loss
-def test_threads_and_seed_agree(loss, bias, monkeypatch):
+def test_threads_and_seed_agree(loss, bias, monkeypatch, by_threads):
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
     monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(1500, loss=loss)
-    solutions = []
-    for count in (1, 2):
-        env.set_threads(count)
-        solutions.append(solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-4))
-    np.testing.assert_array_equal(solutions[0].coef, solutions[1].coef)
-    other = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-4, seed=7)
-    assert other.objective == pytest.approx(solutions[0].objective, rel=1e-4)
+    made = lambda seed: solve("gaussian", X, y, GAMMA, 1.0, loss, bias, seed=seed, tol=1e-4)
+    one, two = by_threads(lambda: made(0))
+    np.testing.assert_array_equal(one.coef, two.coef)
+    assert made(7).objective == pytest.approx(one.objective, rel=1e-4)
 
 
 @pytest.mark.parametrize(

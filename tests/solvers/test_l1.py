@@ -1,5 +1,6 @@
 """The L1 solver: a correct duality gap, agreement with independent solvers, degenerate inputs,
 every kind of input. Algorithm 1 of Yen et al. (2014) against a literal, slow transcription.
+Parallel randomised coordinate descent over bins and over Fourier features.
 """
 
 import functools
@@ -7,19 +8,22 @@ import functools
 import numpy as np
 import pytest
 
-from rfx import env, methods
-from rfx.errors import DataError
+from rfx import env, losses, methods
+from rfx.errors import DataError, UsageError
 from rfx.features import sample
+from rfx.features.binning import sample_grids
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators import blocks as l1_products
+from rfx.operators.binned import BinnedMatrix
 from rfx.operators.mapped import MapMatrix, SplitRows
 from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import Late
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import greedy, newton
+from rfx.solvers.l1.bins import solve_prcd
 from rfx.solvers.l1.greedy import in_parts, solve_rounds
 from rfx.solvers.l1.newton import GramCache, best_dual, lambda_max, path_l1, solve_l1
-from rfx.solvers.l1.quadratic import hinge_interior_point, interior_point, residual, solve_quadratic
+from rfx.solvers.l1.quadratic import hinge_interior_point, solve_quadratic
 from rfx.solvers.published.libraries import solve_liblinear
 
 LOSSES = [Squared, SquaredHinge, Logistic]
@@ -192,15 +196,12 @@ def test_a_small_working_set_gets_there_too(loss, monkeypatch):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.usefixtures("shared_out")
-def test_threads_change_nothing_but_rounding(loss, order):
+def test_threads_change_nothing_but_rounding(loss, order, by_threads):
     Z, y = fourier(3000, 300)
-    Z = np.asarray(Z, order=order)
-    found = []
-    for threads in (1, 2):
-        env.set_threads(threads)
-        found.append(solve_l1(DenseMatrix(Z), y, 2.0, loss, Budget(tol=1e-8)))
-    np.testing.assert_allclose(found[0].coef, found[1].coef, atol=1e-5)
-    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
+    Z = DenseMatrix(np.asarray(Z, order=order))
+    one, two = by_threads(lambda: solve_l1(Z, y, 2.0, loss, Budget(tol=1e-8)))
+    np.testing.assert_allclose(one.coef, two.coef, atol=1e-5)
+    assert one.objective == pytest.approx(two.objective, rel=1e-9)
 
 
 def test_a_gram_cache_takes_other_rows():
@@ -214,18 +215,6 @@ def quadratic(k=60, rank=25, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((rank, k)) * np.geomspace(1, 1e-3, rank)[:, None]
     return A.T @ A, A.T @ rng.standard_normal(rank) * 3
-
-
-@pytest.mark.parametrize("lam", [0.01, 1.0, 1e3])
-def test_small_quadratic(lam):
-    """solve_quadratic as a whole, and the interior-point method alone, on a singular Hessian."""
-    H, c = quadratic()
-    x, q = np.zeros(60), c.copy()
-    left, _ = solve_quadratic(H, q, x, lam, 1e-6)
-    assert left <= 1e-6 and residual(H, H @ x + c, x, lam) <= 1e-5
-    x2, q2, _ = interior_point(H, c, np.zeros(60), lam, lambda x, q: residual(H, q, x, lam) <= 1e-5)
-    value = [lam * np.abs(v).sum() + c @ v + 0.5 * v @ H @ v for v in (x, x2)]
-    assert value[0] == pytest.approx(value[1], abs=1e-6 * (1 + abs(value[0])))
 
 
 @pytest.mark.parametrize("form", ["float32", "computed", "path"])
@@ -477,3 +466,136 @@ def test_time_that_runs_out_before_the_gap_over_all_features_is_known(monkeypatc
     assert solution.status == "timeout"
     assert solution.coef.any()
     assert solution.objective == solution.trace[-1]["objective"] == solution.gap
+
+
+DRAWS = np.random.default_rng(0)
+ROWS = DRAWS.uniform(0, 1, (400, 3))
+VALUES = np.sin(6 * ROWS[:, 0]) + ROWS[:, 1] * ROWS[:, 2]
+LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
+TARGETS_OF = {
+    "squared": (losses.Squared, VALUES),
+    "squared_hinge": (losses.SquaredHinge, LABELS),
+    "logistic": (losses.Logistic, LABELS),
+}
+
+
+def bins():
+    ids, found = sample_grids("laplacian", 3, 60, 0, gamma=2.0).number(ROWS)
+    return BinnedMatrix(ids, found.starts)
+
+
+def fourier_map(rows=ROWS):
+    return MapMatrix(sample("laplacian", 3, 120, 0, gamma=2.0), rows)
+
+
+FEATURES = {
+    "bins": bins(),
+    "fourier": fourier_map(),
+    "array": DenseMatrix(DRAWS.standard_normal((400, 50))),
+}
+
+
+@pytest.fixture(params=[1, 2, 4])
+def threads(request):
+    env.set_threads(request.param)
+    yield request.param
+    env.set_threads(None)
+
+
+@pytest.mark.parametrize("features", list(FEATURES))
+@pytest.mark.parametrize("name", list(TARGETS_OF))
+def test_prcd_reaches_the_optimum_with_any_number_of_threads(name, features, threads):
+    (loss, y), Z = TARGETS_OF[name], FEATURES[features]
+    lam = 0.1 * lambda_max(Z, y, loss)
+    expected = solve_l1(Z, y, lam, loss, Budget(tol=1e-7))
+    solution = solve_prcd(Z, y, lam, loss, Budget(tol=1e-4, max_iter=5000))
+    assert solution.converged and 0 <= solution.gap <= 1e-4 * solution.objective
+    assert (
+        0
+        <= solution.objective - expected.objective + 1e-7 * expected.objective
+        <= solution.gap + 2e-7 * expected.objective
+    )
+
+
+def test_the_trace_has_the_objective_of_every_pass(threads):
+    loss, y = TARGETS_OF["squared_hinge"]
+    solution = solve_prcd(FEATURES["bins"], y, 0.05, loss, Budget(tol=1e-9, max_iter=25))
+    assert (
+        [entry["iteration"] for entry in solution.trace] == list(range(26))
+        and solution.n_iter == 25
+        and not solution.converged
+    )
+    values = np.array([entry["objective"] for entry in solution.trace])
+    assert np.all(values[1:] <= values[:-1] * (1 + 1e-9)) and values[-1] == solution.objective
+    assert [entry["iteration"] for entry in solution.trace if "gap" in entry] == [0, 10, 20, 25]
+    seconds = [entry["pass_seconds"] for entry in solution.trace]
+    assert seconds == sorted(seconds) and seconds[0] == 0
+
+
+def test_a_pass_is_one_exact_sweep_by_one_thread():
+    lam, w, f = 0.3, np.zeros(50), np.zeros(400)
+    Z = FEATURES["array"].Z
+    env.set_threads(1)
+    solution = solve_prcd(
+        FEATURES["array"], VALUES, lam, losses.Squared, Budget(max_iter=1), seed=7
+    )
+    for j in np.random.Generator(np.random.Philox(7)).permutation(50):
+        norm = Z[:, j] @ Z[:, j]
+        free = w[j] - Z[:, j] @ (f - VALUES) / norm
+        step = np.sign(free) * max(0.0, abs(free) - lam / norm) - w[j]
+        w[j] += step
+        f += step * Z[:, j]
+    np.testing.assert_allclose(solution.coef, w, atol=1e-12)
+
+
+def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
+    # equal columns: two threads that each move one at the same time go twice as far as they should
+    column = DRAWS.standard_normal((3000, 1))
+    Z = DenseMatrix(np.repeat(column, 64, axis=1))
+    y = column[:, 0] + 0.1 * DRAWS.standard_normal(3000)
+    env.set_threads(4)
+    solution = solve_prcd(Z, y, 1.0, losses.Squared, Budget(tol=1e-6, max_iter=200))
+    values = [entry["objective"] for entry in solution.trace]
+    assert solution.converged and all(b <= a * (1 + 1e-9) for a, b in zip(values, values[1:]))
+
+
+def test_edges():
+    loss, y = TARGETS_OF["squared_hinge"]
+    for Z in FEATURES.values():
+        zero = solve_prcd(Z, y, 1.001 * lambda_max(Z, y, loss), loss)
+        assert zero.n_iter == 0
+        assert not zero.coef.any()
+    empty = DenseMatrix(np.zeros((400, 3)))
+    assert not solve_prcd(empty, y, 1e-3, loss).coef.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("sparse-rf", {"n_features": 60}), ("sparse-rb", {"n_grids": 30})]
+)
+def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
+    options = {
+        "kernel": "laplacian",
+        "gamma": 2.0,
+        "lam": 20.0 if name == "sparse-rf" else 2.0,
+    } | size
+    prcd = methods.create(name, solver="prcd", max_iter=20_000, tol=1e-3, **options).fit(
+        ROWS, LABELS
+    )
+    own = methods.create(
+        name, tol=1e-6, **options | ({"rounds": 1} if name == "sparse-rf" else {})
+    ).fit(ROWS, LABELS)
+    assert prcd.info["converged"] and prcd.info["objective"] == pytest.approx(
+        own.info["objective"], rel=2e-3
+    )
+    assert (
+        prcd.trace[-1]["objective"] == prcd.info["objective"]
+        and prcd.info["model_size"] <= prcd.info["n_features"]
+    )
+
+
+def test_prcd_refuses_features_that_exceed_the_memory():
+    method = methods.create(
+        "sparse-rf", solver="prcd", n_features=1000, max_memory=1, lam=1, gamma=1
+    )
+    with pytest.raises(UsageError, match="--solver prcd holds all features, 2 MiB, but"):
+        method.fit(ROWS, LABELS)

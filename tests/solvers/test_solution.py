@@ -62,24 +62,6 @@ def test_the_worst_end_of_the_outputs_is_that_of_all():
     )
 
 
-def test_a_budget_says_what_ended_a_solver():
-    budget = Budget(max_iter=5)
-    assert [budget.status(*end) for end in ((True, 5), (False, 5), (False, 4))] == [
-        "converged",
-        "max_iter",
-        "budget",
-    ]
-    past = Budget(deadline=time.monotonic() - 1)
-    assert (
-        past.late()
-        and past.spent(0)
-        and past.status(False, 0) == "timeout"
-        and past.remaining() == 0.01
-    )
-    assert not Budget().late() and not Budget().spent(10**9) and Budget().remaining() is None
-    assert Budget(tol=1e-3).filled(tol=1.0, max_iter=7) == Budget(tol=1e-3, max_iter=7)
-
-
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (400, 3))
 Z = RNG.standard_normal((400, 20))
@@ -116,24 +98,19 @@ SOLVERS = {
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name):
-    solve, targets = (
-        SOLVERS[name],
-        LABELS if name in ("kernel in memory", "logistic loss, one by one") else Y,
-    )
+    solve = SOLVERS[name]
+    targets = LABELS if name in ("kernel in memory", "logistic loss, one by one") else Y
     rough, exact = solve(targets, max_iter=1), solve(targets, tol=1e-9)
     assert exact.converged and rough.status == "max_iter"
-    assert (
-        rough.objective - rough.gap <= exact.objective * (1 + 1e-9) <= rough.objective * (1 + 2e-9)
-    )
+    assert rough.objective - rough.gap <= exact.objective * (1 + 1e-9)
+    assert exact.objective <= rough.objective * (1 + 1e-9)
     # three equal outputs have three times the gap of one, whether they are solved together or one
-    # by one
-    same = targets[:, :1].repeat(3, axis=1)
-    # each output starts at the solution of the one before
+    # by one; but each output starts at the solution of the one before
     if name != "ridge by plain conjugate gradients":
+        same = targets[:, :1].repeat(3, axis=1)
         one, three = solve(same[:, :1], max_iter=1), solve(same, max_iter=1)
-        assert three.gap == pytest.approx(
-            3 * one.gap, rel=1e-6
-        ) and three.objective == pytest.approx(3 * one.objective)
+        assert three.gap == pytest.approx(3 * one.gap, rel=1e-6)
+        assert three.objective == pytest.approx(3 * one.objective)
 
 
 # (solver, matrix, targets, loss, a loss that it does not support)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import zipfile
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -153,19 +154,15 @@ def test_round_trip_and_size(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("target", [(np, "savez"), (os, "fsync"), (os, "replace")])
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch, target):
     path = tmp_path / "m.npz"
     model.write(path, {}, {"coef": np.zeros(2)})
     before = path.read_bytes()
-
-    def interrupt(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    for target in ((np, "savez"), (os, "fsync"), (os, "replace")):
-        with monkeypatch.context() as patch:
-            patch.setattr(*target, interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                model.write(path, {}, {"coef": np.ones(3)})
+    monkeypatch.setattr(*target, mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        model.write(path, {}, {"coef": np.ones(3)})
+    monkeypatch.undo()
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -193,6 +190,7 @@ def test_of_a_link_the_file_is_replaced(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("function", "more"), [(model.check, ()), (model.write, ({}, {}))])
 @pytest.mark.parametrize(
     "path, reason",
     [
@@ -202,12 +200,11 @@ def test_of_a_link_the_file_is_replaced(tmp_path):
         ("f/m.npz", "Not a dir"),
     ],
 )
-def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason):
+def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason, function, more):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f").touch()
-    for function, more in ((model.check, ()), (model.write, ({}, {}))):
-        with pytest.raises(DataError, match=f"can't be written: {reason}"):
-            function(path, *more)
+    with pytest.raises(DataError, match=f"can't be written: {reason}"):
+        function(path, *more)
     model.check(tmp_path / "m.npz")
     assert list(tmp_path.iterdir()) == [tmp_path / "f"]
 
@@ -291,6 +288,14 @@ def test_every_damaged_array_is_refused(case, damage, tmp_path):
         assert damage == "short" or name.partition("_")[2] in str(refusal.value)
 
 
+@pytest.fixture
+def stored(tmp_path):
+    """The file of a small model."""
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=200).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    return path
+
+
 @pytest.mark.parametrize(
     "header",
     [
@@ -306,13 +311,11 @@ def test_every_damaged_array_is_refused(case, damage, tmp_path):
         {"map": {"name": "cubic", "n_inputs": 3, "params": {}}},
     ],
 )
-def test_a_damaged_header_is_refused(header, tmp_path):
-    path = tmp_path / "m.npz"
-    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    old, arrays = model.read(path)
-    model.write(path, old | header, arrays)
+def test_a_damaged_header_is_refused(header, stored):
+    old, arrays = model.read(stored)
+    model.write(stored, old | header, arrays)
     with pytest.raises(DataError, match=r"m\.npz .*train it again"):
-        methods.load(path)
+        methods.load(stored)
 
 
 @pytest.mark.parametrize(
@@ -322,25 +325,19 @@ def test_a_damaged_header_is_refused(header, tmp_path):
         (np.zeros(16, np.float32), r"array map_frequencies has the shape \(16,\)"),
     ],
 )
-def test_odd_arrays_are_a_sentence(values, reason, tmp_path):
-    path = tmp_path / "m.npz"
-    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    header, arrays = model.read(path)
-    model.write(path, header, arrays | {"map_frequencies": values})
+def test_odd_arrays_are_a_sentence(values, reason, stored):
+    header, arrays = model.read(stored)
+    model.write(stored, header, arrays | {"map_frequencies": values})
     with pytest.raises(DataError, match=rf"m\.npz can't be used: {reason}.*; train it again$"):
-        methods.load(path)
+        methods.load(stored)
 
 
-def test_a_damaged_member_is_a_sentence(tmp_path):
-    path = tmp_path / "m.npz"
-    methods.create("rf", n_features=200).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    with zipfile.ZipFile(path) as archive:
+def test_a_damaged_member_is_a_sentence(stored):
+    with zipfile.ZipFile(stored) as archive:
         start = archive.getinfo("map_frequencies.npy").header_offset + 400
-    content = bytearray(path.read_bytes())
+    content = bytearray(stored.read_bytes())
     content[start : start + 200] = bytes(range(200))
-    path.write_bytes(content)
-    with pytest.raises(
-        DataError,
-        match=r"m\.npz can't be used: array map_frequencies is damaged \(\w+\); train it again",
-    ):
-        methods.load(path)
+    stored.write_bytes(content)
+    reason = r"array map_frequencies is damaged \(\w+\)"
+    with pytest.raises(DataError, match=rf"m\.npz can't be used: {reason}; train it again"):
+        methods.load(stored)

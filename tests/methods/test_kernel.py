@@ -55,9 +55,8 @@ def pairwise(found):
 def test_pairs_are_those_of_libsvm(rows):
     X, y = rows
     oracle = SVC(C=10, gamma=0.1, tol=1e-10, decision_function_shape="ovo").fit(X, y)
-    model = fit(X, y)
     wanted = pairwise(oracle.decision_function(X))
-    np.testing.assert_allclose(model.decision_function(X), wanted, atol=1e-5)
+    np.testing.assert_allclose(fit(X, y).decision_function(X), wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -80,28 +79,23 @@ def test_a_file_with_other_machines_is_refused(rows, tmp_path, reloaded):
     path = tmp_path / "saved.npz"
     with np.load(path) as file:
         arrays = dict(file)
-    arrays["coef"], arrays["intercept"] = arrays["coef"][:, :5], arrays["intercept"][:5]
-    np.savez(path, **arrays)
+    np.savez(path, **arrays | {name: arrays[name][..., :5] for name in ("coef", "intercept")})
     with pytest.raises(DataError, match="5 machines do not match"):
         methods.load(path)
 
 
 def test_many_classes_have_a_machine_each():
-    rng = np.random.default_rng(0)
     y = np.repeat(np.arange(PAIRED + 1.0), 3)
-    X = rng.normal(size=(len(y), 3)) + y[:, None]
-    model = fit(X, y)
-    assert model.model.coef.shape[1] == PAIRED + 1
+    X = np.random.default_rng(0).normal(size=(len(y), 3)) + y[:, None]
+    assert fit(X, y).model.coef.shape[1] == PAIRED + 1
 
 
 def test_pairs_without_rows_are_neutral(rows):
-    X, y = rows
-    trainer = methods.create("kernel", **OPTIONS)
-    some = y < 2
-    model = replace(trainer, classes=np.arange(4.0)).fit(X[some], y[some])
-    decision = model.decision_function(X[some])
+    X, y = (part[rows[1] < 2] for part in rows)
+    trainer = replace(methods.create("kernel", **OPTIONS), classes=np.arange(4.0))
+    decision = trainer.fit(X, y).decision_function(X)
     assert decision.shape[1] == 4
-    assert np.mean(np.argmax(decision, axis=1) == y[some]) > 0.9
+    assert np.mean(np.argmax(decision, axis=1) == y) > 0.9
 
 
 # ------------------------------------------------------------------ regression with a tube
@@ -119,17 +113,18 @@ def regression(X, y, *more, **options):
     return fit(X, y, *more, **options)
 
 
-@pytest.mark.parametrize("loss, epsilon", [("epsilon_insensitive", 1.5), ("absolute", 0.0)])
-def test_a_tube_is_scikit_learns_svr(numbers, loss, epsilon):
+@pytest.mark.parametrize(
+    "options, epsilon",
+    [({"loss": "epsilon_insensitive", "epsilon": 1.5}, 1.5), ({"loss": "absolute"}, 0.0)],
+)
+def test_a_tube_is_scikit_learns_svr(numbers, options, epsilon):
     X, y = numbers
-    more = {"epsilon": epsilon} if epsilon else {}
-    model = regression(X, y, loss=loss, **more)
+    model = regression(X, y, **options)
     oracle = SVR(C=10, gamma=0.1, epsilon=epsilon, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(model.predict(X), oracle.predict(X), atol=2e-2)
-    info = model.info
-    assert 0 <= info["gap"] <= 1e-9 * info["objective"] and info["loss"] == loss
-    own = model.model
-    norm = np.sqrt(own.coef[:, 0] @ rbf_kernel(own.support, gamma=0.1) @ own.coef[:, 0])
+    info, coef = model.info, model.model.coef[:, 0]
+    assert 0 <= info["gap"] <= 1e-9 * info["objective"] and info["loss"] == options["loss"]
+    norm = np.sqrt(coef @ rbf_kernel(model.model.support, gamma=0.1) @ coef)
     assert info["norm"] == pytest.approx(norm, rel=1e-6)
     sums = np.maximum(0, np.abs(model.predict(X) - y) - epsilon).sum()
     assert info["objective"] == pytest.approx(0.05 * norm**2 + sums, rel=1e-6)

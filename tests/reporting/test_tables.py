@@ -227,8 +227,7 @@ def test_at_the_margin_one_in_twenty_is_called_equivalent():
 def test_what_is_not_told_apart_is_not_equivalent():
     ours = seeds.mean([0.80, 0.86, 0.90, 0.94, 1.0])
     assert seeds.verdict(ours, Printed("0.92"), "high", "share") == "undecided"
-    cell = Cell(ours, paper=Printed("0.92"), pair=True, verdict="undecided")
-    assert cell.outcome == "undecided" and text(cell).endswith("(?)")
+    assert text(Cell(ours, paper=Printed("0.92"), pair=True, verdict="undecided")).endswith("(?)")
 
 
 def test_a_run_that_failed_leaves_a_dash_and_a_note():
@@ -339,6 +338,12 @@ def summary(*rows, **more):
     return tables.build("summary", list(rows), None, papers.tables(), **more)
 
 
+def column(table, name):
+    """The texts of a column of the only section."""
+    (section,) = table.sections
+    return [line[section.columns.index(name)] for line in texts(section)]
+
+
 def test_summary_by_groups_has_means_their_noise_and_how_many():
     rows = [row(seed=seed, score=score) for seed, score in enumerate(SCORES)]
     rows += [
@@ -348,34 +353,30 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
         for (seed, score), lam in zip(enumerate(SCORES), (1.0, 10.0, 10.0, 10.0, 10.0))
     ]
     table = summary(*rows, row(status="failed", message="x", score=None), mean_over="seed")
-    (section,) = table.sections
-    place = section.columns.index("n")
-    assert [line[place : place + 2] for line in texts(section)] == [
-        ["5", "0.03700 ± 0.00016!"],
-        ["5", "0.04700 ± 0.00016"],
-    ], "not by a lambda of validation"
-    assert (
-        table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1))
-        and "10 rows in 2 groups, means over seed" in table.title
-    )
-    by = summary(*rows, group_by="method").sections[0]
-    assert by.columns[:3] == ["method", "n", "rmse"] and [line[:2] for line in texts(by)] == [
-        ["rf", "5"],
-        ["sparse-rf", "5"],
-    ]
+    assert column(table, "n") == ["5", "5"], "not by a lambda of validation"
+    assert column(table, "rmse") == ["0.03700 ± 0.00016!", "0.04700 ± 0.00016"]
+    assert table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1))
+    assert "10 rows in 2 groups, means over seed" in table.title
+    by = summary(*rows, group_by="method")
+    assert by.sections[0].columns[:3] == ["method", "n", "rmse"]
+    assert [line[:2] for line in texts(by.sections[0])] == [["rf", "5"], ["sparse-rf", "5"]]
     mixed = summary(row(), row("ijcnn1", metric="accuracy"), group_by="dataset,method")
     assert len(mixed.cells) == 2, "an RMSE and an accuracy have no mean"
     assert summary(*rows, group_by="D,lambda").sections[0].columns[:3] == ["D", "lambda", "n"]
-    for more, message in [
-        ({"group_by": "sed"}, "no row has a column sed; did you mean seed"),
-        ({"group_by": "seed", "mean_over": "D"}, "one of the two"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            summary(*rows, **more)
-    with pytest.raises(
-        UsageError, match="--group-by seed applies to the table summary, not to yen2014-table1"
-    ):
-        tables.build("yen2014-table1", rows, None, papers.tables(), group_by="seed")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("summary", {"group_by": "sed"}, "no row has a column sed; did you mean seed"),
+        ("summary", {"group_by": "seed", "mean_over": "D"}, "one of the two"),
+        ("yen2014-table1", {"group_by": "seed"}, "applies to the table summary, not to yen2014-ta"),
+        ("x", {}, "there is no table x .there are: .*summary.*yen2014-table1"),
+    ],
+)
+def test_refusals(name, more, message):
+    with pytest.raises(UsageError, match=message):
+        tables.build(name, [row(seed=0), row(seed=1)], None, papers.tables(), **more)
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -409,16 +410,9 @@ def test_text_fits_the_width_and_loses_nothing(width):
 )
 def test_an_error_has_digits_in_any_unit_and_a_share_four_decimals(metric, scores, listed, grouped):
     rows = [row(seed=seed, score=score, metric=metric) for seed, score in enumerate(scores)]
-
-    def score_of(table):
-        (section,) = table.sections
-        return texts(section)[0][section.columns.index(metric)].rstrip("!")
-
-    assert score_of(summary(*rows)) == listed
-    assert score_of(summary(*rows, mean_over="seed")) == grouped
-    compared = compare(rows, rows)
-    heads, (line, _) = compared.sections[0].columns, texts(compared.sections[0])
-    assert line[heads.index("score A")] == listed
+    assert column(summary(*rows), metric)[0].rstrip("!") == listed
+    assert column(summary(*rows, mean_over="seed"), metric)[0].rstrip("!") == grouped
+    assert column(compare(rows, rows), "score A")[0] == listed
 
 
 def test_csv_of_a_table_is_not_run_by_a_spreadsheet():
@@ -454,13 +448,6 @@ def test_two_files_side_by_side():
         assert render(table, form).endswith("\n") and render(compare([], []), form)
 
 
-def test_unknown_table_names_those_there_are():
-    with pytest.raises(
-        UsageError, match="there is no table x .there are: .*summary.*yen2014-table1"
-    ):
-        build(name="x")
-
-
 def test_summary_marks_the_best_and_compares_the_others_with_it():
     scores = {"rf": (0.80, 0.82, 0.81), "kernel": (0.90, 0.95, 0.91), "rb": (0.70,)}
     rows = [
@@ -487,49 +474,47 @@ def test_summary_marks_the_best_and_compares_the_others_with_it():
     assert text.count("0.9500!") == 1 and "!: the best score of its data set" in text
 
 
-def test_groups_are_of_what_was_asked_for_not_of_what_was_chosen():
-    step = {
-        "by": "rf",
-        "options": ["lam"],
-        "error": "share of wrong labels",
-        "tried": [[1.0, 0.1], [3.0, 0.2]],
-        "chosen": [1.0],
-    }
-    said = {"asked": {"lam": "auto", "kernel": "auto", "scaling": "auto", "metric_steps": None}}
-    for more in ({"validation": [step]}, said):
-        rows = [
-            row(
-                seed=seed,
-                lam=lam,
-                metric="accuracy",
-                score=0.9,
-                kernel=kernel if more is said else "gaussian",
-                params={"scaling": "standard", "metric_steps": seed} | more
-                if more is said
-                else {"scaling": "standard"} | more,
-            )
-            for seed, lam, kernel in (
-                (0, 1.0, "gaussian"),
-                (1, 3.0, "laplacian"),
-                (2, 3.0, "gaussian"),
-            )
-        ]
-        table = summary(*rows, mean_over="seed")
-        (cell,) = table.cells
-        assert cell["n"] == 3
-        heads, (line,) = table.sections[0].columns, texts(table.sections[0])
-        assert line[heads.index("lambda")] == "1 to 3"
-        by = summary(*rows, group_by="dataset,lambda")
-        assert texts(by.sections[0])[0][1] == "auto (1 to 3)"
-        assert (by.cells[0]["lam"], by.cells[0]["lam_low"], by.cells[0]["lam_high"]) == (
-            "auto",
-            1.0,
-            3.0,
+STEP = {
+    "by": "rf",
+    "options": ["lam"],
+    "error": "share of wrong labels",
+    "tried": [[1.0, 0.1], [3.0, 0.2]],
+    "chosen": [1.0],
+}
+
+
+@pytest.mark.parametrize("said", ["validation", "asked"])
+def test_groups_are_of_what_was_asked_for_not_of_what_was_chosen(said):
+    params, kernels = {"validation": [STEP]}, ["gaussian"] * 3
+    if said == "asked":
+        words = {"lam": "auto", "kernel": "auto", "scaling": "auto", "metric_steps": None}
+        params, kernels = {"asked": words}, ["gaussian", "laplacian", "gaussian"]
+    rows = [
+        row(
+            seed=seed,
+            lam=lam,
+            metric="accuracy",
+            score=0.9,
+            kernel=kernels[seed],
+            params={"scaling": "standard"}
+            | ({"metric_steps": seed} if said == "asked" else {})
+            | params,
         )
-        listed = summary(*rows).sections[0]
-        assert [line[listed.columns.index("lambda")] for line in texts(listed)] == ["1", "3", "3"]
-    given = [row(seed=seed, lam=lam) for seed in (0, 1) for lam in (1.0, 3.0)]
-    assert len(summary(*given, mean_over="seed").cells) == 2, "a lambda that was given"
+        for seed, lam in enumerate((1.0, 3.0, 3.0))
+    ]
+    table = summary(*rows, mean_over="seed")
+    (cell,) = table.cells
+    assert cell["n"] == 3
+    assert column(table, "lambda") == ["1 to 3"]
+    by = summary(*rows, group_by="dataset,lambda")
+    assert texts(by.sections[0])[0][1] == "auto (1 to 3)"
+    assert [by.cells[0][name] for name in ("lam", "lam_low", "lam_high")] == ["auto", 1.0, 3.0]
+    assert column(summary(*rows), "lambda") == ["1", "3", "3"]
+
+
+def test_groups_are_of_a_lambda_that_was_given():
+    rows = [row(seed=seed, lam=lam) for seed in (0, 1) for lam in (1.0, 3.0)]
+    assert len(summary(*rows, mean_over="seed").cells) == 2
 
 
 def test_the_metric_of_the_inputs_is_not_that_of_the_score():
@@ -550,8 +535,7 @@ def test_fewer_than_three_pairs_have_no_p():
         for seed, score in enumerate(own)
     ]
     table = summary(*rows, mean_over="seed")
-    (section,) = table.sections
-    assert [line[section.columns.index("paired p")] for line in texts(section)] == ["-", "2 pairs"]
+    assert column(table, "paired p") == ["-", "2 pairs"]
     assert table.cells[1]["paired_p"] is None and table.cells[1]["pairs"] == 2
     assert "Fewer than 3 pairs of runs have no p." in table.notes
 
@@ -633,11 +617,11 @@ def test_seconds_of_training_include_those_of_choosing():
     assert compare([row(params={})], [chosen]).cells[0]["seconds_b"] == pytest.approx(17.34)
 
 
-def test_the_method_that_was_asked_for_is_named_with_the_one_that_it_chose():
-    params = {"asked": {"method": "auto"}}
-    rows = [row(method="rfm", seed=0, params=params), row(method="rfm", seed=0, score=0.04)]
-    for table in (summary(*rows), summary(*rows, mean_over="seed")):
-        assert [line[1] for line in texts(table.sections[0])] == ["auto (rfm)", "rfm"]
+@pytest.mark.parametrize("more", [{}, {"mean_over": "seed"}])
+def test_the_method_that_was_asked_for_is_named_with_the_one_that_it_chose(more):
+    asked = row(method="rfm", seed=0, params={"asked": {"method": "auto"}})
+    table = summary(asked, row(method="rfm", seed=0, score=0.04), **more)
+    assert column(table, "method") == ["auto (rfm)", "rfm"]
 
 
 def test_paired_tests_are_corrected_for_their_number():

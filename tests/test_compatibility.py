@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from shell import called
 
 from rfx import methods
-from rfx.cli import cli
 from rfx.data import libsvm
 from rfx.plans import plan
 from rfx.records import results
@@ -27,16 +26,11 @@ PREDICTIONS = json.loads((FIXTURES / "predictions.json").read_text())
 ROWS = results.read(FIXTURES / "results.csv")
 
 
-def rows_of(name):
-    data = PREDICTIONS[name]["data"]
-    return libsvm.read(FIXTURES / f"{data}-test.libsvm")
-
-
 @pytest.mark.parametrize("name", PREDICTIONS)
 def test_a_model_of_then_predicts_the_same(name):
     then = PREDICTIONS[name]
     method = methods.load(FIXTURES / "models" / f"{name}.npz")
-    X, y = rows_of(name)
+    X, y = libsvm.read(FIXTURES / f"{then['data']}-test.libsvm")
     decision = method.decision_function(X)
     expected = np.array(then["decision"]).reshape(decision.shape)
     # float32 features: another BLAS or order of summation changes the last digits
@@ -106,19 +100,13 @@ def test_a_results_file_of_then_is_read_by_its_columns():
 
 def test_its_runs_count_as_done(kept):
     before = (kept / "results.csv").read_bytes()
-    done = CliRunner().invoke(
-        cli, ["run", "plan.toml", "--results", "results.csv"], standalone_mode=False
-    )
+    words = ("run", "plan.toml", "--results", "results.csv")
+    done = called(*words)
     assert done.return_value == 3, "one failed, one took too long and one did not converge, as then"
     assert "13 have a row in results.csv, 0 to do" in done.stderr
     assert (kept / "results.csv").read_bytes() == before
     # failed runs are repeated on request, with the key by which the next call finds them
-    done = CliRunner().invoke(
-        cli,
-        ["run", "plan.toml", "--results", "results.csv", "--retry-failed", "--dry-run"],
-        standalone_mode=False,
-    )
-    assert "2 of 13 runs to do" in done.stderr
+    assert "2 of 13 runs to do" in called(*words, "--retry-failed", "--dry-run").stderr
 
 
 def test_a_row_of_today_goes_into_the_file_of_then(kept):
@@ -152,12 +140,8 @@ def test_the_demo_gives_the_scores_of_then(number):
     # only a tight tolerance determines the support of the exact machine
     tight = {"tol": 1e-8} if run.method == "kernel" else {}
     row = single.execute(replace(run, options=run.options | tight))
-    then = [
-        score
-        for score in SCORES
-        if (score["plan"], score["dataset"], score["method"]) == ("demo", run.dataset, run.method)
-    ]
-    assert len(then) == 1
-    assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
+    asked = {"plan": "demo", "dataset": run.dataset, "method": run.method}
+    (then,) = (one for one in SCORES if asked.items() <= one.items())
+    assert row["score"] == pytest.approx(float(then["score"]), rel=1e-5)
     # which rows are exactly on the margin depends on the last digits, which depend on BLAS
-    assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.02)
+    assert row["model_size"] == pytest.approx(int(then["model_size"]), rel=0.02)

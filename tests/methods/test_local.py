@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import RidgeCV
 
-from rfx import env, kernels, methods, model
+from rfx import kernels, methods, model
 from rfx.data import libsvm
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
@@ -33,19 +33,6 @@ FIXED = {"scaling": "none", "metric": "none", "kernel": "laplacian-l2"}
 
 def local(**options):
     return methods.create("local", **FIXED | {"leaf_rows": 150} | options)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("lam", [1e-3, 1.0])
-def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted):
-    weights = RNG.uniform(0.5, 2, 60) if weighted else np.ones(60)
-    A, Y = K[:60, :60] + np.diag(lam / weights), VALUES[:60, None]
-    coef, residuals = left_out(K[:60, :60], Y, lam, 1 / weights)
-    np.testing.assert_allclose(coef, np.linalg.solve(A, Y), rtol=1e-4, atol=1e-5)
-    for out in (0, 17, 59):
-        rest = np.delete(np.arange(60), out)
-        alpha = np.linalg.solve(A[np.ix_(rest, rest)], Y[rest])
-        assert residuals[out] == pytest.approx(Y[out] - K[out, rest] @ alpha, abs=1e-4)
 
 
 def test_rows_of_a_group_are_left_out_together():
@@ -137,14 +124,10 @@ def test_one_leaf_is_the_kernel_machine_of_all_rows():
 
 
 @pytest.mark.threads
-def test_threads_change_nothing():
-    models = []
-    for threads in (1, 2):
-        env.set_threads(threads)
-        models.append(local().fit(X, VALUES))
-    env.set_threads(None)
-    for name, array in models[0].model.arrays().items():
-        assert np.array_equal(array, models[1].model.arrays()[name]), name
+def test_threads_change_nothing(by_threads):
+    one, two = by_threads(lambda: local().fit(X, VALUES).model.arrays())
+    for name, array in one.items():
+        assert np.array_equal(array, two[name]), name
 
 
 @pytest.mark.parametrize("targets", ["numbers", "two classes", "three classes"])

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from rfx import env, kernels, methods
+from rfx import kernels, methods
 from rfx.errors import DataError, UsageError
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.methods import create
@@ -155,19 +155,19 @@ def test_one_row_duplicate_rows_and_zero_targets(memory):
 
 @pytest.mark.usefixtures("shared_out")
 @pytest.mark.parametrize("memory", [100.0, 0.0])
-@pytest.mark.parametrize("loss", [None, Logistic])
-def test_threads_change_nothing_but_rounding(loss, memory):
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda K, Y, budget: solve_kernel_ridge(K, Y, 0.1, budget=budget),
+        lambda K, Y, budget: solve_kernel_newton(K, np.sign(Y), 0.1, Logistic, budget),
+    ],
+    ids=["ridge", "logistic"],
+)
+def test_threads_change_nothing_but_rounding(solve, memory, by_threads):
     X, Y = problem(400)
     K, budget = KernelMatrix("gaussian", X, {"gamma": 2.0}), Budget(tol=1e-6, memory_mb=memory)
-    objectives = []
-    for count in (1, 2):
-        env.set_threads(count)
-        if loss is None:
-            objectives.append(solve_kernel_ridge(K, Y, 0.1, budget=budget).objective)
-        else:
-            found = solve_kernel_newton(K, np.where(Y > 0, 1.0, -1.0), 0.1, loss, budget)
-            objectives.append(found.objective)
-    assert objectives[0] == pytest.approx(objectives[1], rel=1e-7)
+    one, two = by_threads(lambda: solve(K, Y, budget).objective)
+    assert one == pytest.approx(two, rel=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -183,16 +183,17 @@ def test_preconditioned_step_solves_the_covariance_of_the_batch():
 def test_threads_memory_and_sparse_rows_change_nothing(threads, memory, matrix, atol):
     X, Y = rows(300, d=40)
     X[X < 0.5] = 0.0
-    coefs = []
-    for count, most, kind in ((1, 256.0, np.array), (threads, memory, matrix)):
-        env.set_threads(count)
-        source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=most)
+
+    def trained(threads=1, memory=256.0, matrix=np.array):
+        env.set_threads(threads)
+        source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=memory)
         descent = Descent(Steps("theorem", 1e-3, 1e3, 2e3))
         solver = DoublySGD(source, 1, get_loss("hinge"), 1e-3, descent, Blocks(32))
-        for t in range(9):
-            solver.step(kind(X)[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
-        coefs.append(coef(solver))
-    np.testing.assert_allclose(coefs[1], coefs[0], rtol=0, atol=atol)
+        for start in range(0, 288, 32):
+            solver.step(matrix(X)[start : start + 32], Y[start : start + 32])
+        return coef(solver)
+
+    np.testing.assert_allclose(trained(threads, memory, matrix), trained(), rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize(

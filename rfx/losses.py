@@ -7,8 +7,6 @@ a subgradient there. The conjugate is L*(u, y) = sup_z u z - L(z, y), infinite o
 range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -5,8 +5,6 @@ runs in the calling thread. Waiting threads sleep, because spinning costs more t
 busy machine.
 """
 
-from __future__ import annotations
-
 import contextvars
 import itertools
 import os

@@ -6,8 +6,6 @@ maps by `rfx.feature_maps`: the entry's name is the name of the method or kernel
 class. See docs/plugins.md.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @functools.cache
-def entries(group: str) -> dict[str, EntryPoint]:
+def entries(group: str) -> dict[str, "EntryPoint"]:
     """The entry points of a group by name; for duplicate names, the one of the alphabetically first
     package, with a warning.
     """
@@ -40,7 +38,7 @@ def entries(group: str) -> dict[str, EntryPoint]:
     return by_name
 
 
-def package_of(entry: EntryPoint) -> str:
+def package_of(entry: "EntryPoint") -> str:
     """Name and version of the package of an entry point."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?"
 
@@ -78,7 +76,7 @@ class Registry(Mapping):
         """The name of an alias; other names unchanged."""
         return self.aliases.get(name, name)
 
-    def _entries(self) -> dict[str, EntryPoint]:
+    def _entries(self) -> dict[str, "EntryPoint"]:
         return entries(self.group) if self.group else {}
 
     def own(self) -> dict:
@@ -108,7 +106,7 @@ class Registry(Mapping):
         own = self._own(name)
         return self._load(self._entries()[name]) if own is None else own
 
-    def _load(self, entry: EntryPoint):
+    def _load(self, entry: "EntryPoint"):
         about = f"{self.kind} {entry.name} of package {package_of(entry)}"
         try:
             value = entry.load()

@@ -5,11 +5,9 @@ map, a kernel, a model) returns its steps, and the writers of `rfx.exporting` tr
 step. Docstrings describe the effect of a step on a row x.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -147,7 +145,7 @@ class Interpolate(Step):
     right: np.ndarray
 
     @classmethod
-    def of(cls, curves: Sequence[tuple[np.ndarray, ...]]) -> Interpolate:
+    def of(cls, curves: Sequence[tuple[np.ndarray, ...]]) -> Self:
         """From (knots, left, at, right) of each number."""
         sizes = np.array([len(knots) for knots, *_ in curves], np.int64)
         parts = np.empty((4, len(curves), int(sizes.max(initial=1))))

@@ -2,8 +2,6 @@
 line alone, each declared once; and the pages of help.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import warnings

@@ -4,8 +4,6 @@ Progress is one line that is overwritten on a terminal, a line per minute with a
 and nothing in quiet mode.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
@@ -13,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,9 +19,7 @@ from rfx.data.reading import typed
 from rfx.errors import plain
 from rfx.numerals import native, significant
 from rfx.options import Path
-
-if TYPE_CHECKING:
-    from rfx.records.run import Result, Run
+from rfx.records.run import Result, Run
 
 _MOST_CLASSES = 12  # of a printed confusion matrix
 _MEASURES = {

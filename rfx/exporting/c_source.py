@@ -1,7 +1,5 @@
 """A program as one C99 file that needs only the standard library."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A program as JSON, for readers that execute its steps; see docs/export.md."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import fields

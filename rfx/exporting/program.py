@@ -1,12 +1,10 @@
 """A trained model as a program, and functions missing from some languages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -147,7 +145,7 @@ class Program:
     most_probable: bool = False
 
     @classmethod
-    def of(cls, model: Pipeline) -> Program:
+    def of(cls, model: Pipeline) -> Self:
         """The program of a trained model.
 
         Raises

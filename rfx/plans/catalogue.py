@@ -6,8 +6,6 @@ and modules `figures*.py` with a dict FIGURES, each of them optional; the dicts 
 builder(rows, setting). A paper's folder also has `claims.py` with a list CLAIMS.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re
@@ -15,10 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rfx.records.run import Result
+from rfx.records.run import Result
 
 PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 

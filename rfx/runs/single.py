@@ -1,7 +1,5 @@
 """One experiment in this process, on rows in memory or read in batches."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable
@@ -189,7 +187,7 @@ class Score:
     on: str
     rows: int
 
-    def far_below(self, chosen: Score) -> bool:
+    def far_below(self, chosen: "Score") -> bool:
         """Whether it is worse than the score of the choice by more than SURE standard errors of the
         difference, and its error FAR times as large.
 

@@ -6,8 +6,6 @@ remains is a search over the bandwidth, in one dimension, and the size: a grid o
 then the refinement of `rfx.fitting.selection` around the best.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

@@ -112,12 +112,8 @@ def cli(debug):
     """
 
 
-def _complete(ctx, param, incomplete):
-    return [name for name in COMMANDS if name.startswith(incomplete)]
-
-
 @click.command("help", context_settings={"ignore_unknown_options": True})
-@click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_complete)
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
 @click.pass_context
 def show_help(ctx, words):
     """Show the help of a command, like its --help; without a command, list all commands.

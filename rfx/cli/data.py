@@ -10,7 +10,6 @@ from rfx import files, lazy, methods
 from rfx.cli.flags import (
     READING,
     DeclaringCommand,
-    completing,
     flags,
     named,
     reading_of,
@@ -91,7 +90,7 @@ def _cell(value) -> str:
     epilog="Files are stored in $RFX_DATA, or in rfx's cache by default. $RFX_MIRROR names a folder"
     " or URL to search first.",
 )
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing(registry.names))
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @flags(
     Option(
         "all",

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rfx import files, methods, papers
-from rfx.cli.flags import completing, flags, named
+from rfx.cli.flags import flags, named
 from rfx.cli.output import Progress, print_json, print_rendered, stamp
 from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
@@ -23,7 +23,6 @@ PAPERS = click.option(
     "--paper",
     multiple=True,
     metavar="NAME",
-    shell_complete=completing(papers.names),
     help="Only this paper (repeatable).",
 )
 RESULTS = Option(
@@ -34,15 +33,11 @@ FOLDER = Option(
 )
 
 
-def _name(names, **more):
-    return click.argument("name", required=False, shell_complete=completing(names), **more)
-
-
 # ---------------------------------------------------------------------- run
 
 
 @click.command("run", short_help="Run the missing rows of a plan, one process per row; resumable.")
-@click.argument("plan", required=False, shell_complete=completing(papers.plans))
+@click.argument("plan", required=False)
 @flags(
     RESULTS,
     "jobs",
@@ -203,7 +198,7 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
 @click.command(
     "reproduce", short_help="Reproduce a table or figure of a paper, or all of them and the report."
 )
-@_name(papers.plans)
+@click.argument("name", required=False)
 @flags(
     PAPERS,
     click.option("--quick", "form", flag_value="quick", help="Use the small form of every plan."),
@@ -296,7 +291,7 @@ def _plan_of(name, plans, tables, figures) -> str:
 @click.command(
     "table", short_help="Print a paper's table from a results file, next to the published values."
 )
-@_name(papers.tables)
+@click.argument("name", required=False)
 @flags(
     Option(
         "results",
@@ -359,7 +354,7 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
 @click.command(
     "figure", short_help="Draw a paper's figure from a results file, next to the published curves."
 )
-@_name(papers.figures)
+@click.argument("name", required=False)
 @flags(
     RESULTS,
     Option(

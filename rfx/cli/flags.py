@@ -5,15 +5,15 @@ line alone, each declared once; and the pages of help.
 import logging
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import click
 
-from rfx import env, files, methods, papers
-from rfx.data import fetch, registry
+from rfx import env, files, methods
+from rfx.data import fetch
 from rfx.data.reading import Reading
 from rfx.errors import RfxWarning, UsageError
 from rfx.options import Option, options_of
@@ -60,19 +60,6 @@ _SHORT = {"output": "-o", "n_features": "-n"}
 READING = tuple(options_of(Reading))
 # of a file for a model, which is read as its training file
 TEXT = ("header", "encoding", "zero_based", "strict")
-
-
-def completing(names: Callable[[], Iterable[str]]) -> Callable:
-    """A click shell_complete function: the names that begin with the typed text."""
-    return lambda ctx, param, incomplete: [name for name in names() if name.startswith(incomplete)]
-
-
-NAMES: dict[str, Callable[[], Iterable[str]]] = {
-    "method": lambda: [*methods.names(), *methods.LONG_NAMES],
-    "data": registry.names,
-    "test": registry.names,
-    "paper": papers.names,
-}
 
 
 class Value(click.ParamType):
@@ -129,8 +116,6 @@ def flag(option: Option, **more: Any) -> Callable[[Any], Any]:
         settings["help"] = option.description()
         if option.default not in (None, ()):
             settings |= {"default": option.default, "show_default": True}
-        if option.name in NAMES or option.choices:
-            settings["shell_complete"] = completing(NAMES.get(option.name, option.meanings))
     return click.option(*names, option.name, **settings | _CALLBACKS.get(option.name, {}) | more)
 
 
@@ -278,7 +263,6 @@ def _of_method(option: Option) -> click.Option:
         [option.flag, option.name],
         metavar=option.placeholder,
         help=f"{option.description()} [{option.expects()}{default}]",
-        shell_complete=completing(option.meanings),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from rfx import files, lazy, methods
-from rfx.cli.flags import NAMES, TEXT, check_data, completing, flags, named, reading_of
+from rfx.cli.flags import TEXT, check_data, flags, named, reading_of
 from rfx.cli.output import (
     Progress,
     finish,
@@ -43,9 +43,7 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
 
 @click.command("predict")
 @MODEL
-@click.argument(
-    "source", metavar="NAME|FILE", default="-", shell_complete=completing(registry.names)
-)
+@click.argument("source", metavar="NAME|FILE", default="-")
 @flags(
     Option(
         "decision",
@@ -574,7 +572,7 @@ def _is_exported(path) -> bool:
 
 
 @click.command("methods")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completing(NAMES["method"]))
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @flags("json")
 def list_methods(names, json) -> None:
     """List the methods and their options with defaults and allowed values."""

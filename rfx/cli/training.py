@@ -11,7 +11,6 @@ from rfx import files, methods
 from rfx.cli.flags import (
     DeclaringCommand,
     check_data,
-    completing,
     flags,
     given_options,
     named,
@@ -276,7 +275,6 @@ def _options_of(name: str | None) -> list[Option]:
         default="auto",
         show_default=True,
         metavar="NAME",
-        shell_complete=completing(lambda: [*_searchable(), *methods.long_names(_searchable())]),
         help="Method to search. It is rf, nystrom, rb, block, kernel, rfm, sparse-rf, sparse-rb, a"
         " plug-in, or auto for the best of rf, nystrom, rb, kernel and rfm.",
     ),

@@ -187,15 +187,9 @@ def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("rfx train --method spa", {"sparse-rb", "sparse-rf", "sparse-random-binning"}),
-        ("rfx tune --method ran", {"random-features", "random-binning"}),
-        ("rfx methods rec", {"recursive-feature-machine"}),
-        ("rfx train --method rf --kernel lapl", {"laplacian", "laplacian-l2"}),
-        ("rfx train --method nothing --data cod-r", {"cod-rna"}),
-        ("rfx train --method rf --data cod-r", {"cod-rna"}),
-        ("rfx run yen2014-t", {"yen2014-table1", "yen2014-table2"}),
-        ("rfx figure par", {"pareto"}),
-        ("rfx table summ", {"summary"}),
+        ("rfx train --method rf --kern", {"--kernel"}),
+        ("rfx train --method nothing --da", {"--data"}),
+        ("rfx tune --method=rf --budg", {"--budget-seconds"}),
         ("rfx tr", {"train"}),
     ],
 )

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from pairs import add_pairs, machine, spread, turns
 
-from rfx.records import traces
+from rfx.records import results
 
 D, ROWS = 10_000, 464_810
 WORDS = [
@@ -155,7 +155,7 @@ def arithmetic(options):
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.csv"
         row = train(*WORDS, "--n-features", str(D), *METHODS["rf, lambda 1"], "--trace", str(trace))
-        (steps,) = traces.read(trace).values()
+        (steps,) = results.read_steps(trace).values()
     rate, features = product_rate(), seconds_of_features()
     # a CG step, and a pass with value and gradient, each multiply with the matrix and its transpose
     products = 4.0 * D * sum(step["rows"] * (step["cg"] + 1.0) for step in steps) / rate

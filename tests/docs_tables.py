@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from rfx import papers
 from rfx.cli import cli
-from rfx.records import results, sheet, traces
+from rfx.records import results
 from rfx.reporting import claims
 from rfx.reporting.report import page
 
@@ -41,11 +41,11 @@ def keep(found: Path, kept: Path) -> None:
         for row in results.read(found)
         if row["key"] not in known or rank(row) > known[row["key"]]
     ]
-    sheet.append(kept, new, results.FORM)
-    steps = traces.read(traces.beside(found))
+    results.RESULTS.append(kept, new)
+    steps = results.read_steps(results.beside(found))
     for key in dict.fromkeys(row["key"] for row in new):
         if key in steps:
-            traces.append(traces.beside(kept), key, steps[key])
+            results.append_steps(results.beside(kept), key, steps[key])
 
 
 @cache

@@ -17,7 +17,6 @@ from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
 from rfx.plans.catalogue import rows_for
 from rfx.records import results as results_file
-from rfx.records import traces
 
 PAPERS = click.option(
     "--paper",
@@ -179,7 +178,7 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
     from rfx.runs import runner
 
     rows = results_file.read(path) if Path(path).exists() else []
-    steps = traces.read(trace or traces.beside(path))
+    steps = results_file.read_steps(trace or results_file.beside(path))
     todo = runner.missing(loaded, rows, retry_failed, steps)
     ready, lines = runner.ahead(loaded, todo)
     if as_json:
@@ -345,7 +344,7 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
         print_rendered(claims.table(judged), format, width)
         return
     results = "results.csv" if results is None else results
-    find = traces.chosen(trace, results)
+    find = results_file.chosen(trace, results)
     rows = rows_for(known.get(name), lambda: results_file.read(results, find))
     how = {"group_by": group_by, "mean_over": mean_over}
     print_rendered(tables.build(name, rows, setting, known, **how), format, width)
@@ -398,9 +397,9 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
         inputs = [("--model", model)]
         drawn = figures.draw(name, methods.load(model), output, None, OF_MODELS, inputs, force)
     else:
-        find = traces.chosen(trace, results)
+        find = results_file.chosen(trace, results)
         rows = rows_for(known.get(name), lambda: results_file.read(results, find))
-        steps = traces.beside(results) if trace is None else trace
+        steps = results_file.beside(results) if trace is None else trace
         inputs = [("--results", results), ("--trace", steps)]
         drawn = figures.draw(name, rows, output, setting, known, inputs, force)
     for path in drawn:

@@ -229,7 +229,7 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
     check_data(data)
     if results is not None:
         files.guard(("--results", results), [("the model", model), *named("--data", data)])
-        results_file.check(results)
+        results_file.RESULTS.check(results)
     method = methods.load(model)
     X, y = rows_for(method, data, reading_of(values), split, strict)
     with device.use(values["device"]):

@@ -26,7 +26,6 @@ from rfx.cli.output import (
 from rfx.errors import UsageError
 from rfx.options import Option, union
 from rfx.records import results as results_file
-from rfx.records import traces
 
 _DATA = ("data", "target", "ignore", "categorical", "dates", "missing", "test", "split")
 _HELD_OUT = ("cv", "holdout", "groups", "time", "calibrate")
@@ -174,7 +173,7 @@ def train(
             rows = [single.execute(run, place, elsewhere, progress.tell, **more)]
     for row in rows:
         if trace is not None:
-            traces.append(trace, str(row.key), row.steps or [])
+            results_file.append_steps(trace, str(row.key), row.steps or [])
         if results is not None:
             results_file.append(results, row)
     if quiet and not json:
@@ -233,7 +232,7 @@ def check_outputs(run, model, results, trace, force) -> None:
         (model_file.check, model),
         (model_file.check, run.checkpoint),
         (results_file.check, results),
-        (traces.check, trace),
+        (results_file.TRACES.check, trace),
     ):
         if path is not None:
             check(path)

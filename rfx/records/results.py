@@ -1,40 +1,226 @@
-"""The results file: one flat CSV row per run, appended under a lock, fsynced, never rewritten, read
-by column name.
+"""The results file, with the traces and the trials next to it: CSV files to which processes append
+rows, read by column name.
+
+A row is one line, forced to the disk before `append` returns, under a lock of the file; existing
+content is never rewritten. A line truncated by a killed writer is skipped, and ended by the next
+writer. A file that another program rearranged is refused.
 """
 
+import csv
+import errno
+import fcntl
+import io
+import json
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from rfx import lazy
+from rfx import files, lazy
 from rfx.errors import DataError, LockedError
-from rfx.records import sheet
-from rfx.records import traces as trace_file
-from rfx.records.run import (
-    COLUMNS,
-    STATUSES,
-    TYPES,
-    FindTrace,
-    Params,
-    Result,
-    known,
-    seconds_train,
-)
-from rfx.records.sheet import AnyPath
+from rfx.numerals import native
+from rfx.records.run import COLUMNS as COLUMNS
+from rfx.records.run import STATUSES as STATUSES
+from rfx.records.run import TYPES, FindTrace, Params, Result, known
 
-__all__ = ["COLUMNS", "STATUSES", "append", "check", "exclusive", "read", "seconds_train"]
+AnyPath: TypeAlias = str | Path
 
-FORM = sheet.Form("results file", TYPES, frozenset(("status", "dataset", "method")))
+# Spreadsheets execute a cell that starts with one of these; an original leading ' is also escaped.
+_RUN = frozenset("=+-@\t\r＝＋－＠")
+_TRUTHS = {"true": True, "false": False}
+_CONSTANTS = {"NaN": None, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def check(path: AnyPath) -> None:
-    """Raise DataError if `append` could not add a row to the results file `path`; nothing is
-    created or changed.
+# ------------------------------------------------------------------------------------------ cells
+
+
+def safe(text: str) -> str:
+    """`text` as a cell that no spreadsheet executes; `plain` is the inverse."""
+    return (
+        f"'{text}" if text[:1] in _RUN or (text[:1] == "'" and text[1:2] in _RUN | {"'"}) else text
+    )
+
+
+def plain(cell: str) -> str:
+    """The original text of a result of `safe`."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in _RUN | {"'"} else cell
+
+
+def cell(value: Any) -> str:
+    """One cell. Line ends become spaces, so that a row is always one line; numbers read back
+    unchanged.
     """
-    sheet.check(path, FORM)
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return repr(value).lower()
+    if isinstance(value, (Mapping, list, tuple)):
+        value = json.dumps(value, sort_keys=True, default=native, separators=(",", ":"))
+    return safe(" ".join(str(value).replace("\0", " ").splitlines()))
+
+
+def _value(text: str, kind: type) -> Any:
+    """The value of a cell; a measurement that is not a number is None. ValueError,
+    KeyError or AttributeError if it is invalid.
+    """
+    if kind is dict:
+        return dict(json.loads(text or "{}", parse_constant=_CONSTANTS.get).items())
+    if not text:
+        return None
+    if kind is bool:
+        return _TRUTHS[text]
+    if kind is str:
+        return plain(text)
+    number = kind(text)
+    return None if number != number else number
+
+
+def _line(cells: Iterable[str]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue().encode(errors="replace")
+
+
+# ------------------------------------------------------------------------------------------ files
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A kind of file.
+
+    what: its name in messages. types: of the columns, in this order: int, float, bool, str, or dict
+    for JSON. needed: columns that every row has.
+    """
+
+    what: str
+    types: Mapping[str, type]
+    needed: frozenset[str]
+
+    def check(self, path: AnyPath) -> None:
+        """Raise DataError if `append` could not add a row to the file `path`; nothing is created or
+        changed.
+        """
+        with self._errors(path, "written"):
+            if str(path) and Path(path).exists():
+                with open(path, "rb+") as file:
+                    self._check_header(file.readline(), path)
+            else:
+                folder = next(place for place in Path(path).absolute().parents if place.exists())
+                files.check(folder / f"{Path(path).name}.part" if str(path) else "")
+
+    def append(self, path: AnyPath, rows: list[dict[str, Any]]) -> None:
+        """Append `rows` to the file `path` in one write and force them to the disk; the first write
+        includes the header.
+
+        Raises DataError if the file can't be written or is another file, ValueError for an unknown
+        column.
+        """
+        unknown = {name for row in rows for name in row} - self.types.keys()
+        if unknown:
+            raise ValueError(f"no such column: {', '.join(sorted(unknown))}")
+        header = _line(self.types)
+        lines = b"".join(_line(cell(row.get(name)) for name in self.types) for row in rows)
+        with self._errors(path, "written"):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "ab+", buffering=0) as file:
+                # Held for one write only; a runner's lock, for a whole plan, is another file.
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.seek(0)
+                content = file.read()
+                if self._is_unfinished(content):
+                    # Empty, or killed within the header: no row can be lost.
+                    file.truncate(0)
+                    lines = header + lines
+                elif not content.startswith(header):
+                    self._check_header(content, path)
+                    raise OSError(errno.EINVAL, "its columns differ from those that rfx writes")
+                elif not content.endswith(b"\n"):
+                    # truncated by a killed writer; closing an open quote keeps other CSV readers
+                    # from joining the line with the next one
+                    quotes = content.rpartition(b"\n")[2].count(b'"')
+                    lines = (b'"\n' if quotes % 2 else b"\n") + lines
+                size = os.fstat(file.fileno()).st_size
+                if file.write(lines) < len(lines):  # a full disk
+                    file.truncate(size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file)
+
+    def read(
+        self, path: AnyPath, torn: list[int] | None = None
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(line number, values by name) of every complete row, for the columns of the sheet.
+
+        torn: receives, as the rows are read, the numbers of skipped lines, which a killed writer
+        truncated.
+
+        Rows appended during reading are not included. Raises DataError if the file is unreadable or
+        another file, and, with line and column, for an invalid value.
+        """
+        with self._errors(path, "read"), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            content = file.read()
+        if self._is_unfinished(content):
+            return
+        names = self._check_header(content, path)
+        for number, line in enumerate(content.decode(errors="replace").split("\n")[1:], 2):
+            name, text, values = "", line, dict.fromkeys(self.types)
+            try:
+                cells = next(csv.reader([line]), [])
+                if len(cells) < len(names):
+                    if torn is not None and line.strip():
+                        torn.append(number)
+                    continue
+                for name, text in zip(names, cells, strict=True):
+                    values[name] = _value(text, self.types[name])
+                    if values[name] is None and name in self.needed:
+                        raise ValueError(text)
+            except (csv.Error, ValueError, KeyError, AttributeError, RecursionError):
+                raise DataError(
+                    f"{path}, line {number}: the column {name} holds {text[:40]!r}, which no run"
+                    " writes there; fix or remove that line"
+                ) from None
+            yield number, values
+
+    @contextmanager
+    def _errors(self, path: AnyPath, done: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise DataError(
+                f"{files.shown(path)} can't be {done} as a {self.what}: {error.strerror or error}"
+            ) from error
+
+    def _is_unfinished(self, content: bytes) -> bool:
+        """Whether a file with this content is empty, or was left by a writer killed within the
+        header.
+        """
+        header = _line(self.types)
+        return len(content) < len(header) and header.startswith(content)
+
+    def _check_header(self, content: bytes, path: AnyPath) -> list[str]:
+        """The columns of a file that begins with `content`; DataError if it is another file."""
+        line = content.partition(b"\n")[0].decode(errors="replace")
+        names = line.split(",")
+        fits = self.needed <= set(names) <= self.types.keys()
+        if not fits and not self._is_unfinished(content):
+            raise DataError(
+                f"{path} is not an rfx {self.what}, or another program rearranged it: its first"
+                f" line starts with {line[:60]!r}, not with {','.join(self.types)[:60]!r}; use"
+                " another file"
+            )
+        return names
+
+
+# ---------------------------------------------------------------------------------------- results
+
+RESULTS = Sheet("results file", TYPES, frozenset(("status", "dataset", "method")))
 
 
 def append(path: AnyPath, row: Mapping[str, Any]) -> None:
@@ -59,14 +245,14 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
             for *values, error in step["tried"]
         ]
         if row.get("key"):
-            trace_file.append(trials_beside(path), row["key"], trials)
+            append_steps(trials_beside(path), row["key"], trials)
         row = {**row, "params": params}
-    sheet.append(path, [{**row, "created": created}], FORM)
+    RESULTS.append(path, [{**row, "created": created}])
 
 
 def trials_beside(path: AnyPath) -> Path:
     """The file of the trials of a results file's runs: results.csv has results.trials.csv."""
-    return trace_file.beside(path, "trials")
+    return beside(path, "trials")
 
 
 def read(
@@ -74,7 +260,7 @@ def read(
 ) -> list[Result]:
     """Rows of the results file `path`, oldest first.
 
-    traces: finds the trace of a row by its key, as returned by `rfx.records.traces.finder`. torn:
+    traces: finds the trace of a row by its key, as returned by `finder`. torn:
     receives the numbers of lines truncated by a killed writer.
 
     Empty fields, and measurements that are not numbers, are None. Of several rows with one key the
@@ -87,11 +273,11 @@ def read(
         )
     rows: dict[object, Result] = {}
     trials: dict[str, list[dict[str, Any]]] | None = None
-    for line, values in sheet.read(path, FORM, torn):
+    for line, values in RESULTS.read(path, torn):
         # a gap is infinite if a solver has no bound
         columns = known(values) | {"gap": values["gap"]}
         columns["params"] = params = Params.of(values["params"] or {}, path, line)
-        trials = trace_file.read(trials_beside(path)) if trials is None else trials
+        trials = read_steps(trials_beside(path)) if trials is None else trials
         own = trials.get(str(values["key"]), ())
         for number, step in enumerate(params.get("validation") or ()):
             if "tried" not in step:
@@ -110,7 +296,7 @@ def exclusive(path: AnyPath) -> Iterator[None]:
     Raises LockedError if another process holds it, DataError if `path` can't be a results file or
     the lock can't be created.
     """
-    check(path)
+    RESULTS.check(path)
     lock = f"{path}.lock"
     with ExitStack() as stack:
         try:
@@ -126,3 +312,75 @@ def exclusive(path: AnyPath) -> Iterator[None]:
                 " some space there, or remove it"
             ) from error
         yield
+
+
+# ----------------------------------------------------------------------------------------- traces
+# The reports of a solver step by step, by the key of the run's row. One line per step: seconds
+# since the solver's start, objective, gap and, if known, the error on held-out rows; further values
+# are JSON in the column `more`.
+
+MEASURES = {
+    "output": int,
+    "iteration": int,
+    "seconds": float,
+    "objective": float,
+    "gap": float,
+    "error": float,
+}
+_OF_STEPS = {"key": str, "created": str, "step": int, **MEASURES, "more": dict}
+TRACES = Sheet("trace file", _OF_STEPS, frozenset(("key", "step")))
+
+
+def beside(path: AnyPath, what: str = "trace") -> Path:
+    """The trace file of a results file: results.csv has results.trace.csv."""
+    path = Path(path)
+    return path.with_name(f"{path.stem}.{what}{path.suffix or '.csv'}") if path.name else path
+
+
+def append_steps(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
+    """Append the trace of the run with that key in one write; of several traces with one key the
+    last counts.
+
+    Raises DataError if the file can't be written or is another file.
+    """
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    rows = [
+        {"key": key, "created": created, "step": number}
+        | {name: step[name] for name in MEASURES if name in step}
+        | {"more": {name: of for name, of in step.items() if name not in MEASURES} or None}
+        for number, step in enumerate(steps)
+    ]
+    TRACES.append(path, rows)
+
+
+def read_steps(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
+    """The traces in a file, by key: for each step its known values by name. Empty if there is no
+    such file.
+
+    Raises DataError, with the file, the line and the column, for an invalid field.
+    """
+    traces: dict[str, list[dict[str, Any]]] = {}
+    if not Path(path).exists():
+        return traces
+    for _, values in TRACES.read(path):
+        if values["step"] == 0:
+            traces[values["key"]] = []
+        step = {name: values[name] for name in MEASURES} | (values["more"] or {})
+        step = {name: value for name, value in step.items() if value is not None}
+        traces.setdefault(values["key"], []).append(step)
+    return traces
+
+
+def finder(path: AnyPath) -> FindTrace:
+    """A function that returns the trace of a key, empty if it has none. The file is read on first
+    use.
+    """
+    steps = cache(partial(read_steps, path))
+    return lambda key: steps().get(key or "", [])
+
+
+def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
+    """The finder of the file `trace`, which must exist; if None, of the one next to the results."""
+    if trace is not None and not Path(trace).exists():
+        raise DataError(f"{files.shown(trace)} can't be read as a trace file: it does not exist")
+    return finder(beside(results) if trace is None else trace)

@@ -13,7 +13,7 @@ from rfx import files, lazy
 from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.plans import catalogue
-from rfx.records.sheet import safe
+from rfx.records.results import safe
 from rfx.reporting import style
 from rfx.reporting.seeds import Mean
 from rfx.runs.explain import Dependence, Explanation

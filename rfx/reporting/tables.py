@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rfx import lazy
 from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
-from rfx.records.sheet import safe
+from rfx.records.results import safe
 from rfx.reporting import seeds
 from rfx.reporting.cells import (
     BEST,

@@ -16,7 +16,7 @@ from rfx.data import registry
 from rfx.data.fetch import is_obtainable
 from rfx.errors import RfxError
 from rfx.plans import catalogue, plan
-from rfx.records import results, traces
+from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import runner
 
@@ -109,7 +109,7 @@ def _step(name, folder, form, place, known) -> Step | None:
         return None
     path = place / f"{base if base in folder.plans else name}{'-quick' if quick else ''}.csv"
     rows = results.read(path) if path.exists() else []
-    todo = runner.missing(wanted, rows, False, traces.read(traces.beside(path)))
+    todo = runner.missing(wanted, rows, False, results.read_steps(results.beside(path)))
     cost = known.get((name, "quick" if quick else "full"))
     cost = cost or Cost(_UNKNOWN_SECONDS * len(wanted.runs), _UNKNOWN_MB, "not measured")
     step = Step(wanted, path, todo, cost)

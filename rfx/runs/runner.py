@@ -18,7 +18,7 @@ from rfx.data import registry
 from rfx.data.fetch import is_obtainable
 from rfx.errors import ClusterError
 from rfx.plans.plan import Plan, describe
-from rfx.records import keys, results, traces
+from rfx.records import keys, results
 from rfx.records.run import COLUMNS, Result, Run, seconds_train
 from rfx.runs import scoring
 from rfx.runs.child import NO_DATA
@@ -439,12 +439,12 @@ def run(
     """
     with results.exclusive(path), env.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
-        trace = trace or traces.beside(path)
+        trace = trace or results.beside(path)
         asked = any(run.trace for run in plan.runs)
         if asked:
-            traces.check(trace)
+            results.TRACES.check(trace)
         names = _keys(plan)
-        todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else (), names)
+        todo = missing(plan, rows, retry_failed, results.read_steps(trace) if asked else (), names)
         done = len(plan.runs) - len(todo)
         ready, lines = ahead(plan, todo, pool is None)
         counts = f"{len(plan.runs)} runs, {done} have a row in {path}, {len(todo)} to do"
@@ -522,7 +522,7 @@ class _Desk:
     def write(self, run: Run, row: Result) -> None:
         if row.steps:
             # Before the row: a run that has one is not repeated.
-            traces.append(self.trace, keys.key(run), row.steps)
+            results.append_steps(self.trace, keys.key(run), row.steps)
         results.append(self.path, row)
         self.done += 1
         self.tell()

@@ -21,8 +21,8 @@ from rfx.fitting import pipeline
 from rfx.fitting.held_out import LEAVE_ONE_OUT
 from rfx.fitting.streaming import StreamMethod
 from rfx.options import Path as LamPath
-from rfx.records import keys, results, traces
-from rfx.records.run import Result, Run
+from rfx.records import keys
+from rfx.records.run import COLUMNS, Result, Run
 from rfx.runs import scoring
 
 # ----------------------------------------------------------------------
@@ -169,11 +169,18 @@ def _test_rows(run, source, schema):
 # One experiment in this process: load, train, predict, and return the complete result.
 
 # entries of info with a column; the rest of info goes into params
-IN_COLUMNS = frozenset(results.COLUMNS)
+IN_COLUMNS = frozenset(COLUMNS)
 _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 # Options with a column, and options that are not choices of the run.
 _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
+# The entries of a model's info that are its last step.
+_END = {
+    "iteration": "n_iter",
+    "seconds": "seconds_fit",
+    "objective": "objective",
+    "gap": "gap",
+}
 # When a model's score is doubtful: see `Score.far_below`.
 SURE, FAR = 4.0, 1.5
 
@@ -385,7 +392,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         more["asked"] = asked
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
-    return replace(found.with_params(**more), steps=traces.of(point) if run.trace else None)
+    return replace(found.with_params(**more), steps=steps_of(point) if run.trace else None)
 
 
 def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
@@ -497,6 +504,14 @@ def execute_path(
         for point in points
     ]
     return _results(run, trained, split, points, paths, progress)
+
+
+def steps_of(method: pipeline.Pipeline) -> list[dict]:
+    """The steps of a trained method; only its end if its solver reports none. At least one."""
+    if getattr(method, "trace", None):
+        return list(method.trace)
+    entries = {name: method.info.get(entry) for name, entry in _END.items()}
+    return [{name: value for name, value in entries.items() if value is not None}]
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:

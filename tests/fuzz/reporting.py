@@ -15,7 +15,7 @@ from fuzz.mutations import check_sentence, count
 from rfx import papers
 from rfx.errors import RfxError
 from rfx.plans import plan
-from rfx.records import keys, results, sheet, traces
+from rfx.records import keys, results
 from rfx.reporting import figures, tables, tables_general
 
 CURVE = [
@@ -161,9 +161,9 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
     """Whether the file was read, and everything built from it or refused in a sentence."""
     path = folder / "r.csv"
     path.unlink(missing_ok=True)
-    sheet.append(path, rows, results.FORM)
+    results.RESULTS.append(path, rows)
     try:
-        read = results.read(path, traces.finder(folder / "t.csv"))
+        read = results.read(path, results.finder(folder / "t.csv"))
     except RfxError as error:
         check_sentence(error)
         return False
@@ -200,6 +200,6 @@ def fuzz(cases: int, seed: int) -> int:
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         folder = Path(folder)
         for row in (row for rows in plans.values() for row in rows[:40]):
-            traces.append(folder / "t.csv", row["key"], STEPS)
+            results.append_steps(folder / "t.csv", row["key"], STEPS)
         make = lambda random: changed(random.choice(list(plans.values())), random)
         return count("reporting", cases, seed, make, lambda rows, own: one(folder, rows, own))

@@ -12,7 +12,7 @@ from rfx import _version, files, lazy, methods
 from rfx.data import registry
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue, plan
-from rfx.records import keys, results, traces
+from rfx.records import keys, results
 from rfx.records.run import Result, Run
 from rfx.reporting import claims, columns, figures, figures_general, style, tables
 from rfx.reporting.cells import (
@@ -83,7 +83,7 @@ def read(path: Path, quick: bool = False) -> Source:
         return Source()
     torn: list[int] = []
     try:
-        rows = results.read(path, traces.finder(traces.beside(path)), torn)
+        rows = results.read(path, results.finder(results.beside(path)), torn)
     except DataError as error:
         return Source(path, quick, refused=str(error))
     return Source(path, quick, rows, torn)
@@ -517,7 +517,7 @@ def write_experiment(path, output, force: bool = False) -> Path:
             torn=source.torn,
         )
 
-    inputs = [("the results", path), ("the traces", traces.beside(path))]
+    inputs = [("the results", path), ("the traces", results.beside(path))]
     return put(output, render, inputs, force)
 
 

@@ -5,7 +5,7 @@ Folders are discovered automatically: `yen2014/plans/table1.toml` is the plan `y
 table `table1` in the TABLES of `yen2014/tables.py` is the table `yen2014-table1`; the same holds
 for FIGURES of `figures.py` (see `rfx.plans.catalogue`). CLAIMS of `claims.py` lists the paper's
 claims (see `rfx.reporting.claims`). The table of all papers' settings is in `tables_sources.py`.
-Printed numbers are CSV files in the folder (see `rfx.reporting.seeds`).
+Printed numbers are CSV files in the folder (see `rfx.reporting.cells`).
 """
 
 import importlib

@@ -1,31 +1,39 @@
 """The papers' claims: measured effects, theorems, and verdicts."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
-
-from rfx import lazy
-from rfx.records.run import R, seconds_train
-from rfx.reporting import seeds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
-
 from collections import Counter
-from dataclasses import astuple, field
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 from scipy.special import stdtrit
 
-from rfx import losses
+from rfx import lazy, losses
 from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
-from rfx.records.run import complete
-from rfx.reporting.cells import Cell, Section, Table, count, grid, number, short, words
+from rfx.records.run import complete, seconds_train
+from rfx.reporting.cells import (
+    UNDECIDED,
+    Cell,
+    Mean,
+    Row,
+    Section,
+    Table,
+    count,
+    grid,
+    grouped,
+    log_slope,
+    mean_of,
+    number,
+    short,
+    width,
+    words,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 # ----------------------------------------------------------------------
 # The measures of the papers' claims: functions of a frame of rows that return the effect of each
@@ -37,7 +45,6 @@ from rfx.reporting.cells import Cell, Section, Table, count, grid, number, short
 P = ParamSpec("P")
 Frame: TypeAlias = "DataFrame"
 Column: TypeAlias = "Series"
-Row: TypeAlias = Mapping[str, Any]
 Quantity: TypeAlias = str | Callable[[Row], Any]
 Selection: TypeAlias = Mapping[Any, Any]  # from Quantity
 
@@ -63,16 +70,6 @@ Measure: TypeAlias = Callable[[Frame], Effects]
 _DATASET = ("dataset",)
 
 
-def good(rows: Iterable[R]) -> list[R]:
-    """The rows of successful runs."""
-    return [row for row in rows if row["status"] == "ok"]
-
-
-def labelled(rows: Iterable[R], *labels: str) -> list[R]:
-    """The rows with one of these labels, including failed ones."""
-    return [row for row in rows if row["params"].get("label") in labels]
-
-
 def wrong(row: Row) -> float | None:
     """The share of wrong labels."""
     return None if row["score"] is None else 1 - row["score"]
@@ -83,11 +80,6 @@ def error(row: Row) -> float | None:
     targets.
     """
     return row["params"].get("relative_error") if row["metric"] == "rmse" else wrong(row)
-
-
-def width(row: Row) -> float | None:
-    """The bandwidth gamma in use, also if it was chosen; None for a kernel without one."""
-    return (row["params"].get("kernel_params") or {}).get("gamma")
 
 
 _DERIVED: dict[str, Callable[[Row], Any]] = {
@@ -222,7 +214,7 @@ def exponent(
 
 
 def _slope(line: Column) -> float:
-    return seeds.slope(line.index.get_level_values(-1), line)
+    return log_slope(line.index.get_level_values(-1), line)
 
 
 @measure
@@ -369,14 +361,14 @@ class Excess:
     def limit(self) -> float:
         """The known limit, or the mean objective at the largest size."""
         known = self.known_limit
-        return seeds.mean_of(self.at(self.sizes[-1])).value if known is None else known
+        return mean_of(self.at(self.sizes[-1])).value if known is None else known
 
     @property
-    def above(self) -> dict[int, seeds.Mean]:
+    def above(self) -> dict[int, Mean]:
         """Size -> mean above the limit, without a size that is the limit."""
         sizes = self.sizes[:-1] if self.known_limit is None else self.sizes
         limit = self.limit
-        return {size: seeds.mean_of([value - limit for value in self.at(size)]) for size in sizes}
+        return {size: mean_of([value - limit for value in self.at(size)]) for size in sizes}
 
     @property
     def _accurate(self) -> list[int]:
@@ -395,7 +387,7 @@ class Excess:
         distances = distances if self.known_limit is None else distances.abs()
         lines = {seed: line.dropna() for seed, line in distances.iterrows()}
         return {
-            seed: seeds.slope(line.index, line)
+            seed: log_slope(line.index, line)
             for seed, line in lines.items()
             if len(line) > 2 and (line > 0).all()
         }
@@ -430,7 +422,7 @@ class Excess:
         """
         above = {size: mean.value for size, mean in self.above.items() if size in self._accurate}
         positive = {size: value for size, value in above.items() if value > 0}
-        return seeds.slope(list(positive), list(positive.values())) if len(positive) > 2 else None
+        return log_slope(list(positive), list(positive.values())) if len(positive) > 2 else None
 
 
 def exact_machines(
@@ -469,7 +461,7 @@ VERDICTS = {
     REPRODUCED: "every case is decided, and its interval is within the claimed range",
     PARTLY: "at least half of the cases are decided, and one or more of them is within",
     NOT: "every case is decided, and its interval is outside",
-    seeds.UNDECIDED: "any other outcome",
+    UNDECIDED: "any other outcome",
     VACUOUS: "the bound holds, but zero weights satisfy it as well",
     UNTESTABLE: "no run on one small machine, or with data that can be had, can decide it",
     NOT_RUN: "the results folder has no rows of the plan",
@@ -584,7 +576,7 @@ def case(claim: Claim, name: str, effects: Sequence[float] | Limits, cases: int 
     """
     values, limit = (effects.values, effects.kind) if isinstance(effects, Limits) else (effects, "")
     back = math.exp if claim.ratio else float
-    value, sd, n, *_ = seeds.mean_of([*map(math.log, values)] if claim.ratio else values)
+    value, sd, n, *_ = mean_of([*map(math.log, values)] if claim.ratio else values)
     if n == 1 and not claim.counted:
         return Case(name, back(value), None, None, 1, None, limit)
     half = stdtrit(n - 1, 1 - LEVEL / cases / 2) * sd / math.sqrt(n) if sd else 0.0
@@ -636,7 +628,7 @@ def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
     }
     cases = [case(claim, name, values, len(known)) for name, values in known.items()]
     counts = Counter(one.holds for one in cases)
-    verdict, why = seeds.UNDECIDED, ""
+    verdict, why = UNDECIDED, ""
     if not cases:
         verdict, why = NOT_RUN, claim.why
     elif counts[True] == len(cases):
@@ -646,7 +638,7 @@ def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
     elif counts[True] and 2 * counts[None] <= len(cases):
         verdict = PARTLY
     else:
-        reasons = seeds.grouped((one.open, one.name) for one in cases if one.holds is None)
+        reasons = grouped((one.open, one.name) for one in cases if one.holds is None)
         undecided = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
         why = claim.why or f"undecided: {undecided}"
     return Judged(claim, plans, verdict, tuple(cases), why)

@@ -8,8 +8,16 @@ from rfx import lazy
 from rfx.errors import UsageError, or_near
 from rfx.numerals import significant
 from rfx.records.run import SHARES, seconds_train
-from rfx.reporting import seeds
-from rfx.reporting.cells import Cell, count, decimals, short, words
+from rfx.reporting.cells import (
+    Cell,
+    count,
+    decimals,
+    inputs_of,
+    options_of,
+    requested_of,
+    short,
+    words,
+)
 
 # Inputs of a run in this order, with their headings; other options follow by name.
 _HEADINGS = {
@@ -72,7 +80,7 @@ def outcome(row: Mapping, name: str) -> Any:
 
 def method(row: Mapping) -> str:
     """The method of a row's run as requested, such as auto, rather than the one it chose."""
-    return seeds.requested_of(row).get("method") or row["method"]
+    return requested_of(row).get("method") or row["method"]
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ def _set_apart(runs: Sequence[Mapping]) -> set[str]:
     """
     values: dict[tuple[str, str], dict[str, bool]] = {}
     for run in runs:
-        options, defaults = seeds.options_of(run["method"])
+        options, defaults = options_of(run["method"])
         for name in (options & run.keys()) - {"solver"}:
             chosen = {repr(run[name]): run[name] != defaults.get(name)}
             values.setdefault((run["dataset"], name), {}).update(chosen)
@@ -153,7 +161,7 @@ def _set_apart(runs: Sequence[Mapping]) -> set[str]:
 def _requested(row: Mapping) -> dict:
     """The inputs of a row's run, as requested."""
     more = {name: row.get(name) for name in ("seed", "threads")}
-    return seeds.inputs(row) | {name: value for name, value in more.items() if value is not None}
+    return inputs_of(row) | {name: value for name, value in more.items() if value is not None}
 
 
 def values_of(row: Mapping) -> dict:
@@ -161,7 +169,7 @@ def values_of(row: Mapping) -> dict:
     values, params = _requested(row), row["params"]
     values |= {name: row[name] for name in ("lam", "n_features") if row.get(name) is not None}
     explicit = params.get("explicit") or {}
-    for name in seeds.requested_of(row).keys() - {"lam", "n_features"}:
+    for name in requested_of(row).keys() - {"lam", "n_features"}:
         used = row[name] if name in ("kernel", "solver", "method") else params.get(name)
         used = explicit.get(name) if used is None else used
         if used is not None:

@@ -15,7 +15,7 @@ from rfx.fitting.pipeline import Pipeline
 from rfx.plans import catalogue
 from rfx.records.results import safe
 from rfx.reporting import style
-from rfx.reporting.seeds import Mean
+from rfx.reporting.cells import Mean
 from rfx.runs.explain import Dependence, Explanation
 
 # ----------------------------------------------------------------------

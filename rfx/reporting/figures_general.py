@@ -12,8 +12,8 @@ import numpy as np
 from rfx.errors import DataError, UsageError
 from rfx.fitting.pipeline import Pipeline
 from rfx.records.run import having
-from rfx.reporting import columns, seeds, style
-from rfx.reporting.claims import Row, good, labelled
+from rfx.reporting import columns, style
+from rfx.reporting.cells import Row, good, grouped, labelled, mean_if_any, mean_of, variants
 from rfx.reporting.figures import Chart, Curve, Heat, Panel, in_lines, mean_curve
 
 # Maximum panels; a file with more data sets is narrowed by --setting or by rfx run --only.
@@ -53,9 +53,9 @@ def pareto(rows, setting=None) -> Chart:
         raise DataError("no row of the results file has its training seconds")
     place = lambda row: (row["dataset"], row["metric"] or "score")
     panels: dict[tuple[str, str], dict[str, list]] = {place(row): {} for row in timed}
-    for group in seeds.variants(timed):
-        seconds = seeds.mean_of([columns.outcome(row, "seconds_train") for row in group]).value
-        point = seconds, seeds.mean_of([row["score"] for row in group])
+    for group in variants(timed):
+        seconds = mean_of([columns.outcome(row, "seconds_train") for row in group]).value
+        point = seconds, mean_of([row["score"] for row in group])
         panels[place(group[0])].setdefault(columns.method(group[0]), []).append(point)
     looks = style.looks(method for costs in panels.values() for method in costs)
     drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
@@ -172,7 +172,7 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
 
 def _curve(line: Mapping[float, list[Row]], quantity: str, dataset: str, text: str, look) -> Curve:
     """The mean at each place, with a band of one standard deviation if there are several runs."""
-    means = {place: seeds.mean(row[quantity] for row in line[place]) for place in sorted(line)}
+    means = {place: mean_if_any(row[quantity] for row in line[place]) for place in sorted(line)}
     gid = style.identifier(quantity, dataset, text)
     return mean_curve(means, look, style.plain(text), gid)
 
@@ -239,7 +239,7 @@ def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
     """The arguments of `_heat_panel` for each data set and method whose runs vary in two numeric
     options.
     """
-    groups = seeds.grouped(
+    groups = grouped(
         ((row["dataset"], columns.method(row), row["metric"]), (row["score"], values))
         for row, values in zip(rows, columns.of(rows).requested)
     )
@@ -250,7 +250,7 @@ def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
             if _is_number(value) and name not in ("seed", "threads"):
                 numbers.setdefault(name, set()).add(value)
         pair = [name for name, values in numbers.items() if len(values) > 1][:2]
-        scores = seeds.grouped(
+        scores = grouped(
             (tuple(map(values.get, pair)), score)
             for score, values in runs
             if all(_is_number(values.get(name)) for name in pair)
@@ -284,7 +284,7 @@ def tune(rows, setting=None) -> Chart:
     and kernel. It shows the scores of the last round that the method reached, at its size with the
     most trials, with the best marked.
     """
-    groups = seeds.grouped(
+    groups = grouped(
         ((row["dataset"], row["method"], row["kernel"]), row)
         for row in having(good(rows), "params.gamma", "params.round", "params.path")
         if str(row["params"].get("label")).startswith("tune ")

@@ -13,24 +13,35 @@ from rfx import lazy
 from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
 from rfx.records.results import safe
-from rfx.reporting import seeds
 from rfx.reporting.cells import (
     BEST,
     DASH,
+    MARKS,
     Around,
     Builder,
     Cell,
+    Mean,
+    Printed,
+    Row,
     Section,
     Table,
     cleaned,
     crossed,
+    good,
     grid,
+    grouped,
+    labelled,
+    mean_if_any,
+    noise,
+    options_of,
+    printed,
     span,
+    variants,
+    verdict_of,
+    width,
     words,
 )
-from rfx.reporting.claims import Row, good, labelled, width
 from rfx.reporting.columns import low_is_better
-from rfx.reporting.seeds import MARKS, Mean, Printed, printed
 
 # ----------------------------------------------------------------------
 # Tables: the rows of a results file in the layout of a paper, our number next to the printed one.
@@ -57,7 +68,7 @@ class Field:
     scored: bool = False  # meaningless on generated data
     # "high" or "low" if "better than the paper" is meaningful on another machine
     best: str = ""
-    unit: str = "relative"  # unit of the margin of equivalence (rfx.reporting.seeds.MARGINS)
+    unit: str = "relative"  # unit of the margin of equivalence (rfx.reporting.cells.MARGINS)
     chosen: bool = False  # a setting chosen by each run, not an outcome
 
     @property
@@ -182,7 +193,7 @@ class Comparison:
         """Select the rows of one data set for each (kernel, method), one per seed: those with the
         most features, and of these the newest.
         """
-        runs = seeds.grouped(
+        runs = grouped(
             ((self.line(row), row["method"]), row) for row in good(labelled(rows, setting))
         )
         picked: Picked = {}
@@ -190,10 +201,10 @@ class Comparison:
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
             for kernel in (kernel for kernel in self.kernels if (kernel, method) in runs):
                 candidates = runs[kernel, method]
-                if "n_features" in seeds.options_of(method)[0]:
+                if "n_features" in options_of(method)[0]:
                     most = max(row["n_features"] or 0 for row in candidates)
                     candidates = [row for row in candidates if (row["n_features"] or 0) == most]
-                groups, other = seeds.variants(candidates), self.closest_to.get(method)
+                groups, other = variants(candidates), self.closest_to.get(method)
                 picked[kernel, method] = (
                     _closest(groups, picked.get((kernel, other), [])) if other else groups[-1]
                 )
@@ -207,10 +218,10 @@ class Comparison:
         """The cell of one quantity: the mean over its rows, and the printed number."""
         group = picked.get((kernel, method), [])
         blank = item.scored and data.generated
-        ours = None if blank else seeds.mean(item.ours(row) for row in group)
+        ours = None if blank else mean_if_any(item.ours(row) for row in group)
         paper = None if data.stands_for else self.book.get((data.name, kernel, method, item.name))
         converged = all(row["converged"] is not False for row in group) if group else None
-        verdict = seeds.verdict(ours, paper, item.best, item.unit)
+        verdict = verdict_of(ours, paper, item.best, item.unit)
         pair = ours is not None or paper is not None
         return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
 
@@ -226,7 +237,7 @@ class Comparison:
         return [
             "Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not"
             " converge.",
-            *seeds.noise([len(group) for group in groups]),
+            *noise([len(group) for group in groups]),
             f"Setting {setting}: {self.settings[setting]}",
             *_gammas(used),
             *by_score,
@@ -239,12 +250,12 @@ class Comparison:
 
 def _gammas(rows: Iterable[Row]) -> list[str]:
     """The notes on the bandwidths in use, by kernel."""
-    gammas = seeds.grouped(
+    gammas = grouped(
         ((row["kernel"] or "no kernel", row["dataset"]), gamma)
         for row in rows
         if (gamma := width(row)) is not None
     )
-    names = seeds.grouped(
+    names = grouped(
         ((kernel, span(values, "{:.4g}".format)), dataset)
         for (kernel, dataset), values in gammas.items()
     )
@@ -259,7 +270,7 @@ def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
     model size).
     """
     printed_of = lambda row: book.get((row["dataset"], row["kernel"], "rf", "model_size"))
-    others = seeds.grouped(
+    others = grouped(
         ((row["method"], row["n_features"], paper), row["dataset"])
         for row in rows
         if row["n_features"] and (paper := printed_of(row)) and row["n_features"] != paper
@@ -294,7 +305,7 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
     """
 
     def mean_of(name: str, rows: list[Row]) -> float | None:
-        mean = seeds.mean(row[name] for row in rows)
+        mean = mean_if_any(row[name] for row in rows)
         return mean and mean.value
 
     wanted = mean_of("score", reference)
@@ -322,7 +333,7 @@ def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
 
 def failures(rows: Iterable[Row]) -> list[str]:
     """The runs that failed and the reasons, one line per reason."""
-    runs = seeds.grouped(
+    runs = grouped(
         ((row["dataset"], row["status"], row["message"]), row["method"])
         for row in rows
         if row["status"] != "ok"

@@ -14,20 +14,27 @@ from scipy.special import stdtr
 from rfx import lazy
 from rfx.errors import UsageError
 from rfx.parallel import cached
-from rfx.reporting import columns, seeds
+from rfx.reporting import columns
 from rfx.reporting.cells import (
     BEST,
     DASH,
     Cell,
+    Mean,
+    Row,
     Table,
     decimals,
+    good,
     grid,
+    grouped,
+    inputs_of,
+    labelled,
+    mean_if_any,
     number,
     short,
     span,
+    token,
     words,
 )
-from rfx.reporting.claims import Row, good, labelled
 
 # columns of each row in CSV and JSON
 _CELLS = (
@@ -102,7 +109,7 @@ class _Group:
     best: bool = False
     p: float | None = None
     pairs: int = 0
-    ranks: dict[str, seeds.Mean | None] = field(default_factory=dict)
+    ranks: dict[str, Mean | None] = field(default_factory=dict)
 
     @property
     def family(self) -> tuple[Any, ...]:
@@ -110,9 +117,9 @@ class _Group:
         return self.inputs.get("dataset"), self.inputs.get("seed"), self.metric
 
     @cached
-    def means(self) -> dict[str, seeds.Mean | None]:
+    def means(self) -> dict[str, Mean | None]:
         return {
-            name: seeds.mean(columns.outcome(row, name) for row in self.rows)
+            name: mean_if_any(columns.outcome(row, name) for row in self.rows)
             for name in columns.OUTCOMES
         }
 
@@ -132,7 +139,7 @@ class _Group:
         seeds are not told apart.
         """
         alike = lambda row: row["params"].get("seedless") or "seed" in self.inputs
-        scores = seeds.grouped(
+        scores = grouped(
             ((*_problem(row), None if alike(row) else row["seed"]), row["score"])
             for row in self.rows
             if row["score"] is not None
@@ -146,7 +153,7 @@ class _Group:
     def compare(self, best: "_Group") -> None:
         """The paired t-test against the best; p is None if the test is undefined."""
         both = [(self.score(name), best.score(name)) for name in {**self.scores, **best.scores}]
-        less = seeds.mean(a - b for a, b in both if a is not None and b is not None)
+        less = mean_if_any(a - b for a, b in both if a is not None and b is not None)
         self.pairs = less.n if less else 0
         if less and less.sd and less.n >= FEWEST_PAIRS:
             self.p = float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5)))
@@ -220,7 +227,7 @@ def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_
     for row, requested, used in zip(rows, inputs.requested, inputs.values):
         if row["status"] == "ok":
             values, metric = {name: requested.get(name) for name in by}, row["metric"]
-            key = seeds.token(values), metric if by_metric else None
+            key = token(values), metric if by_metric else None
             group = groups.setdefault(key, _Group(values, key[1]))
             group.rows.append(row)
             group.used.append(used)
@@ -232,7 +239,7 @@ def _mark_best(groups: Sequence[_Group], family: Callable[[_Group], Any]) -> dic
     a metric there is no best.
     """
     known = [group for group in groups if group.metric and group.gain is not None]
-    for members in seeds.grouped((family(group), group) for group in known).values():
+    for members in grouped((family(group), group) for group in known).values():
         gains = [group.gain for group in members if group.gain is not None]
         for group in members:
             group.best = group.gain == max(gains) > min(gains)
@@ -243,7 +250,7 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
     """The means of each group, and its paired test against the best of its data set."""
     groups = _groups(rows, inputs, by)
     # only groups with every run that any group of their family has can be the best
-    runs = seeds.grouped((group.family, name) for group in groups for name in group.scores)
+    runs = grouped((group.family, name) for group in groups for name in group.scores)
     wanted = {
         of: [name for name in names if name[-1] is not None] or names for of, names in runs.items()
     }
@@ -256,7 +263,7 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
     compared = [group for group in groups if group.family in best and not group.best]
     for group in compared:
         group.compare(best[group.family])
-    for members in seeds.grouped((group.family, group) for group in compared).values():
+    for members in grouped((group.family, group) for group in compared).values():
         _correct(members)
     names = by + ["lam"] * (with_lam and any(len(group.chosen("lam")) > 1 for group in groups))
     (score, score_cell), *others = _outcomes(rows).items()
@@ -341,7 +348,7 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
     ranks = means.groupby("problem").rank()
     for place, group in enumerate(groups):
         own = ranks.xs(place, level="group")
-        group.ranks = {name: seeds.mean(own[name].dropna()) for name in columns.OUTCOMES}
+        group.ranks = {name: mean_if_any(own[name].dropna()) for name in columns.OUTCOMES}
     n_problems = ranks["score"].dropna().index.unique("problem").size
     scored = [(rank, group) for group in groups if (rank := group.ranks["score"])]
     whole = [(rank.value, group) for rank, group in scored if rank.n == n_problems]
@@ -440,7 +447,7 @@ def compare(
     """Scores and training seconds of the runs in both files. Runs are matched by key, else by all
     their inputs.
     """
-    run_of = lambda row: seeds.token(seeds.inputs(row) | {"seed": row["seed"]})
+    run_of = lambda row: token(inputs_of(row) | {"seed": row["seed"]})
     partners = {run_of(row): row for row in rows_a} | {
         row["key"]: row for row in rows_a if row["key"]
     }

@@ -19,10 +19,18 @@ from typing import Any
 
 from rfx import lazy
 from rfx.records.run import complete, having
-from rfx.reporting import seeds
-from rfx.reporting.cells import needed
-from rfx.reporting.claims import Column, Frame, Row, frame, good, labelled, points
-from rfx.reporting.seeds import Printed, printed
+from rfx.reporting.cells import (
+    Printed,
+    Row,
+    good,
+    grouped,
+    labelled,
+    log_slope,
+    needed,
+    printed,
+    variants,
+)
+from rfx.reporting.claims import Column, Frame, frame, points
 
 METHODS = {
     "doubly-sgd": "doubly SGD",
@@ -137,8 +145,8 @@ def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     """Criterion -> method -> its runs, one per seed. If runs differ in more than the seed, the
     newest.
     """
-    groups = seeds.grouped(((criterion_of(row), row["method"]), row) for row in own)
-    newest = {place: seeds.variants(rows)[-1] for place, rows in groups.items()}
+    groups = grouped(((criterion_of(row), row["method"]), row) for row in own)
+    newest = {place: variants(rows)[-1] for place, rows in groups.items()}
     return {
         key: {method: newest[key, method] for method in METHODS if (key, method) in newest}
         for key in CRITERIA
@@ -205,7 +213,7 @@ class Ripple:
         t0 = 2 * THETA_NU / self.nu if self.kind == "theorem" else 0.0
         first = max(last / 16, min(4 * t0, 3 * last / 8))
         late = values[(values.index >= first) & (values > 0)]
-        return seeds.slope(late.index, late) if len(late) > 1 else None
+        return log_slope(late.index, late) if len(late) > 1 else None
 
     @property
     def slopes(self) -> list[float | None]:
@@ -215,7 +223,7 @@ class Ripple:
 
 def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
     """nu -> the synthetic runs of doubly-sgd with these steps of STEPS."""
-    curves = seeds.grouped(
+    curves = grouped(
         (nu(row) or 0.0, (row["seed"], curve(row, "steps")))
         for row in runs(labelled(rows, f"synthetic-{kind}"), "synthetic")
         if row["method"] == "doubly-sgd" and nu(row)
@@ -254,4 +262,4 @@ def exponent(line: Frame, cost: str) -> float | None:
     """
     positive = line[line[cost] > 0]
     upper = positive[len(positive) // 3 :]
-    return seeds.slope(upper["n"], upper[cost]) if len(positive) > 1 else None
+    return log_slope(upper["n"], upper[cost]) if len(positive) > 1 else None

@@ -8,10 +8,13 @@ from functools import partial
 from typing import Any
 
 from rfx.papers.dai2014 import curves as dai
-from rfx.reporting import columns, seeds
+from rfx.reporting import columns
 from rfx.reporting.cells import (
     Builder,
     Cell,
+    Mean,
+    Printed,
+    Row,
     Section,
     Table,
     count,
@@ -19,12 +22,17 @@ from rfx.reporting.cells import (
     decimals,
     general,
     grid,
+    grouped,
+    inputs_of,
+    mean_if_any,
+    mean_of,
     number,
+    printed,
     short,
+    token,
+    verdict_of,
     words,
 )
-from rfx.reporting.claims import Row
-from rfx.reporting.seeds import Printed, printed
 from rfx.reporting.tables import failures, machines
 
 _NOTES = {
@@ -64,13 +72,13 @@ def _compared(name: str, runs: Sequence[Row], paper: Printed | None) -> Cell:
     """The mean error of runs, compared with the quoted one, which has a separate column. A single
     run allows no verdict.
     """
-    ours, unit = seeds.mean(map(dai.error, runs)), dai.unit(name)
+    ours, unit = mean_if_any(map(dai.error, runs)), dai.unit(name)
     return Cell(
         ours,
         decimals(2),
         "decimals",
         paper=paper,
-        verdict=seeds.verdict(ours, paper, "low", "percent" if unit == "error, %" else "relative"),
+        verdict=verdict_of(ours, paper, "low", "percent" if unit == "error, %" else "relative"),
         marked=False,
     )
 
@@ -139,10 +147,10 @@ def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[lis
     paper = dai.quoted(name, method)
     error = _compared(name, runs, paper)
     means = {
-        "nu": seeds.mean(map(dai.nu, runs)),
-        "seconds": seeds.mean(map(dai.seconds, runs)),
-        "seconds_nystrom": seeds.mean(map(dai.before, runs)),
-        "samples": seeds.mean(row["params"].get("samples") for row in runs),
+        "nu": mean_if_any(map(dai.nu, runs)),
+        "seconds": mean_if_any(map(dai.seconds, runs)),
+        "seconds_nystrom": mean_if_any(map(dai.before, runs)),
+        "samples": mean_if_any(row["params"].get("samples") for row in runs),
     }
     numbers = {of: value and value.value for of, value in means.items()}
     return [
@@ -189,9 +197,11 @@ def synthetic(rows: Sequence[Row]) -> Table:
     }
     of_pass: dict[str, Callable[[Any], Cell]] = {
         "method": lambda of: words(dai.METHODS[of[0]]),
-        "nu": lambda of: Cell(seeds.mean(map(dai.nu, of[1])), general, "extremes"),
-        "RMSE": lambda of: Cell(seeds.mean(row["score"] for row in of[1]), decimals(4), "decimals"),
-        "seconds": lambda of: Cell(seeds.mean(map(dai.seconds, of[1])), short),
+        "nu": lambda of: Cell(mean_if_any(map(dai.nu, of[1])), general, "extremes"),
+        "RMSE": lambda of: Cell(
+            mean_if_any(row["score"] for row in of[1]), decimals(4), "decimals"
+        ),
+        "seconds": lambda of: Cell(mean_if_any(map(dai.seconds, of[1])), short),
     }
     sections = [
         grid(f"distance to f*, steps {steps}", columns, ripples[kind])
@@ -243,11 +253,11 @@ def synthetic(rows: Sequence[Row]) -> Table:
     )
 
 
-def _slope(ripple: dai.Ripple) -> seeds.Mean | None:
+def _slope(ripple: dai.Ripple) -> Mean | None:
     """The slope of the mean over the seeds, with the deviation of their own."""
-    slope, noise = ripple.slope(ripple.mean), seeds.mean(ripple.slopes)
+    slope, noise = ripple.slope(ripple.mean), mean_if_any(ripple.slopes)
     deviation, n = noise and noise.sd, ripple.distances.shape[1]
-    return None if slope is None else seeds.Mean(slope, deviation, n, slope, slope)
+    return None if slope is None else Mean(slope, deviation, n, slope, slope)
 
 
 def complexity(rows: Sequence[Row]) -> Table:
@@ -316,13 +326,13 @@ def choice(rows: Sequence[Row]) -> Table:
     """
     found = dai.of(rows, "choice")
     made = []
-    for name, own in seeds.grouped((dai.criterion_of(row), row) for row in found).items():
+    for name, own in grouped((dai.criterion_of(row), row) for row in found).items():
         of_one_nu = name.endswith("-nu")
         made.append((_one_nu if of_one_nu else _chosen)(name, own))
         # only methods with several settings for one nu
         made += [
             _chosen(f"{name}, {dai.METHODS[method]}", part)
-            for method, part in seeds.grouped((row["method"], row) for row in own).items()
+            for method, part in grouped((row["method"], row) for row in own).items()
             if of_one_nu and len(part) > len(set(map(dai.nu, part)))
         ]
     return Table(
@@ -350,18 +360,18 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    errors: dict[tuple[str, float], seeds.Mean] = {}
-    for group in seeds.grouped((seeds.token(seeds.inputs(row)), row) for row in rows).values():
+    errors: dict[tuple[str, float], Mean] = {}
+    for group in grouped((token(inputs_of(row)), row) for row in rows).values():
         place, tried = (
             (group[0]["method"], dai.nu(group[0]) or 0.0),
-            seeds.mean_of([*map(held_out, group)]),
+            mean_of([*map(held_out, group)]),
         )
         errors[place] = min(errors.get(place, tried), tried, key=lambda one: one.value)
     methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
     nus = sorted({nu for _, nu in errors})
     for nu in nus:
         if all((method, nu) in errors for method in methods):
-            errors["mean", nu] = seeds.mean_of([errors[method, nu].value for method in methods])
+            errors["mean", nu] = mean_of([errors[method, nu].value for method in methods])
     least = {
         method: min(error.value for (of, _), error in errors.items() if of == method)
         for method, _ in errors
@@ -392,11 +402,11 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
     """The settings tried for one data set, with the least error marked."""
     inputs = columns.of(rows)
     varying = [option for option in inputs.varying if option != "seed"]
-    settings = seeds.grouped(
+    settings = grouped(
         (tuple((one, values.get(one)) for one in varying), row)
         for row, values in zip(rows, inputs.values)
     )
-    errors = {tried: seeds.mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
+    errors = {tried: mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
     least = min(error.value for error in errors.values())
     chosen = {tried: len(errors) > 1 and error.value == least for tried, error in errors.items()}
     places, unit = 2, "held-out error, %"
@@ -406,7 +416,7 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any
         [
             *(words(columns.written(*one)) for one in tried),
             Cell(error, decimals(places), "decimals", note=" !" * chosen[tried]),
-            Cell(seeds.mean(map(dai.seconds, settings[tried])), short),
+            Cell(mean_if_any(map(dai.seconds, settings[tried])), short),
         ]
         for tried, error in errors.items()
     ]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rfx.records.run import complete, seconds_train
-from rfx.reporting import seeds
-from rfx.reporting.claims import Row, good
+from rfx.reporting.cells import Row, good, grouped, mean_of
 
 # D, or "support" for the whole support -> the rows, one per seed
 Points = Mapping[Any, list[Row]]
@@ -75,7 +74,7 @@ QUANTITIES: dict[str, Callable[[Row], float | None]] = {
 
 def mean(quantity: Callable[[Row], float | None], rows: Iterable[Row]) -> float:
     """The mean of a quantity that rows have."""
-    return seeds.mean_of([value for row in rows if (value := quantity(row)) is not None]).value
+    return mean_of([value for row in rows if (value := quantity(row)) is not None]).value
 
 
 def label(name: str, setting: str) -> str:
@@ -95,8 +94,8 @@ def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[R
     # the whole support after the numbers
     order = lambda at: (at == "support", 0 if at == "support" else at)
     return {
-        of: dict(sorted(seeds.grouped(pairs).items(), key=lambda item: order(item[0])))
-        for of, pairs in seeds.grouped((case(row), (place(row), row)) for row in own).items()
+        of: dict(sorted(grouped(pairs).items(), key=lambda item: order(item[0])))
+        for of, pairs in grouped((case(row), (place(row), row)) for row in own).items()
     }
 
 
@@ -146,7 +145,7 @@ def validated(points: Points) -> list[Row]:
     equal ones, the smallest. Empty if no row has such an error.
     """
     known = [row for rows in points.values() for row in rows if held_out(row) is not None]
-    by_seed = seeds.grouped((row["seed"], row) for row in known)
+    by_seed = grouped((row["seed"], row) for row in known)
     return [min(own, key=lambda row: (held_out(row), size(row))) for own in by_seed.values()]
 
 

@@ -12,11 +12,9 @@ from rfx.features.alignment import maximise
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
 from rfx.records.run import seconds_train
-from rfx.reporting import seeds, style
-from rfx.reporting.cells import Builder, needed
-from rfx.reporting.claims import good, labelled
+from rfx.reporting import style
+from rfx.reporting.cells import Builder, good, labelled, mean_if_any, needed, printed
 from rfx.reporting.figures import Chart, Curve, Panel, mean_curve, through
-from rfx.reporting.seeds import printed
 
 _PICTURED = 600
 _SEEDS = "Marks: means over the seeds, bands: one standard deviation."
@@ -129,7 +127,7 @@ def _panels(dataset, heading, found, name) -> list[Panel | None]:
 
 def _curve(points, quantity, method, words, gid) -> Curve:
     """Means of a quantity with a band of one standard deviation. points: place -> rows."""
-    means = {place: seeds.mean(map(quantity, rows)) for place, rows in points.items()}
+    means = {place: mean_if_any(map(quantity, rows)) for place, rows in points.items()}
     return mean_curve(means, style.look(method), words, gid)
 
 

@@ -9,23 +9,29 @@ from typing import Any
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
 from rfx.records.run import complete, seconds_train
-from rfx.reporting import seeds
 from rfx.reporting.cells import (
+    LEGEND,
     Builder,
     Cell,
+    Printed,
+    Row,
     Section,
     Table,
     count,
     decimals,
     general,
+    good,
     grid,
+    grouped,
+    labelled,
     mean_cell,
+    mean_if_any,
     number,
+    printed,
     short,
+    verdict_of,
     words,
 )
-from rfx.reporting.claims import Row, good, labelled
-from rfx.reporting.seeds import Printed, printed
 from rfx.reporting.tables import failures, machines
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
@@ -96,7 +102,7 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
         notes=[
             f"Setting {setting}: {curves.SETTINGS[setting]}",
             _SEEDS,
-            seeds.LEGEND,
+            LEGEND,
             _TIMES,
             (
                 "support: all features with a positive probability, once; below it D features drawn"
@@ -181,7 +187,7 @@ def _best(
         size,
         rows,
         error._replace(
-            paper=price, pair=True, verdict=seeds.verdict(error.ours, price, "low", "percent")
+            paper=price, pair=True, verdict=verdict_of(error.ours, price, "low", "percent")
         ),
         _SECONDS(rows)._replace(paper=paper("seconds"), pair=True),
     )
@@ -212,7 +218,7 @@ def _cells(
         for method, points in both.items()
         for at, rows in points.items()
         for name, quantity in curves.QUANTITIES.items()
-        if (ours := seeds.mean(map(quantity, rows)))
+        if (ours := mean_if_any(map(quantity, rows)))
     ]
 
 
@@ -278,7 +284,7 @@ def joint(rows: Sequence[Row]) -> Table:
     section per data set.
     """
     own = labelled(rows, "joint")
-    ways = seeds.grouped(
+    ways = grouped(
         ((row["dataset"], _way(row["params"])), row)
         for row in complete(
             good(own),
@@ -288,7 +294,7 @@ def joint(rows: Sequence[Row]) -> Table:
             "params.rho_share",
         )
     )
-    by_data = seeds.grouped((dataset, (way, of)) for (dataset, way), of in ways.items())
+    by_data = grouped((dataset, (way, of)) for (dataset, way), of in ways.items())
     of = lambda make: lambda way: make(way[1])
     ordered = {dataset: sorted(own, key=lambda way: way[0][:2]) for dataset, own in by_data.items()}
     return Table(

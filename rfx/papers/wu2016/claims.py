@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rfx.papers.wu2016 import curves
-from rfx.reporting import seeds
+from rfx.reporting.cells import grouped, log_slope
 from rfx.reporting.claims import (
     Claim,
     Effects,
@@ -58,16 +58,16 @@ def _theory(table: Frame, penalty: str, effects: Callable[[curves.Case], Any]) -
 @measure
 def _over_kappa(table: Frame) -> Effects:
     """The exponent of kappa in the distance above the limit at R = 64, over beta ||w*||^2."""
-    lines = seeds.grouped(
+    lines = grouped(
         ((one.dataset, seed), (one.reference.kappa, objective - one.excess.limit, one))
         for one in curves.cases(table["row"])
         for seed, objective in one.excess.objectives.get(64, {}).items()
         if one.penalty == "L1" and objective > one.excess.limit
     )
-    return seeds.grouped(
+    return grouped(
         (
             dataset,
-            seeds.slope(
+            log_slope(
                 [kappa for kappa, *_ in line],
                 [above / one.reference.scale for _, above, one in line],
             ),

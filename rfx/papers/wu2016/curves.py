@@ -12,14 +12,22 @@ from statistics import median
 from typing import Any
 
 from rfx.records.run import complete, seconds_train
-from rfx.reporting import seeds
 from rfx.reporting.cells import (
     Cell,
+    Mean,
+    Row,
+    curves,
+    good,
+    grouped,
+    labelled,
+    mean_if_any,
+    mean_of,
     needed,
     span,
+    verdict_of,
+    width,
 )
-from rfx.reporting.claims import Excess, Reference, Row, exact_machines, good, labelled, width
-from rfx.reporting.seeds import curves
+from rfx.reporting.claims import Excess, Reference, exact_machines
 
 SETTINGS = {
     "paper": (
@@ -123,7 +131,7 @@ class Curve:
 
     dataset: str
     method: str
-    ours: dict[float, dict[str, seeds.Mean]] = field(default_factory=dict)
+    ours: dict[float, dict[str, Mean]] = field(default_factory=dict)
     authors: dict[float, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -131,7 +139,7 @@ class Curve:
         """The places with a point of ours or of the authors, ascending."""
         return sorted(self.ours.keys() | self.authors.keys())
 
-    def means(self, name: str) -> dict[float, seeds.Mean]:
+    def means(self, name: str) -> dict[float, Mean]:
         """Place -> the mean of a quantity of ours, where it is known."""
         return {
             place: self.ours[place][name] for place in sorted(self.ours) if name in self.ours[place]
@@ -155,14 +163,12 @@ class Curve:
         return known and bool(known.low)
 
     def judged(self, place: float, name: str) -> str | None:
-        """The verdict on ours against the authors' (see rfx.reporting.seeds), only for test
+        """The verdict on ours against the authors' (see rfx.reporting.cells), only for test
         performance with several seeds.
         """
         best, unit = ("low", "relative") if self.dataset in REGRESSION else ("high", "share")
         ours, authors = self.ours.get(place, {}), self.authors.get(place, {})
-        return (
-            seeds.verdict(ours.get(name), authors.get(name), best, unit) if name == "test" else None
-        )
+        return verdict_of(ours.get(name), authors.get(name), best, unit) if name == "test" else None
 
 
 def heading(dataset: str) -> str:
@@ -225,10 +231,8 @@ def lambdas(rows: Iterable[Row], by_method: bool) -> str:
     """The lambdas of the rows, each with its data sets; those that vary within a data set (and
     method) as a range.
     """
-    lams = seeds.grouped(
-        ((f"{row['method']} " * by_method, row["dataset"]), row["lam"]) for row in rows
-    )
-    texts = seeds.grouped(
+    lams = grouped(((f"{row['method']} " * by_method, row["dataset"]), row["lam"]) for row in rows)
+    texts = grouped(
         (method + (span(own, "{:.3g}".format) or "not known"), dataset)
         for (method, dataset), own in sorted(lams.items())
     )
@@ -254,7 +258,7 @@ def compared(rows: Iterable[Row], figure: str, setting: str) -> list[Curve]:
         if row["status"] == "ok" and case in found and at is not None:
             points.setdefault((case, at), {})[row["seed"]] = row
     for (case, place), by_seed in points.items():
-        means = {name: seeds.mean(map(of, by_seed.values())) for name, of in QUANTITIES.items()}
+        means = {name: mean_if_any(map(of, by_seed.values())) for name, of in QUANTITIES.items()}
         found[case].ours[place] = {name: mean for name, mean in means.items() if mean}
     return [curve for curve in found.values() if curve.places]
 
@@ -306,7 +310,7 @@ class Timed:
     method: str
     threads: int
     seconds: float
-    speedup: seeds.Mean | None
+    speedup: Mean | None
     steps: float
     kappa: float | None
     runs: int
@@ -337,7 +341,7 @@ def timed(rows: Iterable[Row]) -> list[Timed]:
             Timed(
                 *case,
                 seconds=median(map(passes, own)),
-                speedup=seeds.Mean(median(ratios), None, len(own), min(ratios), max(ratios))
+                speedup=Mean(median(ratios), None, len(own), min(ratios), max(ratios))
                 if ratios
                 else None,
                 steps=median(row["n_iter"] for row in own),
@@ -402,7 +406,7 @@ def cases(rows: Iterable[Row]) -> list[Case]:
             excess = Excess.of(own, lambda row: row["params"]["n_grids"], known_limit)
             if len(excess.sizes) > 1:
                 kappa, blocks = (
-                    seeds.mean_of([row["params"][name] for row in own]).value
+                    mean_of([row["params"][name] for row in own]).value
                     for name in ("kappa_bound", "kappa")
                 )
                 reference = Reference.of(exact, kappa=kappa, blocks=blocks)

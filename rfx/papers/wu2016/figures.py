@@ -10,9 +10,8 @@ import numpy as np
 
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
-from rfx.reporting import seeds, style
-from rfx.reporting.cells import Builder, needed
-from rfx.reporting.claims import good, labelled
+from rfx.reporting import style
+from rfx.reporting.cells import Builder, good, grouped, labelled, needed
 from rfx.reporting.figures import (
     Chart,
     Curve,
@@ -252,7 +251,7 @@ def _measured(points, look, label, gid) -> Curve:
 
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
     """(data set, method) -> its points, if any has a speed-up."""
-    groups = seeds.grouped(((one.dataset, one.method), one) for one in wu2016.timed(rows))
+    groups = grouped(((one.dataset, one.method), one) for one in wu2016.timed(rows))
     groups = {case: own for case, own in groups.items() if any(one.speedup for one in own)}
     return needed(groups, "wu2016-fig6", what)
 

@@ -9,21 +9,25 @@ from rfx.data import registry
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting.cells import (
     DASH,
+    LEGEND,
     Builder,
     Cell,
+    Printed,
+    Row,
     Section,
     Table,
     count,
     crossed,
     decimals,
     general,
+    good,
     grid,
+    labelled,
     number,
+    printed,
     short,
     words,
 )
-from rfx.reporting.claims import Row, good, labelled
-from rfx.reporting.seeds import LEGEND, Printed, printed
 from rfx.reporting.tables import failures, machines
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}

@@ -6,8 +6,8 @@ from typing import Any
 from rfx.papers.yen2014 import curves as yen
 from rfx.papers.yen2014.tables import OURS, TABLE1, TABLE2
 from rfx.records.run import seconds_train
-from rfx.reporting.claims import Claim, Effects, Frame, Limits, Measure, Row, exponent, measure
-from rfx.reporting.seeds import grouped
+from rfx.reporting.cells import Row, grouped
+from rfx.reporting.claims import Claim, Effects, Frame, Limits, Measure, exponent, measure
 
 _FIGURE1 = _COROLLARY1 = "ours: lambda is not printed"
 

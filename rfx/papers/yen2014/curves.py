@@ -15,9 +15,8 @@ import numpy as np
 from rfx.errors import DataError
 from rfx.parallel import cached
 from rfx.records.run import complete, having
-from rfx.reporting.cells import needed
-from rfx.reporting.claims import Excess, Reference, Row, exact_machines, good, labelled
-from rfx.reporting.seeds import grouped
+from rfx.reporting.cells import Row, good, grouped, labelled, needed
+from rfx.reporting.claims import Excess, Reference, exact_machines
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
 DATA = {

@@ -10,10 +10,8 @@ import numpy as np
 
 from rfx.papers.yen2014 import curves as yen
 from rfx.reporting import style
-from rfx.reporting.cells import Builder
-from rfx.reporting.claims import good, labelled
+from rfx.reporting.cells import Builder, good, labelled, mean_of
 from rfx.reporting.figures import Chart, Curve, Panel, in_lines, level, positive_curve, through
-from rfx.reporting.seeds import mean_of
 
 _QUANTITIES = {"objective": "objective / N", "error": "test error"}
 _LOOKS = {

@@ -12,22 +12,28 @@ from typing import Any
 
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.run import complete, seconds_train
-from rfx.reporting import seeds
 from rfx.reporting.cells import (
     Builder,
     Cell,
+    Row,
     Section,
     Table,
     count,
     decimals,
     general,
+    good,
     grid,
+    labelled,
     mean_cell,
+    mean_if_any,
+    mean_of,
+    noise,
     number,
     short,
+    variants,
+    width,
     words,
 )
-from rfx.reporting.claims import Row, good, labelled, width
 from rfx.reporting.tables import Comparison, DataRow, Field, failures, machines, memory_gb
 
 OURS = "perceptron, range"
@@ -180,7 +186,7 @@ TABLE2 = YenTable(
 def _labelled(rows: Iterable[Row], label: str) -> list[list[Row]]:
     """The newest rows of successful runs with that label, in groups that differ in the seed."""
     needs = ("kernel", "solver", "lam", "metric", "score", "model_size")
-    return seeds.variants(complete(good(labelled(rows, label)), *needs))
+    return variants(complete(good(labelled(rows, label)), *needs))
 
 
 def inference(rows: Iterable[Row], book: Mapping) -> Section:
@@ -317,7 +323,7 @@ def figure1(rows: Sequence[Row]) -> Table:
                 "Seconds are the processor's, of all threads; of the kernel machine they are the"
                 " wall clock's."
             ),
-            *seeds.noise([one["seeds"] for one in cells])[:1],
+            *noise([one["seeds"] for one in cells])[:1],
             *failures(rows),
             *machines(
                 [
@@ -347,9 +353,9 @@ def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[di
             "method": "kernel",
             "lam": one.rows[0]["lam"],
             "seeds": len(one.rows),
-            "objective": seeds.mean_of([*one.bounds.values()]),
-            "error": seeds.mean_of([1 - row["score"] for row in one.rows]),
-            "seconds": seeds.mean_of([row["seconds_fit"] for row in one.rows]),
+            "objective": mean_of([*one.bounds.values()]),
+            "error": mean_of([1 - row["score"] for row in one.rows]),
+            "seconds": mean_of([row["seconds_fit"] for row in one.rows]),
         }
         for one in filter(None, [line])
     ]
@@ -359,9 +365,9 @@ def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[di
             "method": key,
             "lam": runs.rows[0]["lam"],
             "seeds": len(runs.rows),
-            "features": seeds.mean_of([row["model_size"] for row in runs.rows]),
-            **{name: seeds.mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")},
-            "seconds_to_line": line and seeds.mean(runs.reached(line)),
+            "features": mean_of([row["model_size"] for row in runs.rows]),
+            **{name: mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")},
+            "seconds_to_line": line and mean_if_any(runs.reached(line)),
             "lined": line is not None,
         }
         for key, runs in curves.items()
@@ -389,7 +395,7 @@ def corollary1(rows: Sequence[Row]) -> Table:
     found = yen.cases(rows)
     points = {
         f"{case.dataset}, {case.kernel}": [
-            (case, size, seeds.mean_of(case.excess.at(size))) for size in case.excess.sizes
+            (case, size, mean_of(case.excess.at(size))) for size in case.excess.sizes
         ]
         for case in found
     }

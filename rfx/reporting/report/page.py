@@ -16,14 +16,14 @@ from rfx.records import keys, results
 from rfx.records.run import Result, Run
 from rfx.reporting import claims, columns, figures, figures_general, style, tables
 from rfx.reporting.cells import (
+    LEGEND,
     Cell,
     Section,
     Table,
+    good,
     settings_of,
     short,
 )
-from rfx.reporting.claims import good
-from rfx.reporting.seeds import LEGEND
 from rfx.reporting.tables import Parts, parts, text
 from rfx.runs import scoring
 from rfx.runs.child import NO_DATA

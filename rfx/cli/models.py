@@ -537,25 +537,24 @@ def export(model, to, prefix, output, force) -> None:
     docs/export.md describes each format, and the model file itself.
     """
     from rfx.data import libsvm
-    from rfx.exporting import c_source, json_text, onnx_graph
-    from rfx.exporting.program import Program
+    from rfx.exporting import c_source, onnx_graph, program
 
     if to is None:
         raise UsageError(f"--to is missing; it must be one of {', '.join(FORMS)}")
     if prefix is not None and to != "c":
         raise UsageError(f"--prefix is {prefix!r:.80}, which needs --to c")
-    exported = files.Kind("a model exported by rfx", _is_exported)
-    files.guard(("-o", output), [("the model", model)], exported, force)
+    kind = files.Kind("a model exported by rfx", _is_exported)
+    files.guard(("-o", output), [("the model", model)], kind, force)
     if to == "onnx":
         onnx_graph.check()
         if output == "-" and sys.stdout is not None and sys.stdout.isatty():
             raise UsageError(
                 "--to onnx writes binary data, which a terminal can't show; use -o FILE"
             )
-    program = Program.of(methods.load(model))
-    writer = {"onnx": onnx_graph, "c": c_source, "json": json_text}[to]
-    text = writer.written(program, **{} if prefix is None else {"prefix": prefix})
-    left_out = program.facts.get("not_included")
+    exported = program.Program.of(methods.load(model))
+    write: Any = {"onnx": onnx_graph.written, "c": c_source.written, "json": program.json_text}[to]
+    text = write(exported, **{} if prefix is None else {"prefix": prefix})
+    left_out = exported.facts.get("not_included")
     if left_out is not None:
         warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)
     with libsvm.open_output(output) as handle:

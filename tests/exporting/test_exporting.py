@@ -23,8 +23,8 @@ from rfx import lazy, methods, steps
 from rfx import model as model_file
 from rfx.data.transforms import ARRAYS, Scaler
 from rfx.errors import UsageError
-from rfx.exporting import c_source, json_text, onnx_graph
-from rfx.exporting.program import Program
+from rfx.exporting import c_source, onnx_graph
+from rfx.exporting.program import Program, json_text, step_name
 from rfx.features import MAPS
 from rfx.fitting.held_out import Calibration
 from rfx.kernels import KERNELS
@@ -187,7 +187,7 @@ def assert_same_labels(found, wanted, values):
 
 def by_json(program, rows, folder):
     """(values, labels, probabilities) of rows, lists of cells: numbers, None or words."""
-    read = json.loads(json_text.written(program))
+    read = json.loads(json_text(program))
     values = by_numpy.decisions(read, rows)
     labels = None if read["labels"] is None else by_numpy.labels(read, values)
     if read["probabilities"] is None:
@@ -324,7 +324,7 @@ def test_few_cases_have_every_step_function_and_comparison(trained):
     # the document lists the steps and their keys
     for kind in kinds:
         instance = next(step for step in met if type(step) is kind)
-        row = re.search(rf"^\| `{json_text.name(instance)}` \|.*$", DOCUMENT, re.M)
+        row = re.search(rf"^\| `{step_name(instance)}` \|.*$", DOCUMENT, re.M)
         assert row is not None, kind
         for own in dataclasses.fields(kind):
             assert f"`{own.name}`" in row[0], (kind, own.name)
@@ -582,7 +582,7 @@ def test_ranks_are_those_of_quantiles_that_repeat():
     X = np.array([0.0, 0, 0, 1, 2, 2, 3, 5, 5, 5])[:, None]
     scaler = Scaler.fit(X, "quantile")
     rows = np.array([-1, 0, 1e-9, 0.5, 1, 1.5, 2, 2.5, 3, 4.999, 5, 6])[:, None]
-    read = json.loads(json_text.written(Program((), scaler.steps(np.float64), 1, None, None, {})))
+    read = json.loads(json_text(Program((), scaler.steps(np.float64), 1, None, None, {})))
     found = by_numpy.carried_out(read["steps"], rows)
     np.testing.assert_allclose(found, scaler.transform(rows), atol=1e-9)
 

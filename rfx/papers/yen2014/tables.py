@@ -5,7 +5,7 @@ The additional sections of Tables 1 and 2 show the runs from which the setting `
 and the published programs. The plans label these rows `inference` and `published`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -13,64 +13,333 @@ from typing import Any
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.run import complete, seconds_train
 from rfx.reporting.cells import (
+    Around,
     Builder,
     Cell,
+    Printed,
     Row,
     Section,
     Table,
     count,
+    crossed,
     decimals,
     general,
     good,
     grid,
+    grouped,
     labelled,
     mean_cell,
     mean_if_any,
     mean_of,
     noise,
     number,
+    options_of,
+    printed,
     short,
+    span,
     variants,
+    verdict_of,
     width,
     words,
 )
-from rfx.reporting.tables import Comparison, DataRow, Field, failures, machines, memory_gb
+from rfx.reporting.columns import low_is_better
+from rfx.reporting.tables import failures, machines
 
 OURS = "perceptron, range"
+KERNELS = ("gaussian", "laplacian", "perceptron", OURS)
+METHODS = {"kernel": "Kernel", "rf": "RF", "sparse-rf": "Sparse-RF"}
 PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 
 # ----------------------------------------------------------------------------------- Tables 1 and 2
 
+# (data set, kernel, method, field) -> the printed number
+Book = Mapping[tuple[str, str, str, str], Printed]
+# (kernel, method) -> its rows, one per seed
+Picked = dict[tuple[str, str], list[Row]]
+
 
 @dataclass(frozen=True)
-class YenTable(Comparison):
-    """A table with a separate line for our perceptrons. Below the setting `paper` it shows the runs
-    from which this setting was inferred, and the published programs.
-
-    full: setting, data set and method of runs that need FULL=1 because they take hours.
+class Field:
+    """One printed quantity: its name in papers/*.csv, its heading, our number from a row, and its
+    format.
     """
 
+    name: str
+    heading: str
+    ours: Callable[[Row], float | None]
+    write: Callable[[float], str]
+    scored: bool = False  # meaningless on generated data
+    # "high" or "low" if "better than the paper" is meaningful on another machine
+    best: str = ""
+    unit: str = "relative"  # unit of the margin of equivalence (rfx.reporting.cells.MARGINS)
+    # "extremes" for a setting chosen by each run, not an outcome
+    around: Around = "deviation"
+
+
+@dataclass(frozen=True)
+class DataRow:
+    """One data set of a table: the paper's, a substitute for one of them, or generated data of its
+    size.
+    """
+
+    name: str
+    stands_for: str = ""
+    generated: bool = False
+
+    @property
+    def title(self) -> str:
+        if self.generated:
+            return (
+                f"{self.name}: generated data of the size of {self.stands_for}, for time and memory"
+                " only"
+            )
+        return (
+            f"{self.name}: substitute for {self.stands_for}, not comparable"
+            if self.stands_for
+            else self.name
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Maker of a table with data sets as sections, kernels and fields as lines, and methods as
+    columns; `builder` has it for TABLES. Our perceptrons have a separate line.
+
+    Below the setting `paper` it shows the runs from which this setting was inferred, and the
+    published programs.
+
+    Rows that differ only in the seed are combined in one cell: their mean with its standard
+    deviation. For a field with a preferred direction, the cell is better than, equal to or worse
+    than the printed number, judged by this noise. The noise of a single run is unknown.
+
+    table: its name in printed.csv; full: setting, data set and method of runs that need FULL=1
+    because they take hours.
+    """
+
+    title: str
+    table: str
+    data: tuple[DataRow, ...]
+    fields: tuple[Field, ...]
+    settings: dict[str, str]
+    differs: tuple[str, ...]
     full: tuple[tuple[str, str, str], ...] = ()
 
-    def make(self, rows, setting):
-        table = super().make(rows, setting)
-        if setting == "paper":
-            names = {data.name for data in self.data}
-            known = [row for row in rows if row["dataset"] in names]
-            more = inference(known, self.book), published(known)
-            table.sections += [section for section in more if section.lines]
-        return table
+    @property
+    def builder(self) -> Builder:
+        """The table by its name on the command line, such as yen2014-table1."""
+        settings = {setting: setting for setting in self.settings}
+        first = next(iter(settings))
+        return Builder(
+            f"yen2014-{self.table}",
+            self.make,
+            settings,
+            unrun=lambda: self.make([], first).compared,
+        )
 
-    def line(self, row):
+    @property
+    def book(self) -> Book:
+        """The printed numbers."""
+        return printed(__package__, self.table)
+
+    def make(self, rows: Sequence[Row], setting: str) -> Table:
+        """The table of one setting."""
+        name = self.builder.name
+        rows_of = {
+            data.name: [row for row in rows if row["dataset"] == data.name] for data in self.data
+        }
+        picks = {data: self.pick(rows_of[data.name], setting) for data in self.data}
+        picks = {data: picked for data, picked in picks.items() if picked or not data.stands_for}
+        cells = {
+            (data, kernel, item, method): self.cell(data, kernel, method, item, picked)
+            for data, picked in picks.items()
+            for kernel in KERNELS
+            for item in self.fields
+            for method in METHODS
+        }
+        by_title = {title: method for method, title in METHODS.items()}
+        columns = {
+            "kernel": lambda of: words(of[1] if of[2] is self.fields[0] else ""),
+            "": lambda of: words(of[2].heading),
+        } | crossed(cells, by_title)
+        own = [row for row in rows if row["dataset"] in rows_of]
+        extra = own if setting == "paper" else []
+        return Table(
+            name=name,
+            title=f"{self.title}; setting: {setting}",
+            sections=[
+                grid(
+                    _size_title(data, picked, self.book),
+                    columns,
+                    [(data, kernel, item) for kernel in KERNELS for item in self.fields],
+                    2,
+                    dataset=data.name,
+                    methods=by_title,
+                )
+                for data, picked in picks.items()
+            ]
+            + [one for one in (inference(extra, self.book), published(extra)) if one.lines],
+            notes=self.notes(
+                [group for picked in picks.values() for group in picked.values()],
+                own,
+                setting,
+            ),
+            cells=[
+                {"table": name, "setting": setting, "dataset": data.name}
+                | {"stands_for": data.stands_for or None, "kernel": kernel, "method": method}
+                | {"field": item.name}
+                | _tidy(cell, picks[data].get((kernel, method), []))
+                for (data, kernel, item, method), cell in cells.items()
+            ],
+            compared=[cell for cell in cells.values() if cell.paper is not None],
+        )
+
+    def pick(self, rows: Iterable[Row], setting: str) -> Picked:
+        """Select the rows of one data set for each (kernel, method), one per seed: those with the
+        most features, and of these the newest.
+        """
+        runs = grouped(
+            ((self.line(row), row["method"]), row) for row in good(labelled(rows, setting))
+        )
+        picked: Picked = {}
+        for method in METHODS:
+            for kernel in (kernel for kernel in KERNELS if (kernel, method) in runs):
+                candidates = runs[kernel, method]
+                if "n_features" in options_of(method)[0]:
+                    most = max(row["n_features"] or 0 for row in candidates)
+                    candidates = [row for row in candidates if (row["n_features"] or 0) == most]
+                groups, reference = variants(candidates), picked.get((kernel, "rf"), [])
+                picked[kernel, method] = (
+                    _closest(groups, reference) if method == "sparse-rf" else groups[-1]
+                )
+        return picked
+
+    def line(self, row: Row) -> str:
+        """The entry of KERNELS for a row."""
         return OURS if row["params"].get("features") == "range" else row["kernel"]
 
-    def notes(self, groups, rows, setting):
-        there = {(row["dataset"], row["method"]) for group in groups for row in group}
-        return super().notes(groups, rows, setting) + [
-            f"{dataset}, {self.methods[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
-            for of, dataset, method in self.full
-            if of == setting and (dataset, method) not in there
+    def cell(self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked) -> Cell:
+        """The cell of one quantity: the mean over its rows, and the printed number."""
+        group = picked.get((kernel, method), [])
+        blank = item.scored and data.generated
+        ours = None if blank else mean_if_any(item.ours(row) for row in group)
+        paper = None if data.stands_for else self.book.get((data.name, kernel, method, item.name))
+        converged = all(row["converged"] is not False for row in group) if group else None
+        verdict = verdict_of(ours, paper, item.best, item.unit)
+        pair = ours is not None or paper is not None
+        return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
+
+    def notes(self, groups: Sequence[list[Row]], rows: Sequence[Row], setting: str) -> list[str]:
+        """The notes of the table of one setting, from the groups of rows in its cells."""
+        used = [row for group in groups for row in group]
+        present = {(row["dataset"], row["method"]) for row in used}
+        # params: the values that each run chose
+        by_score = any(row["method"] == "sparse-rf" and "lam" not in row["params"] for row in used)
+        closest = "lambda of sparse-rf: of those run, the one whose score is closest to rf's."
+        return [
+            "Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not"
+            " converge.",
+            *noise([len(group) for group in groups]),
+            f"Setting {setting}: {self.settings[setting]}",
+            *_gammas(used),
+            *[closest] * by_score,
+            *_other_sizes(used, self.book),
+            *(f"Differs from the paper: {text}" for text in self.differs),
+            *failures(rows),
+            *machines(used),
+            *(
+                f"{dataset}, {METHODS[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
+                for of, dataset, method in self.full
+                if of == setting and (dataset, method) not in present
+            ),
         ]
+
+
+def _gammas(rows: Iterable[Row]) -> list[str]:
+    """The notes on the bandwidths in use, by kernel."""
+    gammas = grouped(
+        ((row["kernel"] or "no kernel", row["dataset"]), gamma)
+        for row in rows
+        if (gamma := width(row)) is not None
+    )
+    names = grouped(
+        ((kernel, span(values, "{:.4g}".format)), dataset)
+        for (kernel, dataset), values in gammas.items()
+    )
+    return [
+        f"gamma of {kernel} = {text}: {', '.join(of)}"
+        for (kernel, text), of in sorted(names.items())
+    ]
+
+
+def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
+    """The notes on numbers of random features that differ from the paper's (printed as its rf's
+    model size).
+    """
+    printed_of = lambda row: book.get((row["dataset"], row["kernel"], "rf", "model_size"))
+    others = grouped(
+        ((row["method"], row["n_features"], paper), row["dataset"])
+        for row in rows
+        if row["n_features"] and (paper := printed_of(row)) and row["n_features"] != paper
+    )
+    return [
+        f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
+        for (method, ours, paper), names in sorted((of, {*names}) for of, names in others.items())
+    ]
+
+
+def _tidy(cell: Cell, group: list[Row]) -> dict[str, Any]:
+    """A cell as a line of CSV and JSON, with the common values of its runs."""
+    ours = cell.ours
+    shared = {name: {row[name] for row in group} for name in ("lam", "n_features")}
+    return {
+        "ours": cell.value,
+        "sd": cell.sd,
+        "low": ours and ours.low,
+        "high": ours and ours.high,
+        "n": ours.n if ours else 0,
+        "paper": cell.paper,
+        "verdict": cell.verdict,
+        "converged": cell.converged,
+    } | {name: values.pop() if len(values) == 1 else None for name, values in shared.items()}
+
+
+def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
+    """The group whose score is closest to the reference's (of two, the one with the smaller model).
+    Without a reference, the group with the best score.
+
+    A group's score is the mean over its seeds; one seed is enough for the comparison.
+    """
+
+    def mean_of(name: str, rows: list[Row]) -> float | None:
+        mean = mean_if_any(row[name] for row in rows)
+        return mean and mean.value
+
+    wanted = mean_of("score", reference)
+
+    def distance(group: list[Row]) -> tuple[float, float]:
+        score = mean_of("score", group) or 0.0
+        if wanted is None:
+            return (1 if low_is_better(group[0]["metric"]) else -1) * score, 0.0
+        return abs(score - wanted), mean_of("model_size", group) or 0.0
+
+    scored = [group for group in groups if mean_of("score", group) is not None]
+    return min(scored, key=distance, default=groups[-1])
+
+
+def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
+    names = ("n_train", "n_test", "n_inputs")
+    written = "N {:,.0f}, test {:,.0f}, d {:,.0f}".format
+    sizes = [[row[name] for name in names] for group in picked.values() for row in group]
+    printed_sizes = [book.get((data.name, "", "", name)) for name in names]
+    ours = ", ".join(dict.fromkeys(written(*size) for size in sizes if None not in size))
+    paper = "" if None in printed_sizes else written(*printed_sizes)
+    both = f"{ours}; paper: {paper}" if ours and paper and ours != paper else ours or paper
+    return f"{data.title} ({both})" if both else data.title
+
+
+def memory_gb(row: Row) -> float | None:
+    """The run's peak memory in GB of 10^9 bytes, the papers' unit."""
+    return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
 def _fields(metric, heading, best):
@@ -88,16 +357,10 @@ def _fields(metric, heading, best):
         Field("seconds_train", "training, s", seconds_train, short),
         Field("seconds_predict", "prediction, s", itemgetter("seconds_predict"), short),
         Field("memory_gb", "memory, GB", memory_gb, short),
-        Field("lam", "lambda", itemgetter("lam"), general, chosen=True),
+        Field("lam", "lambda", itemgetter("lam"), general, around="extremes"),
     )
 
 
-_SHARED: dict[str, Any] = {
-    "package": __package__,
-    "kernels": ("gaussian", "laplacian", "perceptron", OURS),
-    "methods": {"kernel": "Kernel", "rf": "RF", "sparse-rf": "Sparse-RF"},
-    "closest_to": {"sparse-rf": "rf"},
-}
 _TUNED = (
     "gamma by --gamma tuned, lambda of Kernel and RF by --lam validation, of Sparse-RF by --lam"
     " match-rf (closest to RF's with lambda 1), all on training rows; what was tried is in each"
@@ -116,7 +379,7 @@ _ROUNDS = (
     "rounds and features per round of Algorithm 1 are ours; the paper gives only their product D."
 )
 
-TABLE1 = YenTable(
+TABLE1 = Comparison(
     title="Yen et al. 2014, Table 1: kernel ridge regression (lambda is un-normalised)",
     table="table1",
     data=(
@@ -144,10 +407,9 @@ TABLE1 = YenTable(
         _ROUNDS,
         _MEMORY,
     ),
-    **_SHARED,
 )
 
-TABLE2 = YenTable(
+TABLE2 = Comparison(
     title=(
         "Yen et al. 2014, Table 2: kernel SVM with squared hinge (lambda is un-normalised, C ="
         " 1/lambda)"
@@ -179,7 +441,6 @@ TABLE2 = YenTable(
         ("tuned", "covtype", "rf"),
         ("tuned", "covtype", "sparse-rf"),
     ),
-    **_SHARED,
 )
 
 

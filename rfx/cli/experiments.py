@@ -380,22 +380,23 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
     the same files.
     """
     from rfx.reporting import figures
-    from rfx.reporting.figures_general import OF_MODELS
 
     known = papers.figures()
     if list:
-        click.echo("\n".join([*known, *OF_MODELS]))
+        click.echo("\n".join([*known, *figures.OF_MODELS]))
         return
     if name is None:
-        raise UsageError(f"which figure? There are: {', '.join([*known, *OF_MODELS])}")
-    if model is not None and name not in OF_MODELS:
-        near = or_near(name, [*OF_MODELS], "there are")
+        raise UsageError(f"which figure? There are: {', '.join([*known, *figures.OF_MODELS])}")
+    if model is not None and name not in figures.OF_MODELS:
+        near = or_near(name, [*figures.OF_MODELS], "there are")
         raise UsageError(f"figure {name} does not show a model{near}; omit --model")
-    if name in OF_MODELS:
+    if name in figures.OF_MODELS:
         if model is None:
             raise UsageError(f"figure {name} shows a model; pass --model FILE")
         inputs = [("--model", model)]
-        drawn = figures.draw(name, methods.load(model), output, None, OF_MODELS, inputs, force)
+        drawn = figures.draw(
+            name, methods.load(model), output, None, figures.OF_MODELS, inputs, force
+        )
     else:
         find = results_file.chosen(trace, results)
         rows = rows_for(known.get(name), lambda: results_file.read(results, find))
@@ -457,7 +458,7 @@ def compare(a, b, format, width) -> None:
     Runs are matched by their keys, or else by all their inputs. `rfx table summary --group-by`
     compares runs within one file.
     """
-    from rfx.reporting import tables_general
+    from rfx.reporting import tables
 
     both = results_file.read(a), results_file.read(b)
-    print_rendered(tables_general.compare(*both), format, width)
+    print_rendered(tables.compare(*both), format, width)

@@ -16,7 +16,7 @@ from rfx import papers
 from rfx.errors import RfxError
 from rfx.plans import plan
 from rfx.records import keys, results
-from rfx.reporting import figures, tables, tables_general
+from rfx.reporting import figures, tables
 
 CURVE = [
     {"samples": n, "seconds": n / 100, "steps": n, "loss": 1 / n, "error": 0.5 / n}
@@ -181,7 +181,7 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
             tables.render(tables.build("summary", read, None, known, **more), "json").encode()
         except RfxError as error:
             check_sentence(error)
-    tables.render(tables_general.compare(read, read[::2]), "text", 80)
+    tables.render(tables.compare(read, read[::2]), "text", 80)
     for name in generator.sample(sorted(drawn.keys() - alone), 3):
         try:
             with figures.styled():

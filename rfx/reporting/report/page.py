@@ -14,7 +14,7 @@ from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue, plan
 from rfx.records import keys, results
 from rfx.records.run import Result, Run
-from rfx.reporting import claims, columns, figures, figures_general, style, tables
+from rfx.reporting import claims, columns, figures, style, tables
 from rfx.reporting.cells import (
     LEGEND,
     Cell,
@@ -579,7 +579,7 @@ def _figure(name: str, heading: str, rows: Sequence[Result], output: Path) -> It
 
     def make() -> dict | None:
         try:
-            return draw(figures_general.FIGURES[name], name, rows, None, output)
+            return draw(figures.FIGURES[name], name, rows, None, output)
         except DataError:
             return None
 

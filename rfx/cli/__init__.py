@@ -30,7 +30,7 @@ COMMANDS = {
         "Write the random features of a LIBSVM file as a LIBSVM file.",
     ),
     "convert": ("data.convert", "Write a CSV, npz or Parquet file as LIBSVM text."),
-    "train": ("training.train", "Train one model from a data set or file."),
+    "train": ("models.train", "Train one model from a data set or file."),
     "predict": ("models.predict", "Print predictions of a model for a file."),
     "eval": ("models.evaluate", "Evaluate a model on a data set or file."),
     "explain": (
@@ -47,7 +47,7 @@ COMMANDS = {
         "experiments.run",
         "Run the missing rows of a plan, one process per row; resumable.",
     ),
-    "tune": ("training.tune", "Search the options of a method and fit the best model."),
+    "tune": ("models.tune", "Search the options of a method and fit the best model."),
     "table": (
         "experiments.table",
         "Print a paper's table from a results file, next to the published values.",

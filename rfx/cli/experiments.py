@@ -224,15 +224,15 @@ def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> 
             raise UsageError("NAME and --paper can't be combined; use only one of them")
         return _one(ctx, name, form, Path(results), jobs, dry_run, force)
     from rfx.reporting.report import page
-    from rfx.runs import reproduce as every
+    from rfx.runs import runner
 
     folders = papers.folders(paper)
-    steps = every.ahead(folders, form or "most", results)
-    for line in every.said(steps, jobs):
+    steps = runner.steps_ahead(folders, form or "most", results)
+    for line in runner.announced(steps, jobs):
         click.echo(line, err=not dry_run)
     if dry_run:
         return 0
-    code = every.run(steps, jobs, lambda text: click.echo(text, err=True))
+    code = runner.run_steps(steps, jobs, lambda text: click.echo(text, err=True))
     click.echo(page.write(results, output, folders, papers.plans(), force))
     return code
 
@@ -241,7 +241,7 @@ def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
     """Run the plan of one table or figure, with --full also its long rows; print the table and draw
     the figure.
     """
-    from rfx.runs import reproduce as every
+    from rfx.runs import runner
 
     quick = form == "quick" or name.endswith("-quick")
     name, end = name.removesuffix("-quick"), "-quick" if quick else ""
@@ -252,9 +252,9 @@ def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
     if todo and form == "full" and not quick and f"{rows}-full" in plans:
         todo.append(f"{rows}-full")
     if dry_run:
-        missing = every.ahead(papers.folders(), "quick" if quick else "full", folder)
+        missing = runner.steps_ahead(papers.folders(), "quick" if quick else "full", folder)
         chosen = [step for step in missing if step.plan.name in (rows + end, *todo)]
-        click.echo("\n".join(every.said(chosen, jobs)))
+        click.echo("\n".join(runner.announced(chosen, jobs)))
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     for one in todo:

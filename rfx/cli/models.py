@@ -212,7 +212,7 @@ def train(
                 "the same model, without choosing again (trust the score above, not that of this"
                 f" command), by\n\n{again}\n"
             )
-    poor = [words for words in map(scoring.no_better, rows) if words]
+    poor = [row.no_better for row in rows if row.no_better]
     if poor:
         some = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
         click.echo(f"rfx: {some}{poor[0]}", err=True)
@@ -254,7 +254,7 @@ def check_outputs(run, model, results, trace, force) -> None:
     for check, path in (
         (model_file.check, model),
         (model_file.check, run.checkpoint),
-        (results_file.check, results),
+        (results_file.RESULTS.check, results),
         (results_file.TRACES.check, trace),
     ):
         if path is not None:

@@ -169,8 +169,6 @@ def seconds_of(row: Result) -> tuple[str, str]:
 
 def _scores(row: Result) -> Iterator[tuple[str, str]]:
     """The score and its rows: test rows, held-out rows, or the training rows."""
-    from rfx.runs import scoring
-
     params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
         on = f", {params['scored_on']}" if "scored_on" in params else ""
@@ -196,7 +194,7 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
             score = score_text(metric, scores["boosting"])
             parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
         yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
-        for name, gain in scoring.better(row).items():
+        for name, gain in row.better.items():
             yield "", f"{name} is better than this model by {score_text(metric, gain)}"
     if "held_out_score" in params:
         score = score_text(metric, params["held_out_score"])

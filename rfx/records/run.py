@@ -380,6 +380,34 @@ class Result(Mapping[str, Any]):
         """The file and the line, for messages."""
         return f"{self.path}, line {self.line}"
 
+    @property
+    def no_better(self) -> str | None:
+        """A warning that its score is no better than a constant's; None otherwise."""
+        params, rmse = self.params, self.task == "regression"
+        score = params.get("train_score") if self.score is None else self.score
+        least = params.get("constant_score")
+        if score is None or least is None or (score < least if rmse else score > least):
+            return None
+        if params.get("n_classes") == 1:
+            return "all training rows have the same label, so the model always predicts it"
+        metric = "rmse" if rmse else "accuracy"
+        same = "the mean target" if rmse else "the most frequent label"
+        return (
+            f"{metric} {score:.4g} is no better than {least:.4g}, the score of always predicting"
+            f" {same}"
+        )
+
+    @property
+    def better(self) -> dict[str, float]:
+        """The simple models whose score is better, and by how much."""
+        sign = -1 if self.task == "regression" else 1
+        named = {"linear": "a linear model", "boosting": "gradient boosting"}
+        gains = {
+            words: sign * (self.params["baseline"].get(name, math.nan) - self.score)
+            for name, words in named.items()
+        }
+        return {words: gain for words, gain in gains.items() if gain > 0}
+
     def as_dict(self) -> dict[str, Any]:
         """All columns by name, with params as a dict: JSON serialisable."""
         return dict(self) | {"params": dict(self.params)}

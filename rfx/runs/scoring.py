@@ -19,7 +19,7 @@ from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.options import options_of
 from rfx.parallel import one_blas_thread
-from rfx.records.run import Result, Run
+from rfx.records.run import Run
 
 # ----------------------------------------------------------------------
 # Scores without test rows: by leave-one-out, by cross-validation, or on a fraction of the training
@@ -284,33 +284,6 @@ def _typical(method, y):
         return np.mean(y, axis=0)
     labels, counts = np.unique(y, return_counts=True)
     return labels[np.argmax(counts)]
-
-
-def no_better(row: Result) -> str | None:
-    """A warning that a row's score is no better than a constant's; None otherwise."""
-    params, rmse = row.params, row.task == "regression"
-    score = params.get("train_score") if row.score is None else row.score
-    least = params.get("constant_score")
-    if score is None or least is None or (score < least if rmse else score > least):
-        return None
-    if params.get("n_classes") == 1:
-        return "all training rows have the same label, so the model always predicts it"
-    same = "the mean target" if rmse else "the most frequent label"
-    return (
-        f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, the score of"
-        f" always predicting {same}"
-    )
-
-
-def better(row: Result) -> dict[str, float]:
-    """The simple models whose score is better than the row's, and by how much."""
-    sign = -1 if row.task == "regression" else 1
-    named = {"linear": "a linear model", "boosting": "gradient boosting"}
-    gains = {
-        words: sign * (row.params["baseline"].get(name, math.nan) - row.score)
-        for name, words in named.items()
-    }
-    return {words: gain for words, gain in gains.items() if gain > 0}
 
 
 def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:

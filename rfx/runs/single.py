@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -209,17 +208,6 @@ class Score:
         return wrong > max(FAR * least, least + SURE * error)
 
 
-def _on_device(function: Callable) -> Callable:
-    """A decorator of functions of a run, which use its device."""
-
-    @wraps(function)
-    def placed(run: Run, *rest, **named):
-        with methods.get(run.method).on(run.device):
-            return function(run, *rest, **named)
-
-    return placed
-
-
 def train(
     run: Run,
     elsewhere: Callable | None = None,
@@ -286,7 +274,6 @@ def load(run: Run):
     )
 
 
-@_on_device
 def execute(
     run: Run,
     model: Path | None = None,
@@ -312,10 +299,10 @@ def execute(
     split: see `train`.
     """
     start = time.perf_counter()
-    trained, split = train(
-        run, elsewhere, progress, unseen, split, left_out=unseen or model is not None
-    )
-    found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
+    left_out = unseen or model is not None
+    with methods.get(run.method).on(run.device):
+        trained, split = train(run, elsewhere, progress, unseen, split, left_out)
+        found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
     if beside and split.y_train is not None:
         simple = scoring.beside(run, split, trained)
         if simple is not None:
@@ -482,7 +469,6 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
     ]
 
 
-@_on_device
 def execute_path(
     run: Run,
     model: Path | None = None,
@@ -492,18 +478,16 @@ def execute_path(
     """Execute a run with option lam_path: a result for each lambda; the model files get `-lamVALUE`
     before their extension.
     """
-    trained, split = train(run, elsewhere, progress)
-    points = list(trained.path)
-    paths = model_files(model, run.options["lam_path"]) if model else [None] * len(points)
-    options = {name: value for name, value in run.options.items() if name != "lam_path"}
     along = run.options["lam_path"]
-    points = [
-        point.of_run(
-            key=keys.key(replace(run, options=options | {"lam": point.outcome.lam, "along": along}))
-        )
-        for point in points
-    ]
-    return _results(run, trained, split, points, paths, progress)
+    options = {name: value for name, value in run.options.items() if name != "lam_path"}
+    with methods.get(run.method).on(run.device):
+        trained, split = train(run, elsewhere, progress)
+        points = []
+        for point in trained.path:
+            of_point = options | {"lam": point.outcome.lam, "along": along}
+            points.append(point.of_run(key=keys.key(replace(run, options=of_point))))
+        paths = model_files(model, along) if model else [None] * len(points)
+        return _results(run, trained, split, points, paths, progress)
 
 
 def steps_of(method: pipeline.Pipeline) -> list[dict]:

@@ -11,7 +11,7 @@ from rfx import env, papers
 from rfx.errors import LockedError
 from rfx.plans import catalogue, plan
 from rfx.records import results
-from rfx.runs import reproduce
+from rfx.runs import runner
 
 PLAN = """
 title = "Small"
@@ -52,27 +52,29 @@ def by_name(steps):
 
 
 def test_what_lies_ahead(folder, tmp_path):
-    quick = reproduce.ahead([folder], "quick", tmp_path)
+    quick = runner.steps_ahead([folder], "quick", tmp_path)
     assert [(step.plan.name, len(step.todo), step.path.name) for step in quick] == [
         ("p-one-quick", 1, "p-one-quick.csv")
     ]
-    assert quick[0].cost == reproduce.Cost(30, 100, "measured") and quick[0].seconds == 30
-    most, full = (by_name(reproduce.ahead([folder], form, tmp_path)) for form in ("most", "full"))
+    assert quick[0].cost == runner.Cost(30, 100, "measured") and quick[0].seconds == 30
+    most, full = (
+        by_name(runner.steps_ahead([folder], form, tmp_path)) for form in ("most", "full")
+    )
     assert set(most) == set(full) == {"p-one", "p-long", "p-new"}
     assert (
         most["p-long"].without == "it takes hours; use make reproduce-full"
         and full["p-long"].without == ""
     )
     assert most["p-new"].cost.basis == "not measured" and most["p-one"].seconds == 120
-    assert reproduce.minutes(list(most.values()), 1) == pytest.approx(
-        (120 + 2 * reproduce._UNKNOWN_SECONDS) / 60
+    assert runner.minutes(list(most.values()), 1) == pytest.approx(
+        (120 + 2 * runner._UNKNOWN_SECONDS) / 60
     )
 
 
 def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(env, "available_memory_mb", lambda: 150.0)
     monkeypatch.setattr(env, "threads", lambda: 2)
-    head, *lines, total = reproduce.said(reproduce.ahead([folder], "full", tmp_path), 2)
+    head, *lines, total = runner.announced(runner.steps_ahead([folder], "full", tmp_path), 2)
     said = "\n".join(lines)
     assert "p-one " in said and "skipped: it needs 200 MB of memory, but 150 MB are free" in said
     assert "p-long " in said and "1,666.7 min    100 MB  estimated: breast_cancer" in said
@@ -86,7 +88,7 @@ def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monk
     monkeypatch.delenv("RFX_MIRROR", raising=False)
     monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
     steps = {
-        name: by_name(reproduce.ahead([papers.folder(name)], "quick", tmp_path))
+        name: by_name(runner.steps_ahead([papers.folder(name)], "quick", tmp_path))
         for name in ("dai2014", "yen2014")
     }
     left = steps["dai2014"]["dai2014-fig1-cifar10-quick"]
@@ -100,27 +102,27 @@ def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monk
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     for role in ("train", "test"):
         (tmp_path / f"cifar10-features.{role}").write_text("1 1:1\n")
-    again = by_name(reproduce.ahead([papers.folder("dai2014")], "quick", tmp_path))
+    again = by_name(runner.steps_ahead([papers.folder("dai2014")], "quick", tmp_path))
     assert again["dai2014-fig1-cifar10-quick"].without == ""
 
 
 def test_it_resumes_and_keeps_the_code(folder, tmp_path):
     said = []
-    steps = reproduce.ahead([folder], "quick", tmp_path)
-    assert reproduce.run(steps, 1, said.append) == 0
+    steps = runner.steps_ahead([folder], "quick", tmp_path)
+    assert runner.run_steps(steps, 1, said.append) == 0
     assert any(
         line.startswith("p-one-quick: 1 runs took") and "of the processor" in line for line in said
     )
-    again = reproduce.ahead([folder], "quick", tmp_path)
+    again = runner.steps_ahead([folder], "quick", tmp_path)
     assert (
         [step.todo for step in again] == [[]]
         and again[0].seconds == 0
-        and "all is done" in reproduce.said(again, 1)[1]
+        and "all is done" in runner.announced(again, 1)[1]
     )
     rows = results.read(tmp_path / "p-one-quick.csv")
     assert len(rows) == 1 and rows[0]["status"] == "ok"
     with results.exclusive(tmp_path / "p-one-quick.csv"), pytest.raises(LockedError):
-        reproduce.run(again, 1, said.append)
+        runner.run_steps(again, 1, said.append)
 
 
 def test_papers_are_cited_as_texts_do():
@@ -139,7 +141,7 @@ def test_papers_are_cited_as_texts_do():
 @pytest.mark.parametrize("paper", papers.names())
 def test_costs_are_of_plans_that_there_are(paper):
     folder = papers.folder(paper)
-    known = reproduce.costs(folder)
+    known = runner.costs(folder)
     small = [
         name
         for name in folder.plans
@@ -154,7 +156,7 @@ def test_the_small_forms_are_quick_by_their_costs():
     quick = [
         cost
         for folder in papers.folders()
-        for (_, form), cost in reproduce.costs(folder).items()
+        for (_, form), cost in runner.costs(folder).items()
         if form == "quick"
     ]
     assert (

@@ -25,7 +25,6 @@ from rfx.reporting.cells import (
     short,
 )
 from rfx.reporting.tables import Parts, parts, text
-from rfx.runs import scoring
 from rfx.runs.child import NO_DATA
 
 # ----------------------------------------------------------------------
@@ -130,7 +129,7 @@ def ends(row: Result) -> Iterator[tuple[str, str]]:
     yield "ok", ""
     if row["converged"] is False:
         yield "unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}"
-    if words := scoring.no_better(row):
+    if words := row.no_better:
         yield "constant", words
 
 

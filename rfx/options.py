@@ -21,103 +21,108 @@ from rfx.errors import UsageError, quoted
 Chosen: TypeAlias = Any
 
 
+@dataclass(frozen=True)
 class Parsed:
-    """The kind of an option whose text stands for several values."""
+    """The kind of an option whose text stands for several values.
 
-    EXPECTS: ClassVar[str]
-    FORM: ClassVar[str]
+    Attributes
+    ----------
+    form : str
+        What stands for the value in help.
+    expects : str
+        The values allowed, as a phrase.
+    values : callable
+        The values of a text; ValueError if it has another form.
+    """
 
-    @staticmethod
-    def values(text: str) -> Any:
-        """The values; ValueError if the text has another form."""
-        raise NotImplementedError
-
-
-class Path(Parsed):
-    """The kind of an option that is a geometric grid, written HIGH:LOW:COUNT."""
-
-    FORM = "HIGH:LOW:COUNT"
-    MOST = 10_000
-    EXPECTS = (
-        f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {MOST}, from HIGH down to LOW, all above 0,"
-        " such as 1000:1:20"
-    )
-
-    @staticmethod
-    def values(text: str) -> list[float]:
-        """The grid from high to low; ValueError if the text is not a grid."""
-        first, last, steps = str(text).split(":")
-        high, low, count = numerals.real(first), numerals.real(last), numerals.whole(steps)
-        if not (math.inf > high > low > 0 and 2 <= count <= Path.MOST):
-            raise ValueError(text)
-        shares = [step / (count - 1) for step in range(count)]
-        grid = [high ** (1 - share) * low**share for share in shares]
-        if any(after >= before for before, after in zip(grid, grid[1:])):
-            raise ValueError(text)
-        return grid
-
-    @staticmethod
-    def names(values: list[float]) -> list[str]:
-        """A text for each value: four significant digits, or as many as needed to distinguish
-        them.
-        """
-        every = ([f"{value:.{digits}g}" for value in values] for digits in range(4, 18))
-        return next(texts for texts in every if len({*texts}) == len(values))
+    form: str
+    expects: str
+    values: Callable[[str], Any]
 
 
-class LabelWeights(Parsed):
-    """The kind of an option with label weights: `balanced`, or LABEL:WEIGHT,…
+_MOST = 10_000
+
+
+def _path(text: str) -> list[float]:
+    """The grid from high to low; ValueError if the text is not a grid."""
+    first, last, steps = str(text).split(":")
+    high, low, count = numerals.real(first), numerals.real(last), numerals.whole(steps)
+    if not (math.inf > high > low > 0 and 2 <= count <= _MOST):
+        raise ValueError(text)
+    shares = [step / (count - 1) for step in range(count)]
+    grid = [high ** (1 - share) * low**share for share in shares]
+    if any(after >= before for before, after in zip(grid, grid[1:])):
+        raise ValueError(text)
+    return grid
+
+
+# A geometric grid.
+Path = Parsed(
+    "HIGH:LOW:COUNT",
+    f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {_MOST}, from HIGH down to LOW, all above 0,"
+    " such as 1000:1:20",
+    _path,
+)
+
+
+def path_names(values: list[float]) -> list[str]:
+    """A text for each value of a Path: four significant digits, or as many as needed to distinguish
+    them.
+    """
+    every = ([f"{value:.{digits}g}" for value in values] for digits in range(4, 18))
+    return next(texts for texts in every if len({*texts}) == len(values))
+
+
+BALANCED = "balanced"
+
+
+def _label_weights(text: str) -> dict[str, float]:
+    """{label: weight}, each 0 or more, empty for `balanced`; ValueError for an invalid text or a
+    repeated label.
 
     A label that contains a comma or starts with a double quote is enclosed in double quotes, with
     its own quotes doubled. The last of several colons precedes the weight.
     """
-
-    FORM = "balanced|LABEL:WEIGHT,…"
-    BALANCED = "balanced"
-    EXPECTS = "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20"
-
-    @staticmethod
-    def values(text: str) -> dict[str, float]:
-        """{label: weight}, each 0 or more, empty for `balanced`; ValueError for an invalid text or
-        a repeated label.
-        """
-        if text == LabelWeights.BALANCED:
-            return {}
-        pairs = [cell.rpartition(":") for cell in _cells(text)]
-        weights = {label.strip(): numerals.real(weight) for label, _, weight in pairs}
-        valid = all(label and math.inf > weight >= 0 for label, weight in weights.items())
-        if not (valid and len(weights) == len(pairs) > 0) or str(text).count('"') % 2:
-            raise ValueError(text)
-        return weights
+    if text == BALANCED:
+        return {}
+    pairs = [cell.rpartition(":") for cell in _cells(text)]
+    weights = {label.strip(): numerals.real(weight) for label, _, weight in pairs}
+    valid = all(label and math.inf > weight >= 0 for label, weight in weights.items())
+    if not (valid and len(weights) == len(pairs) > 0) or str(text).count('"') % 2:
+        raise ValueError(text)
+    return weights
 
 
-class Widths(Parsed):
-    """The kind of an option that is a comma-separated list of sizes."""
-
-    FORM = "COUNT,…"
-    EXPECTS = "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100"
-
-    @staticmethod
-    def values(text: str) -> list[int]:
-        """The sizes; ValueError if one is not from 1 to a million."""
-        widths = [numerals.whole(word) for word in str(text).split(",")]
-        if not all(0 < width <= 10**6 for width in widths):
-            raise ValueError(text)
-        return widths
+LabelWeights = Parsed(
+    "balanced|LABEL:WEIGHT,…",
+    "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20",
+    _label_weights,
+)
 
 
-class Names(Parsed):
-    """The kind of an option that lists columns, separated by commas; a name with a comma is
-    enclosed in double quotes.
-    """
+def _widths(text: str) -> list[int]:
+    """The sizes; ValueError if one is not from 1 to a million."""
+    widths = [numerals.whole(word) for word in str(text).split(",")]
+    if not all(0 < width <= 10**6 for width in widths):
+        raise ValueError(text)
+    return widths
 
-    FORM = "COLUMN,…"
-    EXPECTS = "columns, separated by commas"
 
-    @staticmethod
-    def values(text: str) -> tuple[str, ...]:
-        """The names, without spaces around them."""
-        return tuple(word.strip() for word in _cells(text) if word.strip())
+# A list of sizes.
+Widths = Parsed(
+    "COUNT,…",
+    "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100",
+    _widths,
+)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names, without spaces around them."""
+    return tuple(word.strip() for word in _cells(text) if word.strip())
+
+
+# Columns; a name with a comma is enclosed in double quotes.
+Names = Parsed("COLUMN,…", "columns, separated by commas", _names)
 
 
 def _cells(text: str) -> list[str]:
@@ -139,7 +144,7 @@ class Option:
     """
 
     name: str
-    kind: type
+    kind: type | Parsed
     help: str
     choices: dict[str, str] | Iterable[str] | Callable = ()
     low: float = -math.inf
@@ -177,8 +182,8 @@ class Option:
         """What stands for the value in help: a number, the choices, or both."""
         if self.metavar != "VALUE":
             return self.metavar
-        if issubclass(self.kind, Parsed):
-            return self.kind.FORM
+        if isinstance(self.kind, Parsed):
+            return self.kind.form
         words = list(self.meanings()) or ["true|false"] * (self.kind is bool)
         words = [*words[:3], "…"] if len(words) > 4 else words
         return (
@@ -196,8 +201,8 @@ class Option:
         """The values allowed, as a phrase."""
         if self.kind is bool:
             return "true or false"
-        if issubclass(self.kind, Parsed):
-            return self.kind.EXPECTS
+        if isinstance(self.kind, Parsed):
+            return self.kind.expects
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):
@@ -218,7 +223,7 @@ class Option:
         if self.kind is bool:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"
-        elif issubclass(self.kind, Parsed):
+        elif isinstance(self.kind, Parsed):
             with contextlib.suppress(ValueError):
                 values = self.kind.values(value)
                 return values if self.kind is Names else value
@@ -252,7 +257,7 @@ def option(
     least: float = -math.inf,
     above: float | None = None,
     most: float = math.inf,
-    kind: type | None = None,
+    kind: type | Parsed | None = None,
     before: object = None,
     metavar: str = "VALUE",
 ) -> Any:
@@ -278,7 +283,7 @@ def option(
     return declared(before=before, metavar=metavar)
 
 
-_KINDS: dict[str, type] = {kind.__name__: kind for kind in (int, float, bool, str)}
+_KINDS: dict[str, type | Parsed] = {kind.__name__: kind for kind in (int, float, bool, str)}
 _KINDS["tuple"] = Names
 
 

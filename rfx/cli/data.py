@@ -409,6 +409,7 @@ def featurize(
     from rfx.data.tabular import labelwords
     from rfx.data.transforms import Scaler
     from rfx.features import find
+    from rfx.fitting.method import kernel_params
     from rfx.fitting.options import GAMMA, SCALING
     from rfx.fitting.preprocessing import check_memory
 
@@ -437,13 +438,10 @@ def featurize(
         check_memory(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
         learnt = scaler.transform(learnt)
-        own = {one.name: one for one in kernel.options if values[one.name] is not None}
-        given = {name: option.convert(values[name]) for name, option in own.items()}
-        word = gamma in ("paper", "median")
-        # as in training, these words mean "choose for this kernel"
-        needed = not word or "gamma" in kernel.parameters
-        bandwidth = (gamma if word else GAMMA.convert(gamma)) if needed else None
-        params = kernels.parameters(name, learnt, bandwidth, seed, **given)
+        own = [one for one in kernel.options if values[one.name] is not None]
+        given = {one.name: one.convert(values[one.name]) for one in own}
+        bandwidth = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
+        params = kernel_params(name, bandwidth, learnt, seed, **given)
         feature_map = kind.learn(name, learnt, n_features, seed, variant=variant, **params)
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with device.use(values["device"]), libsvm.open_output(output) as handle:

@@ -18,7 +18,7 @@ import click
 from rfx.data.reading import typed
 from rfx.errors import plain
 from rfx.numerals import native, significant
-from rfx.options import Path
+from rfx.options import path_names
 from rfx.records.run import Result, Run
 
 _MOST_CLASSES = 12  # of a printed confusion matrix
@@ -229,7 +229,7 @@ def print_path(rows: list[Result], as_json: bool) -> None:
     kind = "rmse" if rows[0].task == "regression" else "accuracy"
     metric = "train score" if trained else rows[0].metric or "score"
     cells = [["lambda", "nonzeros", "objective", "rel. gap", metric, ""]]
-    for name, row in zip(Path.names([row.lam for row in rows if row.lam is not None]), rows):
+    for name, row in zip(path_names([row.lam for row in rows if row.lam is not None]), rows):
         score = row.params.get("train_score") if trained else row.score
         gap = "-" if row.gap is None else gap_text(row.gap, row.objective).split()[-1]
         shown = "-" if score is None else score_text(kind, score)

@@ -19,7 +19,7 @@ from rfx.data.transforms import as_floats
 from rfx.errors import DataError, UsageError, or_near
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import scaled_rows
-from rfx.options import LabelWeights
+from rfx.options import BALANCED, LabelWeights
 
 if TYPE_CHECKING:
     from rfx.fitting.method import Method
@@ -117,7 +117,7 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
     Labels are matched by their spelling, else by their number. Raises UsageError for an unknown
     label.
     """
-    if class_weight is None or class_weight == LabelWeights.BALANCED:
+    if class_weight is None or class_weight == BALANCED:
         return class_weight
     by_label = LabelWeights.values(class_weight)
     labels = None if schema is None else schema.labels

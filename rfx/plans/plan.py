@@ -37,7 +37,7 @@ import math
 import os
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -52,7 +52,7 @@ from rfx.fitting.options import SEED, TIMEOUT
 from rfx.options import Names, Option, options_of
 from rfx.plans import catalogue
 from rfx.records import keys
-from rfx.records.run import Run
+from rfx.records.run import DEFAULTS, Run
 
 # A run by the names of its fields and options, such as {"dataset": "cpu", "options.lam": 1}.
 Entries: TypeAlias = dict[str, Any]
@@ -90,7 +90,6 @@ _VALUES = (
         "repetitions": Option("repetitions", int, "", low=1, high=MOST_RUNS),
     }
 )
-_DEFAULTS = {one.name: one.default for one in fields(Run)}
 # Fields that accept several names, so that their lists are not axes.
 _LISTS = ("ignore",)
 _SHORT_NAMES = (
@@ -244,7 +243,7 @@ def matches(entries: Entries, when: Entries) -> bool:
     return all(
         any(
             _same(
-                entries.get(name, _DEFAULTS.get(name)),
+                entries.get(name, DEFAULTS.get(name)),
                 methods.short(item) if name == "method" else item,
             )
             for item in _axis(wanted)

@@ -37,10 +37,6 @@ _NOT_IN_KEY = frozenset(
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Files identified by their content.
 FILES = ("dataset", "test", "sample_weight")
-# The default bandwidth of a kernel that has none, for the key.
-_NO_GAMMA = "paper"
-# The option in the key of one lambda of a path: the path.
-_NOT_DECLARED = frozenset(("along",))
 
 
 def key(run: Run, **more: Any) -> str:
@@ -113,7 +109,8 @@ def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method for missing or None values."""
     given = run.given()
     try:
-        declared = {name: value for name, value in given.items() if name not in _NOT_DECLARED}
+        # of one lambda of a path, `along` is the path
+        declared = {name: value for name, value in given.items() if name != "along"}
         given |= methods.get(run.method).converted(declared)
         of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
         return _defaults(run.method, of) | given
@@ -158,7 +155,7 @@ def _defaults(method: str, given: tuple[tuple[str, Any], ...]) -> dict[str, Any]
     }
     kernel = dict(given).get("kernel") or found.get("kernel")
     if "gamma" in found and lacks_gamma(kernel):
-        found["gamma"] = _NO_GAMMA
+        found["gamma"] = "paper"  # in keys, that of a kernel without a bandwidth
     return found
 
 

@@ -179,10 +179,10 @@ class Run:
     def of(cls, values: Mapping[str, Any]) -> Self:
         """The run from values by name, such as those of JSON; UsageError for an unknown name."""
         for name in values:
-            if name not in _DEFAULTS:
-                raise UsageError(f"a run has no {name!r:.80}{or_near(name, _DEFAULTS, 'it has')}")
+            if name not in DEFAULTS:
+                raise UsageError(f"a run has no {name!r:.80}{or_near(name, DEFAULTS, 'it has')}")
         known: dict[str, Any] = {
-            name: _DEFAULTS[name] if value is None else value for name, value in values.items()
+            name: DEFAULTS[name] if value is None else value for name, value in values.items()
         }
         if isinstance(reading := known.get("reading"), Mapping):
             entries: dict[str, Any] = {
@@ -195,8 +195,8 @@ class Run:
         """Data set, method, options, seed, and other non-default fields; JSON serialisable."""
         found = {
             name: value
-            for name in _DEFAULTS
-            if (value := getattr(self, name)) != _DEFAULTS[name] and name != "options"
+            for name in DEFAULTS
+            if (value := getattr(self, name)) != DEFAULTS[name] and name != "options"
         }
         if self.reading is not None:
             found["reading"] = self.reading.given()
@@ -243,7 +243,7 @@ def _plain(split: str) -> str:
     return split if share is None else repr(share)
 
 
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     one.name: None if one.name in ("dataset", "method", "options") else one.default
     for one in fields(Run)
 }

@@ -16,7 +16,7 @@ from rfx.errors import LockedError, NoData, OutOfTime, RfxError
 from rfx.numerals import native
 from rfx.records.run import Run
 
-# Seconds between two reported steps; bytes of one, as in rfx.runs.runner.
+# Seconds between two reported steps; bytes of the file with the last one.
 TELL, STEP = 0.2, 2000
 # params.error of a run with unavailable data: worth retrying, unlike other failures
 NO_DATA = NoData.__name__

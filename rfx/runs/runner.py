@@ -24,7 +24,7 @@ from rfx.plans import catalogue
 from rfx.plans.plan import Plan, describe, load, small
 from rfx.records import keys, results
 from rfx.records.run import COLUMNS, Result, Run, seconds_train
-from rfx.runs.child import NO_DATA
+from rfx.runs.child import NO_DATA, STEP
 
 # ----------------------------------------------------------------------
 # A run in a separate process: start it, receive its steps, end it in time, and turn its ending into
@@ -32,7 +32,6 @@ from rfx.runs.child import NO_DATA
 
 COMMAND = (sys.executable, "-m", "rfx.runs.child")
 NAP = 0.02  # seconds between two checks of a run
-STEP = 2000  # bytes of the file with a run's last step
 _LONGEST = 2000  # maximum characters of a message
 # Options with a column, and the types of that column: lam = "validation" is a request, and the
 # column has the resulting number.

@@ -20,6 +20,7 @@ from rfx.fitting import pipeline
 from rfx.fitting.held_out import LEAVE_ONE_OUT
 from rfx.fitting.streaming import StreamMethod
 from rfx.options import Path as LamPath
+from rfx.options import path_names
 from rfx.records import keys
 from rfx.records.run import COLUMNS, Result, Run
 from rfx.runs import scoring
@@ -465,7 +466,7 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
         return [model]
     return [
         model.with_name(f"{model.stem}-lam{name}{model.suffix}")
-        for name in LamPath.names(LamPath.values(lam_path))
+        for name in path_names(LamPath.values(lam_path))
     ]
 
 

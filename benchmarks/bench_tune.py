@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from rfx import data, env, methods
+from rfx.records.run import Run
 from rfx.runs.tune import Tuning
 
 FEATURES, PARTS = 500, 5
@@ -28,7 +29,8 @@ FEATURES, PARTS = 500, 5
 def ours(split, seed):
     """(RMSE by cross-validation, RMSE on the test rows) of the result of rfx tune."""
     given = {"task": "regression", "scaling": "minmax01", "n_features": FEATURES}
-    tuning = Tuning(split, ["rf"], given, cv=PARTS, seed=seed, seconds=3600)
+    run = Run(dataset=split.name, method="rf", cv=PARTS, seed=seed)
+    tuning = Tuning(split, ["rf"], given, run, seconds=3600)
     best = tuning.run().best
     model = methods.create("rf", seed=seed, **tuning.options(best.point) | {"lam": best.lam}).fit(
         split.X_train, split.y_train

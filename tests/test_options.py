@@ -10,7 +10,7 @@ from rfx import methods, numerals
 from rfx.data import libsvm
 from rfx.data.loading import read_weights
 from rfx.errors import DataError, UsageError
-from rfx.options import Declared, LabelWeights, Option, Path, Widths, union
+from rfx.options import Declared, LabelWeights, Option, Path, Widths, path_names, union
 from rfx.plans.plan import matches
 
 LARGEST = 2**63 - 1
@@ -70,7 +70,7 @@ def test_a_path_falls_from_its_first_to_its_last_number(text):
     assert (values[0], values[-1], len(values)) == (float(high), float(low), int(count))
     ratios = [after / before for before, after in zip(values, values[1:])]
     assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-9) and ratios[0] < 1
-    assert len(set(Path.names(values))) == len(values)
+    assert len(set(path_names(values))) == len(values)
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,6 @@ def tune(
     if not (quiet or json or model or results):
         click.echo(_UNKEPT, err=True)
     given["task"] = given.get("task") or split.task or guess_task(split.y_train)
-    source = replace(run, seed=0, cv=None, holdout=None, calibrate=None)
     told = not json and not quiet
     if told:
         click.echo(_LINE.format(*_HEADINGS))
@@ -394,23 +393,19 @@ def tune(
             split,
             names,
             given,
+            run,
             tell if told else None,
             kernels=wanted,
             score=measure,
-            cv=run.cv,
-            holdout=run.holdout,
-            seed=run.seed,
             seconds=budget_seconds,
             most_trials=trials,
             results_file=None if results is None else Path(results),
-            source=source,
-            calibrated=run.calibrate is not None,
         )
         search = tuning.run()
         best, metric = search.best, search.measure.name
         options = tuning.options(best.point) | ({} if best.lam is None else {"lam": best.lam})
         run = replace(
-            run if run.calibrate else replace(source, seed=run.seed),
+            run if run.calibrate else replace(run, cv=None, holdout=None),
             method=best.point.method,
             options=options,
         )

@@ -98,39 +98,31 @@ class Tuning:
         The methods to search.
     given : dict
         The fixed options, including task.
+    source : Run
+        The data, the held-out rows, the seed, and whether the most probable labels are scored, by
+        Platt's curve of a trial's evaluation rows: if it calibrates.
     tell : callable, optional
         Called with (trial, whether it existed before) for each trial.
     kernels : sequence of str
         Kernels to try, for each method those that it has; by default its own.
     score : str, optional
         One of METRICS; by default accuracy or rmse.
-    cv, holdout : int, float, optional
-        See `rfx.runs.scoring`.
-    seed : int
     seconds : float
     most_trials : int, optional
     results_file : Path, optional
         CSV file of rows, one per trial; existing trials are not repeated.
-    source : Run, optional
-        The name of the data in the rows; by default the data set of the split.
-    calibrated : bool
-        Score the most probable labels, by Platt's curve of a trial's evaluation rows.
     """
 
     split: Split
     names: Sequence[str]
     given: dict[str, Any]
+    source: Run
     tell: Callable[[Trial, bool], None] | None = None
     kernels: Sequence[str] = ()
     score: str | None = None
-    cv: int | None = None
-    holdout: float | None = None
-    seed: int = 0
     seconds: float = 300.0
     most_trials: int | None = None
     results_file: Path | None = None
-    source: Run | None = None
-    calibrated: bool = False
 
     def __post_init__(self) -> None:
         start, split, regression = time.monotonic(), self.split, self.given["task"] == "regression"
@@ -138,10 +130,11 @@ class Tuning:
         if (name == "rmse") != regression:
             raise UsageError(f"--measure is {name}, but the task is {self.given['task']}")
         self.measure, self.X, self.y = METRICS[name], split.X_train, np.asarray(split.y_train)
-        share = None if self.cv else self.holdout or scoring.SHARE
+        cv, self.seed = self.source.cv, self.source.seed
+        share = None if cv else self.source.holdout or scoring.SHARE
         rows = HeldOut(len(self.y), self.seed, split.apart)
-        self.parts = rows.folds(None if regression else self.y, self.cv, share, split.schema)
-        self.how = {"cv": self.cv, "holdout": share}
+        self.parts = rows.folds(None if regression else self.y, cv, share, split.schema)
+        self.how = {"cv": cv, "holdout": share}
         self.given = dict(self.given)
         self.rows = self._choose_inputs()
         file = self.results_file
@@ -294,7 +287,7 @@ class Tuning:
     def _scored(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
         if model.task == "regression":
             return model.evaluate(decision, y)["score"]
-        if self.calibrated:
+        if self.source.calibrate is not None:
             # by two parameters, from its evaluation rows: no trial gains more than others by it
             by = "the rows that were held out"
             fitting = decision, y, np.asarray(model.classes), by, self.split.schema
@@ -327,8 +320,8 @@ class Tuning:
         way += "" if self.split.apart is None else f" by {self.split.apart.by}"
         label = f"tune {number} {self.measure.name} {way}"
         options = self.options(point)
-        source = self.source or Run(dataset=self.split.name, split=self.split.split, method="")
-        return replace(source, method=point.method, seed=self.seed, label=label, options=options)
+        source = replace(self.source, cv=None, holdout=None, calibrate=None)
+        return replace(source, method=point.method, label=label, options=options)
 
     def _key(self, point: Point, number: int) -> str:
         return keys.key(self._run(point, number), lams=self._lams(point.method))

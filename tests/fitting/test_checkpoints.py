@@ -14,7 +14,7 @@ from shell import printed, refused
 from rfx import methods, model
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import pipeline
-from rfx.records import traces
+from rfx.records import results
 
 
 def doubly(path, resume=False, epochs=1):
@@ -228,5 +228,5 @@ def test_curve_goes_into_the_trace(tmp_path, capfd):
     words = ("train", "--method", "rf", "--data", "breast_cancer", "--n-features", 50, "--curve")
     assert "--curve needs --trace" in refused(capfd, *words, code=2)
     printed(capfd, *words, "--trace", tmp_path / "t.csv")
-    (steps,) = traces.read(tmp_path / "t.csv").values()
+    (steps,) = results.read_steps(tmp_path / "t.csv").values()
     assert 0 <= steps[-1]["error"] < 0.2

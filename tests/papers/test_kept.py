@@ -18,10 +18,9 @@ from rfx.cli import cli
 from rfx.papers.dai2014 import curves as dai2014
 from rfx.plans import catalogue, plan
 from rfx.records import keys, results
-from rfx.reporting import seeds, style
-from rfx.reporting.cells import settings_of
+from rfx.reporting import style
+from rfx.reporting.cells import curves, mean_of, settings_of, verdict_of
 from rfx.reporting.report import page
-from rfx.reporting.seeds import curves
 from rfx.reporting.tables import render
 
 ROWS = Path(__file__).resolve().parents[2] / "docs" / "rows"
@@ -125,8 +124,8 @@ def test_a_printed_number_keeps_the_digits_that_its_column_has():
         if (point["dataset"], point["method"], point["n_features"]) == ("letter", "block", 1024)
     ]
     assert point["test"].text == "0.9" and point["test"].decimals == 4
-    ours = seeds.mean_of([0.9300, 0.9320, 0.9344, 0.9368, 0.9388])
-    assert seeds.verdict(ours, point["test"], "high", "share") == "better"
+    ours = mean_of([0.9300, 0.9320, 0.9344, 0.9368, 0.9388])
+    assert verdict_of(ours, point["test"], "high", "share") == "better"
 
 
 def test_the_quoted_errors_of_dai_are_those_of_the_methods_that_have_them():

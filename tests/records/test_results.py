@@ -21,9 +21,10 @@ from shell import called
 
 from rfx import env, lazy
 from rfx.errors import DataError, LockedError
-from rfx.records import results, sheet, traces
+from rfx.records import results
 from rfx.records.run import Missing, complete, having
-from rfx.reporting import columns, figures, seeds, style, tables
+from rfx.reporting import cells, columns, figures, style, tables
+from rfx.runs import single
 
 HEADER = (",".join(results.COLUMNS) + "\n").encode()
 
@@ -147,10 +148,10 @@ def test_a_path_that_is_no_results_file_is_found_before_anything_is_made(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.csv").write_text("a,b\n")
     with pytest.raises(DataError, match="results file"):
-        results.check(name)
+        results.RESULTS.check(name)
     with pytest.raises(DataError, match="results file"), results.exclusive(name):
         pass
-    results.check("new/folder/r.csv")
+    results.RESULTS.check("new/folder/r.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
 
 
@@ -222,7 +223,7 @@ def test_a_full_disk_takes_back_what_it_took(tmp_path, monkeypatch):
         def write(self, data):
             return super().write(data[: len(data) // 2])
 
-    monkeypatch.setattr(sheet, "open", lambda path, mode, **_: Full(path, "a+"), raising=False)
+    monkeypatch.setattr(results, "open", lambda path, mode, **_: Full(path, "a+"), raising=False)
     with pytest.raises(DataError, match="can't be written as a results file: No space left"):
         results.append(path, row(key="k2"))
     assert path.read_bytes() == before
@@ -263,7 +264,7 @@ def test_no_cell_of_text_is_run_by_a_spreadsheet(tmp_path, text):
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="'=+-@\tax", max_size=5))
 def test_text_made_safe_reads_back(text):
-    assert sheet.plain(sheet.safe(text)) == text and sheet.safe(text)[:1] not in set("=+-@\t")
+    assert results.plain(results.safe(text)) == text and results.safe(text)[:1] not in set("=+-@\t")
 
 
 # ---------------------------------------------------------------------------------- files and locks
@@ -354,7 +355,7 @@ def test_every_row_of_the_documentation_is_read():
         with path.open(encoding="utf-8", newline="") as text:
             keys = {row["key"] for row in csv.DictReader(text)}
         assert {row["key"] for row in results.read(path)} == keys and keys
-    assert all(traces.read(path) for path in ROWS.glob("*.trace.csv"))
+    assert all(results.read_steps(path) for path in ROWS.glob("*.trace.csv"))
 
 
 @pytest.mark.parametrize(
@@ -420,7 +421,7 @@ def test_a_wrong_step_of_a_trace_is_refused_with_file_line_and_column(tmp_path, 
     path = tmp_path / "t.csv"
     path.write_text(f"key,step,{name}\nk,0,{value}\n")
     with pytest.raises(DataError, match=rf"t\.csv, line 2: the column {name} holds"):
-        traces.read(path)
+        results.read_steps(path)
 
 
 # ------------------------------------------------------------------------------------------ figures
@@ -544,7 +545,7 @@ def test_a_figure_of_an_empty_results_file_is_one_sentence(tmp_path, name):
 
 def test_means_and_deviations_are_those_of_the_statistics():
     for values in ([0.1, 0.2, 0.4], [1e-9, 3e-9], [1e99, -1e99, 3.0], [5, 5, 6]):
-        found = seeds.mean(values)
+        found = cells.mean_if_any(values)
         assert found.value == statistics.fmean(values) and found.sd == pytest.approx(
             statistics.stdev(values), rel=1e-14
         )
@@ -577,8 +578,8 @@ def test_what_varies_among_rows_is_found_in_one_pass(tmp_path):
 
 
 def test_equal_inputs_have_one_token_and_others_another():
-    assert seeds.token({"a": 1, "b": None}) == seeds.token({"a": 1.0})
-    tokens = [seeds.token({"a": value}) for value in (1, "1", True, 1.5, [1], None)]
+    assert cells.token({"a": 1, "b": None}) == cells.token({"a": 1.0})
+    tokens = [cells.token({"a": value}) for value in (1, "1", True, 1.5, [1], None)]
     assert len(set(tokens)) == len(tokens)
 
 
@@ -610,28 +611,34 @@ STEPS = [
 
 def test_steps_read_back_by_name(tmp_path):
     path = tmp_path / "r.trace.csv"
-    traces.append(path, "v1-a", STEPS)
-    traces.append(path, "v1-b", STEPS[:1])
-    assert traces.read(path) == {"v1-a": STEPS, "v1-b": STEPS[:1]}
+    results.append_steps(path, "v1-a", STEPS)
+    results.append_steps(path, "v1-b", STEPS[:1])
+    assert results.read_steps(path) == {"v1-a": STEPS, "v1-b": STEPS[:1]}
     with path.open(newline="") as file:
         records = list(csv.DictReader(file))
     assert [record["step"] for record in records] == ["0", "1", "0"] and json.loads(
         records[1]["more"]
     ) == {"nnz": 7}
-    traces.append(path, "v1-a", STEPS[1:])
-    assert traces.read(path)["v1-a"] == STEPS[1:], "of several traces of one run the last counts"
-    assert traces.read(tmp_path / "none.csv") == {}
+    results.append_steps(path, "v1-a", STEPS[1:])
+    assert results.read_steps(path)["v1-a"] == STEPS[1:], (
+        "of several traces of one run the last counts"
+    )
+    assert results.read_steps(tmp_path / "none.csv") == {}
 
 
 def test_a_results_file_is_no_file_of_traces(tmp_path):
     path = tmp_path / "r.csv"
     results.append(path, {"key": "k", "status": "ok", "dataset": "cpu", "method": "rf"})
     before = path.read_bytes()
-    for use in (traces.read, traces.check, lambda path: traces.append(path, "k", STEPS)):
+    for use in (
+        results.read_steps,
+        results.TRACES.check,
+        lambda path: results.append_steps(path, "k", STEPS),
+    ):
         with pytest.raises(DataError, match="is not an rfx trace file"):
             use(path)
     assert path.read_bytes() == before
-    assert traces.beside("out/results.csv").as_posix() == "out/results.trace.csv"
+    assert results.beside("out/results.csv").as_posix() == "out/results.trace.csv"
 
 
 PLAN = """
@@ -654,11 +661,11 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
         "there is a row, but no trace"
     )
     assert called("run", "p.toml").return_value == 0
-    known, rows = traces.read("results.trace.csv"), results.read("results.csv")
+    known, rows = results.read_steps("results.trace.csv"), results.read("results.csv")
     assert {row["key"] for row in rows} == set(known) and all(
         "trace" not in row["params"] for row in rows
     )
-    for row in results.read("results.csv", traces.finder("results.trace.csv")):
+    for row in results.read("results.csv", results.finder("results.trace.csv")):
         assert row["trace"] and row["trace"][-1]["objective"] == pytest.approx(row["objective"])
     assert called("run", "p.toml", "--dry-run").stdout == ""
     assert (
@@ -682,8 +689,13 @@ def test_train(tmp_path, monkeypatch):
     ]
     done = called(*words, "--trace", "t.csv", "--results", "r.csv", "--json")
     (row,) = results.read("r.csv")
-    assert "trace" not in json.loads(done.stdout) and list(traces.read("t.csv")) == [row["key"]]
-    assert called(*words, "--trace", "t.csv").exception is None and len(traces.read("t.csv")) == 1
+    assert "trace" not in json.loads(done.stdout) and list(results.read_steps("t.csv")) == [
+        row["key"]
+    ]
+    assert (
+        called(*words, "--trace", "t.csv").exception is None
+        and len(results.read_steps("t.csv")) == 1
+    )
     assert "is the same file as --results" in str(
         called(*words, "--trace", "r.csv", "--results", "r.csv").exception
     )
@@ -693,4 +705,4 @@ def test_a_method_whose_solver_tells_of_no_steps_has_its_end():
     class Silent:
         info = {"n_iter": 1, "seconds_fit": 0.5, "objective": 2.0, "gap": None}
 
-    assert traces.of(Silent()) == [{"iteration": 1, "seconds": 0.5, "objective": 2.0}]
+    assert single.steps_of(Silent()) == [{"iteration": 1, "seconds": 0.5, "objective": 2.0}]

@@ -21,7 +21,6 @@ from rfx.papers.wu2016 import curves as wu2016
 from rfx.plans import plan
 from rfx.records import results
 from rfx.reporting import figures, style, tables
-from rfx.reporting import figures_general as general
 from rfx.reporting.tables import texts
 
 WU2016 = "rfx.papers.wu2016"
@@ -524,7 +523,7 @@ def test_a_path_has_the_mean_over_seeds_and_a_line_for_what_else_varies():
         plain_row(lam=lam, gamma=gamma, seed=seed, score=lam + gamma + 0.1 * seed)
         for lam, gamma, seed in itertools.product((0.1, 1.0), (2, 4), (0, 1))
     ]
-    chart = general.lambda_path(rows)
+    chart = figures.lambda_path(rows)
     score, size = chart
     assert points_of(score) == {
         "score-a-rf, gamma 2": [[0.1, pytest.approx(2.15)], [1.0, pytest.approx(3.05)]],
@@ -545,7 +544,7 @@ def test_a_grid_marks_its_best_cell(metric, best):
         plain_row(gamma=gamma, lam=lam, score=score, metric=metric)
         for (gamma, lam), score in scores.items()
     ]
-    (panel,) = general.surface(rows)
+    (panel,) = figures.surface(rows)
     assert panel.heat.values.tolist() == [[0.1, 0.3], [0.4, 0.9]]
     ((across, up),) = panel.curves[0].points
     assert [float(panel.heat.up[up]), float(panel.heat.across[across])] == best
@@ -558,26 +557,26 @@ def test_the_grid_of_one_run_is_what_its_validation_tried():
         "error": "share of wrong labels",
         "chosen": [1.0, 1.0],
     }
-    (panel,) = general.surface([plain_row(validation=[step])])
+    (panel,) = figures.surface([plain_row(validation=[step])])
     assert panel.heat.values.tolist() == [[0.1, 0.2]] and panel.curves[0].points == [(0, 0)]
 
 
 def test_the_front_is_what_nothing_as_quick_is_better_than():
     points = [(1, 0.5), (2, 0.4), (2, 0.7), (3, 0.7), (4, 0.9)]
-    assert general._front(points, "accuracy") == [(1, 0.5), (2, 0.7), (4, 0.9)]
-    assert general._front(points, "rmse") == [(1, 0.5), (2, 0.4)]
+    assert figures._front(points, "accuracy") == [(1, 0.5), (2, 0.7), (4, 0.9)]
+    assert figures._front(points, "rmse") == [(1, 0.5), (2, 0.4)]
     rows = [
         plain_row(seconds=seconds, score=score, gamma=place)
         for place, (seconds, score) in enumerate(points)
     ]
-    drawn = points_of(next(iter(general.pareto(rows))))
+    drawn = points_of(next(iter(figures.pareto(rows))))
     assert len(drawn["points-a-rf"]) == 5 and drawn["front-a"] == [[1, 0.5], [2, 0.7], [4, 0.9]]
 
 
 def test_the_front_names_the_method_that_was_asked_for():
     asked = plain_row("rfm", seconds=0.5) | {"params": {"asked": {"method": "auto"}, "gamma": 1.0}}
     asked["params"]["seconds_validation"] = 2.0
-    drawn = points_of(next(iter(general.pareto([asked, plain_row("rfm", seconds=1.0)]))))
+    drawn = points_of(next(iter(figures.pareto([asked, plain_row("rfm", seconds=1.0)]))))
     assert drawn["points-a-auto"] == [[2.5, 0.5]] and drawn["points-a-rfm"] == [[1.0, 0.5]]
 
 
@@ -596,14 +595,14 @@ CHOSEN = [
 @pytest.mark.parametrize(
     ("figure", "rows", "says"),
     [
-        (general.pareto, [plain_row() | {"status": "failed"}], "no row of the results file has a"),
-        (general.lambda_path, [plain_row(lam=1.0)], "at several values of lambda"),
-        (general.surface, [plain_row(lam=1.0), plain_row(lam=2.0)], "vary in two options"),
+        (figures.pareto, [plain_row() | {"status": "failed"}], "no row of the results file has a"),
+        (figures.lambda_path, [plain_row(lam=1.0)], "at several values of lambda"),
+        (figures.surface, [plain_row(lam=1.0), plain_row(lam=2.0)], "vary in two options"),
         # values that the runs chose
-        (general.lambda_path, CHOSEN, "at several values of lambda"),
-        (general.surface, CHOSEN, "vary in two options"),
-        (lambda rows: general.features(rows, "tuned"), [plain_row()], "in setting tuned"),
-        (general.pareto, [plain_row(dataset=f"d{n}") for n in range(13)], "has 13 data sets, of"),
+        (figures.lambda_path, CHOSEN, "at several values of lambda"),
+        (figures.surface, CHOSEN, "vary in two options"),
+        (lambda rows: figures.features(rows, "tuned"), [plain_row()], "in setting tuned"),
+        (figures.pareto, [plain_row(dataset=f"d{n}") for n in range(13)], "has 13 data sets, of"),
     ],
 )
 def test_what_can_t_be_drawn_is_said(figure, rows, says):
@@ -643,7 +642,7 @@ def test_the_front_is_of_groups_each_with_its_deviation():
         for method, seconds, score in (("rf", 1.0, 0.5), ("kernel", 2.0, 0.6), ("rb", 3.0, 0.4))
         for seed in (0, 1)
     ]
-    (panel, *_) = general.pareto(rows)
+    (panel, *_) = figures.pareto(rows)
     drawn = {curve.gid: curve for curve in panel.curves}
     assert [tuple(map(pytest.approx, point)) for point in drawn["front-a"].points] == [
         (1.05, 0.55),
@@ -655,8 +654,8 @@ def test_the_front_is_of_groups_each_with_its_deviation():
     assert list(kernel.around.values()) == [
         (pytest.approx(0.65 - deviation), pytest.approx(0.65 + deviation))
     ]
-    alone = next(iter(general.pareto(rows[:1]))).curves[1]
-    assert alone.around == {} and figures.paint(general.pareto(rows[:1]))
+    alone = next(iter(figures.pareto(rows[:1]))).curves[1]
+    assert alone.around == {} and figures.paint(figures.pareto(rows[:1]))
 
 
 def test_methods_of_other_packages_have_marks_that_are_seen_and_differ():
@@ -666,14 +665,14 @@ def test_methods_of_other_packages_have_marks_that_are_seen_and_differ():
     assert len(pairs) == len(names) and not pairs & set(style._LOOKS.values())
     assert all(MarkerStyle(look["marker"]).is_filled() for look in looks.values())
     rows = [plain_row(method=name, seconds=1.0 + place) for place, name in enumerate(names[:3])]
-    curves = [curve for curve in next(iter(general.pareto(rows))).curves if "points" in curve.gid]
+    curves = [curve for curve in next(iter(figures.pareto(rows))).curves if "points" in curve.gid]
     assert len({(curve.look["color"], curve.look["marker"]) for curve in curves}) == 3
 
 
 @pytest.mark.parametrize("seconds", [(0.0136, 0.069), (3.0, 3.001), (0.5,), (0.001, 900.0)])
 def test_a_logarithmic_axis_has_two_labels_at_least(seconds):
     rows = [plain_row(seconds=one, score=0.5, gamma=place) for place, one in enumerate(seconds)]
-    figure = figures.paint(general.pareto(rows))
+    figure = figures.paint(figures.pareto(rows))
     figure.canvas.draw()
     axes = figure.axes[0]
     low, high = axes.get_xlim()

@@ -15,10 +15,10 @@ from rfx import papers
 from rfx.errors import DataError, UsageError
 from rfx.plans import plan
 from rfx.records import keys, results
-from rfx.reporting import cells, seeds, tables
+from rfx.reporting import cells, tables
+from rfx.reporting.cells import MARKS, Printed
 from rfx.reporting.report import page as pages
 from rfx.reporting.report import page as sources
-from rfx.reporting.seeds import MARKS, Printed
 
 PLAN = "yen2014-table1"
 
@@ -316,13 +316,13 @@ def test_refusals(folder, written, tmp_path, monkeypatch, words, says):
 
 
 def test_parts_of_a_cell():
-    ours = seeds.Mean(0.0364, 0.0007, 5, 0.036, 0.037)
+    ours = cells.Mean(0.0364, 0.0007, 5, 0.036, 0.037)
     given = {"paper": Printed("0.032"), "pair": True, "verdict": "worse", "converged": False}
     cell = cells.Cell(ours, cells.decimals(4), "deviation", **given)
     assert tables.text(cell) == "0.0364 ± 0.0007* / 0.032 (-)"
     assert tables.text(cells.Cell()) == "-"
     assert tables.text(cells.Cell(pair=True)) == "- / -"
-    hidden = cells.Cell(seeds.Mean(0.5, 0.00004, 2, 0.5, 0.5), cells.decimals(2), "deviation")
+    hidden = cells.Cell(cells.Mean(0.5, 0.00004, 2, 0.5, 0.5), cells.decimals(2), "deviation")
     assert tables.text(hidden) == "0.50 ± 4e-05", (
         "the first digit where the mean's decimals would not show it"
     )

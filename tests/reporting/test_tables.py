@@ -11,11 +11,9 @@ import scipy.stats
 from rfx import papers
 from rfx.errors import UsageError
 from rfx.records import results
-from rfx.reporting import seeds, tables
-from rfx.reporting.cells import Cell
-from rfx.reporting.seeds import Printed
-from rfx.reporting.tables import FORMATS, render, text, texts
-from rfx.reporting.tables_general import compare
+from rfx.reporting import cells, tables
+from rfx.reporting.cells import Cell, Printed
+from rfx.reporting.tables import FORMATS, compare, render, text, texts
 
 SIZES = {
     "cpu": (6554, 819, 21),
@@ -143,7 +141,7 @@ def test_only_the_seed_makes_rows_one_cell():
         row(seed=1, score=0.2, solver="cg"),
         row(seed=2, score=0.1, solver="cg"),
     ]
-    assert [[one["score"] for one in group] for group in seeds.variants(rows)] == [
+    assert [[one["score"] for one in group] for group in cells.variants(rows)] == [
         [0.3],
         [0.2, 0.1],
     ], "of one seed the newest row"
@@ -154,7 +152,7 @@ def test_only_the_seed_makes_rows_one_cell():
         )
         for seed in (0, 1)
     ]
-    assert len(seeds.variants(learnt)) == 1, (
+    assert len(cells.variants(learnt)) == 1, (
         "what was learnt from the data does not tell runs apart"
     )
     for kernel, count in (("perceptron", 1), ("gaussian", 2)):
@@ -162,7 +160,7 @@ def test_only_the_seed_makes_rows_one_cell():
             row | {"kernel": kernel, "params": row["params"] | {"gamma": word}}
             for row, word in zip(rows[2:], ("paper", "median"))
         ]
-        assert len(seeds.variants(words)) == count, (
+        assert len(cells.variants(words)) == count, (
             "a word for a bandwidth that the kernel has not got"
         )
     chosen = [
@@ -185,21 +183,21 @@ def test_only_the_seed_makes_rows_one_cell():
     [(0.60, "equal"), (0.649, "equal"), (0.651, "no deviation"), (0.549, "no deviation")],
 )
 def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
-    assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "high") == expected
-    ours = seeds.mean([value] * 5)
+    assert cells.verdict_of(cells.mean_if_any([value] * 5), Printed("0.6"), "high") == expected
+    ours = cells.mean_if_any([value] * 5)
     cell = Cell(ours, paper=Printed("0.6"), pair=True, verdict=expected)
     assert cell.outcome == ("equal" if expected == "equal" else "beside")
     assert text(cell).endswith("/ 0.6 (=)" if expected == "equal" else "/ 0.6 (0)")
-    assert seeds.verdict(seeds.mean([value]), Printed("0.6"), "high") is None
-    assert seeds.verdict(ours, Printed("0.6"), "") is None
+    assert cells.verdict_of(cells.mean_if_any([value]), Printed("0.6"), "high") is None
+    assert cells.verdict_of(ours, Printed("0.6"), "") is None
 
 
 def verdicts(deviation, shift, count=2000):
     """The verdicts of five runs and a printed one, all with the same deviation, `shift` apart."""
     random = np.random.default_rng(0)
     return [
-        seeds.verdict(
-            seeds.mean(list(deviation * random.normal(size=5) + shift)),
+        cells.verdict_of(
+            cells.mean_if_any(list(deviation * random.normal(size=5) + shift)),
             Printed(f"{deviation * random.normal():.15f}"),
             "high",
             "share",
@@ -225,8 +223,8 @@ def test_at_the_margin_one_in_twenty_is_called_equivalent():
 
 
 def test_what_is_not_told_apart_is_not_equivalent():
-    ours = seeds.mean([0.80, 0.86, 0.90, 0.94, 1.0])
-    assert seeds.verdict(ours, Printed("0.92"), "high", "share") == "undecided"
+    ours = cells.mean_if_any([0.80, 0.86, 0.90, 0.94, 1.0])
+    assert cells.verdict_of(ours, Printed("0.92"), "high", "share") == "undecided"
     assert text(Cell(ours, paper=Printed("0.92"), pair=True, verdict="undecided")).endswith("(?)")
 
 
@@ -604,7 +602,7 @@ def test_an_option_that_differs_between_methods_is_shown_unless_it_is_their_defa
     assert section.columns[:3] == ["data set", "method", "scaling"]
     assert [line[2] for line in texts(section)] == ["standard", "power"]
     rows = [
-        row(method=method, seed=0, params={"scaling": seeds.options_of(method)[1]["scaling"]})
+        row(method=method, seed=0, params={"scaling": cells.options_of(method)[1]["scaling"]})
         for method in ("rf", "boosting")
     ]
     assert rows[0]["params"] != rows[1]["params"]

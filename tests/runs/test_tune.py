@@ -14,6 +14,7 @@ from rfx.errors import RfxError
 from rfx.fitting.held_out import Calibration, HeldOut
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
+from rfx.records.run import Run
 from rfx.runs.tune import Tuning
 from rfx.solvers.ridge import ridge_path
 
@@ -222,8 +223,8 @@ def test_with_probabilities_the_score_is_of_the_most_probable_label(labels):
     y = np.where(X[:, 0] + RNG.standard_normal(500) > 1.5, 1.0, -1.0)  # few positives
     values = model.decision_function(X)
     made = Calibration.fit("platt", values, y, model.classes, "here")
-    for calibrated, wanted in ((False, model), (True, model.replace(calibration=made))):
-        tuning = Tuning(split, ["rf"], given, calibrated=calibrated)
+    for calibrate, wanted in ((None, model), ("platt", model.replace(calibration=made))):
+        tuning = Tuning(split, ["rf"], given, Run(dataset="x", method="rf", calibrate=calibrate))
         score = np.mean(wanted.labels(values) == y)
         assert tuning._scored(model, values, y) == pytest.approx(score)
 
@@ -255,7 +256,8 @@ def test_auto_learns_probabilities_of_the_best(labels, how):
 def test_without_a_file_and_with_another_seed():
     split = data.load("ripple:n=300,n_test=50")
     given = {"task": "regression", "scaling": "none", "n_features": 30, "gamma": 2.0}
-    ended = [Tuning(split, ["rf"], given, seed=seed).run().best for seed in (0, 1, 1)]
+    runs = [Run(dataset="ripple", method="rf", seed=seed) for seed in (0, 1, 1)]
+    ended = [Tuning(split, ["rf"], given, run).run().best for run in runs]
     assert ended[1].path == ended[2].path != ended[0].path and ended[1].point["gamma"] == 2.0
 
 

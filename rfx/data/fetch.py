@@ -33,7 +33,7 @@ WAIT = 900.0  # seconds to wait for another process that fetches the same file
 PAUSES = (1.0, 3.0, 9.0)  # seconds before the second, third and fourth attempt of a download
 SILENCE = 60.0  # seconds without an answer of a server
 _WRAPPED = ("", ".xz", ".bz2", ".gz")
-_LARGEST = 64 << 30  # maximum bytes of a file, unless its size or RFX_MAX_BYTES sets a lower limit
+_LARGEST = 64 << 30  # maximum bytes of a file, unless its size sets a lower limit
 _LARGEST_SOURCE = 1 << 30  # maximum bytes of a conversion source, and of a file with few rows
 _DISCARDED = "the file was discarded. Try again, or use another RFX_MIRROR"
 # the file as it is stored: its checksum is of the compressed content
@@ -89,8 +89,7 @@ def largest(info: registry.DatasetInfo, entry: registry.DataFile) -> int:
     """The maximum unpacked size of a file: the size in the registry, else an estimate from its
     rows.
     """
-    declared = entry.bytes or min(entry.rows * (32 + 28 * info.d), _LARGEST)
-    return min(declared, textfiles.max_bytes() or declared)
+    return entry.bytes or min(entry.rows * (32 + 28 * info.d), _LARGEST)
 
 
 @dataclass
@@ -131,13 +130,13 @@ class _Fetch:
         if entry.convert and not copy:
             _convert(entry, [path for path, _ in copies], plain, origin)
         else:
-            limit = largest(self.info, entry)
             with (
                 _reported(f"{origin} can't be unpacked (%s) and was discarded; try again"),
-                textfiles.open_plain(copies[0][0], limit, "it") as source,
+                textfiles.open_plain(copies[0][0]) as source,
                 open(plain, "wb") as sink,
             ):
-                shutil.copyfileobj(source, sink, 1 << 20)
+                limited = _Limited(sink, largest(self.info, entry), "it")
+                shutil.copyfileobj(source, limited, 1 << 20)
         if plain.stat().st_size == 0:
             raise NoData(f"{origin} is empty and was discarded")
         sha256 = verified(self.info, entry, plain, origin, _DISCARDED, self.trust)
@@ -189,8 +188,7 @@ class _Fetch:
 
     def download(self, url: str, path: Path) -> bool:
         most = largest(self.info, self.entry) + (1 << 20)  # compression rarely increases the size
-        most = max(most, _LARGEST_SOURCE) if self.entry.convert else most
-        return download(url, path, min(most, textfiles.max_bytes() or most))
+        return download(url, path, max(most, _LARGEST_SOURCE) if self.entry.convert else most)
 
 
 def download(url: str, path, most: int) -> bool:

@@ -734,7 +734,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
         One sentence with file, line and column, for anything that is not a strict LIBSVM file.
     """
     labels = Labels() if labels is None else labels
-    with path if isinstance(path, textfiles.Text) else textfiles.Text(path, whole=True) as text:
+    with path if isinstance(path, textfiles.Text) else textfiles.Text(path) as text:
         stream = pieces(text.read, text.name, _PIECE)
         first = next(stream, None)
         if first is None:

@@ -322,7 +322,7 @@ def read_weights(path, count: int) -> np.ndarray:
     them.
     """
     try:
-        text = textfiles.Text(path, whole=True)
+        text = textfiles.Text(path)
     except DataError as error:
         raise DataError(f"weights {error}") from None
     with text:

@@ -8,6 +8,7 @@ contains its first byte, so the ranges of a file contain each of its lines once.
 import io
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -89,7 +90,8 @@ def measured(path) -> Measured:
         packed = textfiles.compressed(head[:8]) and not head.startswith(b"PK")
         if packed:
             handle.seek(0)
-            head = textfiles.open_plain(handle).read(_HEAD)
+            with textfiles.open_plain(handle) as plain:
+                head = plain.read(_HEAD)
         kind = tables.kind_of_name(path) or tables.kind_of_content(head)
         tables.check_foreign(textfiles.head(head), str(path))
         if kind not in ("libsvm", "csv", "tsv", "parquet"):
@@ -126,8 +128,8 @@ def cut(files: list[Measured], count: int) -> list[list[Piece]]:
 
 def lines(piece: Piece, chunk: int = SIZE) -> Iterator[textfiles.Piece]:
     """The whole lines of a range of a text, or of a whole compressed text."""
-    with textfiles.naming(piece.path), opened(piece.path) as file:
-        handle = textfiles.open_plain(file) if piece.whole else file
+    unpacked = textfiles.open_plain if piece.whole else nullcontext
+    with textfiles.naming(piece.path), opened(piece.path) as file, unpacked(file) as handle:
         start = piece.start
         if start:
             handle.seek(start - 1)
@@ -147,8 +149,8 @@ def lines(piece: Piece, chunk: int = SIZE) -> Iterator[textfiles.Piece]:
 
 def dialect(file: Measured, header: bool | None) -> readers.Dialect:
     """The dialect of a CSV text."""
-    with opened(file.path) as raw:
-        text = textfiles.opened(textfiles.open_plain(raw), file.path)
+    with opened(file.path) as raw, textfiles.open_plain(raw) as plain:
+        text = textfiles.opened(plain, file.path)
         separator = "\t" if file.kind == "tsv" else None
         return readers.sample(text.read, file.path, separator).decided(header)
 

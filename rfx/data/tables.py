@@ -132,7 +132,7 @@ class File:
 
     def text(self):
         """The file as a text, the input of svmlight.read."""
-        return textfiles.Text(self.path, self.encoding, self._content, whole=True)
+        return textfiles.Text(self.path, self.encoding, self._content)
 
     def read(
         self,

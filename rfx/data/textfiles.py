@@ -6,24 +6,22 @@ import contextlib
 import gzip
 import io
 import lzma
-import os
 import struct
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from rfx import env, files
+from rfx import files
 from rfx.errors import DataError, UsageError
 
 # ----------------------------------------------------------------------
-# Read files that may be compressed, with a limit on their unpacked size.
+# Read files that may be compressed.
 #
-# The first bytes determine the compression, not the name. A few hundred kilobytes can unpack to
-# gigabytes, so files are read as streams, and a caller that needs the whole content sets a limit. A
-# file is read to its last byte, or refused as damaged.
+# The first bytes determine the compression, not the name. A file is read as a stream to its last
+# byte, or refused as damaged.
 
 SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
 # exceptions raised for a damaged file; RuntimeError: encrypted; OverflowError: an offset beyond all
@@ -39,41 +37,10 @@ DAMAGE = (
     RuntimeError,
     OverflowError,
 )
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PIECE = 1 << 20
 _PACKED = 1 << 16  # compressed bytes read at a time
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 _MEMBERS = {b"\xfd7zXZ\x00": lzma.LZMADecompressor, b"BZh": bz2.BZ2Decompressor}
-
-
-def max_bytes() -> int | None:
-    """The number of plain bytes that RFX_MAX_BYTES allows per file: an integer, optionally with K,
-    M, G or T; None if unset.
-    """
-    text = os.environ.get("RFX_MAX_BYTES", "").strip().upper()
-    if not text:
-        return None
-    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1] in _UNITS else (text, 1)
-    if not (number.isascii() and number.isdigit() and len(number) < 19 and int(number)):
-        raise UsageError(
-            f"RFX_MAX_BYTES is {text!r}; it must be a number of bytes such as 500000000 or 2G"
-        )
-    return int(number) * unit
-
-
-def most_held() -> int:
-    """Bytes that may be read into memory: RFX_MAX_BYTES, else half of the free memory."""
-    return max_bytes() or int(env.available_memory_mb() * (1 << 19))
-
-
-def check_held(size: int, name: str) -> None:
-    """Raise DataError if reading a file needs more than most_held bytes."""
-    most = most_held()
-    if size > most:
-        raise DataError(
-            f"{name} needs at least {size:,} bytes of memory, more than the limit of {most:,};"
-            " RFX_MAX_BYTES sets another limit"
-        )
 
 
 @contextlib.contextmanager
@@ -123,29 +90,6 @@ class _Members(Readable):
         return len(plain)
 
 
-class _Plain(Readable):
-    """The bytes of a handle, up to a number of them: beyond it, DataError with the message.
-
-    closes: the handle closed with this one, if any.
-    """
-
-    def __init__(self, source, limit: int, message: str, closes):
-        self._source, self._left = source, limit
-        self._message, self._closes = message, closes
-
-    def readinto(self, buffer):
-        count = self._source.readinto(memoryview(buffer)[: self._left + 1])
-        if count > self._left:
-            raise DataError(self._message)
-        self._left -= count
-        return count
-
-    def close(self):
-        if self._closes is not None:
-            self._closes.close()
-        super().close()
-
-
 class _Joined(Readable):
     """Bytes already read from a handle, followed by the rest of it."""
 
@@ -193,39 +137,23 @@ def _unpacked(handle, head: bytes):
     return handle if new is None else io.BufferedReader(_Members(handle, new), _PIECE)
 
 
-def open_plain(file, limit: int | None = None, name: str = "the file") -> io.BufferedReader:
+@contextlib.contextmanager
+def open_plain(file) -> Iterator[BinaryIO]:
     """A binary handle on the plain content of a file, a path or a handle; reading may raise one of
-    DAMAGE.
-
-    limit: plain bytes after which a DataError with `name` is raised; None: RFX_MAX_BYTES, if set.
+    DAMAGE. A path is closed at the end of the block, a handle is not.
     """
-    limit = limit or max_bytes() or sys.maxsize - 1
-    message = (
-        f"{name} has more than {limit:,} bytes when unpacked, the limit for reading; RFX_MAX_BYTES"
-        " sets another limit"
-    )
-    owned = None if hasattr(file, "read") else open(file, "rb")
-    handle = owned or file
-    try:
+    with contextlib.nullcontext(file) if hasattr(file, "read") else open(file, "rb") as handle:
         head = beginning(handle, 8)
         if handle.seekable():
             handle.seek(-len(head), io.SEEK_CUR)
         else:
             handle = joined(head, handle)
-        return io.BufferedReader(_Plain(_unpacked(handle, head), limit, message, owned), _PIECE)
-    except BaseException:
-        if owned:
-            owned.close()
-        raise
+        yield _unpacked(handle, head)
 
 
 def read_plain(file, name: str) -> bytes:
-    """All plain bytes of a file read into memory, from a path or a handle.
-
-    The limit is RFX_MAX_BYTES, else half of the free memory. Raises DataError with `name` if the
-    file is larger, or damaged.
-    """
-    with naming(name), open_plain(file, most_held(), name) as handle:
+    """All plain bytes of a path or a handle; DataError with `name` if the file is damaged."""
+    with naming(name), open_plain(file) as handle:
         return handle.read()
 
 
@@ -346,8 +274,9 @@ def check(
         ) from None
 
 
-def is_utf8(handle: io.BufferedReader) -> bool:
+def is_utf8(handle) -> bool:
     """Whether the content of a handle is UTF-8, or has a byte order mark."""
+    handle = io.BufferedReader(handle)
     if marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) is not None:
         return True
     try:
@@ -395,8 +324,6 @@ class Text:
         By default from the mark, else UTF-8.
     content : bytes, optional
         The plain content, if it has been read.
-    whole : bool
-        Whether it is read into memory, which limits its size.
 
     Attributes
     ----------
@@ -411,7 +338,6 @@ class Text:
         path,
         encoding: str | None = None,
         content: bytes | None = None,
-        whole: bool = False,
     ):
         self.name = "standard input" if str(path) == "-" else files.shown(path)
         self.rewindable, source = False, path
@@ -422,9 +348,9 @@ class Text:
                 source = files.standard_input()
             else:
                 self.rewindable = Path(path).is_file()
-            limit = most_held() if whole else None
-            self._plain = open_plain(source, limit, self.name)
-            self._handle = opened(self._plain, self.name, encoding)
+            self._open = contextlib.ExitStack()
+            plain = self._open.enter_context(open_plain(source))
+            self._handle = opened(plain, self.name, encoding)
 
     def read(self, count: int = -1) -> bytes:
         with naming(self.name):
@@ -438,7 +364,7 @@ class Text:
         return self
 
     def __exit__(self, *_):
-        self._plain.close()
+        self._open.close()
 
 
 # ----------------------------------------------------------------------

@@ -635,8 +635,6 @@ def npy(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
     words, integers with all digits.
     """
     with _refused(name, ".npy file"):
-        textfiles.check_held(file.seek(0, io.SEEK_END), name)
-        file.seek(0)
         return _table(np.load(file, allow_pickle=False), name, as_words)
 
 
@@ -658,9 +656,6 @@ def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
                 f"{name} has the arrays {', '.join(content.files) or '(none)':.200}, but needs an"
                 " array X with the rows"
             )
-        needed = [*filter(None, keys), *(_SPARSE if sparse else ())]
-        sizes = [content.zip.getinfo(f"{key}.npy").file_size for key in needed]
-        textfiles.check_held(sum(sizes), name)
         arrays: list[Any] = [None if key is None else content[key] for key in keys]
         X, y, names = arrays
         if sparse:
@@ -753,7 +748,6 @@ def parquet(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Tab
     arrayfiles.npy.
     """
     content = ParquetGroups(file, name, as_words)
-    textfiles.check_held(8 * content.n_rows * len(content.schema.names), name)
     table = next(content.tables([[*range(content.n_groups)]]), None)
     if table is None:
         raise NoRows(f"{name} has no rows or no columns")
@@ -778,7 +772,6 @@ class ParquetGroups:
         with _refused(name, "Parquet file"):
             self._content = pyarrow.parquet.ParquetFile(file)
         self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
-        self.n_rows = self._content.metadata.num_rows
         if len(set(self.schema.names)) < len(self.schema.names):
             raise DataError(f"{name} has two columns of the same name")
 
@@ -791,7 +784,6 @@ class ParquetGroups:
         for numbers in groups:
             with _refused(self.name, "Parquet file"):
                 rows = self._content.read_row_groups(numbers, names)
-                textfiles.check_held(rows.nbytes, self.name)
             if names and rows.num_rows:
                 yield table_of(rows, self.schema, self.name, self.as_words)
 

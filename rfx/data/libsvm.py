@@ -9,16 +9,13 @@ from functools import cached_property
 from itertools import islice
 
 import numpy as np
-import scipy.sparse
 import scipy.sparse as sp
 
 from rfx import env, files
 from rfx.compiled import njit
 from rfx.data import textfiles
 from rfx.data.tabular import labelwords, schema
-from rfx.data.tabular.labelwords import Spellings
 from rfx.data.tabular.table import Words
-from rfx.data.textfiles import Piece, pieces
 from rfx.errors import DataError, NoRows, RfxWarning
 from rfx.numerals import NUMBER, is_number
 from rfx.parallel import for_ranges
@@ -619,13 +616,13 @@ class Labels:
         if optional or (self.settled and names is None):
             self.kind = ANY if optional else NUMBERS
 
-    def parse(self, piece: Piece, zero_based: bool, name: str) -> Rows:
+    def parse(self, piece: textfiles.Piece, zero_based: bool, name: str) -> Rows:
         """The rows of a piece; DataError for the first bad line. The first row of a text decides
         whether its labels are words.
         """
         return self.checked(self.scan(piece, zero_based, name), piece, zero_based, name)
 
-    def checked(self, rows: Rows, piece: Piece, zero_based: bool, name: str) -> Rows:
+    def checked(self, rows: Rows, piece: textfiles.Piece, zero_based: bool, name: str) -> Rows:
         """The rows of a piece; DataError if one is bad."""
         if len(rows.bad):
             if b"\0" in piece.raw:
@@ -635,7 +632,7 @@ class Labels:
             raise DataError(f"{name}, {piece.place(offset)}, column {column}: {message}")
         return rows
 
-    def scan(self, piece: Piece, zero_based: bool, name: str) -> Rows:
+    def scan(self, piece: textfiles.Piece, zero_based: bool, name: str) -> Rows:
         """The rows of a piece, whether lines are bad or not."""
         if self.kind is None and (worded := labelwords.recognised(piece.raw)) is not None:
             self.kind = WORDS if worded else NUMBERS
@@ -643,13 +640,15 @@ class Labels:
             textfiles.check(piece.raw, name, piece.line or 1)
         return parse(piece.raw, zero_based, self.kind or NUMBERS)
 
-    def problems(self, piece: Piece, offset: int, zero_based: bool) -> Iterator[tuple[int, str]]:
+    def problems(
+        self, piece: textfiles.Piece, offset: int, zero_based: bool
+    ) -> Iterator[tuple[int, str]]:
         """(column, message) of each problem of the line at an offset."""
         line = piece.line_at(offset)
         cut_off = offset + len(line) == len(piece.raw)
         return line_problems(line, zero_based, self.kind or NUMBERS, cut_off)
 
-    def count(self, spellings: Spellings, rows: Rows) -> None:
+    def count(self, spellings: labelwords.Spellings, rows: Rows) -> None:
         """Count the labels of some rows."""
         if rows.plain:
             spellings.add_numbers(rows.y)
@@ -657,7 +656,7 @@ class Labels:
             words, worded = rows.words, self.kind == WORDS
             spellings.add(words, [None if worded else float(word) for word in words.values])
 
-    def learn(self, spellings: Spellings, name: str) -> None:
+    def learn(self, spellings: labelwords.Spellings, name: str) -> None:
         """Learn names and task from the spellings of a text's labels."""
         self.names, self.task = spellings.decided(self.task, name)
         worded = None in spellings.numbers.values()
@@ -679,7 +678,7 @@ class Labels:
         """y (n,) of all rows of a text, after learning the labels if needed."""
         if not self.settled and not all(rows.plain for rows in parts):
             many = self.kind == WORDS or self.task not in (None, labelwords.KEPT)
-            spellings = Spellings(None if many else labelwords.MOST)
+            spellings = labelwords.Spellings(None if many else labelwords.MOST)
             for rows in parts:
                 self.count(spellings, rows)
             if not spellings.full:
@@ -735,7 +734,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
     """
     labels = Labels() if labels is None else labels
     with path if isinstance(path, textfiles.Text) else textfiles.Text(path) as text:
-        stream = pieces(text.read, text.name, _PIECE)
+        stream = textfiles.pieces(text.read, text.name, _PIECE)
         first = next(stream, None)
         if first is None:
             raise NoRows(f"{text.name} is empty")
@@ -768,7 +767,7 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
     return narrowed(X, n_features, text.name, strict), y
 
 
-def _matrix(parts: list[Rows], width: int) -> scipy.sparse.csr_matrix:
+def _matrix(parts: list[Rows], width: int) -> sp.csr_matrix:
     """The matrix of all rows; the parts lose theirs, so that memory never holds them twice."""
     sizes = np.cumsum([0] + [len(rows.values) for rows in parts])
     wide = sizes[-1] > np.iinfo(np.int32).max or any(
@@ -779,7 +778,7 @@ def _matrix(parts: list[Rows], width: int) -> scipy.sparse.csr_matrix:
         np.add(rows.indptr[1:], at, dtype=kind, casting="same_kind")
         for rows, at in zip(parts, sizes)
     ]
-    X = scipy.sparse.csr_matrix((sum(map(len, indptr)), width), dtype=np.float64)
+    X = sp.csr_matrix((sum(map(len, indptr)), width), dtype=np.float64)
     # Assigned rather than passed to the constructor, which would check every index again.
     X.indptr = np.concatenate([np.zeros(1, kind), *indptr])
     X.indices = np.concatenate([rows.indices for rows in parts]).astype(kind, copy=False)
@@ -806,7 +805,7 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
         warnings.warn(f"{what}, which are ignored", RfxWarning, stacklevel=2)
     if X.shape[1] > n_features:
         return X[:, :n_features]
-    return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
+    return sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
 class Scan:
@@ -822,7 +821,7 @@ class Scan:
         self._text, self._zero_based = text, zero_based
         self._labels = Labels(settled=not worded)
         self.rows = self.columns = 0
-        self.spellings = Spellings(MOST_LABELS)
+        self.spellings = labelwords.Spellings(MOST_LABELS)
         self.low, self.high, self._sum = np.inf, -np.inf, 0.0
 
     @property
@@ -846,7 +845,7 @@ class Scan:
         A problem of the whole text (empty, binary, no rows) is reported at line 1, column 1.
         """
         empty = clean = True
-        for piece in pieces(self._text.read, self._text.name):
+        for piece in textfiles.pieces(self._text.read, self._text.name):
             empty = False
             rows = self._labels.scan(piece, self._zero_based, self._text.name)
             if clean and len(rows.bad) and b"\0" in piece.raw:
@@ -925,7 +924,7 @@ def write_rows(handle, X, y, zero_based=False):
     """Append rows X (n, d), y (n,) to a binary handle in the format of `write`. Call it block by
     block to stream.
     """
-    sparse = scipy.sparse.issparse(X)
+    sparse = sp.issparse(X)
     X = X.tocsr() if sparse else np.asarray(X)
     y, names = (y.codes, y.values) if isinstance(y, Words) else (np.asarray(y), None)
     if X.ndim != 2 or y.shape != (X.shape[0],):

@@ -22,9 +22,7 @@ from rfx.data import libsvm, textfiles
 from rfx.data.reading import FileFormat, Reading, agreed
 from rfx.data.tabular import labelwords, readers, targetmeans
 from rfx.data.tabular.apart import Apart, kept_apart
-from rfx.data.tabular.labelwords import guess_task
 from rfx.data.tabular.learner import Learner, targets_of
-from rfx.data.tabular.readers import is_value
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, NoRows, UsageError
@@ -192,7 +190,8 @@ def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
     """
     cells, names = sample.cells, [column.name for column in schema.columns]
     if schema.named and (
-        set(names) <= set(cells) or any(name in cells and not is_value(name) for name in names)
+        set(names) <= set(cells)
+        or any(name in cells and not readers.is_value(name) for name in names)
     ):
         return True
     has_category = any(
@@ -212,7 +211,9 @@ def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
             " training file",
             sample.name,
         )
-    elif not has_category and (guess.header or (guess.doubt and not any(map(is_value, cells)))):
+    elif not has_category and (
+        guess.header or (guess.doubt and not any(map(readers.is_value, cells)))
+    ):
         raise DataError(
             f"{start} is a header ({', '.join(cells):.80}), but the model was trained on a file"
             " without one; remove the line"
@@ -303,7 +304,7 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     task, y = learner.task, schema.targets_of(rows, learner.target)
     means = seed is not None and bool(targetmeans.wanted(schema))
     if means:
-        task = schema.task() or task or guess_task(y)
+        task = schema.task() or task or labelwords.guess_task(y)
         schema, X = fitted(schema, rows, y, task, seed, apart=sides)
         for message in targetmeans.notes(schema, rows, sides, seed):
             learner.tell(message)

@@ -1,24 +1,25 @@
 """Transforms of the inputs that are learnt on the training rows and stored in the model: scaling,
-nonlinear functions of columns, metrics and principal components; and scaling of the targets.
+nonlinear functions of columns, metrics and principal components; scaling of the targets; and the
+survey of a stream that learns them.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 import scipy.sparse as sp
 from scipy.special import ndtri
 
 from rfx import lazy
 from rfx import steps as told
-from rfx.data.rows import WIDE, Rows, RowsLike, Statistics, blocks, is_text, keeps_sparse
+from rfx.counters import uniforms
+from rfx.data.rows import WIDE, Rows, RowsLike, Statistics, blocks, is_text, keeps_sparse, stacked
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.model import Array
 from rfx.parallel import add_gram, matmul
@@ -101,7 +102,7 @@ class Metric:
             For CSR rows and a matrix, which would make them dense.
         """
         A = self.map.astype(X.dtype)
-        if not scipy.sparse.issparse(X):
+        if not sp.issparse(X):
             return X * A if A.ndim == 1 else matmul(np.ascontiguousarray(X), A)
         if A.ndim > 1:
             raise UsageError(
@@ -109,7 +110,7 @@ class Metric:
             )
         X = X.tocsr()
         values = X.data * A[X.indices]
-        return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
+        return sp.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
 
 
 # ---------------------------------------------------------------------- principal components
@@ -388,7 +389,7 @@ class ColumnTransform(ABC):
 
 def _columns(X: Any) -> Iterator[np.ndarray]:
     """The columns of X (n, d), dense or CSR, one by one in float64."""
-    if scipy.sparse.issparse(X):
+    if sp.issparse(X):
         X = X.tocsc()
         return (np.asarray(X[:, [j]].toarray(), np.float64).ravel() for j in range(X.shape[1]))
     return (np.asarray(X[:, j], np.float64) for j in range(X.shape[1]))
@@ -599,9 +600,9 @@ def _reciprocal(spread):
 
 def _check_values(X, out):
     """Raise an error if a scaled value `out` (dense, or CSR like X) of the rows X is not finite."""
-    if np.isfinite(out.data if scipy.sparse.issparse(out) else out).all():
+    if np.isfinite(out.data if sp.issparse(out) else out).all():
         return
-    if scipy.sparse.issparse(out):
+    if sp.issparse(out):
         out = out.tocoo()
         place = np.flatnonzero(~np.isfinite(out.data))[0]
         row, column = out.row[place], out.col[place]
@@ -736,7 +737,7 @@ class Scaler:
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
         _check_values(X, out)
         if self.metric is not None and self.metric.form == "full" and X.shape[1] <= WIDE:
-            out = out.toarray() if scipy.sparse.issparse(out) else out
+            out = out.toarray() if sp.issparse(out) else out
         return out if self.metric is None else self.metric.transform(out)
 
     def steps(self, dtype: DTypeLike) -> told.Steps:
@@ -749,10 +750,10 @@ class Scaler:
 
     def _scaled(self, X, dtype):
         unshifted = self.columns is None and not (self.shift * self.scale).any()
-        if scipy.sparse.issparse(X) and X.shape[1] > WIDE and unshifted:
+        if sp.issparse(X) and X.shape[1] > WIDE and unshifted:
             X = X.tocsr()
             values = (X.data * self.scale[X.indices]).astype(dtype)
-            return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
+            return sp.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
         out = np.empty(X.shape, dtype)
         for start, block in blocks(X):
             scaled = np.subtract(self._transformed(block), self.shift)
@@ -773,12 +774,12 @@ class Scaler:
         n, d = X.shape
         if d == self.n_inputs:
             return X
-        if d > self.n_inputs or not scipy.sparse.issparse(X):
+        if d > self.n_inputs or not sp.issparse(X):
             raise DataError(
                 f"the rows have {d} features, but the model was trained on {self.n_inputs}"
             )
         X = X.tocsr()
-        return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
+        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
 
     def to_dict(self) -> dict:
         """{"kind": str, "metric": str, "shift": array, "scale": array} and the arrays of the column
@@ -904,3 +905,126 @@ class TargetScaler:
         if not {np.shape(shift), np.shape(scale)} <= {(), (n_outputs,)}:
             raise DataError(f"its targets' scaling is not for {n_outputs} targets")
         return cls(kind, shift, scale)
+
+
+# ----------------------------------------------------------------------
+# All that is learnt about rows before training, in passes over a stream with bounded memory.
+
+# Rows of the sample, rows per chunk.
+SAMPLE, CHUNK = 4096, 8192
+# Rows of the separate sample for learning column transforms.
+TRANSFORMED = 10_000
+_DRAW = 91
+
+
+@dataclass
+class Inputs:
+    """Prepares rows for a model: scaling, unit length if requested, then principal components."""
+
+    scaler: Scaler
+    unit: bool = False
+    pca: PCA | None = None
+
+    def transform(self, X: RowsLike, dtype: DTypeLike = np.float32) -> RowsLike:
+        """Rows X (n, d), array or CSR, in dtype: CSR if nothing makes them dense, else an array."""
+        return self.after_scaling(self.scaler.transform(X, dtype=dtype))
+
+    def after_scaling(self, X: RowsLike) -> RowsLike:
+        """The remaining steps, for scaled rows."""
+        X = unit_rows(X) if self.unit else X
+        return X if self.pca is None else self.pca.transform(X)
+
+    def steps(self, dtype: DTypeLike) -> told.Steps:
+        """The computation steps of `after_scaling` for dense rows of that type."""
+        first: told.Steps = (told.Unit(), *told.rounded(dtype)) if self.unit else ()
+        return first if self.pca is None else first + self.pca.steps(dtype)
+
+
+class Survey:
+    """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the prepared
+    rows (X, y) with their numbers `index`.
+
+    y: (n,) or, for several targets per row, (n, k). labels: the distinct targets, ascending, None
+    for more than a thousand or for several targets per row; n_targets: targets per row.
+    """
+
+    def __init__(
+        self,
+        chunks: Callable[[], Iterator[tuple[Any, np.ndarray]]],
+        *,
+        scaling: str = "none",
+        unit: bool = False,
+        pca: int | None = None,
+        centred: bool = True,
+        dtype: DTypeLike = np.float32,
+        seed: int = 0,
+        sample: int = SAMPLE,
+        name: str | None = None,
+    ) -> None:
+        """chunks: a function that returns an iterator of (X, y) over all rows; called once or
+        twice. name: of the rows, for messages.
+
+        A scaling with column transforms is learnt from TRANSFORMED rows, drawn by the seed
+        independently of the chunks, or from all rows if there are fewer.
+        """
+        self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        seen: Statistics | None = None
+        kept: tuple[Any, np.ndarray, np.ndarray] | None = None
+        keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
+        learner, at = PCA(pca, centred) if pca else None, 0
+        for X, y in _cut(chunks()):
+            part = Statistics.of(X, scaling == "standard", y=y)
+            seen = part if seen is None else seen + part
+            low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
+            if self._y is not None:
+                low, high = np.minimum(self._y[0], low), np.maximum(self._y[1], high)
+                total = self._y[2] + total
+            self._y = low, high, total
+            part_keys = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
+            kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), part_keys, most)
+            at = seen.count
+            if learner and scaling == "none":
+                plain = Inputs(Scaler.of_statistics("none", part), unit)
+                learner.partial_fit(plain.transform(X, dtype))
+        if seen is None or kept is None:
+            raise DataError(
+                "there are no rows to learn from"
+                if name is None
+                else f"{name} has no rows to learn from"
+            )
+        self.n_rows, self.n_inputs = seen.count, seen.width
+        self.labels = None if seen.labels is None else np.array(sorted(seen.labels))
+        self.n_targets = kept[1].shape[1] if kept[1].ndim == 2 else 1
+        if scaling in TRANSFORMS:
+            scaler = Scaler.fit(kept[0][:TRANSFORMED], scaling)
+        else:
+            scaler = Scaler.of_statistics(scaling, seen)
+        self.inputs = Inputs(scaler, unit)
+        if learner and scaling != "none":
+            for X, _ in _cut(chunks()):
+                learner.partial_fit(self.inputs.transform(X, dtype))
+        self.inputs.pca = learner.finish() if learner else None
+        # an array or CSR
+        self.X: Any = self.inputs.transform(kept[0][:sample], dtype)
+        self.y, self.index = kept[1][:sample], kept[2][:sample]
+
+    def target_scaler(self, kind: str) -> TargetScaler:
+        """The scaling of regression targets that TargetScaler.fit would learn."""
+        assert self._y is not None
+        low, high, total = self._y
+        return TargetScaler.of(kind, low, high, total / self.n_rows)
+
+
+def _cut(chunks):
+    for X, y in chunks:
+        for start in range(0, len(y), CHUNK):
+            yield X[start : start + CHUNK], y[start : start + CHUNK]
+
+
+def _smallest(kept, keys, new, new_keys, count):
+    """The rows with the smallest keys among stored and new ones, in the order of the keys."""
+    if kept is not None:
+        new = tuple(map(stacked, zip(kept, new)))
+        new_keys = np.concatenate([keys, new_keys])
+    chosen = np.argsort(new_keys, kind="stable")[:count]
+    return tuple(part[chosen] for part in new), new_keys[chosen]

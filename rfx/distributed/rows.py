@@ -15,8 +15,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx import methods
 from rfx.data.ranges import Arrays, Taken, load, picked
-from rfx.data.rows import Rows, stacked
-from rfx.data.survey import survey_parts
+from rfx.data.rows import Rows, Statistics, stacked
 from rfx.data.tabular.readers import check_columns
 from rfx.distributed.cluster import Workers, dask
 from rfx.errors import DataError, UsageError
@@ -520,7 +519,7 @@ def check_method(trainer) -> None:
 
 class DistributedRows(Rows):
     """Rows X (n, d) and targets `y` (n,), a RowVector, of sources read by workers
-    (rfx.data.ranges), one for each part.
+    (rfx.data.stream), one for each part.
 
     They are surveyed on the workers; `scaled` reads them again, scales them and stores them.
     weights: a RowVector, None for ones. seconds: of both steps.
@@ -535,9 +534,7 @@ class DistributedRows(Rows):
         part_weights = [None] * len(sources)
         if weights is not None:
             part_weights = workers.at_home(_weights, sources, every, weights)
-        surveys = workers.at_home(
-            survey_parts, sources, every, [moments] * len(sources), part_weights
-        )
+        surveys = workers.at_home(_surveyed, sources, every, [moments] * len(sources), part_weights)
         results = workers.results(workers.entries(surveys, 0))
         kept = [k for k in every if results[k].count]
         if not kept:
@@ -671,6 +668,24 @@ class DistributedRows(Rows):
 
 
 # ---------------------------------------------------------------------- on the workers
+
+
+def _surveyed(
+    source: Any, moments: bool, weights: np.ndarray | None = None
+) -> tuple[Statistics, np.ndarray]:
+    """(statistics, targets) of the rows of a source (rfx.data.stream); moments: compute means and
+    squares, with sample weights (n,), None for ones.
+    """
+    none = np.zeros(0)
+    total, targets = Statistics(0, 0, 0, none, none, none, none, 0.0, {}), [none]
+    for X, y in source.chunks():
+        if X.shape[0]:
+            part_weights = (
+                None if weights is None else weights[total.count : total.count + X.shape[0]]
+            )
+            total = total + Statistics.of(X, moments, part_weights, y)
+            targets.append(np.asarray(y, np.float64))
+    return total, np.concatenate(targets)
 
 
 def _features(feature_map, scale, X):

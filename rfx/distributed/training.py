@@ -16,11 +16,9 @@ from rfx.data.loading import Split, load, read_weights
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.rows import MOST_LABELS
 from rfx.data.tabular import labelwords
-from rfx.data.tabular.labelwords import guess_of
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.distributed import cluster
-from rfx.distributed.cluster import Workers
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows, check_method
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
@@ -77,7 +75,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
     check(trainer, run)
     assert run.scheduler is not None
     with cluster.connect(run.scheduler) as client:
-        workers = Workers(client)
+        workers = cluster.Workers(client)
         files = _files(run.dataset, workers)
         data = _read(files, run, workers, trainer.method)
         whole, schema = data.rows, data.schema
@@ -295,7 +293,9 @@ def _task(survey) -> str:
         )
         return "regression"
     values = np.array(sorted(survey.labels))
-    return guess_of(values, np.array([survey.labels[value] for value in values.tolist()]))
+    return labelwords.guess_of(
+        values, np.array([survey.labels[value] for value in values.tolist()])
+    )
 
 
 def _test_rows(run, n_inputs, schema):

@@ -24,10 +24,9 @@ from rfx import losses, parallel
 from rfx import steps as told
 from rfx.data import guess_task, virtual
 from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream, shuffled
-from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import PCA, Scaler, TargetScaler
+from rfx.data.transforms import PCA, SAMPLE, Inputs, Scaler, Survey, TargetScaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.features import MAPS
 from rfx.fitting import inputs, selection, weights

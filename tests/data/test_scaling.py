@@ -7,9 +7,18 @@ import pytest
 import scipy.sparse
 from sklearn import preprocessing
 
-from rfx.data import survey, transforms
-from rfx.data.survey import TRANSFORMED, Survey
-from rfx.data.transforms import KINDS, PCA, TRANSFORMS, Scaler, Sorted, TargetScaler, unit_rows
+from rfx.data import transforms
+from rfx.data.transforms import (
+    KINDS,
+    PCA,
+    TRANSFORMED,
+    TRANSFORMS,
+    Scaler,
+    Sorted,
+    Survey,
+    TargetScaler,
+    unit_rows,
+)
 from rfx.errors import DataError, RfxWarning, UsageError
 
 RNG = np.random.default_rng(0)
@@ -417,7 +426,7 @@ Y = RNG.integers(0, 4, 500).astype(float)
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_teach_what_all_rows_do(kind, form, monkeypatch):
-    monkeypatch.setattr(survey, "CHUNK", 64)
+    monkeypatch.setattr(transforms, "CHUNK", 64)
     same = {"scaling": kind, "unit": True, "pca": 2, "dtype": np.float64, "seed": 3, "sample": 50}
     rows = form(SURVEYED)
     found = Survey(chunked(rows, Y, (100, 137, 3, 260)), **same)

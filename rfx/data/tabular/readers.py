@@ -20,7 +20,6 @@ from rfx.data import textfiles
 from rfx.data.reading import FileFormat
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words, words_of
-from rfx.data.textfiles import LONGEST_LINE
 from rfx.errors import DataError, NoRows
 from rfx.numerals import is_number
 
@@ -50,7 +49,7 @@ _PADDED_CELL = "0[0-9]+"
 _MANY = 1000  # more distinct decimals than this are no classes, categories or names
 # The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
-csv.field_size_limit(LONGEST_LINE)
+csv.field_size_limit(textfiles.LONGEST_LINE)
 
 
 @dataclass(frozen=True)
@@ -213,10 +212,10 @@ def sample(
         rows = _first_records(text[start:], mark)
         if len(rows) > 1 or not more:
             break
-        if len(raw) > LONGEST_LINE:
+        if len(raw) > textfiles.LONGEST_LINE:
             raise DataError(
-                f"{name}, line 1: it is longer than {LONGEST_LINE:,} bytes, the maximum for a row;"
-                " is a quote unclosed?"
+                f"{name}, line 1: it is longer than {textfiles.LONGEST_LINE:,} bytes, the maximum"
+                " for a row; is a quote unclosed?"
             )
         size *= 4
     if not rows:

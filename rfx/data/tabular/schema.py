@@ -15,7 +15,6 @@ import scipy.sparse
 
 from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, written
-from rfx.data.tabular.labelwords import number_text
 from rfx.data.tabular.table import Table, Words, some, words_of
 from rfx.errors import DataError, RfxWarning
 
@@ -353,7 +352,7 @@ def shown(method, labels) -> list:
 def label_text(schema: Schema | None, label: float) -> str:
     """A label of encoded targets for messages: its word, or the number in its shortest form."""
     if schema is None or schema.labels is None:
-        return number_text(label)
+        return labelwords.number_text(label)
     return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
 
 

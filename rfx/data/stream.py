@@ -1,5 +1,5 @@
 """Rows that need not fit into memory: batches from a file, standard input, a generator or arrays,
-epoch by epoch.
+epoch by epoch; and ranges of files, which are read independently.
 
 A source returns rows in order, knows its position and can go back to it. A `Stream` forms batches
 of one size, shuffled within a buffer. Its position is a small dict from which another stream
@@ -11,25 +11,29 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import lazy
 from rfx.counters import uniforms
 from rfx.data import splits, tables, textfiles
 from rfx.data.libsvm import Labels
 from rfx.data.reading import Reading
 from rfx.data.rows import stacked
 from rfx.data.tabular import labelwords, readers
-from rfx.data.tabular.labelwords import MOST, Spellings
 from rfx.data.tabular.learner import KindChanged, Learner
+from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table, Words
-from rfx.data.textfiles import SIZE, Piece, pieces, whole_lines
 from rfx.errors import DataError
 
 _REPLACE = 92
@@ -285,7 +289,7 @@ class TextSource(Source):
     samples of its content, so that a changed or truncated input is rejected. A file may grow.
     """
 
-    def __init__(self, path, n_inputs=None, chunk=SIZE, encoding=None):
+    def __init__(self, path, n_inputs=None, chunk=textfiles.SIZE, encoding=None):
         """encoding: of the text, by default from its mark, else UTF-8. Raises DataError if the file
         can't be read.
         """
@@ -297,32 +301,32 @@ class TextSource(Source):
         self._handle = text = textfiles.Text(self.path, self.encoding)
         self.name, self.rewindable = text.name, text.rewindable
         self._digest, self._offset, self._line = hashlib.blake2b(digest_size=16), 0, 1
-        self._pieces: Iterator[Piece] | None = None  # those after the offset
+        self._pieces: Iterator[textfiles.Piece] | None = None  # those after the offset
         # X and y of the rows of the last piece, where it began, and how many of them were returned
         self._pending: tuple[Any, Any] | None = None
         self._start, self._used = self._place(), 0
 
     @abstractmethod
-    def parse(self, piece: Piece) -> tuple:
+    def parse(self, piece: textfiles.Piece) -> tuple:
         """X and y of whole lines."""
 
     # ------------------------------------------------------------------ pieces
 
     def _whole(self, raw) -> int:
         """The number of bytes that are whole rows."""
-        return whole_lines(raw)
+        return textfiles.whole_lines(raw)
 
-    def _next_pieces(self) -> Iterator[Piece]:
+    def _next_pieces(self) -> Iterator[textfiles.Piece]:
         if self._pieces is None:
             place = self._offset, self._line
-            self._pieces = pieces(
+            self._pieces = textfiles.pieces(
                 self._handle.read, self.name, self._size, *place, whole=self._whole
             )
         for piece in self._pieces:
             self._offset = piece.start + len(piece.raw)
             yield piece
 
-    def _first_pieces(self) -> Iterator[Piece]:
+    def _first_pieces(self) -> Iterator[textfiles.Piece]:
         """The pieces of the file, or the beginning of an input that can be read only once."""
         if self.rewindable:
             self._open()
@@ -330,7 +334,7 @@ class TextSource(Source):
             return
         head = textfiles.beginning(self._handle, self._size)
         self._handle.put_back(head)
-        yield Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
+        yield textfiles.Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
 
     def _chunk(self) -> tuple[Any, Any] | None:
         """X and y of some of the next rows; None at the end."""
@@ -469,7 +473,7 @@ class LibsvmSource(TextSource):
     Labels are numbers; after `learn` they may be words, or have a special spelling.
     """
 
-    def __init__(self, path, n_inputs=None, zero_based=False, chunk=SIZE, encoding=None):
+    def __init__(self, path, n_inputs=None, zero_based=False, chunk=textfiles.SIZE, encoding=None):
         super().__init__(path, n_inputs, chunk, encoding)
         self.zero_based, self.labels = zero_based, Labels()
 
@@ -481,7 +485,7 @@ class LibsvmSource(TextSource):
         inspected; other spellings later raise an error.
         """
         self.labels = Labels(task=task, settled=False)
-        spellings, widest = Spellings(MOST), 0
+        spellings, widest = labelwords.Spellings(labelwords.MOST), 0
         wanted = self.rewindable and self.n_inputs is None
         for piece in self._first_pieces():
             if (self.labels.settled or spellings.full) and not wanted:
@@ -537,7 +541,7 @@ class CsvSource(TextSource):
     input from the first `chunk`.
     """
 
-    def __init__(self, path, reading=None, schema=None, chunk=SIZE, task=None):
+    def __init__(self, path, reading=None, schema=None, chunk=textfiles.SIZE, task=None):
         """task: as requested; then as inferred, if numeric targets have a special spelling."""
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
@@ -564,7 +568,7 @@ class CsvSource(TextSource):
         while True:
             try:
                 for piece in self._first_pieces():
-                    if (table := self._table(piece, as_words)) is not None:
+                    if (table := self.shape.table(piece, as_words)) is not None:
                         learner.update(table)
                 break
             except KindChanged as change:
@@ -584,17 +588,11 @@ class CsvSource(TextSource):
         whole = readers.whole_records(raw[above:], self.shape.separator)
         return above + whole if len(raw) > above else 0
 
-    def _table(self, piece, as_words) -> Table | None:
-        first = piece.start == 0
-        raw = piece.raw[self.shape.start :] if first else piece.raw
-        line = self.shape.line if first else piece.line
-        return readers.parse(raw, self.shape, line, as_words, first)
-
     def parse(self, piece):
         as_words = self._as_words
         if not self.rewindable and self.task != "regression":
             as_words |= {self.schema.target[1]}
-        table = self._table(piece, as_words)
+        table = self.shape.table(piece, as_words)
         if table is None:
             assert self.n_inputs is not None  # the schema says
             return np.zeros((0, self.n_inputs)), np.zeros(0)
@@ -602,3 +600,324 @@ class CsvSource(TextSource):
         if isinstance(words, Words) and not self.rewindable:
             check_labels(words, self.schema.labels, self.name)
         return self.schema.encode(table)
+
+
+# ----------------------------------------------------------------------
+# Files of rows in ranges that are read independently: bytes of a text, row groups of Parquet, whole
+# files.
+#
+# Files are given by paths, patterns or addresses that fsspec opens. A line belongs to the range
+# that contains its first byte, so the ranges of a file contain each of its lines once.
+
+_HEAD = 1 << 16
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A file: kind (libsvm, csv, tsv, parquet), the units between which it can be split, and its
+    bytes.
+    """
+
+    path: str
+    kind: str
+    units: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Range:
+    """The units start .. stop-1 of a file; whole: all of it."""
+
+    path: str
+    start: int
+    stop: int
+    whole: bool
+
+
+def matching(path) -> list[str]:
+    """The files that a path or pattern matches, sorted; DataError if there are none."""
+    fs, inner = _filesystem(path)
+    if fs.isdir(inner):
+        names = [name for name in fs.find(inner, maxdepth=1) if Path(name).name[0] not in "._"]
+    else:
+        names = [inner] if fs.exists(inner) else fs.glob(inner)
+    if not names:
+        raise DataError(f"{path} matches no file")
+    return sorted(fs.unstrip_protocol(name) if "://" in str(path) else name for name in names)
+
+
+def _filesystem(path):
+    try:
+        return lazy.fsspec.url_to_fs(str(path))
+    except (ImportError, ValueError, OSError) as error:
+        raise DataError(f"{path} can't be opened: {error}") from None
+
+
+def _stored(path):
+    """A binary handle on the stored bytes of a file; raises OSError, or DataError for an address of
+    an unknown kind.
+    """
+    fs, inner = _filesystem(path)
+    return fs.open(inner, "rb")
+
+
+def measured(path) -> Measured:
+    """A file and where it can be split; DataError if it can't be read."""
+    with textfiles.naming(str(path)), _stored(path) as handle:
+        size = handle.seek(0, io.SEEK_END)
+        handle.seek(0)
+        head = handle.read(_HEAD)
+        packed = textfiles.compressed(head[:8]) and not head.startswith(b"PK")
+        if packed:
+            handle.seek(0)
+            with textfiles.open_plain(handle) as plain:
+                head = plain.read(_HEAD)
+        kind = tables.kind_of_name(path) or tables.kind_of_content(head)
+        tables.check_foreign(textfiles.head(head), str(path))
+        if kind not in ("libsvm", "csv", "tsv", "parquet"):
+            raise DataError(
+                f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
+                " text, CSV or Parquet with rfx convert"
+            )
+        if not size:
+            raise DataError(f"{path} is empty")
+        units = 1 if packed else size
+        if kind == "parquet":
+            units = readers.ParquetGroups(handle, str(path)).n_groups
+        return Measured(str(path), kind, units, size)
+
+
+def cut(files: list[Measured], count: int) -> list[list[Range]]:
+    """The pieces of each of `count` parts of about equal size in bytes, in the order of the files;
+    parts may be empty.
+    """
+    ends = list(accumulate(file.size for file in files))
+    parts: list[list[Range]] = []
+    for part in range(count):
+        low, high = ends[-1] * part // count, ends[-1] * (part + 1) // count
+        parts.append([])
+        for file, end in zip(files, ends):
+            begin = end - file.size
+            start = file.units * (max(low, begin) - begin) // file.size
+            stop = file.units * (min(high, end) - begin) // file.size
+            if start < stop:
+                whole = stop - start == file.units
+                parts[-1].append(Range(file.path, start, stop, whole))
+    return parts
+
+
+def lines(part: Range, chunk: int = textfiles.SIZE) -> Iterator[textfiles.Piece]:
+    """The whole lines of a range of a text, or of a whole compressed text."""
+    unpacked = textfiles.open_plain if part.whole else nullcontext
+    with textfiles.naming(part.path), _stored(part.path) as file, unpacked(file) as handle:
+        start = part.start
+        if start:
+            handle.seek(start - 1)
+            start += len(handle.readline()) - 1
+        left = math.inf if part.whole else part.stop - start
+
+        def read(count):
+            nonlocal left
+            data = handle.read(min(count, max(left, 0)))
+            left -= len(data)
+            ends = left > 0 or not data or data.endswith(b"\n")
+            return data if ends else data + handle.readline()
+
+        for text in textfiles.pieces(read, part.path, chunk, start, None if start else 1):
+            yield text if text.start else replace(text, raw=text.raw.removeprefix(_MARK))
+
+
+def dialect(file: Measured, header: bool | None) -> readers.Dialect:
+    """The dialect of a CSV text."""
+    with _stored(file.path) as raw, textfiles.open_plain(raw) as plain:
+        text = textfiles.opened(plain, file.path)
+        separator = "\t" if file.kind == "tsv" else None
+        return readers.sample(text.read, file.path, separator).decided(header)
+
+
+# ---------------------------------------------------------------------- rows
+
+
+@dataclass
+class LibsvmRanges:
+    """Rows of LIBSVM text in the pieces of one part; labels: how they become targets."""
+
+    zero_based: bool
+    labels: Labels
+    pieces: Iterable[Range] = ()
+
+    def _rows(self):
+        """(parsed rows, path) of some megabytes of text at a time."""
+        for part in self.pieces:
+            for text in lines(part):
+                rows = self.labels.parse(text, self.zero_based, part.path)
+                if len(rows.y):
+                    yield rows, part.path
+
+    def chunks(self):
+        """(X, y) of some megabytes of text at a time; X is CSR, as wide as the chunk's largest
+        index.
+        """
+        for rows, path in self._rows():
+            yield rows.matrix(rows.width), self.labels.targets(rows, path)
+
+    def spellings(self) -> labelwords.Spellings:
+        """The spellings of the labels."""
+        spellings = labelwords.Spellings(labelwords.MOST)
+        for rows, _ in self._rows():
+            self.labels.count(spellings, rows)
+        return spellings
+
+
+@dataclass
+class TableRanges:
+    """Rows of CSV text or Parquet in the pieces of one part.
+
+    shape: the dialect of a CSV text; schema: how rows become X and y, needed only for `chunks`;
+    as_words: positions of columns to read as words, besides those of the schema or else of a
+    learner.
+    """
+
+    shape: readers.Dialect | None = None
+    as_words: frozenset[int] = frozenset()
+    learner: Learner | None = None
+    schema: Schema | None = None
+    pieces: Iterable[Range] = ()
+
+    def _words_of(self, table: Table) -> frozenset[int]:
+        if self.schema is not None:
+            return self.as_words | self.schema.words_in(table)
+        return self.as_words | (self.learner.begin(table) if self.learner else frozenset())
+
+    def tables(self):
+        """Tables of some megabytes at a time."""
+        for part in self.pieces:
+            if self.shape is None:
+                yield from self._groups(part)
+            else:
+                yield from self._records(part, self.shape)
+
+    def _groups(self, part):
+        with textfiles.naming(part.path), _stored(part.path) as handle:
+            groups = readers.ParquetGroups(handle, part.path, self._words_of)
+            yield from groups.tables([number] for number in range(part.start, part.stop))
+
+    def _records(self, part: Range, first: readers.Dialect) -> Iterator[Table]:
+        as_words = self._words_of(first.columns())
+        for piece in lines(part):
+            shape = replace(first, name=part.path)
+            if b'"' in piece.raw:
+                odd = next((line for line in piece.raw.split(b"\n") if line.count(b'"') % 2), None)
+                if odd is not None:
+                    raise DataError(
+                        f"{part.path}: a cell spans several lines"
+                        f" ({odd.decode('utf-8', 'replace'):.60} …), so the file can't be split"
+                        " into ranges; save it without line breaks in cells, or as Parquet"
+                    )
+            if piece.start == 0:
+                shape = readers.dialect(piece.raw, part.path, first.header, first.separator)
+                if shape.names != first.names:
+                    raise DataError(
+                        f"{part.path} has other columns than {first.name}; all files need the"
+                        " same columns"
+                    )
+            try:
+                table = shape.table(piece, as_words)
+            except DataError as error:
+                begin = f" (lines are counted from byte {piece.start:,})" if piece.start else ""
+                raise DataError(f"{error}{begin}") from None
+            if table is not None:
+                yield table
+
+    def chunks(self):
+        """(X, y) of the rows, encoded by the schema."""
+        assert self.schema is not None
+        for table in self.tables():
+            yield self.schema.encode(table)
+
+
+class Taken:
+    """The rows of a source with some numbers, ascending.
+
+    width: minimum number of columns of sparse rows.
+    """
+
+    def __init__(self, source, index: np.ndarray, width: int = 0):
+        self.source, self.index, self.width = source, index, width
+
+    def _wanted(self, parts, count):
+        """(part, places of the wanted rows in it) of each part that has some; count(part): its
+        rows.
+        """
+        at = 0
+        for part in parts:
+            after = at + count(part)
+            low, high = np.searchsorted(self.index, (at, after))
+            if low < high:
+                yield part, self.index[low:high] - at
+            at = after
+
+    def chunks(self):
+        for (X, y), places in self._wanted(self.source.chunks(), lambda part: len(part[1])):
+            rows = X[places]
+            if sp.issparse(rows) and rows.shape[1] < self.width:
+                rows.resize(len(places), self.width)
+            yield rows, y[places]
+
+    def tables(self):
+        """The rows as tables, if the source has tables."""
+        for table, places in self._wanted(self.source.tables(), lambda table: table.n_rows):
+            yield table.rows(places)
+
+
+class Arrays:
+    """Rows X (n, d), array or CSR, and y (n,) in memory."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def chunks(self):
+        yield self.X, self.y
+
+
+# ---------------------------------------------------------------------- rows of a source
+
+
+def picked(source, index: np.ndarray, width: int):
+    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns.
+
+    DataError if the source has fewer rows, or more columns, than when it was surveyed.
+    """
+    parts = [X for X, _ in Taken(source, index, width=width).chunks()]
+    if sum(X.shape[0] for X in parts) != len(index) or any(X.shape[1] > width for X in parts):
+        raise _changed()
+    return stacked(parts)
+
+
+def load(source, count: int, width: int, scaler, dtype, finish):
+    """The `count` rows of a source, scaled; finish(X): the stored form of some rows.
+
+    An array, or CSR if finish returns CSR. DataError if the rows of the source have changed
+    since the survey.
+    """
+    at, dense, sparse = 0, None, []
+    for raw, _ in source.chunks():
+        start, at = at, at + raw.shape[0]
+        if at > count or raw.shape[1] > width:
+            raise _changed()
+        X = finish(scaler.transform(raw, dtype=dtype))
+        if sp.issparse(X):
+            sparse.append(X)
+        else:
+            dense = np.empty((count, width), dtype) if dense is None else dense
+            dense[start:at] = X
+    if at != count:
+        raise _changed()
+    return stacked(sparse) if sparse else dense
+
+
+def _changed() -> DataError:
+    return DataError(
+        "the files changed while they were read; train again when they no longer change"
+    )

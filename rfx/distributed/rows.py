@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx import methods
-from rfx.data.ranges import Arrays, Taken, load, picked
 from rfx.data.rows import Rows, Statistics, stacked
+from rfx.data.stream import Arrays, Taken, load, picked
 from rfx.data.tabular.readers import check_columns
 from rfx.distributed.cluster import Workers, dask
 from rfx.errors import DataError, UsageError

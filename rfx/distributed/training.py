@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data import fetch, ranges, registry, tables, textfiles
+from rfx.data import fetch, registry, stream, tables, textfiles
 from rfx.data.libsvm import Labels, OtherSpelling
 from rfx.data.loading import Split, load, read_weights
 from rfx.data.reading import FileFormat, Reading
@@ -199,13 +199,13 @@ def _files(path, workers) -> list:
 
 def _measured(path):
     """On a worker: the files."""
-    return [ranges.measured(own) for own in ranges.found(path)]
+    return [stream.measured(own) for own in stream.matching(path)]
 
 
 def _read(files, run, workers, method) -> _Data:
     """The rows of these files."""
     parts = run.parts or max(workers.threads, -(-sum(file.size for file in files) // _BYTES))
-    pieces = [own for own in ranges.cut(files, parts) if own]
+    pieces = [own for own in stream.cut(files, parts) if own]
     reading = run.how_to_read()
 
     def rows(reader) -> DistributedRows:
@@ -215,12 +215,12 @@ def _read(files, run, workers, method) -> _Data:
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
         labels = Labels(task=method.task, settled=False)
-        text = ranges.LibsvmRanges(bool(reading.zero_based), labels)
+        text = stream.LibsvmRanges(bool(reading.zero_based), labels)
         try:
             read = rows(text)
         except OtherSpelling:  # learnt from all pieces, which are read again
             parts = [replace(text, pieces=own) for own in pieces]
-            seen = [workers.submit(ranges.LibsvmRanges.spellings, part) for part in parts]
+            seen = [workers.submit(stream.LibsvmRanges.spellings, part) for part in parts]
             first = labelwords.Spellings(labelwords.MOST)
             labels.learn(_merged([first, *workers.results(seen)]), run.dataset)
             read = rows(text)
@@ -240,11 +240,11 @@ def _table_reader(files, reading, pieces, workers, task):
     shape, path = None, files[0].path
     as_words: frozenset[int] = frozenset()
     if files[0].kind != "parquet":
-        (shape,) = workers.results([workers.submit(ranges.dialect, files[0], reading.header)])
+        (shape,) = workers.results([workers.submit(stream.dialect, files[0], reading.header)])
         for note in shape.notes:
             log.warning(note)
     while True:
-        reader = ranges.TableRanges(shape, as_words, Learner(reading, True, task))
+        reader = stream.TableRanges(shape, as_words, Learner(reading, True, task))
         learners = workers.results(
             [workers.submit(_learnt, replace(reader, pieces=own), reading, task) for own in pieces]
         )

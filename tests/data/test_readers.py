@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shell import printed, refused
 
-from rfx.data import ranges, tables, textfiles
+from rfx.data import stream, tables, textfiles
 from rfx.data.reading import Reading
 from rfx.data.tabular import readers
 from rfx.data.tabular.table import Words
@@ -476,8 +476,8 @@ def test_workers_read_row_groups(tmp_path):
         {"a": np.arange(4000.0), "y": np.arange(4000) % 2},
         row_group_size=1000,
     )
-    assert ranges.measured(path).units == 4
-    parts = ranges.TableRanges(pieces=[ranges.Piece(str(path), 1, 3, False)]).tables()
+    assert stream.measured(path).units == 4
+    parts = stream.TableRanges(pieces=[stream.Range(str(path), 1, 3, False)]).tables()
     assert np.concatenate([part.columns[0] for part in parts]).tolist() == list(range(1000, 3000))
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfx import methods
-from rfx.data import libsvm, ranges, transforms
+from rfx.data import libsvm, stream, transforms
 from rfx.data.libsvm import Labels
 from rfx.data.tabular import readers
 from rfx.data.transforms import Scaler
@@ -66,10 +66,10 @@ def folder(tmp_path_factory):
 
 
 def rows_of(workers, path, parts=3, **more):
-    files = [ranges.measured(own) for own in ranges.found(path)]
+    files = [stream.measured(own) for own in stream.matching(path)]
     return DistributedRows(
         workers,
-        [ranges.LibsvmRanges(False, Labels(), own) for own in ranges.cut(files, parts)],
+        [stream.LibsvmRanges(False, Labels(), own) for own in stream.cut(files, parts)],
         **more,
     )
 
@@ -130,7 +130,7 @@ def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
     for parts in (1, 3, 7):
         cuts = np.array_split(np.arange(3000), parts)
         of_parts = None if weights is None else [weights[cut] for cut in cuts]
-        sources = [ranges.Arrays(rows[cut], y[cut]) for cut in cuts]
+        sources = [stream.Arrays(rows[cut], y[cut]) for cut in cuts]
         there = DistributedRows(three, sources, weights=of_parts)
         model = methods.create("local", **options).fit(there, there.y, there.weights)
         for name, array in here.model.arrays().items():
@@ -168,7 +168,7 @@ def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, 
 
 def test_wide_sparse_rows_on_workers_are_not_transformed(workers):
     text = scipy.sparse.random(40, 1200, 0.01, "csr", random_state=0)
-    rows = DistributedRows(workers, [ranges.Arrays(text, np.ones(40))])
+    rows = DistributedRows(workers, [stream.Arrays(text, np.ones(40))])
     with pytest.raises(UsageError, match="--scaling is power, but the rows are sparse"):
         Scaler.fit(rows, "power")
 
@@ -243,7 +243,7 @@ def test_features_held_or_computed_are_the_same(workers, folder):
 )
 def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options):
     sources = [
-        workers.submit(ranges.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)
+        workers.submit(stream.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)
     ]
     rows = DistributedRows(workers, sources)
     monkeypatch.setattr(matrix, "_FETCHED_VALUES", rows.shape[0] - 1)
@@ -299,14 +299,14 @@ def test_ranges_have_every_line_once(tmp_path_factory, texts, ended, parts, chun
     for number, lines in enumerate(texts):
         text = "\n".join(["x", *lines]) + "\n" * ended
         (place / f"{number}").write_text(text)
-        files.append(ranges.Measured(str(place / f"{number}"), "libsvm", len(text), len(text)))
+        files.append(stream.Measured(str(place / f"{number}"), "libsvm", len(text), len(text)))
     whole = [line for file in files for line in open(file.path, "rb").read().splitlines()]
-    cut = ranges.cut(files, parts)
+    cut = stream.cut(files, parts)
     found = [
         line
         for part in cut
         for piece in part
-        for text in ranges.lines(piece, chunk)
+        for text in stream.lines(piece, chunk)
         for line in text.raw.splitlines()
     ]
     assert len(cut) == parts and found == whole
@@ -315,17 +315,17 @@ def test_ranges_have_every_line_once(tmp_path_factory, texts, ended, parts, chun
 def test_tables_in_ranges_are_read_as_whole(tmp_path):
     lines = ["a,b,c"] + [f"{x:.3f},{'red' if x > 0 else 'blue'},{y:g}" for x, y in zip(X[:, 0], Y)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    file = ranges.measured(tmp_path / "t.csv")
-    reader = ranges.TableRanges(ranges.dialect(file, None))
-    parts = [replace(reader, pieces=part) for part in ranges.cut([file], 5)]
+    file = stream.measured(tmp_path / "t.csv")
+    reader = stream.TableRanges(stream.dialect(file, None))
+    parts = [replace(reader, pieces=part) for part in stream.cut([file], 5)]
     tables = [table for part in parts for table in part.tables()]
     np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
 
 
 def test_a_cell_with_a_line_break_is_refused(tmp_path):
     (tmp_path / "q.csv").write_text('a,b\n1,"x\ny"\n2,z\n')
-    pieces = ranges.cut([ranges.measured(tmp_path / "q.csv")], 1)[0]
-    reader = ranges.TableRanges(readers.Dialect(",", True, ("a", "b"), "q.csv"))
+    pieces = stream.cut([stream.measured(tmp_path / "q.csv")], 1)[0]
+    reader = stream.TableRanges(readers.Dialect(",", True, ("a", "b"), "q.csv"))
     with pytest.raises(DataError, match="spans several lines"):
         list(replace(reader, pieces=pieces).tables())
 
@@ -356,11 +356,11 @@ def check_drawn(size, count, cuts):
 def test_files_that_change_are_refused(rows, width):
     """Of 3 rows and 3 columns, fewer or more rows, or fewer columns, were surveyed."""
     X = np.arange(9.0).reshape(3, 3)
-    source = ranges.Arrays(X, np.zeros(3))
+    source = stream.Arrays(X, np.zeros(3))
     with pytest.raises(DataError, match="the files changed while they were read"):
-        ranges.load(source, rows, width, Scaler.fit(X, "none"), float, lambda X: X)
+        stream.load(source, rows, width, Scaler.fit(X, "none"), float, lambda X: X)
     with pytest.raises(DataError, match="the files changed while they were read"):
-        ranges.picked(source, np.array([0, rows + 1]), width)
+        stream.picked(source, np.array([0, rows + 1]), width)
 
 
 # ------------------------------------------------------------------ estimators and the command line

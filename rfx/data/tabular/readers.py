@@ -94,6 +94,12 @@ class Dialect:
         """The columns, without rows."""
         return Table(self.name, list(self.names), self.header, [])
 
+    def table(self, piece: textfiles.Piece, as_words: frozenset[int]) -> Table | None:
+        """The table of the whole records of a piece, see `parse`."""
+        first = piece.start == 0
+        raw = piece.raw[self.start :] if first else piece.raw
+        return parse(raw, self, self.line if first else piece.line or 1, as_words, first)
+
     def guess(self) -> "Guess":
         """Whether the first record is a header."""
         return guess(self.cells, self.rows)

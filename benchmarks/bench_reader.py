@@ -11,7 +11,7 @@ import argparse
 
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
-from rfx.data import fetch, libsvm, textfiles
+from rfx.data import libsvm, registry, textfiles
 
 
 def measure(path, pairs):
@@ -47,7 +47,7 @@ def main():
         " |\n|---|---|---|---|---|---|---|"
     )
     for name in given.names:
-        found, size = measure(fetch.fetch(name, roles=("train",))["train"], given.pairs)
+        found, size = measure(registry.fetch(name, roles=("train",))["train"], given.pairs)
         for reader, rows in found.items():
             seconds, cpu = (
                 spread([row[kind] for row in rows], ".3g") for kind in ("seconds", "cpu")

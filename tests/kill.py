@@ -18,7 +18,7 @@ import numpy as np
 
 from rfx import model
 from rfx.data import libsvm
-from rfx.data.fetch import digest
+from rfx.data.registry import digest
 from rfx.records import results
 
 PLAN = """title = "to be killed"

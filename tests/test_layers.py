@@ -138,7 +138,7 @@ def test_no_module_imports_itself_in_a_circle(one):
 INSIDE = {
     "__init__": "the estimators import the package",
     "__main__": "Ctrl-C shows no traceback while the command line is imported",
-    "data/fetch": "http.client and numba, for what is not fetched yet",
+    "data/registry": "http.client and numba, for what is not fetched yet",
     "methods/__init__": "the command line names methods without numba",
     "runs/child": "the number of BLAS threads is set before numpy is imported",
 }

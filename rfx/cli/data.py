@@ -16,8 +16,6 @@ from rfx.cli.flags import (
 )
 from rfx.cli.output import print_json, table
 from rfx.data import registry, textfiles
-from rfx.data.fetch import check_of, is_fetched, is_obtainable
-from rfx.data.fetch import fetch as fetch_set
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.options import Option
 
@@ -57,10 +55,13 @@ def _sets(names, paper) -> list:
 
 
 def _described(info) -> dict:
-    own, means = info.own is not None, {file.filename: check_of(file) for file in info.files}
+    own, means = (
+        info.own is not None,
+        {file.filename: registry.check_of(file) for file in info.files},
+    )
     status = "own file" if own else "built in" if info.builtin else "fetched"
-    if status == "fetched" and not is_fetched(info.name):
-        status = "not fetched" if is_obtainable(info.name) else "by hand"
+    if status == "fetched" and not registry.is_fetched(info.name):
+        status = "not fetched" if registry.is_obtainable(info.name) else "by hand"
     return {
         "name": info.name,
         "task": info.task or None,
@@ -121,11 +122,11 @@ def fetch(names, all, paper, offline, trust, json) -> None:
             "pass data set names, --all, or --paper PAPER (`rfx datasets` lists them)"
         )
     infos = _sets(registry.names() if all else names, paper)
-    infos = [info for info in infos if not all or is_obtainable(info.name)]
+    infos = [info for info in infos if not all or registry.is_obtainable(info.name)]
     fetched, failed = [], 0
     for info in infos:
         try:
-            paths = fetch_set(info.name, offline=offline, trust=trust)
+            paths = registry.fetch(info.name, offline=offline, trust=trust)
         except RfxError as error:
             if len(infos) == 1:
                 raise

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from rfx import env, files, methods
-from rfx.data import fetch
+from rfx.data import registry
 from rfx.data.reading import Reading
 from rfx.errors import RfxWarning, UsageError
 from rfx.options import Option, options_of
@@ -159,7 +159,7 @@ def named(option: str, source: str | None) -> list[tuple[str, object]]:
     """The input of an option, a data set's name or a file, in the form required by
     `files.guard`.
     """
-    return [] if source is None else [(option, path) for path in fetch.paths(source)]
+    return [] if source is None else [(option, path) for path in registry.paths(source)]
 
 
 class DeclaringCommand(click.Command):

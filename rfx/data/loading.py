@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx import numerals
-from rfx.data import fetch, libsvm, registry, splits, synthetic, tables, textfiles
+from rfx.data import libsvm, registry, splits, synthetic, tables, textfiles
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.rows import stacked
 from rfx.data.tabular import learner, targetmeans
@@ -226,7 +226,7 @@ def _registered(info, split, offline, seed):
     else:
         whole = ("train", "test") if "test" in roles else ("train",)
         spec, key = registry.SplitSpec(pool=whole), (seed,)
-    paths = fetch.fetch(info.name, offline=offline, roles=spec.roles)
+    paths = registry.fetch(info.name, offline=offline, roles=spec.roles)
     parts: dict[str, Any] = {
         role: splits.relabelled(libsvm.read(paths[role], info.d), info.labels)
         for role in spec.roles

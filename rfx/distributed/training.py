@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data import fetch, registry, stream, tables, textfiles
+from rfx.data import registry, stream, tables, textfiles
 from rfx.data.libsvm import Labels, OtherSpelling
 from rfx.data.loading import Split, load, read_weights
 from rfx.data.reading import FileFormat, Reading
@@ -59,7 +59,7 @@ def check(trainer, run: Run) -> None:
     if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
         files = registry.get(path).files if registry.has(path) else ()
         flags = {"train": "--data", "test": "--test"}
-        paths = [f"{flags[one.role]} {fetch.place(one)}" for one in files if one.role in flags]
+        paths = [f"{flags[one.role]} {registry.place(one)}" for one in files if one.role in flags]
         example = f", {' '.join(paths)} (rfx fetch {path})" if paths else ""
         raise UsageError(
             f"--data is {path}; with --scheduler use files that the workers can read{example}"

@@ -18,7 +18,6 @@ from typing import Any
 
 from rfx import env, lazy
 from rfx.data import registry
-from rfx.data.fetch import is_obtainable
 from rfx.errors import ClusterError, RfxError
 from rfx.plans import catalogue
 from rfx.plans.plan import Plan, describe, load, small
@@ -341,7 +340,7 @@ def ahead(plan: Plan, todo: list[Run], here: bool = True) -> tuple[list[Run], li
     """
     sets = [{str(name).partition(":")[0] for name in (run.dataset, run.test)} for run in todo]
     named = {name for name in set().union(*sets) if here and registry.has(name)}
-    absent = {name for name in named if not is_obtainable(name)}
+    absent = {name for name in named if not registry.is_obtainable(name)}
     ready = [run for run, names in zip(todo, sets) if not names & absent]
     lines = [*plan.notes]
     for name in sorted(absent):
@@ -656,7 +655,9 @@ def _step(name, folder, form, place, known) -> Step | None:
     cost = known.get((name, "quick" if quick else "full"))
     cost = cost or Cost(_UNKNOWN_SECONDS * len(wanted.runs), _UNKNOWN_MB, "not measured")
     step = Step(wanted, path, todo, cost)
-    step.by_hand = [one for one in step.datasets if registry.has(one) and not is_obtainable(one)]
+    step.by_hand = [
+        one for one in step.datasets if registry.has(one) and not registry.is_obtainable(one)
+    ]
     ready = [run for run in todo if run.dataset.partition(":")[0] not in step.by_hand]
     step.seconds = cost.seconds * len(ready) / max(1, len(wanted.runs))
     return step

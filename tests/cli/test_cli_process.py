@@ -15,7 +15,7 @@ import pytest
 from shell import printed, refused, run
 
 from rfx import errors, methods
-from rfx.data import fetch, libsvm
+from rfx.data import libsvm, registry
 from rfx.data.stream import ArraySource
 from rfx.errors import DataError, UsageError
 
@@ -261,7 +261,7 @@ def test_what_a_server_answers(monkeypatch, rfx, caplog):
     """Server text is also checked when it arrives, because a program that uses rfx as a library
     prints messages itself.
     """
-    monkeypatch.setattr(fetch, "PAUSES", (0.0,))
+    monkeypatch.setattr(registry, "PAUSES", (0.0,))
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():

@@ -21,7 +21,7 @@ import pytest
 import scipy.io
 from filelock import FileLock
 
-from rfx.data import convert, fetch, registry, stream, textfiles
+from rfx.data import convert, registry, stream, textfiles
 from rfx.errors import DataError, LockedError
 
 TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
@@ -73,7 +73,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def no_waiting(own_folders, monkeypatch):
-    monkeypatch.setattr(fetch, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(registry, "PAUSES", (0.0, 0.0, 0.0))
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -96,7 +96,7 @@ def entry(server, monkeypatch):
         )
         original = registry.get
         monkeypatch.setattr(registry, "get", lambda name: info if name == "toy" else original(name))
-        return fetch.place(info.files[0])
+        return registry.place(info.files[0])
 
     return make
 
@@ -130,9 +130,9 @@ def test_a_download_is_unpacked_checked_and_kept(server, entry, suffix):
     target = entry("/files/toy" + suffix)
     server.files["/files/toy" + suffix] = PACKED[suffix](TEXT)
     server.failures["/files/toy" + suffix] = 500, 2
-    assert not fetch.is_fetched("toy")
+    assert not registry.is_fetched("toy")
     for _ in range(2):  # nothing to do the second time
-        assert fetch.fetch("toy") == {"train": target}
+        assert registry.fetch("toy") == {"train": target}
     assert target.read_bytes() == TEXT
     assert not left_over(target)
     assert len(server.requests) == 3
@@ -219,7 +219,7 @@ def test_what_is_wrong_is_named_and_not_kept(server, entry, what):
     server.files["/files/" + name] = content
     target = entry("/files/" + name, **said)
     with pytest.raises(DataError, match=message):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     assert not target.exists()
     assert not left_over(target)
 
@@ -250,7 +250,7 @@ def test_a_server_that_fails_is_named_and_leaves_nothing(server, entry, what):
     server.failures[path] = status, 0 if status == 200 else 99
     target = entry()
     with pytest.raises(DataError, match=message):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     assert len(server.requests) == requests
     assert not target.exists()
     assert not left_over(target)
@@ -263,10 +263,10 @@ def test_offline(server, entry, monkeypatch):
         with pytest.raises(
             DataError, match="offline mode does not download .*toy.bz2; run `rfx fetch toy`"
         ):
-            fetch.fetch("toy", offline=True)
+            registry.fetch("toy", offline=True)
     assert not server.requests
     target.write_bytes(TEXT)
-    assert fetch.fetch("toy", offline=True) == {"train": target}
+    assert registry.fetch("toy", offline=True) == {"train": target}
 
 
 # Files without a published checksum
@@ -286,18 +286,18 @@ def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
         " columns).*; the file was discarded.*`rfx fetch --trust toy`"
     )
     with pytest.raises(DataError, match=message):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     assert not left_over(target)
-    assert fetch.fetch("toy", trust=True)["train"].read_bytes() == content
-    assert fetch.fetch("toy") == {"train": target}  # trusted from now on
+    assert registry.fetch("toy", trust=True)["train"].read_bytes() == content
+    assert registry.fetch("toy") == {"train": target}  # trusted from now on
 
 
 def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monkeypatch):
     server.files["/files/toy.bz2"] = PACKED_TEXT
     target = entry(sha256=None)
-    assert fetch.check_of(registry.get("toy").files[0]) == "size"
-    fetch.fetch("toy")
-    assert fetch.check_of(registry.get("toy").files[0]) == "first copy"
+    assert registry.check_of(registry.get("toy").files[0]) == "size"
+    registry.fetch("toy")
+    assert registry.check_of(registry.get("toy").files[0]) == "first copy"
     target.unlink()
     (tmp_path / "toy").write_bytes(OTHER)
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
@@ -305,23 +305,23 @@ def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monke
         DataError,
         match=f"has sha256 {sha256(OTHER)}, but was first {sha256(TEXT)}; the file was discarded",
     ):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     assert not target.exists()
-    assert fetch.fetch("toy", trust=True)["train"].read_bytes() == OTHER
+    assert registry.fetch("toy", trust=True)["train"].read_bytes() == OTHER
 
 
 @pytest.mark.parametrize("published", [sha256(TEXT), None])
 def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, published):
     server.files["/files/toy.bz2"] = PACKED_TEXT
     target = entry(sha256=published)
-    fetch.fetch("toy")
+    registry.fetch("toy")
     status = target.stat()
     target.write_bytes(OTHER)
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     source = "datasets.toml says" if published else "was first"
     message = f"toy has sha256 {sha256(OTHER)}, but {source} {sha256(TEXT)}; remove it"
     with pytest.raises(DataError, match=message):
-        fetch.fetch("toy", trust=published is not None)
+        registry.fetch("toy", trust=published is not None)
 
 
 def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
@@ -331,11 +331,11 @@ def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
     with pytest.raises(
         DataError, match="toy has 1 rows and 2 columns, but datasets.toml says 2 rows.*--trust"
     ):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     target.write_bytes(TEXT)
-    fetch.fetch("toy")
-    monkeypatch.setattr(fetch, "digest", lambda *_: pytest.fail("it was read again"))
-    fetch.fetch("toy")
+    registry.fetch("toy")
+    monkeypatch.setattr(registry, "digest", lambda *_: pytest.fail("it was read again"))
+    registry.fetch("toy")
 
 
 # Mirrors
@@ -347,17 +347,17 @@ def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name):
     target = entry(url=None, obtain="ask its owner")
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="RFX_MIRROR is .*nowhere, which is neither a folder nor"):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    assert not fetch.is_obtainable("toy")
+    assert not registry.is_obtainable("toy")
     with pytest.raises(DataError, match="toy: toy has no public download; ask its owner"):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     (tmp_path / name).write_bytes(PACKED[name[3:]](OTHER))
-    assert fetch.is_obtainable("toy")
+    assert registry.is_obtainable("toy")
     with pytest.raises(DataError, match=f"{re.escape(str(tmp_path / name))}: toy has sha256"):
-        fetch.fetch("toy")
+        registry.fetch("toy")
     (tmp_path / name).write_bytes(PACKED[name[3:]](TEXT))
-    assert fetch.fetch("toy", offline=True)["train"].read_bytes() == TEXT
+    assert registry.fetch("toy", offline=True)["train"].read_bytes() == TEXT
     assert not left_over(target)
 
 
@@ -365,7 +365,7 @@ def test_a_mirror_on_the_web(server, entry, monkeypatch):
     server.files["/mirror/toy.xz"] = lzma.compress(TEXT)
     monkeypatch.setenv("RFX_MIRROR", server.url + "/mirror/")
     entry()
-    assert fetch.fetch("toy")["train"].read_bytes() == TEXT
+    assert registry.fetch("toy")["train"].read_bytes() == TEXT
     assert server.requests == ["/mirror/toy", "/mirror/toy.xz"]
 
 
@@ -387,13 +387,13 @@ def test_a_source_is_converted(server, entry, tmp_path, monkeypatch):
     server.files["/files/cpu.tgz"] = cpu_archive()
     expected = b"90 1:1 2:2.5\n7 2:3 3:4\n"
     target = entry("/files/cpu.tgz", convert="cpu_train", sha256=sha256(expected))
-    assert fetch.fetch("toy")["train"].read_bytes() == expected
+    assert registry.fetch("toy")["train"].read_bytes() == expected
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     # the source, or the converted file, may come from a mirror
     for name, content in (("cpu.tgz", cpu_archive()), ("toy", expected)):
         (tmp_path / name).write_bytes(content)
         target.unlink()
-        assert fetch.fetch("toy", offline=True)["train"].read_bytes() == expected
+        assert registry.fetch("toy", offline=True)["train"].read_bytes() == expected
         (tmp_path / name).unlink()
 
 
@@ -428,11 +428,11 @@ def test_the_converters(tmp_path):
 
 def test_one_process_fetches_a_file(entry, monkeypatch):
     target = entry()
-    monkeypatch.setattr(fetch, "WAIT", 0.0)
+    monkeypatch.setattr(registry, "WAIT", 0.0)
     (target.parent / ".locks").mkdir(parents=True)
     with FileLock(target.parent / ".locks" / "toy", is_singleton=False):
         with pytest.raises(LockedError, match="another process has been fetching"):
-            fetch.fetch("toy")
+            registry.fetch("toy")
 
 
 def test_what_a_killed_run_left_is_cleared(server, entry):
@@ -441,7 +441,7 @@ def test_what_a_killed_run_left_is_cleared(server, entry):
     stale = target.parent / ".parts" / "toy"
     stale.mkdir(parents=True)
     (stale / "plain").write_bytes(b"half a fi")
-    fetch.fetch("toy")
+    registry.fetch("toy")
     assert target.read_bytes() == TEXT and not left_over(target)
 
 
@@ -450,7 +450,7 @@ def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "file"))
     entry()
     with pytest.raises(DataError, match="can't be written .*; RFX_DATA sets another folder"):
-        fetch.fetch("toy")
+        registry.fetch("toy")
 
 
 # Compressed files are read to the last byte or refused

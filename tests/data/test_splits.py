@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from rfx import data
-from rfx.data import Split, fetch, guess_task, libsvm, load, registry, splits
+from rfx.data import Split, guess_task, libsvm, load, registry, splits
 from rfx.data.reading import Reading
 from rfx.data.tabular import targetmeans
 from rfx.data.tabular.apart import Apart
@@ -21,7 +21,7 @@ from rfx.errors import DataError, RfxWarning, UsageError
 def data_folder(own_folders, tmp_path, monkeypatch):
     """A data folder for small files with the names of real ones, whose checksums do not match."""
     (tmp_path / "data").mkdir()
-    monkeypatch.setattr(fetch, "in_place", lambda *_: None)
+    monkeypatch.setattr(registry, "in_place", lambda *_: None)
 
 
 def put(tmp_path, name, rows, d, first=0, label=lambda i: 1 if i % 2 else -1):

@@ -362,7 +362,7 @@ class Workers:
         it.
         """
         size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
-        return value if size <= INLINE else self.submit(_itself, value)
+        return value if size <= INLINE else self.submit(itself, value)
 
     def total(self, futures):
         """The future of the sum of arrays or tuples of them, always by the same tree."""
@@ -410,7 +410,7 @@ def _run(function, *args):
     return function(*args)
 
 
-def _itself(value):
+def itself(value):
     return value
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import copy
-from functools import partial
-from operator import getitem, methodcaller
+from functools import partial, reduce
+from operator import add, getitem, methodcaller
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from rfx import methods
 from rfx.data.rows import Rows, Statistics, stacked
 from rfx.data.stream import Arrays, Taken, load, picked
 from rfx.data.tabular.readers import check_columns
-from rfx.distributed.cluster import Workers, dask
+from rfx.distributed.cluster import Workers, dask, itself
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinningMap, Bins, merged
 from rfx.fitting.options import AUTO
@@ -357,7 +357,7 @@ class PartsMatrix(Matrix):
         """
         if kind is None:
             return self.hold()
-        return self._stored(partial(coded, kind=kind), _itself, kind, READ / 2)
+        return self._stored(partial(coded, kind=kind), itself, kind, READ / 2)
 
     def _stored(self, function, recipe, dtype, cost, max_mb=np.inf):
         """The results of function(its matrix) for each part, as numbers of that type, if they fit;
@@ -469,10 +469,6 @@ def _drawn(n, count, start, stop):
     return drawn(n, count, start, stop) - start
 
 
-def _itself(Z):
-    return Z
-
-
 def _loss_pass(Z, W, loss, y):
     F, value, G = Z.loss_pass(W, loss, y)
     return F, (value, G)
@@ -541,9 +537,7 @@ class DistributedRows(Rows):
             raise DataError("the files have no rows")
         self.workers, self.sources = workers, [sources[k] for k in kept]
         self.counts = tuple(results[k].count for k in kept)
-        self.survey = results[kept[0]]
-        for k in kept[1:]:
-            self.survey = self.survey + results[k]
+        self.survey = reduce(add, (results[k] for k in kept))
         self.shape = (self.survey.count, self.survey.width)
         vector = lambda futures: RowVector(workers, [futures[k] for k in kept], self.counts)
         self.y = vector(workers.entries(surveys, 1))

@@ -5,8 +5,7 @@
 import logging
 import os
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial, reduce
 
 import numpy as np
 
@@ -161,15 +160,8 @@ def _learner(data: _Data, kept, task) -> Learner:
         data.rows.workers.submit(_learnt, source, data.reading, task)
         for source in data.rows.taken(kept)
     ]
-    return _merged([one for one in data.rows.workers.results(learners) if one.n_rows])
-
-
-def _merged(parts: list) -> Any:
-    """The first of some Learners or Spellings, with the others merged into it."""
-    first, *others = parts
-    for other in others:
-        first.merge(other)
-    return first
+    results = data.rows.workers.results(learners)
+    return reduce(Learner.merge, [one for one in results if one.n_rows])
 
 
 def _files(path, workers) -> list:
@@ -221,8 +213,8 @@ def _read(files, run, workers, method) -> _Data:
         except OtherSpelling:  # learnt from all pieces, which are read again
             parts = [replace(text, pieces=own) for own in pieces]
             seen = [workers.submit(stream.LibsvmRanges.spellings, part) for part in parts]
-            first = labelwords.Spellings(labelwords.MOST)
-            labels.learn(_merged([first, *workers.results(seen)]), run.dataset)
+            spellings = reduce(labelwords.Spellings.merge, workers.results(seen))
+            labels.learn(spellings, run.dataset)
             read = rows(text)
         form = FileFormat("libsvm", text.zero_based)
         return _Data(read, Schema(labels=labels.names, format=form), labels.task)
@@ -263,7 +255,7 @@ def _table_reader(files, reading, pieces, workers, task):
                 " use one type per column"
             )
         as_words |= changed
-    learner = _merged(learners)
+    learner = reduce(Learner.merge, learners)
     form = FileFormat("parquet") if shape is None else shape.format()
     reader.schema = replace(learner.finish(), format=form)
     learner.say(reader.schema)

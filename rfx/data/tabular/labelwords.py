@@ -112,9 +112,11 @@ class Spellings:
         values, counts = np.unique(y, return_counts=True)
         return self.count(zip(map(number_text, values), counts.tolist(), values.tolist()))
 
-    def merge(self, other: "Spellings") -> None:
+    def merge(self, other: "Spellings") -> "Spellings":
         self.full = self.full or other.full
-        self.count((word, count, other.numbers[word]) for word, count in other.counts.items())
+        return self.count(
+            (word, count, other.numbers[word]) for word, count in other.counts.items()
+        )
 
     def count(self, labels) -> "Spellings":
         """For (spelling, rows, number or None) of labels."""

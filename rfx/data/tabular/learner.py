@@ -182,9 +182,9 @@ class Learner:
         """The positions of the columns of words."""
         return frozenset(p for p, column in self.columns.items() if column.as_words)
 
-    def merge(self, other: "Learner") -> None:
+    def merge(self, other: "Learner") -> "Learner":
         """Merge another learner that has seen later rows; both are bounded, with the same column
-        types.
+        types. Returns this one.
         """
         if self.table.names != other.table.names:
             raise DataError(
@@ -195,6 +195,7 @@ class Learner:
         self._note(other)
         for position, column in self.columns.items():
             column.merge(other.columns[position])
+        return self
 
     @property
     def has_gaps(self) -> bool:

@@ -11,6 +11,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,58 +56,53 @@ def naming(name: str):
         raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
 
 
-class Readable(io.RawIOBase):
-    """A raw stream that can be read."""
+class _Parts(io.RawIOBase):
+    """A raw stream of the bytes that an iterator yields, in parts of any size."""
+
+    def __init__(self, parts: Iterator[bytes]):
+        self._parts, self._rest = parts, memoryview(b"")
 
     def readable(self):
         return True
 
+    def readinto(self, buffer):
+        while not self._rest:
+            part = next(self._parts, None)
+            if part is None:
+                return 0
+            self._rest = memoryview(part)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
 
-class _Members(Readable):
+
+def _handle(parts: Iterator[bytes]) -> io.BufferedReader:
+    """A handle on the bytes that an iterator yields."""
+    return io.BufferedReader(_Parts(parts), _PIECE)
+
+
+def _members(source, new) -> Iterator[bytes]:
     """The plain bytes of consecutive bzip2 or xz streams, up to the end of the file.
 
     Python's bz2 and lzma treat invalid data after a complete stream as the end of the file, and so
     drop damaged members. Here every byte must belong to a stream, except zeros after it.
     """
-
-    def __init__(self, source, new):
-        self._source, self._new, self._stream = source, new, new()
-
-    def readinto(self, buffer):
-        plain = packed = b""
-        while not plain:
-            if self._stream.eof:
-                packed = self._stream.unused_data.lstrip(b"\0")
-                while not packed and (more := self._source.read(_PACKED)):
-                    packed = more.lstrip(b"\0")
-                if not packed:
-                    return 0
-                self._stream = self._new()
-            elif self._stream.needs_input:
-                packed = self._source.read(_PACKED)
-                if not packed:
-                    raise EOFError("the compressed data is truncated")
-            plain, packed = self._stream.decompress(packed, len(buffer)), b""
-        buffer[: len(plain)] = plain
-        return len(plain)
-
-
-class _Joined(Readable):
-    """Bytes already read from a handle, followed by the rest of it."""
-
-    def __init__(self, head: bytes, rest):
-        self._head, self._rest = head, rest
-
-    def readinto(self, buffer):
-        size = len(buffer)
-        data, self._head = self._head[:size] or self._rest.read(size), self._head[size:]
-        buffer[: len(data)] = data
-        return len(data)
+    packed = source.read(_PACKED)
+    while packed:
+        stream = new()
+        while not stream.eof:
+            yield stream.decompress(packed, _PIECE)
+            packed = source.read(_PACKED) if stream.needs_input else b""
+            if stream.needs_input and not packed:
+                raise EOFError("the compressed data is truncated")
+        packed = stream.unused_data.lstrip(b"\0")
+        while not packed and (more := source.read(_PACKED)):
+            packed = more.lstrip(b"\0")
 
 
 def joined(head: bytes, rest) -> io.BufferedReader:
     """A handle on bytes already read from the handle `rest`, followed by the rest."""
-    return io.BufferedReader(_Joined(head, rest), _PIECE)
+    return _handle(chain([head], iter(partial(rest.read, _PIECE), b"")))
 
 
 def beginning(handle, size: int) -> bytes:
@@ -134,7 +131,7 @@ def _unpacked(handle, head: bytes):
             raise ValueError(f"a zip archive of {len(members)} files instead of one")
         return archive.open(members[0])
     new = next((new for magic, new in _MEMBERS.items() if head.startswith(magic)), None)
-    return handle if new is None else io.BufferedReader(_Members(handle, new), _PIECE)
+    return handle if new is None else _handle(_members(handle, new))
 
 
 @contextlib.contextmanager
@@ -232,7 +229,7 @@ def opened(handle, name: str, encoding: str | None = None):
     handle.read(length)
     if codec == "utf-8":
         return handle
-    return io.BufferedReader(_Recoded(handle, name, codec), _DECODED)
+    return _handle(_recoded(handle, name, codec))
 
 
 def text(raw: bytes, name: str, encoding: str | None = None) -> bytes:
@@ -287,30 +284,21 @@ def is_utf8(handle) -> bool:
     return True
 
 
-class _Recoded(Readable):
+def _recoded(handle, name: str, encoding: str) -> Iterator[bytes]:
     """The content of a handle in some encoding, converted to UTF-8."""
-
-    def __init__(self, handle, name, encoding):
-        self._handle, self._name, self._encoding = handle, name, encoding
-        self._decoder, self._ready, self._line = codecs.getincrementaldecoder(encoding)(), b"", 1
-
-    def readinto(self, buffer):
-        data = b"\n"
-        while data and not self._ready:
-            data = self._handle.read(_DECODED)
-            try:
-                decoded = self._decoder.decode(data, not data)
-            except UnicodeDecodeError as error:
-                above = error.object[: error.start].decode(self._encoding, "ignore")
-                raise DataError(
-                    f"{self._name}, line {self._line + above.count(chr(10))}: it is not"
-                    f" {self._encoding}; try another --encoding"
-                ) from None
-            self._line += decoded.count("\n")
-            self._ready = decoded.encode()
-        count = min(len(buffer), len(self._ready))
-        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
-        return count
+    decoder, line, data = codecs.getincrementaldecoder(encoding)(), 1, b"\n"
+    while data:
+        data = handle.read(_DECODED)
+        try:
+            decoded = decoder.decode(data, not data)
+        except UnicodeDecodeError as error:
+            above = error.object[: error.start].decode(encoding, "ignore")
+            raise DataError(
+                f"{name}, line {line + above.count(chr(10))}: it is not {encoding}; try another"
+                " --encoding"
+            ) from None
+        line += decoded.count("\n")
+        yield decoded.encode()
 
 
 class Text:

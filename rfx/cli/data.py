@@ -408,11 +408,9 @@ def featurize(
     from rfx.data import libsvm
     from rfx.data.loading import load
     from rfx.data.tabular import labelwords
-    from rfx.data.transforms import Scaler
     from rfx.features import find
-    from rfx.fitting.method import kernel_params
-    from rfx.fitting.options import GAMMA, SCALING
-    from rfx.fitting.preprocessing import check_memory
+    from rfx.fitting.linear import scaled_map
+    from rfx.fitting.options import MAP_GAMMA, SCALING
 
     inputs = named("the input", source) + named("--train", train)
     inputs += [] if model is None else [("--model", model)]
@@ -435,15 +433,22 @@ def featurize(
             learnt, schema = taught.X_train, taught.schema
         width = None if learnt is None else learnt.shape[1]
         X, y, labels = labelled_rows(source, width, reading, schema)
-        learnt = X if learnt is None else learnt
-        check_memory(learnt, scaling, kind.width * n_features, 4)
-        scaler = Scaler.fit(learnt, scaling)
-        learnt = scaler.transform(learnt)
-        own = [one for one in kernel.options if values[one.name] is not None]
-        given = {one.name: one.convert(values[one.name]) for one in own}
-        bandwidth = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
-        params = kernel_params(name, bandwidth, learnt, seed, **given)
-        feature_map = kind.learn(name, learnt, n_features, seed, variant=variant, **params)
+        scaler, feature_map = scaled_map(
+            lambda rows, params: kind.learn(
+                name, rows, n_features, seed, variant=variant, **params
+            ),
+            X if learnt is None else learnt,
+            kind.width * n_features,
+            name,
+            scaling,
+            MAP_GAMMA.convert(gamma),
+            seed,
+            **{
+                one.name: one.convert(values[one.name])
+                for one in kernel.options
+                if values[one.name] is not None
+            },
+        )
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with device.use(values["device"]), libsvm.open_output(output) as handle:
         for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):

@@ -11,26 +11,31 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from rfx import kernels, methods
-from rfx.data.transforms import Scaler
 from rfx.estimators.base import Estimator, MethodEstimator
 from rfx.estimators.parameters import in_python
 from rfx.estimators.rows import checked
 from rfx.features import MAPS, FeatureMap
 from rfx.features.binning import WIDTHS, BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.fitting.method import kernel_params
-from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
-from rfx.fitting.preprocessing import check_memory
+from rfx.fitting.linear import scaled_map
+from rfx.fitting.options import (
+    DTYPE,
+    KERNEL,
+    MAP_GAMMA,
+    MAX_MEMORY,
+    MOST,
+    N_FEATURES,
+    SCALING,
+    SEED,
+)
 from rfx.fitting.training import begin
 from rfx.kernels.distances import ChiSquare
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
-# Bandwidth choices that need targets are excluded.
-_GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
 _OF_BINNING = (
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
-    _GAMMA,
+    MAP_GAMMA,
     Option(
         "n_grids",
         int,
@@ -44,7 +49,7 @@ _OF_BINNING = (
 )
 _OF_NYSTROM = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
-    _GAMMA,
+    MAP_GAMMA,
     methods.get("nystrom").options["landmarks"],
     N_FEATURES.but(help="Number D of landmarks; linearly dependent ones are dropped."),
     DTYPE.but(default="float64"),
@@ -159,14 +164,19 @@ class MapTransformer(Transformer, Estimator):
         with in_python():
             p = {option.name: self._value(option) for option in self.options}
             count = p.get("n_features", p.get("n_grids", 1))
-            check_memory(X, p["scaling"], self.vectors * count, 8)
-            scaler = Scaler.fit(X, p["scaling"])
-            X = scaler.transform(X)
             kernel = p.setdefault("kernel", self.only_kernel)
             own = {option.name: p.get(option.name) for option in kernels.get_kernel(kernel).options}
-            params = kernel_params(kernel, p.get("gamma"), X, p["seed"], **own)
-            self.map_ = self._learn(X, p, params)
-        self.scaler_, self._n_features_out = scaler, self.map_.n_features
+            self.scaler_, self.map_ = scaled_map(
+                lambda rows, params: self._learn(rows, p, params),
+                X,
+                self.vectors * count,
+                kernel,
+                p["scaling"],
+                p.get("gamma"),
+                p["seed"],
+                **own,
+            )
+        self._n_features_out = self.map_.n_features
         return self
 
     def _value(self, option):
@@ -184,7 +194,7 @@ def map_options(kind: type[FeatureMap]) -> list[Option]:
     names = [kernel.name for kernel in kind.kernels]
     options = [KERNEL.but(choices=names, default=names[0])] if len(names) > 1 else []
     if any("gamma" in kernel.parameters for kernel in kind.kernels):
-        options.append(_GAMMA)
+        options.append(MAP_GAMMA)
     if len(kind.variants) > 1:
         usual = {kind.usual(name) for name in names}
         default = usual.pop() if len(usual) == 1 else None

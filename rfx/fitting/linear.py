@@ -4,18 +4,28 @@ solver of its weights with L2 regularisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rfx import steps as told
+from rfx.data.transforms import Scaler
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, form_of, nystrom, sample
 from rfx.fitting import weights
-from rfx.fitting.method import Method, Refusal, TunedMethod, budget, each_output, scalars
+from rfx.fitting.method import (
+    Method,
+    Refusal,
+    TunedMethod,
+    budget,
+    each_output,
+    kernel_params,
+    scalars,
+)
 from rfx.fitting.options import DTYPE, KERNELS, MOST, N_FEATURES, SearchSpace, chosen_kernel
+from rfx.fitting.preprocessing import check_memory
 from rfx.fitting.problem import Cache, Problem, StepCallback, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
@@ -197,6 +207,28 @@ def sampled(method: LinearMethod, problem: Problem, lam: float, cache: Cache) ->
         return pool
     curved = 1.0 if problem.loss.name == "squared" else nystrom.NEAR_MARGIN
     return nystrom.draw(pool, problem.X, method.n_features, lam / curved, method.seed)
+
+
+def scaled_map(
+    learn: Callable[[Any, dict[str, Any]], Any],
+    X: Any,
+    vectors: int,
+    kernel: str,
+    scaling: str,
+    gamma: Any,
+    seed: int,
+    **options: Any,
+) -> tuple[Scaler, Any]:
+    """The scaler of raw rows X (n, d), and the map that `learn` makes of the scaled rows and the
+    kernel's parameters.
+
+    vectors: how many of length d the map has, for the check of memory; gamma: a number or a word;
+    options: the kernel's own.
+    """
+    check_memory(X, scaling, vectors, np.dtype(np.float64).itemsize)
+    scaler = Scaler.fit(X, scaling)
+    rows = scaler.transform(X)
+    return scaler, learn(rows, kernel_params(kernel, gamma, rows, seed, **options))
 
 
 def drawn(X: Any, method: Method, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:

@@ -188,6 +188,8 @@ GAMMA = Option(
     open_low=True,
     default="median",
 )
+# Without the choices that need targets.
+MAP_GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
 
 
 def chosen_kernel(

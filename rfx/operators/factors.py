@@ -115,17 +115,11 @@ class Gram:
         return solve(self.matrix, b).astype(np.float64, copy=False)
 
 
-def column_gram(Z: Matrix, weights: np.ndarray | None = None) -> Gram:
-    """Z' diag(weights) Z, D x D."""
-    return Gram.of(Z.total(_column_gram, weights))
-
-
-def _column_gram(Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
-    gram = Gram(Z.shape[1], Z.dtype)
+def _column_gram(Z: Matrix, weights: np.ndarray | None, dtype: DTypeLike) -> np.ndarray:
+    gram = Gram(Z.shape[1], dtype)
     for rows, part in Z.row_blocks():
-        gram.add_rows(
-            part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None]
-        )
+        own = part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None]
+        gram.add_rows(own.astype(dtype, copy=False))
     return gram.matrix
 
 
@@ -171,9 +165,12 @@ class ColumnFactor(Factor):
 
     gram: Gram
 
-    def __init__(self, Z: Matrix, weights: np.ndarray | None = None) -> None:
+    def __init__(
+        self, Z: Matrix, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> None:
+        """dtype: of the factor, the features' own by default."""
         super().__init__(Z, weights)
-        self.gram = column_gram(Z, weights)
+        self.gram = Gram.of(Z.total(_column_gram, weights, dtype or Z.dtype))
 
     def prepare(self, lam: float) -> ColumnFactor:
         self.gram.factor(lam)

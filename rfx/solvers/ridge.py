@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rfx import parallel
 from rfx.losses import Loss, Squared
-from rfx.operators import linear_algebra
 from rfx.operators.accelerated import DeviceFactor, DeviceMatrix
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.factors import Factor, choose_factor, sampled_factor
+from rfx.operators.factors import ColumnFactor, Factor, choose_factor, sampled_factor
 from rfx.operators.linear_algebra import conjugate_gradients, dots
 from rfx.operators.mapped import hold_part
 from rfx.operators.matrix import Matrix
@@ -334,26 +332,13 @@ MOST = 4096
 def ridge_path(
     Z: Matrix | DeviceMatrix, Y: np.ndarray, lams: Sequence[float]
 ) -> Iterator[np.ndarray]:
-    """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
+    """For each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
 
     Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram
-    matrix is increased to that.
+    matrix is increased.
     """
-    if isinstance(Z, DeviceMatrix):
-        factor, sums = DeviceFactor(Z), Z.rmatvec(Y)
-        yield from (factor.prepare(lam)(sums) for lam in lams)
-        return
-    gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
-    for rows, part in Z.row_blocks():
-        wide = part.astype(np.float64)
-        parallel.add_gram(wide, gram)
-        right += wide.T @ Y[rows]
-    diagonal = gram.diagonal().copy()
-    floor = np.finfo(np.float64).eps * len(gram) * max(float(diagonal.max(initial=0.0)), 1e-300)
-    for lam in lams:
-        if not len(gram):  # scipy 1.13 fails for an empty matrix
-            yield right.copy()
-            continue
-        np.fill_diagonal(gram, diagonal + max(lam, floor))
-        # the upper triangle is the lower one of the transpose, a copy of which is in Fortran order
-        yield linear_algebra.solve(linear_algebra.positive(gram.copy().T), right)
+    on_device = isinstance(Z, DeviceMatrix)
+    factor = DeviceFactor(Z) if on_device else ColumnFactor(Z, dtype=np.float64)
+    right = Z.rmatvec(Y)
+    # LAPACK refuses an empty matrix
+    return (factor.prepare(lam)(right) if len(right) else right for lam in lams)

@@ -133,6 +133,20 @@ def test_no_module_imports_itself_in_a_circle(one):
     graphlib.TopologicalSorter({name: graph[name] - {name} for name in graph}).prepare()
 
 
+def test_only_distributed_asks_whether_rows_are_on_workers():
+    """Elsewhere, functions of rows are dispatched by their type."""
+    asked = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", None) == "isinstance"
+        and {own.id for own in ast.walk(node.args[1]) if isinstance(own, ast.Name)}
+        & {"Rows", "DistributedRows", "RowVector", "PartsMatrix"}
+    ]
+    assert asked and all(place.startswith("distributed") for place in asked)
+
+
 # What may be imported inside a function, and why. Everything else from rfx is imported at the top
 # of a file, and slow libraries by `rfx.lazy`.
 INSIDE = {

@@ -1,78 +1,45 @@
-"""Rows in parts outside this process: their interface; and statistics of rows that merge, the same
-for rows in memory, in a stream, and on workers.
+"""Rows in this process, or in parts on workers; and statistics of rows that merge, the same for
+rows in memory, in a stream, and on workers.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-if TYPE_CHECKING:
-    import scipy.sparse
+from rfx import env
+from rfx.types import Inputs
+
+# ---------------------------------------------------------------------- rows here or on workers
+#
+# `rfx.distributed.rows` registers its own versions of these functions, as it does of others with
+# `singledispatch`.
 
 
-class Rows(ABC):
-    """Rows (n, d) in parts: `rfx.distributed.rows` has those of a cluster's workers.
-
-    Attributes
-    ----------
-    shape : tuple
-        (n, d)
-    survey : rfx.data.rows.Statistics
-        Statistics of the inputs.
+@singledispatch
+def total(X: Inputs, function: Callable[..., Any], shared: Any, *vectors: Any) -> Any:
+    """The sum over the parts of rows X of function(shared, part, *vectors); vectors have one entry
+    per row.
     """
-
-    shape: tuple[int, int]
-    survey: Any
-
-    @property
-    @abstractmethod
-    def share(self) -> tuple[int, float]:
-        """(rows, MiB of memory for them) of the location with most of the rows."""
-
-    @abstractmethod
-    def unscaled(self, index: Any) -> np.ndarray | scipy.sparse.csr_matrix:
-        """Some of the rows as read, by their ascending numbers, in this process."""
-
-    @abstractmethod
-    def scaled(self, scaler: Any, dtype: Any) -> Rows:
-        """The rows scaled by a Scaler (rfx.data.transforms), stored at the same place."""
-
-    @abstractmethod
-    def __getitem__(self, index: Any) -> np.ndarray:
-        """Some of the rows, by their numbers, in this process."""
-
-    @abstractmethod
-    def features(self, feature_map: Any, scale: float = 1.0, most_mb: float = np.inf) -> Any:
-        """The matrix scale * feature_map(X); most_mb: MiB of it that may be cached in one place."""
-
-    @abstractmethod
-    def numbered(self, grids: Any) -> tuple[Any, Any]:
-        """(Bins, matrix) of the rows in the bins of a `BinningMap`, identical to that of rows in
-        one process.
-        """
-
-    @abstractmethod
-    def total(self, function: Callable, shared: Any, *vectors: Any) -> Any:
-        """The sum over the parts of function(shared, X, *vectors); vectors have one entry per
-        row.
-        """
-
-    @abstractmethod
-    def grouped(self, partition: Any, function: Callable, shared: Any, *vectors: Any) -> list:
-        """The results of function(shared, number, numbers, X, *vectors) for each block of a
-        `Partition`, computed where the rows X with these ascending numbers are sent.
-        """
+    return function(shared, X, *vectors)
 
 
-# Rows (n, d) that methods accept.
-RowsLike: TypeAlias = "np.ndarray | scipy.sparse.csr_matrix | Rows"
+@singledispatch
+def statistics(X: Inputs, moments: bool, weights: Any = None) -> Statistics:
+    """The statistics of rows X (n, d) with weights (n,); moments: also means and deviations."""
+    return Statistics.of(X, moments, weights)
+
+
+@singledispatch
+def room(X: Inputs) -> tuple[int, float]:
+    """(rows, MiB of memory for them) of the place with most of the rows X."""
+    return X.shape[0], env.available_memory_mb()
 
 
 # ---------------------------------------------------------------------- statistics
@@ -84,12 +51,9 @@ _VALUES_A_BLOCK = 1 << 20
 WIDE, FILLED = 1000, 0.05
 
 
-def keeps_sparse(X: Any) -> bool:
-    """Whether scaling must preserve the zeros of rows X (n, d), here or on workers: text and
-    similar data.
-    """
-    if isinstance(X, Rows):
-        return is_text(*X.shape, X.survey.entries)
+@singledispatch
+def keeps_sparse(X: Inputs) -> bool:
+    """Whether scaling must preserve the zeros of rows X (n, d): text and similar data."""
     return scipy.sparse.issparse(X) and is_text(X.shape[0], X.shape[1], X.nnz)
 
 

@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,15 @@ from scipy.special import ndtri
 from rfx import lazy
 from rfx import steps as told
 from rfx.counters import uniforms
-from rfx.data.rows import WIDE, Rows, RowsLike, Statistics, blocks, is_text, keeps_sparse, stacked
+from rfx.data.rows import (
+    WIDE,
+    Statistics,
+    blocks,
+    is_text,
+    keeps_sparse,
+    stacked,
+    statistics,
+)
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.model import Array
 from rfx.parallel import add_gram, matmul
@@ -646,7 +655,7 @@ class Scaler:
         return len(self.shift)
 
     @classmethod
-    def fit(cls, X: RowsLike, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
+    def fit(cls, X: Any, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
         """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) affect
         `standard` and column transforms.
 
@@ -656,17 +665,15 @@ class Scaler:
         n, d = X.shape
         if kind in TRANSFORMS:
             return cls._transforming(kind, X, weights)
-        if isinstance(X, Rows):
-            return cls.of_statistics(kind, X.survey)
         if n == 0 and kind != "none":
             raise DataError("scaling needs at least one row")
-        rows = None if kind == "none" else Statistics.of(X, kind == "standard", weights)
+        rows = None if kind == "none" else statistics(X, kind == "standard", weights)
         return cls.of_statistics(kind, rows, d)
 
     @classmethod
     def _transforming(cls, kind, X, weights):
         """`fit` for a column transform."""
-        (n, d), in_parts = X.shape, isinstance(X, Rows)
+        n, d = X.shape
         if keeps_sparse(X):
             raise UsageError(
                 f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, and zeros would"
@@ -678,9 +685,8 @@ class Scaler:
         if n == 0:
             raise DataError("scaling needs at least one row")
         chosen = sampled(n, d)
-        rows = X.unscaled(chosen) if in_parts else X[chosen]
         chosen_weights = None if weights is None else weights[chosen]
-        learnt, shift, scale = TRANSFORMS[kind].learn(rows, chosen_weights)
+        learnt, shift, scale = TRANSFORMS[kind].learn(X[chosen], chosen_weights)
         return cls(kind, shift, scale, learnt)
 
     @classmethod
@@ -722,7 +728,8 @@ class Scaler:
             return cls(kind, low + spread / 2, 2 * unit)
         return cls(kind, low, unit)
 
-    def transform(self, X: RowsLike, dtype: DTypeLike = np.float64) -> RowsLike:
+    @singledispatchmethod
+    def transform(self, X: Any, dtype: DTypeLike = np.float64) -> Any:
         """Scaled copy of X (n, n_inputs): dense, or CSR if X is sparse and nothing is shifted
         (`none`, or wide rows).
 
@@ -730,8 +737,6 @@ class Scaler:
         for any other width, and for a value that is not finite in dtype, with its row and column
         (from 1).
         """
-        if isinstance(X, Rows):
-            return X.scaled(self, dtype)
         X = self._fitted_width(X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
@@ -925,11 +930,11 @@ class Inputs:
     unit: bool = False
     pca: PCA | None = None
 
-    def transform(self, X: RowsLike, dtype: DTypeLike = np.float32) -> RowsLike:
+    def transform(self, X: Any, dtype: DTypeLike = np.float32) -> Any:
         """Rows X (n, d), array or CSR, in dtype: CSR if nothing makes them dense, else an array."""
         return self.after_scaling(self.scaler.transform(X, dtype=dtype))
 
-    def after_scaling(self, X: RowsLike) -> RowsLike:
+    def after_scaling(self, X: Any) -> Any:
         """The remaining steps, for scaled rows."""
         X = unit_rows(X) if self.unit else X
         return X if self.pca is None else self.pca.transform(X)

@@ -14,16 +14,21 @@ import scipy.sparse as sp
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx import methods
-from rfx.data.rows import Rows, Statistics, stacked
+from rfx.data.rows import Statistics, is_text, keeps_sparse, room, stacked, statistics, total
 from rfx.data.stream import Arrays, Taken, load, picked
 from rfx.data.tabular.readers import check_columns
+from rfx.data.transforms import Scaler
 from rfx.distributed.cluster import Workers, dask, itself
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinningMap, Bins, merged
+from rfx.features.partition import Partition, sampled
 from rfx.fitting.options import AUTO
+from rfx.fitting.preprocessing import stays_sparse
+from rfx.methods.local import fitted_cells, grown_cell
+from rfx.methods.rb import numbered
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.blocks import drawn
-from rfx.operators.mapped import MapMatrix, coded, dense, hold_part
+from rfx.operators.mapped import MapMatrix, coded, computed, dense, hold_part
 from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows, scaled_rows
 
@@ -513,7 +518,7 @@ def check_method(trainer) -> None:
         )
 
 
-class DistributedRows(Rows):
+class DistributedRows:
     """Rows X (n, d) and targets `y` (n,), a RowVector, of sources read by workers
     (rfx.data.stream), one for each part.
 
@@ -551,13 +556,6 @@ class DistributedRows(Rows):
         """The results of function(source, *entries of these lists) of all parts, or some."""
         every = range(len(self.sources)) if numbers is None else numbers
         return self.workers.at_home(function, self.sources, every, *lists)
-
-    def unscaled(self, index):
-        """The rows with these ascending numbers, read again by the workers."""
-        owners, local = located(np.arange(self.shape[0])[index], self.counts)
-        used = np.unique(owners)
-        numbers, width = [local[owners == k] for k in used], [self.shape[1]] * len(used)
-        return stacked(self.workers.results(self._at_home(picked, numbers, width, numbers=used)))
 
     def some(self, index, moments: bool = False, weights=None, sources=None) -> DistributedRows:
         """The rows with these ascending numbers, read again by the workers.
@@ -604,14 +602,21 @@ class DistributedRows(Rows):
         return other
 
     def __getitem__(self, index) -> np.ndarray:
-        """The scaled rows with these numbers, fetched."""
-        index = np.arange(self.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
+        """The rows with these numbers, fetched. Unscaled rows are read again by the workers, and
+        their numbers have to ascend.
+        """
+        index = np.arange(self.shape[0])[index]
+        if self.data is None:
+            owners, local = located(index, self.counts)
+            used = np.unique(owners)
+            numbers, width = [local[owners == k] for k in used], [self.shape[1]] * len(used)
+            rows = self._at_home(picked, numbers, width, numbers=used)
+            return stacked(self.workers.results(rows))
         if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
             raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         return fetched(self.workers, self.data, self.counts, index)
 
-    @property
-    def share(self) -> tuple[int, float]:
+    def room(self) -> tuple[int, float]:
         """(rows of a worker, MiB available for them)."""
         return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
 
@@ -628,11 +633,11 @@ class DistributedRows(Rows):
         transferred.
         """
         workers, scale = self.workers, 1.0 / np.sqrt(grids.n_grids)
-        numbered = workers.each(_number, self.data, common=(workers.shared(grids),))
-        bins, tables = merged(workers.results(workers.entries(numbered, 1)))
+        of_parts = workers.each(_number, self.data, common=(workers.shared(grids),))
+        bins, tables = merged(workers.results(workers.entries(of_parts, 1)))
         kind = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
         tables = [workers.shared(table) for table in tables]
-        ids = workers.each(_renumbered, numbered, tables, common=(kind,))
+        ids = workers.each(_renumbered, of_parts, tables, common=(kind,))
         recipe = partial(BinnedMatrix, starts=bins.starts, scale=scale)
         form = (int(bins.starts[-1]), BinnedMatrix.dtype)
         Z = PartsMatrix(workers, ids, recipe, self.counts, form, READ)
@@ -646,19 +651,38 @@ class DistributedRows(Rows):
             self.workers.each(function, *parts, common=(self.workers.shared(shared),))
         )
 
-    def grouped(self, partition, function, shared, *vectors):
-        """The results of function(shared, number, numbers, X, *vectors) for each block of a
-        `Partition`, on workers to which the rows X with these ascending numbers are sent.
+    def fitted_cells(self, method, problem, clock):
+        """The partition of `local` and its cells, each fitted by a worker to which its rows are
+        sent.
         """
-        workers, starts = self.workers, np.cumsum([0, *self.counts[:-1]]).tolist()
+        workers, n_rows = self.workers, self.shape[0]
+        top = Partition.top(self[sampled(*self.shape)], n_rows, *method.tree(n_rows))
+        vectors = [problem.Y] + ([] if problem.weights is None else [problem.weights])
+        starts = np.cumsum([0, *self.counts[:-1]]).tolist()
         parts = [starts, self.data, *(vector.futures for vector in vectors)]
-        sent = workers.each(_in_blocks, *parts, common=(workers.shared(partition),))
-        common = workers.shared(shared)
-        results = [
-            workers.submit(_of_block, function, common, block, *workers.entries(sent, block))
-            for block in range(partition.n_blocks)
-        ]
-        return workers.results(results)
+        sent = workers.each(_in_blocks, *parts, common=(workers.shared(top),))
+        shared = workers.shared((method, problem.task, top, n_rows))
+        cells = workers.results(
+            [
+                workers.submit(_cell, shared, block, *workers.entries(sent, block))
+                for block in range(top.n_blocks)
+            ]
+        )
+        return top.joined([cell.partition for cell in cells]), cells
+
+
+# What other rooms do with rows here, for rows on workers.
+computed.register(DistributedRows, DistributedRows.features)
+fitted_cells.register(DistributedRows, DistributedRows.fitted_cells)
+numbered.register(DistributedRows, DistributedRows.numbered)
+room.register(DistributedRows, DistributedRows.room)
+total.register(DistributedRows, DistributedRows.total)
+keeps_sparse.register(DistributedRows, lambda X: is_text(X.shape[0], X.shape[1], X.survey.entries))
+stays_sparse.register(DistributedRows, lambda X, scaling: True)
+statistics.register(DistributedRows, lambda X, moments, weights: X.survey)
+Scaler.transform.register(  # type: ignore[attr-defined]
+    DistributedRows, lambda scaler, X, dtype: X.scaled(scaler, dtype)
+)
 
 
 # ---------------------------------------------------------------------- on the workers
@@ -693,8 +717,8 @@ def _in_blocks(partition, start, X, *vectors):
     ]
 
 
-def _of_block(function, shared, block, *parts):
-    return function(shared, block, *map(np.concatenate, zip(*parts, strict=True)))
+def _cell(shared, block, *parts):
+    return grown_cell(shared, block, *map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _weights(source, weights):

@@ -6,7 +6,7 @@ import numpy as np
 
 from rfx import lazy
 from rfx.counters import uniforms
-from rfx.data.rows import Rows
+from rfx.data.rows import total
 from rfx.data.transforms import as_floats
 from rfx.errors import DataError
 from rfx.operators.mapped import MapMatrix
@@ -31,8 +31,7 @@ def scores(pool, X, Y, centred: bool = False) -> np.ndarray:
     """
     Y = as_floats(Y)
     U = Y - Y.mean(axis=0) if centred else Y
-    sums = X.total(_sums, pool, U) if isinstance(X, Rows) else _sums(pool, X, U)
-    return np.square(sums).sum(axis=1)
+    return np.square(total(X, _sums, pool, U)).sum(axis=1)
 
 
 def _sums(pool, X, U):

@@ -13,7 +13,6 @@ from rfx import device, env, parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.counters import uniforms
-from rfx.data.rows import RowsLike
 from rfx.errors import DataError, UsageError, or_near
 from rfx.features.binning import BinMap
 from rfx.kernels import Kernel
@@ -22,6 +21,7 @@ from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import cached
 from rfx.plugins import Registry
+from rfx.types import Inputs
 
 # ----------------------------------------------------------------------
 # Products of rows with a map's vectors, x.w, bitwise independent of other rows and columns.
@@ -407,7 +407,7 @@ class FeatureMap:
         """
         return None
 
-    def quick_decision(self, X: RowsLike, coef: np.ndarray) -> np.ndarray | None:
+    def quick_decision(self, X: Inputs, coef: np.ndarray) -> np.ndarray | None:
         """(n, k) float64 values of coef' phi(x) for coef (n_features, k), if they can be computed
         faster than by `transform`; else None.
         """

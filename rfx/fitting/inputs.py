@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx import kernels
-from rfx.data.rows import Rows, keeps_sparse
+from rfx.data.rows import keeps_sparse
 from rfx.data.tabular.apart import Part
 from rfx.data.transforms import FORMS, TRIED, Metric, Scaler
 from rfx.features.partition import Partition
@@ -428,8 +428,7 @@ def choose_inputs(
 
     def unscaled(most: int) -> Problem:
         some = evenly(problem.n_rows, min(most, most_rows(X.shape[1])))
-        raw = X.unscaled(some) if isinstance(X, Rows) else X[some]
-        return replace(problem.rows(some), X=raw)
+        return replace(problem.rows(some), X=X[some])
 
     rows = unscaled(ROWS)
     count = rows.n_rows

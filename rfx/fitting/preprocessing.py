@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.data import guess_task
-from rfx.data.rows import WIDE, Rows, RowsLike, keeps_sparse
+from rfx.data.rows import WIDE, keeps_sparse
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.losses import EPSILON
 from rfx.options import Declared
+from rfx.types import Inputs
 
 
 def checked_targets(X: Any, y: Any, n_targets: int | None = None) -> Any:
@@ -272,15 +274,14 @@ def input_dtype(method: Any) -> np.dtype:
     return np.promote_types(method.get("dtype") or "float64", np.float32)
 
 
-def check_memory(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:
+def check_memory(X: Inputs, scaling: str, vectors: int, itemsize: int) -> None:
     """Raise an error for rows X (n, d), dense or CSR, that can't be scaled within memory, with
     `vectors` more vectors of length d.
 
     CSR rows stay sparse if they are not scaled, or wide and mostly zeros; others need itemsize
     bytes per input. Raises DataError.
     """
-    # rows in parts need no memory here
-    rows = 0 if stays_sparse(X, scaling) or isinstance(X, Rows) else X.shape[0]
+    rows = 0 if stays_sparse(X, scaling) else X.shape[0]
     vector = VECTOR if X.shape[1] <= WIDE else WIDE_VECTOR
     needed = X.shape[1] * (SCALING + rows * itemsize + vector * vectors) / 2**20
     available = env.available_memory_mb()
@@ -295,6 +296,7 @@ def check_memory(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None
         )
 
 
-def stays_sparse(X: RowsLike, scaling: str) -> bool:
-    """Whether the rows X are CSR and remain so after scaling."""
+@singledispatch
+def stays_sparse(X: Inputs, scaling: str) -> bool:
+    """Whether the rows X are CSR and remain so after scaling, or need no memory here."""
     return sp.issparse(X) and (scaling == "none" or keeps_sparse(X))

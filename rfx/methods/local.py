@@ -15,6 +15,7 @@ import logging
 import math
 import threading
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,10 +23,10 @@ import scipy.sparse
 
 from rfx import device, kernels, parallel
 from rfx import steps as told
-from rfx.data.rows import Rows, stacked
+from rfx.data.rows import stacked
 from rfx.data.transforms import FORMS, Metric
 from rfx.errors import UsageError
-from rfx.features.partition import Partition, sampled
+from rfx.features.partition import Partition
 from rfx.fitting.held_out import evenly, evenly_last
 from rfx.fitting.inputs import (
     GRADIENT_ROWS,
@@ -67,6 +68,7 @@ from rfx.model import Array, check_within
 from rfx.operators.kernel import left_out, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Certificate, Solution
+from rfx.types import Inputs
 
 log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2", "laplacian")
@@ -166,16 +168,10 @@ class Local(Method):
         return size, self.overlap, self.seed
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, X = Clock(), problem.X
+        clock = Clock()
         if problem.weights is not None:
             problem = replace(problem, weights=problem.weights / problem.weights.mean())
-        if isinstance(X, Rows):
-            partition, cells = _on_workers(self, problem, X)
-        else:
-            partition, blocks = clock.timed(
-                "features", Partition.principal, X, *self.tree(len(problem.Y))
-            )
-            cells = [_cell(self, problem, partition, blocks, np.arange(problem.n_rows))]
+        partition, cells = fitted_cells(problem.X, self, problem, clock)
         leaves = [leaf for cell in cells for leaf in cell.leaves]
         machines = [machine for leaf in leaves for machine in leaf.machines]
         if raised := sum(one.lam != self.lam for one in machines if self.lam != AUTO):
@@ -257,6 +253,15 @@ class Cell:
     rows: Any
 
 
+@singledispatch
+def fitted_cells(
+    X: Inputs, method: Local, problem: Problem, clock: Clock
+) -> tuple[Partition, list[Cell]]:
+    """The partition of the problem's rows X and its fitted cells: one, or several on workers."""
+    partition, blocks = clock.timed("features", Partition.principal, X, *method.tree(X.shape[0]))
+    return partition, [_cell(method, problem, partition, blocks, np.arange(problem.n_rows))]
+
+
 def _cell(
     method: Local,
     problem: Problem,
@@ -278,15 +283,7 @@ def _used(blocks: list[np.ndarray], leaves: list[Leaf]) -> np.ndarray:
     return np.unique(np.concatenate(used)) if used else np.empty(0, np.intp)
 
 
-def _on_workers(method: Local, problem: Problem, X: Rows) -> tuple[Partition, list[Cell]]:
-    """The partition and its cells, each fitted by a worker to which its rows are sent."""
-    top = Partition.top(X[sampled(*X.shape)], X.shape[0], *method.tree(X.shape[0]))
-    vectors = [problem.Y] + ([] if problem.weights is None else [problem.weights])
-    cells = X.grouped(top, _grown, (method, problem.task, top, X.shape[0]), *vectors)
-    return top.joined([cell.partition for cell in cells]), cells
-
-
-def _grown(
+def grown_cell(
     shared: tuple[Local, str, Partition, int],
     number: int,
     numbers: np.ndarray,

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, singledispatch
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from rfx import env
 from rfx import steps as told
-from rfx.data.rows import Rows
+from rfx.data.rows import room
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
 from rfx.fitting import options, weights
@@ -51,6 +50,7 @@ from rfx.solvers.base import Budget, Solution, for_output, stack
 from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
 from rfx.solvers.l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 from rfx.solvers.published.libraries import solve_liblinear
+from rfx.types import Inputs
 
 # --grow: the first number of grids; the minimum relative reduction of the held-out error for
 # doubling again; the relative duality gap while R grows, sufficient to compare errors.
@@ -172,8 +172,8 @@ class BinnedMethod(TunedMethod):
 
     def memory_left(self, X: Any) -> float:
         """MiB left for the bin numbers; UsageError, before any computation, if they do not fit."""
-        n_rows, available = X.share if isinstance(X, Rows) else (X.shape[0], None)
-        limit = self.max_memory or available or env.available_memory_mb()
+        n_rows, available = room(X)
+        limit = self.max_memory or available
         count, per_grid = self.count(X), self.entry_bytes(2 if n_rows < 2**16 else 4) * n_rows
         needed = per_grid * count / 2**20
         if needed > limit:
@@ -226,7 +226,7 @@ class BinnedMethod(TunedMethod):
         self, grids: BinningMap, problem: Problem, clock: Clock
     ) -> tuple[Bins, Any, Any, dict[str, Any]]:
         """(bins that contain rows, features, the solver's start or None, details of the row)."""
-        return *clock.timed("features", numbered, grids, problem.X), None, {}
+        return *clock.timed("features", numbered, problem.X, grids), None, {}
 
     def solved(
         self, Z: Any, problem: Problem, start: Any, limits: Budget, callback: Any, clock: Clock
@@ -242,10 +242,9 @@ class BinnedMethod(TunedMethod):
         return BinnedModel(grids, Bins(arrays["keys"], arrays["starts"]), arrays["coef"])
 
 
-def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
+@singledispatch
+def numbered(X: Inputs, grids: BinningMap) -> tuple[Bins, Any]:
     """The bins that contain the rows of X, and the features."""
-    if isinstance(X, Rows):
-        return X.numbered(grids)
     ids, bins = grids.number(X)
     return bins, BinnedMatrix(ids, bins.starts)
 
@@ -302,7 +301,7 @@ class RB(BinnedMethod):
     ) -> Iterator[np.ndarray]:
         # all lambdas over the same grids, each started at the previous solution
         grids, limits = self.grids(problem), budget(problem, self)
-        bins, Z = numbered(grids, problem.X)
+        bins, Z = numbered(problem.X, grids)
         dual = None
         for lam in lams:
             solution = _dual(Z, problem, lam, dual, limits)
@@ -349,7 +348,7 @@ def _grown(
     size = min(FIRST, grids.n_grids)
     while True:
         more = grids.select(slice(len(ids), size))
-        new, numbers = clock.timed("features", numbered, more, problem.X)
+        new, numbers = clock.timed("features", numbered, problem.X, more)
         ids = np.concatenate([ids, numbers.ids]) if len(ids) else numbers.ids
         starts = np.concatenate([bins.starts, bins.starts[-1] + new.starts[1:]])
         bins = Bins(np.concatenate([bins.keys, new.keys]), starts)

@@ -258,7 +258,7 @@ def _solved(
     feature_map: FeatureMap, problem: Problem, method: SparseRF, clock: Clock, callback: Any
 ) -> tuple[Solution, dict[str, Any]]:
     """The solution over the unscaled features, and further entries of a results row."""
-    Z, lam, seed = computed(feature_map, problem.X), method.lam, method.seed
+    Z, lam, seed = computed(problem.X, feature_map), method.lam, method.seed
     memory_mb: float = method.max_memory or told_memory_mb(Z.size_mb)
     limits = budget(problem, method)
     rounds = budget(problem, method, memory_mb=memory_mb)

@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 
 from rfx import device
-from rfx.data.rows import Rows
 from rfx.errors import DataError
 from rfx.losses import Loss
 from rfx.operators.factors import Factor
@@ -40,8 +39,7 @@ class DeviceMatrix:
         map.
         """
         accelerator = device.current()
-        known = accelerator is not None and hasattr(feature_map, "on_device")
-        if accelerator is None or not known or isinstance(X, Rows):
+        if accelerator is None or not hasattr(feature_map, "on_device"):
             return None
         placed = feature_map.on_device(accelerator, X)
         if placed is None:

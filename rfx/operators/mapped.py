@@ -13,7 +13,6 @@ from numpy.typing import DTypeLike
 
 from rfx import device, parallel
 from rfx.compiled import njit
-from rfx.data.rows import Rows
 from rfx.losses import Loss
 from rfx.operators.blocks import GramOrPair, block_size, default_memory_mb, ranges
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
@@ -116,11 +115,15 @@ class MapMatrix(Matrix):
         )
 
 
-def computed(feature_map: Features, X: Inputs, scale: float = 1.0) -> Matrix:
-    """scale * feature_map(X), recomputed at every use: here, or where the parts of X are."""
-    return (
-        X.features(feature_map, scale) if isinstance(X, Rows) else MapMatrix(feature_map, X, scale)
-    )
+@singledispatch
+def computed(
+    X: Inputs, feature_map: Features, scale: float = 1.0, most_mb: float = np.inf
+) -> Matrix:
+    """scale * feature_map(X), recomputed at every use: here, or where the parts of X are.
+
+    most_mb: MiB of it that may be stored in one place by workers.
+    """
+    return MapMatrix(feature_map, X, scale)
 
 
 def feature_matrix(
@@ -136,12 +139,12 @@ def feature_matrix(
     Sparse features of sparse rows are stored as CSR; those of rows in parts stay with the parts.
     worth_mb: the maximum worth storing, if a solver stores part of it in its own way.
     """
-    if isinstance(X, Rows):
-        return X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
+    Z = computed(X, feature_map, scale, np.inf if max_mb is None else max_mb)
+    if not Z.rows_here:
+        return Z.hold(worth_mb)
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
-    Z = MapMatrix(feature_map, X, scale)
     if device.current() is not None:
         return Z
     max_mb = told_memory_mb(Z.size_mb) if max_mb is None else max_mb

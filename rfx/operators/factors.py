@@ -103,12 +103,8 @@ class Gram:
         for i in range(0, n, _TILE):
             for j in range(i, n, _TILE):
                 tile = self.matrix[i : i + _TILE, j : j + _TILE].T.copy()
-                target = self.matrix[j : j + _TILE, i : i + _TILE]
-                if i == j:
-                    below = np.tril_indices(len(tile), -1)
-                    target[below] = tile[below]
-                else:
-                    target[...] = tile
+                below = np.tri(len(tile), k=-1, dtype=bool) if i == j else True
+                np.copyto(self.matrix[j : j + _TILE, i : i + _TILE], tile, where=below)
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """(Gram + diagonal)^-1 b in the factor's type, returned as float64."""

@@ -818,15 +818,15 @@ def _validated(
     held_out, folds = HeldOut(problem.n_rows, method.seed, problem.apart), []
     for kept, out in held_out.parts(space.share, space.fewest, option):
         kept, out = kept[evenly(len(kept), most)], out[evenly(len(out), most)]
-        folds.append(Fold(problem.rows(kept), problem.rows(out), len(kept) / total))
+        folds.append((problem.rows(kept), problem.rows(out)))
     trial = method.trial()
-    targets = [trial.target_error(one.fitted, one.out, one.share, cache) for one in folds]
+    targets = [trial.target_error(one, out, one.n_rows / total, cache) for one, out in folds]
     errors = [value for value in targets if value is not None]
     target = float(np.mean(errors)) if errors else None
     # with several folds, the mean error is the one to approximate
     stop = Stop(bool(errors), target if len(folds) == 1 else None)
     measure = Measure(problem.error_name, target=target)
-    validation = _Validation(trial, folds, stop, measure, problem.progress, cache)
+    validation = _Validation(trial, folds, total, stop, measure, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
     for stage in space.stages:
@@ -838,20 +838,12 @@ def _validated(
 
 
 @dataclass(frozen=True)
-class Fold:
-    """Rows to fit and to evaluate; share: of the training rows that are fitted."""
-
-    fitted: Problem
-    out: Problem
-    share: float
-
-
-@dataclass(frozen=True)
 class _Validation:
-    """Models fitted to some rows of a problem, and evaluated on others."""
+    """Models fitted to some of n rows of a problem, and evaluated on others."""
 
     method: Method
-    folds: list[Fold]
+    folds: list[tuple[Problem, Problem]]
+    n_rows: int
     stop: Stop
     measure: Measure
     progress: Progress | None
@@ -874,15 +866,15 @@ class _Validation:
             tally.add(errors, len(lams))
             return errors
 
-        rounds = [SearchRound(self.folds[0].fitted.n_rows, len(self.folds))]
+        rounds = [SearchRound(self.folds[0][0].n_rows, len(self.folds))]
         evidence = search(fit, SearchGrid(points, {method.name: lams}, rounds), measure)
-        count_out = sum(one.out.n_rows for one in self.folds)
+        count_out = sum(out.n_rows for _, out in self.folds)
         step = evidence.step("lam" in grid, count_out, self._best(evidence, count_out))
         return step if measure.target is None else step | {"target": measure.target}
 
     def _best(self, evidence: Evidence, count_out: int) -> Trial:
         """The selected trial; count_out: number of evaluation rows."""
-        least, task = evidence.best.score, self.folds[0].out.task
+        least, task = evidence.best.score, self.folds[0][1].task
         if not self.method.space.simplest or task == "regression" or least > 1:
             return evidence.best
         most = least + SURE * math.sqrt(least * (1 - least) / count_out)
@@ -896,10 +888,11 @@ class _Validation:
             tally.report((len(errors) * len(lams) + len(path)) / len(self.folds))
             return self.stop(path)
 
-        for one in self.folds:
-            scaled = [lam if lam is None else lam * one.share for lam in lams]
-            errors.append(method.errors_along(one.fitted, one.out, scaled, stop, self.cache))
+        for problem, out in self.folds:
+            share = problem.n_rows / self.n_rows
+            scaled = [lam if lam is None else lam * share for lam in lams]
+            errors.append(method.errors_along(problem, out, scaled, stop, self.cache))
         # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, errors))
         errors = [path + path[-1:] * (most - len(path)) for path in errors]
-        return np.average(errors, 0, [one.out.n_rows for one in self.folds]).tolist()
+        return np.average(errors, 0, [out.n_rows for _, out in self.folds]).tolist()

@@ -90,6 +90,8 @@ CLASSIFICATION, REGRESSION = ("hinge", "squared_hinge"), ("absolute", "epsilon_i
 OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 # For a model of pairs of classes.
 PAIRS_COEF, PAIRS_INTERCEPT = Array("f", "vectors pairs"), Array("f", "pairs")
+# The arrays of a CSR matrix.
+CSR = ("data", "indices", "indptr")
 # Rows over which squared gradients are averaged.
 GRADIENT_ROWS = 300
 # Minimum number of sparse rows that are dense at a time when kernel values are computed
@@ -174,19 +176,13 @@ class ExpansionModel:
         return kernels.get_kernel(self.kernel).steps(dense, self.params)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {f"kernel_{key}": np.asarray(value) for key, value in self.params.items()}
-        if isinstance(self.support, np.ndarray):
-            found["support"] = self.support
-        else:
-            rows = self.support.tocsr()
-            found |= {
-                f"support_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")
-            }
-        return found | {"coef": self.coef, "intercept": self.intercept}
+        parameters = {f"kernel_{key}": np.asarray(value) for key, value in self.params.items()}
+        expansion = {"coef": self.coef, "intercept": self.intercept}
+        return parameters | rows_arrays("support", self.support) | expansion
 
     def header(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"n_inputs": self.support.shape[1]}
-        return found | ({"pairs": True} if self.n_classes else {})
+        pairs = {"pairs": True} if self.n_classes else {}
+        return {"n_inputs": self.support.shape[1]} | pairs
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -208,18 +204,28 @@ class ExpansionModel:
         missing = {key for key in kernel.optional if f"kernel_{key}" not in arrays}
         values = {key: arrays[f"kernel_{key}"] for key in kernel.parameters if key not in missing}
         params = {key: float(v) if v.ndim == 0 else v for key, v in values.items()}
-        coef = arrays["coef"]
-        if "support" in arrays:
-            support = arrays["support"]
-        else:
-            parts = tuple(arrays[f"support_{name}"] for name in ("data", "indices", "indptr"))
-            support = sp.csr_matrix(parts, shape=(len(coef), header["n_inputs"]))
+        coef, support = arrays["coef"], restored_rows("support", arrays, header["n_inputs"])
         n_classes = len(arrays["classes"]) if header.get("pairs") else 0
         if n_classes and len(arrays["intercept"]) != len(pairs(n_classes)):
             raise DataError(
                 f"its {len(arrays['intercept'])} machines do not match the pairs of classes"
             )
         return cls(method.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
+
+
+def rows_arrays(name: str, X: Any) -> dict[str, np.ndarray]:
+    """The arrays of that name in a model file for rows X (n, d), array or CSR."""
+    if isinstance(X, np.ndarray):
+        return {name: X}
+    return {f"{name}_{part}": getattr(X.tocsr(), part) for part in CSR}
+
+
+def restored_rows(name: str, arrays: dict[str, np.ndarray], n_inputs: int) -> Any:
+    """The rows of `rows_arrays`."""
+    if name in arrays:
+        return arrays[name]
+    parts = tuple(arrays[f"{name}_{part}"] for part in CSR)
+    return sp.csr_matrix(parts, shape=(len(parts[-1]) - 1, n_inputs))
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:

@@ -63,7 +63,14 @@ from rfx.fitting.problem import Cache, Clock, Problem
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
 from rfx.losses import get_loss
-from rfx.methods.kernel import PARTITION, partition_arrays, restored_partition
+from rfx.methods.kernel import (
+    CSR,
+    PARTITION,
+    partition_arrays,
+    restored_partition,
+    restored_rows,
+    rows_arrays,
+)
 from rfx.model import Array, check_within
 from rfx.operators.kernel import left_out, products
 from rfx.options import Chosen, option
@@ -93,7 +100,6 @@ ARRAYS = {
     # one for each leaf, or none
     "slopes": Array("f", "slopes inputs outputs"),
 }
-CSR = ("data", "indices", "indptr")
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
 # Of several leaves, more rows than that are not all left out, but half of them.
 LEFT_OUT = 1000
@@ -204,11 +210,7 @@ class Local(Method):
         check_within("places", arrays["places"], 0, len(self.kernels))
         count = len(arrays["diagonals"]) + len(arrays["matrices"])
         check_within("metrics", arrays["metrics"], -1, count)
-        rows = arrays.get("rows")
-        if rows is None:
-            parts = tuple(arrays[f"rows_{name}"] for name in CSR)
-            shape = (len(arrays["rows_indptr"]) - 1, header["n_inputs"])
-            rows = scipy.sparse.csr_matrix(parts, shape=shape)
+        rows = restored_rows("rows", arrays, header["n_inputs"])
         return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))
 
     def gradient_squares(self, model: Any) -> np.ndarray | None:
@@ -743,11 +745,8 @@ class LocalModel:
         return metric.transform(dense(X).astype(X.dtype) if metric.form == "full" else X)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        parts = {"rows": self.rows}
-        if scipy.sparse.issparse(self.rows):
-            parts = {f"rows_{name}": getattr(self.rows, name) for name in CSR}
-        parts |= {name: getattr(self, name) for name in OF_LEAVES}
-        return parts | partition_arrays(self.partition)
+        leaves = {name: getattr(self, name) for name in OF_LEAVES}
+        return rows_arrays("rows", self.rows) | leaves | partition_arrays(self.partition)
 
     def steps(self) -> told.Steps:
         """The computation steps from a scaled row to its decision values, leaf by leaf."""

@@ -10,7 +10,7 @@ import numpy as np
 from rfx import device
 from rfx.errors import DataError
 from rfx.losses import Loss
-from rfx.operators.factors import Factor
+from rfx.operators.factors import Factor, choose_factor
 from rfx.operators.matrix import Matrix
 
 
@@ -135,3 +135,6 @@ class DeviceFactor(Factor):
 
     def __call__(self, r: np.ndarray) -> np.ndarray:
         return self.factor.solve(r)
+
+
+choose_factor.register(DeviceMatrix, lambda Z, max_memory_mb, lam: DeviceFactor(Z))

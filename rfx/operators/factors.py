@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,8 @@ class Factor(ABC):
         """This factor, for that lam."""
 
     @abstractmethod
-    def __call__(self, r: np.ndarray) -> np.ndarray: ...
+    def __call__(self, r: np.ndarray) -> np.ndarray:
+        """M^-1 r."""
 
     def right(self, Y: np.ndarray) -> np.ndarray:
         """The right-hand side of the factor's own system for the targets Y (N,) or (N, k)."""
@@ -226,10 +228,11 @@ class DiagonalFactor(Factor):
         return (r.T / self.diagonal).T
 
 
+@singledispatch
 def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
     """A preconditioner of lam I + Z'Z for any lam, with `lam` the smallest one, in less than
     `max_memory_mb`: from the smaller of the two Gram matrices, or if neither fits, from as many
-    rows as do.
+    rows as do. A matrix on an accelerator has its own, registered where it is defined.
     """
     (n_rows, n_columns), itemsize = Z.shape, Z.dtype.itemsize
     available = max_memory_mb * 2**20

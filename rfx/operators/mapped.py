@@ -35,14 +35,18 @@ class Features(Protocol):
     """A feature map as required by a matrix, such as those of `rfx.features`."""
 
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """D."""
 
     @property
-    def dtype(self) -> np.dtype: ...
+    def dtype(self) -> np.dtype:
+        """The type of the features."""
 
-    def transform(self, X: Inputs, out: np.ndarray | None = None) -> np.ndarray: ...
+    def transform(self, X: Inputs, out: np.ndarray | None = None) -> np.ndarray:
+        """(n, D) features of rows X (n, d), in `out` if given."""
 
-    def select(self, indices: Index) -> Features: ...
+    def select(self, indices: Index) -> Features:
+        """The map of these features."""
 
 
 class MapMatrix(Matrix):

@@ -208,10 +208,7 @@ class _Factors:
         """The factor of the smaller Gram matrix, of some rows if it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
-            if isinstance(self.Z, DeviceMatrix):
-                self._whole = DeviceFactor(self.Z)
-            else:
-                self._whole = choose_factor(self.Z, self.limit, min(self.lams))
+            self._whole = choose_factor(self.Z, self.limit, min(self.lams))
         if self._prepared != lam:
             self._whole.prepare(lam)
             self._prepared = lam

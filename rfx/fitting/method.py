@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -422,24 +421,6 @@ class Method(Declared):
         for lam in lams:
             method = self if lam is None else self.updated(lam=lam)
             yield method.fit(problem, cache).model.decision(X_out)
-
-    def errors_along(
-        self,
-        problem: Problem,
-        out: Problem,
-        lams: list[float],
-        stop: Callable[[list[float]], bool],
-        cache: Cache,
-    ) -> list[float]:
-        """The error on the held-out rows for each lambda, in decreasing order of lambda, until
-        `stop`.
-        """
-        errors: list[float] = []
-        for values in self.decisions_along(problem, lams, out.X, cache):
-            errors.append(out.error(values) if np.isfinite(values).all() else math.inf)
-            if stop(errors):
-                break
-        return errors
 
     # ------------------------------------------------------------------ prediction
 

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -69,6 +69,16 @@ class Stop:
         if self.enough is not None and (errors[-1] <= self.enough or errors[-1] > min(errors)):
             return True
         return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
+
+
+def until(values: Iterable[float], stop: Callable[[list[float]], bool]) -> list[float]:
+    """The values of a path of lambdas, as far as it is followed."""
+    path: list[float] = []
+    for value in values:
+        path.append(value)
+        if stop(path):
+            break
+    return path
 
 
 @dataclass(frozen=True)
@@ -824,7 +834,9 @@ def _validated(
     errors = [value for value in targets if value is not None]
     target = float(np.mean(errors)) if errors else None
     # with several folds, the mean error is the one to approximate
-    stop = Stop(bool(errors), target if len(folds) == 1 else None)
+    lams = grid.get("lam", [])
+    ordered = lams == sorted(lams, reverse=True)
+    stop = Stop(bool(errors) or not ordered, target if len(folds) == 1 else None)
     measure = Measure(problem.error_name, target=target)
     validation = _Validation(trial, folds, total, stop, measure, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
@@ -835,6 +847,20 @@ def _validated(
             steps.append(validation.step(wanted, best))
             best |= dict(zip(steps[-1]["options"], steps[-1]["chosen"]))
     return best, steps
+
+
+def errors_along(
+    method: Method,
+    problem: Problem,
+    out: Problem,
+    lams: list[float],
+    stop: Callable[[list[float]], bool],
+    cache: Cache,
+) -> list[float]:
+    """The error on the held-out rows for each lambda, until `stop`."""
+    decisions = method.decisions_along(problem, lams, out.X, cache)
+    errors = (out.error(one) if np.isfinite(one).all() else math.inf for one in decisions)
+    return until(errors, stop)
 
 
 @dataclass(frozen=True)
@@ -891,7 +917,7 @@ class _Validation:
         for problem, out in self.folds:
             share = problem.n_rows / self.n_rows
             scaled = [lam if lam is None else lam * share for lam in lams]
-            errors.append(method.errors_along(problem, out, scaled, stop, self.cache))
+            errors.append(errors_along(method, problem, out, scaled, stop, self.cache))
         # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, errors))
         errors = [path + path[-1:] * (most - len(path)) for path in errors]

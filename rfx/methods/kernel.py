@@ -38,7 +38,7 @@ from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
 from rfx.fitting.held_out import evenly
-from rfx.fitting.linear import coefficients_along, left_out, solve
+from rfx.fitting.linear import coefficients_along, left_out, solve, step_callback
 from rfx.fitting.method import Fitted, Method, TunedMethod, budget, each_output, scalars
 from rfx.fitting.options import (
     AUTO,
@@ -520,10 +520,9 @@ class Nystrom(ExpansionMethod):
     class_weight: str | None = CLASS_WEIGHT()
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        clock, limit = Clock(), self.max_memory
+        clock = Clock()
         feature_map, Z = clock.timed("features", self._features, problem)
-        decide = lambda rows: feature_matrix(feature_map, rows, 1.0, limit).matvec
-        solution = solve(Z, problem, self, evaluating(problem, decide))
+        solution = solve(Z, problem, self, step_callback(problem, feature_map, self))
         details = {"n_features": self.n_features, "rank": feature_map.n_features}
         model = _model(feature_map, np.asarray(solution.coef))
         return Fitted(model, solution, details, clock.seconds, left_out(Z, solution, problem, self))

@@ -13,7 +13,7 @@ descent of Wu et al. (2016) over all features at once, without rounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache as kept
 from typing import Any, Self, cast
@@ -449,14 +449,9 @@ class LKRF(LinearMethod):
             chosen = chosen | {"rho": None, "rho_share": chosen["rho"]}
         return self.updated(**chosen)
 
-    def errors_along(
-        self,
-        problem: Problem,
-        out: Problem,
-        lams: list[float],
-        stop: Callable[[list[float]], bool],
-        cache: Cache,
-    ) -> list[float]:
+    def decisions_along(
+        self, problem: Problem, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
         def scored() -> tuple[FeatureMap, np.ndarray]:
             pool = self._pool(problem, cache)
             return pool, self._scores(pool, problem)
@@ -464,13 +459,9 @@ class LKRF(LinearMethod):
         # the pool and its scores are reused as long as gamma is the same
         pool, scores = cache.get("scored pool", self.gamma, scored)
         q = maximise(scores, self._rho(len(scores)), self.divergence)
-        features, errors = self._selected(pool, q, self.n_features), []
+        features = self._selected(pool, q, self.n_features)
         for lam in lams:
-            _, model = self.updated(lam=lam)._solved(features, problem)
-            errors.append(out.error(model.decision(out.X)))
-            # its lambdas are unordered, so all are tried
-            stop(errors)
-        return errors
+            yield self.updated(lam=lam)._solved(features, problem)[1].decision(X_out)
 
     # ------------------------------------------------------------------ parts of a training
 

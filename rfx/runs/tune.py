@@ -38,6 +38,7 @@ from rfx.fitting.selection import (
     Stop,
     Trial,
     search,
+    until,
 )
 from rfx.fitting.training import begin
 from rfx.records import keys, results
@@ -271,14 +272,11 @@ class Tuning:
             if round.kept is not None:
                 kept, out = fewer((kept, out), round.rows, EVALUATED, seed)
             share = len(kept) / len(self.y)
-            scores: list[float] = []
             X, X_out = self.split.part(kept, out)
             own = [None if lam is None else lam * share for lam in lams]
-            for fitted, decision in model.along(X, self.y[kept], own, X_out, self._apart(kept)):
-                scores.append(self._scored(fitted, decision, self.y[out]))
-                if stop([self.measure.loss(score) for score in scores]):
-                    break
-            folds.append(scores)
+            along = model.along(X, self.y[kept], own, X_out, self._apart(kept))
+            scores = (self._scored(fitted, decision, self.y[out]) for fitted, decision in along)
+            folds.append(until(scores, lambda path: stop(list(map(self.measure.loss, path)))))
         return [float(np.mean(column)) for column in zip(*folds)]
 
     def _apart(self, kept: np.ndarray) -> Apart | None:

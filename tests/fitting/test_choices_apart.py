@@ -14,9 +14,7 @@ from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.fitting import inputs, selection
 from rfx.fitting.held_out import ErrorQuantiles, HeldOut
-from rfx.fitting.method import Method
 from rfx.methods import auto
-from rfx.methods.rf import LKRF
 from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(8)
@@ -56,8 +54,7 @@ def by(request, monkeypatch):
         return [sample.problem.Y[rows] for rows in sample.part or (slice(None), slice(None))]
 
     watched(inputs.Sample, "of", "inputs", fitted_and_left)
-    for owner in (Method, LKRF):
-        watched(owner, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
+    watched(selection, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
     for name, place in (("sample", "tuned"), ("part", "grow")):
         watched(HeldOut, name, place, lambda args, part: [args[0].apart.values[k] for k in part])
     in_parts = selection._in_parts

@@ -276,6 +276,14 @@ class Pipeline:
         """The result of predict, from decision_function's values."""
         return self.preprocessing.labels(self.ranked(decision))
 
+    def as_own(self, other: Pipeline, decision: np.ndarray) -> np.ndarray:
+        """Decision values of another model of the same targets; for regression, in units of this
+        one's scaled target.
+        """
+        if self.target_scaler is None:
+            return decision
+        return self.target_scaler.transform(other.labels(decision))
+
     def predict(self, X: Any) -> np.ndarray:
         """(n,) labels, or targets in their original units, of raw rows X (n, d)."""
         return self.labels(self.decision_function(X))

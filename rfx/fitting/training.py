@@ -272,10 +272,7 @@ class Trainer:
                 method = method.updated(lam=trained.chosen.lam * len(kept) / len(y))
             other = Trainer(method, self.schema, trained.classes)
             model = other.fit(X[kept], y[kept], weights.part(sample_weight, kept))
-            decision = model.decision_function(X[out])
-            if trained.target_scaler is not None:
-                decision = trained.target_scaler.transform(model.labels(decision))
-            decisions.append(decision)
+            decisions.append(trained.as_own(model, model.decision_function(X[out])))
         rows = np.concatenate([out for _, out in parts])
         order = np.argsort(rows)
         return LeftOut(np.concatenate(decisions)[order], y[rows[order]], by, rows[order])

@@ -200,11 +200,10 @@ def _joined(
     run: Run, y: np.ndarray, final, parts: list[Part], models: list, start: float
 ) -> Evaluated:
     """The results of the models of all parts; start: from `time.perf_counter`."""
-    regression, each = final.task == "regression", []
-    for model, decisions in models:
-        points = zip(model.path or [model], decisions, strict=True)
-        scale = final.target_scaler.transform if regression else None
-        each.append([scale(point.labels(d)) if scale else d for point, d in points])
+    each = [
+        [final.as_own(*point) for point in zip(model.path or [model], decisions, strict=True)]
+        for model, decisions in models
+    ]
     decisions = [np.concatenate(own) for own in zip(*each, strict=True)]
     y_out = np.concatenate([y[out] for _, out in parts])
     seconds = time.perf_counter() - start

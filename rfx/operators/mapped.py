@@ -143,12 +143,12 @@ def feature_matrix(
     Sparse features of sparse rows are stored as CSR; those of rows in parts stay with the parts.
     worth_mb: the maximum worth storing, if a solver stores part of it in its own way.
     """
-    Z = computed(X, feature_map, scale, np.inf if max_mb is None else max_mb)
-    if not Z.rows_here:
-        return Z.hold(worth_mb)
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
+    Z = computed(X, feature_map, scale, np.inf if max_mb is None else max_mb)
+    if not Z.rows_here:
+        return Z.hold(worth_mb)
     if device.current() is not None:
         return Z
     max_mb = told_memory_mb(Z.size_mb) if max_mb is None else max_mb

@@ -1,6 +1,6 @@
 """Random binning features, and the widths of their grids."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
+from rfx.parallel import cached
 
 # ----------------------------------------------------------------------
 # Widths of random binning grids: the density of a width t is t k''(t) for the kernel's
@@ -131,7 +132,7 @@ class BinningMap:
         """
         hashes = self._rows(X)
         ids = np.empty((self.n_grids, X.shape[0]), np.int32)
-        slots, starts = bins.slots()
+        slots, starts = bins.slots
 
         def part(start, stop):
             for first in range(0, self.n_grids, _GROUP):
@@ -241,7 +242,6 @@ class Bins:
 
     keys: np.ndarray
     starts: np.ndarray
-    _slots: tuple | None = field(default=None, repr=False, compare=False)
 
     def of(self, grid: int) -> np.ndarray:
         """The keys of one grid."""
@@ -259,15 +259,14 @@ class Bins:
             _starts(np.diff(self.starts)[chosen]),
         )
 
-    def slots(self):
-        """Hash tables of the grids, concatenated, and their starts; created on first use."""
-        if self._slots is None:
-            starts = _starts([2 ** _slot_bits(size) for size in np.diff(self.starts)])
-            slots = np.empty(starts[-1], np.int32)
-            for grid in range(len(starts) - 1):
-                _fill(self.of(grid), slots[starts[grid] : starts[grid + 1]])
-            self._slots = slots, starts
-        return self._slots
+    @cached
+    def slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """Hash tables of the grids, concatenated, and their starts."""
+        starts = _starts([2 ** _slot_bits(size) for size in np.diff(self.starts)])
+        slots = np.empty(starts[-1], np.int32)
+        for grid in range(len(starts) - 1):
+            _fill(self.of(grid), slots[starts[grid] : starts[grid + 1]])
+        return slots, starts
 
 
 def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:

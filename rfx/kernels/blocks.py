@@ -20,7 +20,7 @@ from rfx.kernels.base import (
     squared_norms,
     sum_differences,
 )
-from rfx.parallel import DENSE, for_ranges, matmul, one_blas_thread
+from rfx.parallel import DENSE, cached, for_ranges, matmul, one_blas_thread
 
 # ----------------------------------------------------------------------
 # Two-valued columns, such as one-hot categories, as bits: the distance of two rows in them is a
@@ -196,10 +196,8 @@ class Prepared:
             self.centre = None
         self._X: Any = X.tocsr() if sp.issparse(X) else None
         self._Z: np.ndarray | None = None
-        self._columns: np.ndarray | None = None
         self._norms: np.ndarray | None = None
         self._cast: Prepared | None = None
-        self._narrow: tuple[np.ndarray, ...] | None = None
         few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
         self._binary = self._find_binary(X, few) if centre is None else centre._binary
         self._bits = None if self._binary is None else self._binary.bits(X)
@@ -252,7 +250,9 @@ class Prepared:
     def take(self, rows) -> "Prepared":
         """The rows of an index array or slice, scaled as here."""
         part = copy.copy(self)
-        part._columns = part._cast = part._narrow = None
+        part._cast = None
+        for name in ("columns", "narrow_columns"):
+            part.__dict__.pop(name, None)
         for name in ("_X", "_Z", "_norms", "_bits"):
             value = getattr(self, name)
             setattr(part, name, None if value is None else value[rows])
@@ -272,11 +272,10 @@ class Prepared:
                 self._cast._Z = self._typed(self._Z, dtype)
         return self._cast
 
+    @cached
     def columns(self) -> np.ndarray:
-        """The scaled rows as columns (d, n), contiguous, cached."""
-        if self._columns is None:
-            self._columns = np.ascontiguousarray(self.dense().T)
-        return self._columns
+        """The scaled rows as columns (d, n), contiguous."""
+        return np.ascontiguousarray(self.dense().T)
 
     def narrow(self) -> tuple:
         """((n, d - k) scaled rows without the k columns compared as bits, (n, words) these
@@ -284,11 +283,10 @@ class Prepared:
         """
         return np.ascontiguousarray(self.dense()[:, self._binary.rest]), self._bits
 
-    def narrow_columns(self) -> tuple:
-        """`narrow` as columns, contiguous, cached."""
-        if self._narrow is None:
-            self._narrow = tuple(np.ascontiguousarray(part.T) for part in self.narrow())
-        return self._narrow
+    @cached
+    def narrow_columns(self) -> tuple[np.ndarray, ...]:
+        """`narrow` as columns, contiguous."""
+        return tuple(np.ascontiguousarray(part.T) for part in self.narrow())
 
     def unit(self, dtype) -> np.ndarray:
         """(1,) the contribution of a differing bit to a distance."""
@@ -394,11 +392,11 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     if as_bits:
         (rows, row_bits), (columns, column_bits), unit = (
             X.narrow(),
-            Y.narrow_columns(),
+            Y.narrow_columns,
             X.unit(work),
         )
     else:
-        rows, columns = X.dense(), Y.columns()
+        rows, columns = X.dense(), Y.columns
     row_norms = column_norms = None
     # For a difference of float32 numbers, the relative error of the square root grows as it gets
     # smaller.

@@ -1,6 +1,6 @@
 """Features of single inputs: coordinates, k-mers of sequences, and codes of categories."""
 
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,6 @@ from rfx.counters import uniforms
 from rfx.data.rows import FILLED, WIDE
 from rfx.errors import DataError, UsageError
 from rfx.features.base import FeatureMap, SeededMap, block_uniforms
-from rfx.kernels import Kernel
 from rfx.kernels.distances import Hamming
 from rfx.kernels.products import Kmers, Linear
 from rfx.model import Array, check_within
@@ -31,18 +30,12 @@ _VALUES = 2**22
 
 
 class CoordinateMap(FeatureMap):
-    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse unless the features are requested
-    as an array.
+    """sqrt(T) times one of T coordinates of a row; a subclass defines `total`, their number, and
+    `coordinates`.
     """
 
-    kernels: ClassVar[tuple[Kernel, ...]] = (Linear(),)
     parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
     width = 0
-
-    @classmethod
-    def total(cls, n_inputs, params) -> int:
-        """T, the number of different features."""
-        return n_inputs
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -52,17 +45,45 @@ class CoordinateMap(FeatureMap):
             "columns": random_order(total, start, stop, seed),
         }
 
-    def coordinates(self, X):
+    def coordinates(self, X) -> Any:
         """The (n, T) coordinates of the rows of X, dense or CSR, from which the features are
         selected.
         """
-        return X
+        raise TypeError(f"{type(self).__name__} does not define coordinates")
 
     def compute(self, X, out):
         columns, scales = self.arrays["columns"], self.arrays["scales"]
         for rows in _blocks(X, max(1, _VALUES // max(1, self.n_features))):
             part = self.coordinates(X[rows])[:, columns]
             np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
+
+    def quick_adjoint(self, X, U):
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without
+        computing features.
+        """
+        sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
+        for rows in _blocks(X, max(1, _VALUES // X.shape[1])):
+            part = self.coordinates(X[rows])
+            if sp.issparse(part):
+                sums += part.T @ U[rows]
+            else:
+                sums += parallel.matmul(np.ascontiguousarray(part.T, dtype=np.float64), U[rows])
+        return sums[self.arrays["columns"]] * self.arrays["scales"].astype(np.float64)[:, None]
+
+
+class LinearMap(CoordinateMap):
+    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse unless the features are requested
+    as an array.
+    """
+
+    kernels = (Linear(),)
+
+    @classmethod
+    def total(cls, n_inputs, params) -> int:
+        return n_inputs
+
+    def coordinates(self, X):
+        return X
 
     def own_steps(self):
         return (told.Select(self.arrays["columns"]),)
@@ -91,19 +112,6 @@ class CoordinateMap(FeatureMap):
         )
         return X @ weights
 
-    def quick_adjoint(self, X, U):
-        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without
-        computing features.
-        """
-        sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
-        for rows in _blocks(X, max(1, _VALUES // X.shape[1])):
-            part = self.coordinates(X[rows])
-            if sp.issparse(part):
-                sums += part.T @ U[rows]
-            else:
-                sums += parallel.matmul(np.ascontiguousarray(part.T, dtype=np.float64), U[rows])
-        return sums[self.arrays["columns"]] * self.arrays["scales"].astype(np.float64)[:, None]
-
 
 class KmerMap(CoordinateMap):
     """kmers: indicator of word v at position p of the sequence, for every word of 1 to params["k"]
@@ -121,12 +129,6 @@ class KmerMap(CoordinateMap):
         raise UsageError(
             f"kernel {self.name} can't be exported: it reads sequences of letters, not numbers"
         )
-
-    def sparse_features(self, X):
-        return None
-
-    def quick_decision(self, X, coef):
-        return None
 
     @classmethod
     def total(cls, n_inputs, params) -> int:

@@ -45,6 +45,11 @@ class CoordinateMap(FeatureMap):
             "columns": random_order(total, start, stop, seed),
         }
 
+    @classmethod
+    def total(cls, n_inputs, params) -> int:
+        """T, the number of different features."""
+        raise TypeError(f"{cls.__name__} does not define total")
+
     def coordinates(self, X) -> Any:
         """The (n, T) coordinates of the rows of X, dense or CSR, from which the features are
         selected.

@@ -30,7 +30,7 @@ from rfx.fitting.problem import Cache, Problem, StepCallback, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.kernel import linear
-from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.operators.mapped import Features, MapMatrix, feature_matrix
 from rfx.options import Chosen, Option
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.l2 import solve_l2
@@ -256,7 +256,7 @@ def target_offset(problem: Problem, method: Method) -> np.ndarray:
 
 def step_callback(
     problem: Problem,
-    feature_map: FeatureMap,
+    feature_map: Features,
     method: Method,
     scale: float = 1.0,
     offset: Any = 0.0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any
 
 import numpy as np
@@ -168,7 +168,7 @@ class ColumnFactor(Factor):
     ) -> None:
         """dtype: of the factor, the features' own by default."""
         super().__init__(Z, weights)
-        self.gram = Gram.of(Z.total(_column_gram, weights, dtype or Z.dtype))
+        self.gram = Gram.of(Z.total(partial(_column_gram, dtype=dtype or Z.dtype), weights))
 
     def prepare(self, lam: float) -> ColumnFactor:
         self.gram.factor(lam)

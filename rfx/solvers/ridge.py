@@ -334,8 +334,11 @@ def ridge_path(
     Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram
     matrix is increased.
     """
-    on_device = isinstance(Z, DeviceMatrix)
-    factor = DeviceFactor(Z) if on_device else ColumnFactor(Z, dtype=np.float64)
+    factor: Factor
+    if isinstance(Z, DeviceMatrix):
+        factor = DeviceFactor(Z)
+    else:
+        factor = ColumnFactor(Z, dtype=np.float64)
     right = Z.rmatvec(Y)
     # LAPACK refuses an empty matrix
     return (factor.prepare(lam)(right) if len(right) else right for lam in lams)

@@ -457,7 +457,9 @@ def choose_inputs(
         made = trial(point, round.rows, min(steps, most[round.number]))
         if round.kept is None:
             machines[_name(point)] = made
-        values = sample(_name(point)[0], round.rows).rated(_name(point)[1], made)
+        values = rated(made)
+        if count <= FOLDED:
+            values = sample(_name(point)[0], round.rows).rated(_name(point)[1], made)
         least: dict[str, float] = {}
         for (form, _), value in values.items():
             least[form] = min(value, least.get(form, math.inf))

@@ -24,7 +24,15 @@ from rfx.fitting.method import (
     kernel_params,
     scalars,
 )
-from rfx.fitting.options import DTYPE, KERNELS, MOST, N_FEATURES, SearchSpace, chosen_kernel
+from rfx.fitting.options import (
+    DTYPE,
+    KERNELS,
+    LEAST_FEATURES,
+    MOST,
+    N_FEATURES,
+    SearchSpace,
+    chosen_kernel,
+)
 from rfx.fitting.preprocessing import check_memory
 from rfx.fitting.problem import Cache, Problem, StepCallback, evaluating
 from rfx.model import Array
@@ -156,7 +164,7 @@ class LinearMethod(TunedMethod):
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
         for kernel in self.kernels_of():
             MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
-        pool = self.get("pool")
+        pool, count = self.get("pool"), self.n_features or LEAST_FEATURES
         return [
             *super().refusals(given),
             (
@@ -164,14 +172,15 @@ class LinearMethod(TunedMethod):
                 f"--pool is {pool}, which has no effect without --choose",
             ),
             (
-                self.get("choose") and self.n_drawn() < self.n_features,
-                f"--pool is {pool}, which is smaller than --n-features {self.n_features}",
+                self.get("choose") and self.n_drawn() < count,
+                f"--pool is {pool}, which is smaller than --n-features {count}",
             ),
         ]
 
     def n_drawn(self) -> int:
         """Number of features to draw: the pool, if there is one."""
-        return self.pool or POOL_SHARE * self.n_features if self.get("choose") else self.n_features
+        count = self.n_features or LEAST_FEATURES
+        return self.pool or POOL_SHARE * count if self.get("choose") else count
 
     def vectors(self, X: Any) -> int:
         width: int = max(MAPS[kernel].width for kernel in self.kernels_of())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,11 +23,13 @@ from rfx.fitting.options import (
     CHOSEN_SCALING,
     L1_SHARES,
     LAMS,
+    LEAST_FEATURES,
     LOSS,
     MAX_ITER,
     MAX_MEMORY,
     MEASURE,
     METRIC,
+    MOST_FEATURES,
     SCALING,
     SEED,
     SMALLER,
@@ -361,6 +364,14 @@ class Method(Declared):
     def vectors(self, X: Any) -> int:
         """Approximate number of float64 vectors of the length of a row of X in training."""
         raise TypeError(f"{type(self).__name__} does not define vectors")
+
+    def sized(self, n_rows: int) -> Self:
+        """The method with a number of features for so many rows, if that grows and is not given."""
+        if not self.space.grows or self.get("n_features") is not None:
+            return self
+        root = math.sqrt(n_rows) * math.log(n_rows)
+        count = int(np.clip(root, LEAST_FEATURES, MOST_FEATURES)) // 2 * 2
+        return self.updated(n_features=min(count, self.get("pool") or count))
 
     def prepare(self, problem: Problem) -> None:
         """Raise an error for an unsuitable problem before any option is chosen."""

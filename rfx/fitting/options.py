@@ -105,6 +105,8 @@ class SearchSpace:
         first values.
     l1 : bool
         Whether lambda is of L1 regularisation.
+    grows : bool
+        Whether the default number of features grows with that of rows.
     """
 
     values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -119,6 +121,7 @@ class SearchSpace:
     multiples: tuple[float, ...] = (1.0,)
     simplest: bool = False
     l1: bool = False
+    grows: bool = False
 
 
 # ----------------------------------------------------------------------
@@ -218,6 +221,15 @@ def chosen_kernel(
 
 N_FEATURES = Option(
     "n_features", int, "Number D of random features.", low=1, high=MOST, default=1000
+)
+# The default number for few rows, and the largest.
+LEAST_FEATURES, MOST_FEATURES = 1000, 10_000
+GROWING_FEATURES = N_FEATURES.but(
+    help=(
+        f"{N_FEATURES.help[:-1]}; by default sqrt(n) log n for n rows (Rudi and Rosasco 2017), from"
+        f" {LEAST_FEATURES:,} to {MOST_FEATURES:,}."
+    ),
+    default=None,
 )
 LAM = Option(
     "lam",

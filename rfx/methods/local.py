@@ -224,7 +224,9 @@ class Local(Method):
             if metric is not None:
                 M = metric.pulled_back(M)
             total += np.diag(M) if full else M
-        return total + model.rows.shape[0] * np.square(model.slopes).sum(axis=(0, 2))
+        # linear leaves store no rows
+        rows_of_leaf = max(1.0, model.rows.shape[0] / max(1, len(model.slopes)))
+        return total + rows_of_leaf * np.square(model.slopes).sum(axis=(0, 2))
 
 
 # ---------------------------------------------------------------------- cells of leaves
@@ -540,7 +542,8 @@ def _machine(
         coef, residuals = solved
         out = Y_out - residuals
         value = criterion(rows.task, out, Y_out, weights_out, rows.measure)
-        optimism = OPTIMISM * X.shape[1] / len(X) if full else 0.0
+        # the metric of few rows owes much to them
+        optimism = OPTIMISM * X.shape[1] / len(X) if full and len(X) <= CHOOSING else 0.0
         if best is not None and (1 + optimism) * value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)

@@ -49,6 +49,7 @@ from rfx.fitting.options import (
     CHOSEN_SCALING,
     CLASS_WEIGHT,
     DTYPE,
+    GROWING_FEATURES,
     KERNEL,
     KERNELS,
     L1_LAMS,
@@ -107,7 +108,10 @@ class RF(LinearMethod):
     name = "rf"
     accelerated = evaluates_steps = distributed = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
-    space = SearchSpace({"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, kernels=KERNELS)
+    space = SearchSpace(
+        {"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, kernels=KERNELS, grows=True
+    )
+    n_features: int | None = GROWING_FEATURES()
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = CHOSEN_LAM()
@@ -183,8 +187,12 @@ class SparseRF(LinearMethod):
     evaluates_steps = distributed = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     space = SearchSpace(
-        {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS}, kernels=KERNELS, l1=True
+        {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS},
+        kernels=KERNELS,
+        l1=True,
+        grows=True,
     )
+    n_features: int | None = GROWING_FEATURES()
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = LAM_L1(

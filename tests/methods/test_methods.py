@@ -614,3 +614,20 @@ def test_rows_are_refused(name, options, rows, error, message):
     y = OF_CUBE["multiclass"][: 400 if rows == 399 else rows]
     with pytest.raises(error, match=message):
         methods.create(name, **options).fit(CUBE[:rows], y)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "expected"), [(500, 1000), (11_000, 1000), (40_000, 2118), (10**7, 10_000)]
+)
+@pytest.mark.parametrize("name", ["rf", "sparse-rf", "nystrom"])
+def test_features_grow_with_the_rows(name, n_rows, expected):
+    """sqrt(n) log n of them (Rudi and Rosasco 2017)."""
+    assert methods.create(name).method.sized(n_rows).n_features == expected
+    assert methods.create(name, n_features=70).method.sized(n_rows).n_features == 70
+
+
+def test_the_features_drawn_are_those_of_the_rows():
+    X = np.random.default_rng(0).normal(size=(13_000, 2))
+    fixed = {"gamma": 0.1, "lam": 1.0, "kernel": "gaussian", "scaling": "none", "metric": "none"}
+    trained = methods.create("rf", task="regression", **fixed).fit(X, X[:, 0])
+    assert trained.info["n_features"] == trained.model.map.n_features == 1080

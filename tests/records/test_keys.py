@@ -111,7 +111,8 @@ def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
         ("cpu", 1): "v1-4e4f5a48620f1d2b",
     }
     # the defaults at that time
-    paper = SPEC | {"options": SPEC["options"] | {"gamma": "paper", "target_scaling": "none"}}
+    defaults = {"gamma": "paper", "target_scaling": "none", "n_features": 1000}
+    paper = SPEC | {"options": SPEC["options"] | defaults}
     spec = paper | {"dataset": "ijcnn1"}
     assert keys.key(Run.of(spec)) == before["ijcnn1", 0]
     assert keys.key(Run.of(spec | {"seed": 1})) != before["ijcnn1", 1]
@@ -121,7 +122,8 @@ def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
 
 
 def test_an_option_younger_than_the_schema_leaves_the_keys_of_before():
-    spec = SPEC | {"options": {"kernel": "perceptron", "lam": 1, "target_scaling": "none"}}
+    options = {"kernel": "perceptron", "lam": 1, "target_scaling": "none", "n_features": 1000}
+    spec = SPEC | {"options": options}
     assert keys.key(Run.of(spec)) == "v1-81150d35d86b9b55", (
         "as rfx gave it before there was --perceptron-scale"
     )

@@ -121,6 +121,11 @@ def test_no_import_goes_up(path):
         )
 
 
+def test_a_circle_is_found():
+    with pytest.raises(graphlib.CycleError):
+        graphlib.TopologicalSorter({"a": {"b"}, "b": {"c"}, "c": {"b"}}).prepare()
+
+
 @pytest.mark.parametrize("one", [None, "data.tabular"])
 def test_no_module_imports_itself_in_a_circle(one):
     """Not even if a room of `data/` counts as one module."""

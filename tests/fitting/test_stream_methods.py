@@ -839,3 +839,25 @@ def test_class_weights_that_do_not_match_are_refused(train, options, task, messa
 def test_invalid_weights_are_refused(train, options, sign, message):
     with pytest.raises((DataError, UsageError), match=message):
         train(of_weights("norma", **options), FEW_TARGETS["binary"], sign * SHARES)
+
+
+@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
+def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, task, reloaded):
+    target = {"task": task} | ({"target_scaling": "mean"} if task == "regression" else {})
+    trained = made(name, n_features=60, **target).fit(X[:800], TARGETS[task][:800])
+    session = made(name, n_features=60, **target).session()
+    session.fit(X[:800], TARGETS[task][:800])
+    rows = session.learned.inputs.transform(X[800:], np.float64)
+    by_features = session.solver.predictions(rows)
+    folded = session.method.predict(session.solver, rows)
+    atol = 1e-3 * np.abs(by_features).max()
+    np.testing.assert_allclose(folded, by_features, rtol=1e-4, atol=atol)
+    reloaded(trained, X[800:])
+
+
+def test_a_budget_of_seconds_ends_the_steps():
+    trained = made("doubly-sgd", task="binary", budget_seconds=0.05, epochs=100_000)
+    trained = trained.fit(X, TARGETS["binary"])
+    assert 0 < trained.info["samples"] < 9e7
+    assert trained.info["converged"]

@@ -76,6 +76,24 @@ def test_both_uses_agree_in_expectation():
     assert np.all(np.abs(error) <= 4.5 * np.std(kernels, axis=0) / np.sqrt(len(kernels)) + 1e-12)
 
 
+def test_draws_by_their_distribution_and_seed():
+    q = np.array([0.5, 0.0, 0.2, 0.3])
+    places, weights = alignment.drawn(q, 20_000, 3)
+    np.testing.assert_array_equal(places, [0, 2, 3])
+    np.testing.assert_allclose(weights**2, [0.5, 0.2, 0.3], atol=0.02)
+    assert (weights**2).sum() == pytest.approx(1)
+    np.testing.assert_array_equal(alignment.drawn(q, 20_000, 3)[1], weights)
+    assert not np.array_equal(alignment.drawn(q, 20_000, 4)[1], weights)
+
+
+def test_support_once():
+    pool = sample("gaussian", 5, 4, seed=1, gamma=0.5, dtype=np.float64)
+    places, weights = alignment.support_once(np.array([0.5, 0.0, 0.2, 0.3]))
+    np.testing.assert_allclose(
+        pool.weighted(places, weights).transform(X), pool.transform(X)[:, [0, 2, 3]] / np.sqrt(3)
+    )
+
+
 # ---------------------------------------------------------------------- the method
 
 

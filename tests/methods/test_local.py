@@ -35,6 +35,19 @@ def local(**options):
     return methods.create("local", **FIXED | {"leaf_rows": 150} | options)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lam", [1e-3, 1.0])
+def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted):
+    weights = RNG.uniform(0.5, 2, 60) if weighted else np.ones(60)
+    A, Y = K[:60, :60] + np.diag(lam / weights), VALUES[:60, None]
+    coef, residuals = left_out(K[:60, :60], Y, lam, 1 / weights)
+    np.testing.assert_allclose(coef, np.linalg.solve(A, Y), rtol=1e-4, atol=1e-5)
+    for out in (0, 17, 59):
+        rest = np.delete(np.arange(60), out)
+        alpha = np.linalg.solve(A[np.ix_(rest, rest)], Y[rest])
+        assert residuals[out] == pytest.approx(Y[out] - K[out, rest] @ alpha, abs=1e-4)
+
+
 def test_rows_of_a_group_are_left_out_together():
     groups, Y = np.arange(60) % 20, VALUES[:60, None]
     coef, residuals = left_out(K[:60, :60], Y, 0.1, groups=groups)

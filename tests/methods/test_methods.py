@@ -631,3 +631,9 @@ def test_the_features_drawn_are_those_of_the_rows():
     fixed = {"gamma": 0.1, "lam": 1.0, "kernel": "gaussian", "scaling": "none", "metric": "none"}
     trained = methods.create("rf", task="regression", **fixed).fit(X, X[:, 0])
     assert trained.info["n_features"] == trained.model.map.n_features == 1080
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_model(name):
+    one, two = (fitted(name, "binary", seed=7) for _ in range(2))
+    np.testing.assert_array_equal(one.model.arrays()["coef"], two.model.arrays()["coef"])

@@ -9,9 +9,9 @@ from rfx.features.binning import WIDTHS, BinningMap, sample_grids
 from rfx.fitting.held_out import HeldOut
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
-from rfx.solvers.base import Budget
+from rfx.solvers.base import Budget, line_minimum
 from rfx.solvers.l1 import bins
-from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.l1.bins import _epoch, solve_rb_l1
 from rfx.solvers.l1.newton import l1_certificate, lambda_max, solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_dual_l2, solve_dual_ridge, solve_l2
 
@@ -46,6 +46,44 @@ def test_ridge_agrees_with_a_direct_solution(lam):
     assert solution.converged and solution.gap <= 1e-12 * solution.objective
     single = solve_dual_ridge(Z, Y[:, 0], lam, budget=Budget(tol=1e-12))
     np.testing.assert_allclose(single.coef, solution.coef[:, 0], atol=1e-5)
+
+
+def test_ridge_certificate_bounds_the_distance_to_the_optimum():
+    best = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12)).objective
+    for tol in (1e-1, 1e-2, 1e-3):
+        solution = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=tol))
+        assert 0 <= solution.objective - best <= solution.gap <= tol * solution.objective
+    short = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12, max_iter=3))
+    assert not short.converged and short.n_iter == 3
+    assert short.gap > 1e-12 * short.objective
+
+
+def test_line_minimum():
+    f, change = np.array([0.5, -2.0]), np.array([1.0, 1.0])
+    t = line_minimum(losses.Squared, f, change, np.zeros(2), -3.0, 2.0)
+    assert t == pytest.approx((3.0 + 1.5) / 4)
+
+
+def test_grid_update_is_sequential_coordinate_descent():
+    lam, w0 = 0.4, RNG.standard_normal(Z.shape[1]) * (RNG.random(Z.shape[1]) < 0.2)
+    g, curvature = RNG.standard_normal(Z.shape[1]), RNG.random(400)
+    diagonal = Z.squares(curvature)
+    w, delta = w0.copy(), np.zeros(400)
+    largest = int(np.diff(Z.starts).max())
+    space = np.empty((2, largest)), np.empty(largest)
+    for _ in range(3):
+        _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, *space)
+    v, image = w0.copy(), np.zeros(400)
+    for _ in range(3):
+        for j in range(Z.shape[1]):
+            column = DENSE[:, j]
+            h = column @ (curvature * column)
+            free = v[j] - (g[j] + column @ (curvature * image)) / h
+            step = np.sign(free) * max(0.0, abs(free) - lam / h) - v[j]
+            v[j] += step
+            image += step * column
+    np.testing.assert_allclose(w, v, atol=1e-12)
+    np.testing.assert_allclose(delta, image, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", [losses.SquaredHinge, losses.Logistic, losses.Squared])
@@ -149,6 +187,11 @@ def test_a_lambda_above_the_largest_leaves_nothing():
     zero = solve_rb_l1(Z, VALUES, lam, losses.Squared)
     assert zero.converged and zero.n_iter == 0
     assert not zero.coef.any()
+
+
+def test_an_l1_solver_stops_at_its_limit_of_iterations():
+    short = solve_rb_l1(Z, LABELS, 0.01, losses.SquaredHinge, Budget(tol=1e-12, max_iter=2))
+    assert not short.converged and short.n_iter == 2
 
 
 def test_sparse_rb_keeps_few_bins(reloaded):

@@ -4,6 +4,7 @@ their figures; figure 1 of Yen et al. (2014) from small runs.
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import map_errors
 import numpy as np
@@ -360,6 +361,15 @@ def test_curves_end_where_the_runs_do(rows, panel, key):
     assert values[:, 30] == pytest.approx(
         [run["objective"][run["seconds"] <= at[30]][-1] for run in steps]
     )
+
+
+def test_seconds_to_a_bound(panel):
+    runs = panel[0]["boosting-exact"]
+    first, second = runs.runs.values()
+    reached = lambda *bounds: runs.reached(SimpleNamespace(bound=bounds.__getitem__))
+    expected = [first["seconds"][10], second["seconds"][5]]
+    assert reached(first["objective"][10], second["objective"][5]) == expected
+    assert reached(first["objective"][-1] - 1e-3, 0.0) == [None, None]
 
 
 def test_a_table_without_the_kernels_row(rows):

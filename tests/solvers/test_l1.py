@@ -23,7 +23,12 @@ from rfx.solvers.l1 import greedy, newton
 from rfx.solvers.l1.bins import solve_prcd
 from rfx.solvers.l1.greedy import in_parts, solve_rounds
 from rfx.solvers.l1.newton import GramCache, best_dual, lambda_max, path_l1, solve_l1
-from rfx.solvers.l1.quadratic import hinge_interior_point, solve_quadratic
+from rfx.solvers.l1.quadratic import (
+    hinge_interior_point,
+    interior_point,
+    residual,
+    solve_quadratic,
+)
 from rfx.solvers.published.libraries import solve_liblinear
 
 LOSSES = [Squared, SquaredHinge, Logistic]
@@ -215,6 +220,19 @@ def quadratic(k=60, rank=25, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((rank, k)) * np.geomspace(1, 1e-3, rank)[:, None]
     return A.T @ A, A.T @ rng.standard_normal(rank) * 3
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 1e3])
+def test_small_quadratic(lam):
+    """solve_quadratic as a whole, and the interior-point method alone, on a singular Hessian."""
+    H, c = quadratic()
+    x, q = np.zeros(60), c.copy()
+    left, _ = solve_quadratic(H, q, x, lam, 1e-6)
+    assert left <= 1e-6
+    assert residual(H, H @ x + c, x, lam) <= 1e-5
+    x2, _, _ = interior_point(H, c, np.zeros(60), lam, lambda x, q: residual(H, q, x, lam) <= 1e-5)
+    value = [lam * np.abs(v).sum() + c @ v + 0.5 * v @ H @ v for v in (x, x2)]
+    assert value[0] == pytest.approx(value[1], abs=1e-6 * (1 + abs(value[0])))
 
 
 @pytest.mark.parametrize("form", ["float32", "computed", "path"])

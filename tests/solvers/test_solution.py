@@ -25,6 +25,19 @@ from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 from rfx.solvers.svm import solve_kernel_svm
 
 
+def test_a_budget_says_what_ended_a_solver():
+    budget = Budget(max_iter=5)
+    ends = [budget.status(*end) for end in ((True, 5), (False, 5), (False, 4))]
+    assert ends == ["converged", "max_iter", "budget"]
+    past = Budget(deadline=time.monotonic() - 1)
+    assert past.late() and past.spent(0)
+    assert past.status(False, 0) == "timeout"
+    assert past.remaining() == 0.01
+    assert not Budget().late() and not Budget().spent(10**9)
+    assert Budget().remaining() is None
+    assert Budget(tol=1e-3).filled(tol=1.0, max_iter=7) == Budget(tol=1e-3, max_iter=7)
+
+
 def made(objective, gap, status="converged"):
     certificate = None if gap is None else Certificate("gap", gap)
     return Solution(

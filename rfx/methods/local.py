@@ -515,8 +515,7 @@ def _linear(
                 slope = V.T @ ((kept / np.where(s > 0, s, np.inf))[:, None] * projected)
                 best = error, slope, residuals
     _, slope, residuals = best
-    left = residuals / np.where(root > 0, root, np.inf)[:, None]
-    return slope, offset - middle @ slope, (rows.Y - left)[-last:]
+    return slope, offset - middle @ slope, (rows.Y - residuals / root[:, None])[-last:]
 
 
 def _machine(
@@ -664,8 +663,8 @@ class LocalModel:
         used, first = np.unique(np.concatenate([cell.used for cell in cells]), return_index=True)
         rows = stacked([cell.rows for cell in cells]) if len(cells) > 1 else cells[0].rows
         d, nothing = rows.shape[1], np.zeros((0, len(leaves[0].offset)))
-        flat_leaf = np.zeros((d, nothing.shape[1]))
-        slopes = [flat_leaf if leaf.slope is None else leaf.slope for leaf in leaves]
+        level = np.zeros((d, nothing.shape[1]))
+        slopes = [level if leaf.slope is None else leaf.slope for leaf in leaves]
         slopes = slopes if any(leaf.slope is not None for leaf in leaves) else []
         support = [np.empty(0, np.intp), *(blocks[leaf] for leaf in of_leaf)]
         side = d if full else 0
@@ -683,7 +682,7 @@ class LocalModel:
             np.array([-1 if A is None else next(numbers[A.ndim - 1]) for A in every], np.int64),
             of_leaf,
             np.array([machine.place for machine in machines], np.int64),
-            np.array(slopes).reshape(-1, *flat_leaf.shape),
+            np.array(slopes).reshape(-1, *level.shape),
         )
 
     def decision(self, X: Any) -> np.ndarray:

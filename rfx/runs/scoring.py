@@ -322,6 +322,8 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
                 (few,) = drawn(len(kept), run.seed, most)
                 X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
                 X, weights = X[few], None
+                fits = X.shape[0] * X.shape[1] <= _DENSE
+                X = _dense(X) if fits else X
                 if split.weights is not None:
                     weights = split.weights[kept][few] / np.mean(split.weights)
                 # labels may be any numbers
@@ -333,16 +335,14 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
                     )
                 }
                 boosts = not classes or len(labels) <= MOST_CLASSES
-                if boosts and X.shape[0] * X.shape[1] <= _DENSE:
-                    models["boosting"] = _boosted(
-                        method.task, _dense(X), fitted_to, weights, run.seed
-                    )
+                if boosts and fits:
+                    models["boosting"] = _boosted(method.task, X, fitted_to, weights, run.seed)
                     iterations = {"iterations": int(models["boosting"].n_iter_)}
                 blocks = np.array_split(
                     np.arange(X_out.shape[0]), 1 + X_out.shape[0] * X_out.shape[1] // _DENSE
                 )
                 for name, model in models.items():
-                    as_needed = _dense if name == "boosting" else lambda X: X
+                    as_needed = _dense if fits else lambda X: X
                     each = [model.predict(as_needed(X_out[block])) for block in blocks]
                     values = np.concatenate(each)
                     predicted[name].append(labels[values] if classes else values)
@@ -369,12 +369,12 @@ def _dense(X):
 
 
 def _linear(task: str, X: Any) -> Any:
-    """Ridge or logistic regression of standardised inputs."""
+    """Ridge or logistic regression of standardised inputs, which are not centred if sparse."""
     models = lazy.linear_model
     model = (
         models.Ridge(alpha=1.0)
         if task == "regression"
-        else models.LogisticRegression(tol=1e-2, max_iter=100)
+        else models.LogisticRegression(tol=1e-3, max_iter=1000)
     )
     scaled = lazy.preprocessing.StandardScaler(with_mean=not sp.issparse(X))
     return lazy.pipeline.Pipeline([("scaled", scaled), ("model", model)])

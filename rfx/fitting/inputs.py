@@ -109,7 +109,7 @@ class Machine:
 
     Parameters
     ----------
-    Z : array, (n, d)
+    Z : array or CSR, (n, d)
         The rows, mapped by the metric.
     params : dict
         The kernel's.
@@ -124,7 +124,7 @@ class Machine:
     coef : array, (n, k)
     """
 
-    Z: np.ndarray
+    Z: Any
     params: dict[str, Any]
     width: float
     metric: Metric | None
@@ -140,7 +140,7 @@ class Sample:
     Parameters
     ----------
     problem : Problem
-        Dense scaled rows.
+        Scaled rows, dense unless they are text.
     part : Part or None
         The rows to fit and to evaluate; None for leave-one-out.
     seed : int
@@ -154,7 +154,7 @@ class Sample:
     def of(cls, problem: Problem, most: int, seed: int) -> Sample:
         """At most so many rows, evenly spaced."""
         some = problem.rows(evenly(problem.n_rows, min(most, most_rows(problem.n_inputs))))
-        some = replace(some, X=dense(some.X))
+        some = some if keeps_sparse(some.X) else replace(some, X=dense(some.X))
         return cls(some, None if some.apart is None else some.apart.held_out(HELD_OUT, seed), seed)
 
     def tuned(
@@ -308,7 +308,7 @@ def criterion(
 
 def next_metric(
     kernel: str,
-    Z: np.ndarray,
+    Z: Any,
     coef: np.ndarray,
     params: dict[str, Any],
     metric: Metric | None,
@@ -316,7 +316,7 @@ def next_metric(
     weights: np.ndarray | None,
 ) -> Metric | None:
     """The metric of the gradients of a machine of the rows Z, mapped by its own metric."""
-    rows = evenly(len(Z), max(GRADIENTS // coef.shape[1], GRADIENT_ROWS))
+    rows = evenly(Z.shape[0], max(GRADIENTS // coef.shape[1], GRADIENT_ROWS))
     M = outer_product(kernel, Z, coef, params, rows, full, part(weights, rows))
     if metric is not None:
         M = metric.pulled_back(M)

@@ -11,9 +11,9 @@ from numba.extending import intrinsic
 
 from rfx import device
 from rfx.compiled import njit
+from rfx.data.rows import keeps_sparse
 from rfx.errors import DataError, UsageError
 from rfx.kernels.base import (
-    WIDE,
     get_kernel,
     mend_close,
     squared_from_dot,
@@ -182,9 +182,12 @@ class Prepared:
         self.shape = X.shape
         if not np.isfinite(X.data if sp.issparse(X) else X).all():
             raise DataError("an input is nan or infinite; remove that row")
+        # text is compared as CSR, which is neither shifted nor made dense
+        as_sums = self.kernel.metric != "product" and not self.kernel.clips
+        self.sparse = as_sums and keeps_sparse(X) if centre is None else centre.sparse
         if centre is not None:
             self.centre = centre.centre
-        elif self.kernel.centred:
+        elif self.kernel.centred and not self.sparse:
             # Distances are invariant to a shift, but rounding is not: norms about the mean are
             # smallest.
             self.centre = (
@@ -198,6 +201,13 @@ class Prepared:
         self._Z: np.ndarray | None = None
         self._norms: np.ndarray | None = None
         self._cast: Prepared | None = None
+        self._binary: Any = None
+        self._bits: Any = None
+        if self.sparse:
+            unit = np.ones((1, 1))
+            self.kernel.scale(unit, params)
+            self._X = sp.csr_matrix(X, dtype=np.float64) * unit[0, 0]
+            return
         few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
         self._binary = self._find_binary(X, few) if centre is None else centre._binary
         self._bits = None if self._binary is None else self._binary.bits(X)
@@ -245,13 +255,15 @@ class Prepared:
 
     def dense(self, rows=slice(None)) -> np.ndarray:
         """Scaled rows (len(rows), d) as an array; a view if possible."""
+        if self.sparse:
+            return self._typed(self._X[rows].toarray(), self.dtype)
         return self._Z[rows] if self._Z is not None else self._scaled(self._X[rows].toarray())
 
     def take(self, rows) -> "Prepared":
         """The rows of an index array or slice, scaled as here."""
         part = copy.copy(self)
         part._cast = None
-        for name in ("columns", "narrow_columns"):
+        for name in ("columns", "narrow_columns", "sparse_columns"):
             part.__dict__.pop(name, None)
         for name in ("_X", "_Z", "_norms", "_bits"):
             value = getattr(self, name)
@@ -276,6 +288,15 @@ class Prepared:
     def columns(self) -> np.ndarray:
         """The scaled rows as columns (d, n), contiguous."""
         return np.ascontiguousarray(self.dense().T)
+
+    def sparse_rows(self) -> Any:
+        """The scaled rows (n, d) as CSR float64, if they are compared as such."""
+        return self._X
+
+    @cached
+    def sparse_columns(self) -> Any:
+        """`sparse_rows` as CSC."""
+        return self._X.tocsc()
 
     def narrow(self) -> tuple:
         """((n, d - k) scaled rows without the k columns compared as bits, (n, words) these
@@ -311,7 +332,12 @@ class Prepared:
         return device.KernelRows(accelerator, accelerator.put(rows), kernel.metric, finishing)
 
     def norms(self) -> np.ndarray:
-        """(n,) squared lengths of the scaled rows, summed in float64, cached."""
+        """(n,) squared lengths of the scaled rows, summed in float64, cached; for CSR rows and a
+        1-norm, their lengths in it.
+        """
+        if self._norms is None and self.sparse:
+            lengths = abs(self._X) if self.kernel.metric == "l1" else self._X.multiply(self._X)
+            self._norms = np.asarray(lengths.sum(axis=1), np.float64).ravel()
         if self._norms is None:
             self._norms = np.empty(self.n_rows)
             for rows in self._steps():
@@ -351,6 +377,9 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     if out is None:
         out = np.empty((X.n_rows, Y.n_rows), dtype or Y.dtype)
     if X.n_rows == 0 or Y.n_rows == 0:
+        return out
+    if X.sparse:
+        _fill_sparse(X, Y, out)
         return out
     if X._Z is None or Y._Z is None:
         # Rows of a large sparse array become dense a few at a time.
@@ -457,6 +486,51 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
         for_ranges(part, -(-out.shape[0] // height), least, work=out.size * entry)
 
 
+def _fill_sparse(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
+    """Kernel values of CSR rows, by the entries that two rows share, in chunks distributed over
+    threads.
+    """
+    kernel, rows, columns = X.kernel, X.sparse_rows(), Y.sparse_columns
+    row_norms, column_norms = X.norms(), Y.norms()
+    height = max(1, _CHUNK // out.shape[1])
+
+    def part(start: int, stop: int) -> None:
+        for i in range(start, stop, height):
+            end = min(i + height, stop)
+            tile, lengths = np.zeros((end - i, out.shape[1])), (row_norms[i:end], column_norms)
+            add_common(
+                *(rows.indptr[i : end + 1], rows.indices, rows.data),
+                *(columns.indptr, columns.indices, columns.data),
+                kernel.metric == "l1",
+                tile,
+            )
+            if kernel.metric != "dot":
+                squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(float).eps]))
+            if kernel.metric == "l2":
+                np.sqrt(tile, out=tile)
+            kernel.finish(tile, X.params, X.shape[1], lengths)
+            out[i:end] = tile
+
+    for_ranges(part, len(out), 16, work=out.size * _FINISH)
+
+
+@njit(cache=True, nogil=True)
+def add_common(starts, places, values, ends, numbers, others, absolute, out):
+    """out[i, j] += sum over k of a b, where row i of a CSR matrix (starts, places, values) has a in
+    column k and row j of a CSC matrix (ends, numbers, others) has b; absolute: of
+    (|a| + |b| - |a - b|) / 2.
+    """
+    for i in range(out.shape[0]):
+        for p in range(starts[i], starts[i + 1]):
+            a, k = values[p], places[p]
+            for q in range(ends[k], ends[k + 1]):
+                b = others[q]
+                if not absolute:
+                    out[i, numbers[q]] += a * b
+                elif a * b > 0:
+                    out[i, numbers[q]] += min(abs(a), abs(b))
+
+
 def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
     """(whether two-valued columns are compared as bits, whether the rows are compared by inner
     products).
@@ -484,34 +558,15 @@ def scaled_family(name: str, X, params: dict, factors):
             for factor in factors
         )
         return
-    if sp.issparse(X) and d > WIDE and kernel.metric != "l1":
-        compared = _compared_sparse(kernel, X, params)
-    else:
-        rows = prepare(name, X, params, np.float64)
-        rows.kernel = copy.copy(kernel)
-        rows.kernel.finish = lambda *_: None  # type: ignore[method-assign]  # of this copy alone
-        compared = block(name, rows, rows, params)
+    rows = prepare(name, X, params, np.float64)
+    rows.kernel = copy.copy(kernel)
+    rows.kernel.finish = lambda *_: None  # type: ignore[method-assign]  # of this copy alone
+    compared = block(name, rows, rows, params)
     K = np.empty((n, n))
     for factor in factors:
         np.multiply(compared, factor, out=K)
         kernel.finish(K, params, d, None)
         yield K
-
-
-def _compared_sparse(kernel, X, params) -> np.ndarray:
-    """(n, n) distances or products of the scaled CSR rows of X (n, d), which are never dense."""
-    unit = np.ones((1, 1))
-    kernel.scale(unit, params)
-    X = X.tocsr().astype(np.float64) * unit[0, 0]
-    products = (X @ X.T).toarray()
-    if kernel.metric == "dot":
-        return products
-    lengths = products.diagonal().copy()
-    products *= -2
-    products += lengths[:, None]
-    products += lengths
-    np.maximum(products, 0.0, out=products)
-    return products if kernel.metric == "squared" else np.sqrt(products, out=products)
 
 
 def diagonal(name: str, X, params: dict) -> np.ndarray:

@@ -50,7 +50,7 @@ def gradients(
     """
     prepared, unit = _prepared(name, X, params)
     coef = np.asarray(coef, prepared.dtype)
-    height = max(1, _VALUES // max(1, len(X)))
+    height = max(1, _VALUES // max(1, X.shape[0]))
     of_block = _of_signs if prepared.kernel.metric == "l1" else _of_distances
     for start in range(0, len(rows), height):
         for found in of_block(name, prepared, coef, params, rows[start : start + height]):
@@ -80,40 +80,63 @@ def _of_distances(
         tile, X.kernel.slope(np, tile)
     )
     slopes = block(name, at, X, params)
-    Z = X.dense()
-    totals = matmul(slopes, coef)
+    totals, Z = matmul(slopes, coef), X.sparse_rows() if X.sparse else X.dense()
     for k in range(coef.shape[1]):
-        found = matmul(slopes, coef[:, k : k + 1] * Z)
-        found -= totals[:, k : k + 1] * Z[rows]
+        if X.sparse:
+            found = (Z.T @ (slopes * coef[:, k]).T).T
+        else:
+            found = matmul(slopes, coef[:, k : k + 1] * Z)
+        found -= totals[:, k : k + 1] * at.dense()
         yield found
 
 
 def _of_signs(
     name: str, X: Prepared, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
 ) -> Iterator[np.ndarray]:
-    values, Z = block(name, X.take(rows), X, params), X.dense()
-    at = np.ascontiguousarray(Z[rows])
+    some = X.take(rows)
+    values, at = block(name, some, X, params), np.ascontiguousarray(some.dense())
     for k in range(coef.shape[1]):
-        found, weights = np.zeros(at.shape), np.ascontiguousarray(coef[:, k])
+        found, weighted = np.zeros(at.shape), values * coef[:, k]
 
         def part(start: int, end: int) -> None:
-            _signed_sums(at[start:end], Z, values[start:end], weights, found[start:end])
+            if X.sparse:
+                Z = X.sparse_rows()
+                parts = (Z.indptr, Z.indices, Z.data)
+                _signed_common_sums(at[start:end], *parts, weighted[start:end], found[start:end])
+            else:
+                _signed_sums(at[start:end], X.dense(), weighted[start:end], found[start:end])
 
-        for_ranges(part, len(at), 64, work=values.size * Z.shape[1])
+        for_ranges(part, len(at), 64, work=values.size * at.shape[1])
         yield found
 
 
 @njit(cache=True, nogil=True)
-def _signed_sums(
-    at: np.ndarray, Z: np.ndarray, values: np.ndarray, weights: np.ndarray, out: np.ndarray
-) -> None:
-    """out[i, k] = -sum_j weights[j] values[i, j] sign(at[i, k] - Z[j, k])."""
+def _signed_sums(at: np.ndarray, Z: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """out[i, k] = -sum_j values[i, j] sign(at[i, k] - Z[j, k])."""
     for i in range(at.shape[0]):
         for j in range(Z.shape[0]):
-            value = weights[j] * values[i, j]
+            value = values[i, j]
             for k in range(at.shape[1]):
                 difference = at[i, k] - Z[j, k]
                 out[i, k] -= value * ((difference > 0) * 1.0 - (difference < 0) * 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _signed_common_sums(
+    at: np.ndarray,
+    starts: np.ndarray,
+    places: np.ndarray,
+    entries: np.ndarray,
+    values: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """`_signed_sums` for rows Z in CSR."""
+    for i in range(at.shape[0]):
+        out[i] = -values[i].sum() * np.sign(at[i])
+        for j in range(len(starts) - 1):
+            for p in range(starts[j], starts[j + 1]):
+                k = places[p]
+                out[i, k] -= values[i, j] * (np.sign(at[i, k] - entries[p]) - np.sign(at[i, k]))
 
 
 def outer_product(

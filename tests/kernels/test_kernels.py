@@ -188,6 +188,31 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
     )
 
 
+def text(name):
+    """60 wide rows that are mostly zeros, and six copies of some of them."""
+    values = np.random.default_rng(3).normal(size=(60, 1200))
+    values[np.random.default_rng(4).random(values.shape) < 0.98] = 0
+    return suited(name, np.vstack([values, values[:6]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_text_equal_dense_rows(name, dtype):
+    X = text(name)
+    params = kernels.parameters(name, X)
+    expected = kernels.block(name, X, X[:40], params, dtype=dtype)
+    tolerance = (1e-5 if dtype == np.float32 else 1e-12) * max(1, np.abs(expected).max())
+    tolerance = max(tolerance, 5e-7 if name.startswith("arccosine") else 0)
+    rows = kernels.prepare(name, sp.csr_matrix(X), params, dtype)
+    for columns in (rows.take(slice(0, 40)), X[:40], sp.csr_matrix(X[:40])):
+        np.testing.assert_allclose(
+            kernels.block(name, rows, columns, params), expected, atol=tolerance, rtol=0
+        )
+    K = kernels.block(name, rows, rows, params)
+    assert (K[60:] == K[:6]).all()
+    assert (np.diag(K)[60:] == K[np.arange(60, 66), np.arange(6)]).all()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_block_shape_and_threads_change_nothing(name):
     X, Y = suited(name, sample(60, 40)), suited(name, sample(700, 40, seed=1))
@@ -414,6 +439,15 @@ def test_gradients_are_those_of_finite_differences(name, expansion):
             moved = np.eye(5) * step
             expected = (f(X[row] + moved) - f(X[row] - moved)) / (2 * step)
             np.testing.assert_allclose(gradient[place], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_gradients_of_rows_of_text_equal_those_of_dense_rows(name):
+    X, rows, params = text(name), np.arange(0, 66, 4), {"gamma": 0.02}
+    coef = np.random.default_rng(5).normal(size=(66, 2))
+    expected = list(gradients.gradients(name, X, coef, params, rows))
+    of_text = list(gradients.gradients(name, sp.csr_matrix(X), coef, params, rows))
+    np.testing.assert_allclose(of_text, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", KNOWN)

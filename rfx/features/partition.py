@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from rfx import steps as told
 from rfx.compiled import njit
+from rfx.data.rows import keeps_sparse
 from rfx.features.random import normals, uniforms
+from rfx.kernels.base import squared_norms
 
 DIRECTION, ORDER = 0, 1
 # Rows from which a principal direction is computed, and its power iterations.
@@ -201,14 +204,19 @@ def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
 def _median_cut(X, rows, overlap: float, seed: int):
     """(direction, threshold, bounds, the rows of both sides); None if all rows are equal."""
     some = rows[:: max(1, len(rows) // SAMPLE)]
-    sample = X[some].toarray() if sp.issparse(X) else np.asarray(X[some])
-    sample = sample.astype(np.float64)
-    centred = sample - sample.mean(axis=0)
-    candidates = [_first_direction(centred, seed)]
-    # where ties or a sample hide differences, single inputs
-    spread = np.square(centred).sum(axis=0)
-    candidates += [np.eye(len(spread))[k] for k in np.argsort(-spread, kind="stable")[:1]]
-    for direction in candidates:
+    sample = X[some].astype(np.float64)
+    if keeps_sparse(sample):
+        middle = np.asarray(sample.mean(axis=0)).ravel()
+        centred = _Centred(sample, middle)
+        spread = squared_norms(sample.T) - len(some) * np.square(middle)
+    else:
+        sample = sample.toarray() if sp.issparse(sample) else sample
+        centred = sample - sample.mean(axis=0)
+        spread = np.square(centred).sum(axis=0)
+    # where ties or a sample hide differences, a single input
+    widest = np.zeros(len(spread))
+    widest[np.argmax(spread)] = 1
+    for direction in (_first_direction(centred, seed), widest):
         values = _project(X, rows, direction)
         order = np.sort(values)
         middle = (order[(len(order) - 1) // 2] + order[len(order) // 2]) / 2
@@ -230,9 +238,23 @@ def _median_cut(X, rows, overlap: float, seed: int):
     return None
 
 
-def _first_direction(X: np.ndarray, seed: int) -> np.ndarray:
+class _Centred(LinearOperator):
+    """CSR rows X (n, d) minus `middle` (d,), which are never dense."""
+
+    def __init__(self, X: Any, middle: np.ndarray):
+        super().__init__(np.float64, X.shape)
+        self.X, self.middle = X, middle
+
+    def _matvec(self, v):
+        return self.X @ v - self.middle @ v
+
+    def _rmatvec(self, u):
+        return self.X.T @ u - self.middle * u.sum()
+
+
+def _first_direction(X: Any, seed: int) -> np.ndarray:
     """The first principal direction of centred rows X (n, d), by power iterations."""
-    C = X.T @ X if X.shape[1] <= X.shape[0] else None
+    C = X.T @ X if isinstance(X, np.ndarray) and X.shape[1] <= X.shape[0] else None
     v = normals(seed, DIRECTION, 0, 1, X.shape[1])[0]
     for _ in range(ITERATIONS):
         w = X.T @ (X @ v) if C is None else C @ v

@@ -154,7 +154,7 @@ class Sample:
     def of(cls, problem: Problem, most: int, seed: int) -> Sample:
         """At most so many rows, evenly spaced."""
         some = problem.rows(evenly(problem.n_rows, min(most, most_rows(problem.n_inputs))))
-        some = some if keeps_sparse(some.X) else replace(some, X=dense(some.X))
+        some = replace(some, X=compact(some.X))
         return cls(some, None if some.apart is None else some.apart.held_out(HELD_OUT, seed), seed)
 
     def tuned(
@@ -352,6 +352,11 @@ def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
 def dense(X: Any) -> np.ndarray:
     """Rows as a float64 array."""
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, np.float64)
+
+
+def compact(X: Any) -> Any:
+    """Rows as a float64 array, or as they are if they are text."""
+    return X if keeps_sparse(X) else dense(X)
 
 
 # -------------------------------------------------------------------------- the choice
@@ -555,7 +560,8 @@ def _leaves(pilot: Problem, scaler: Scaler, leaf_rows: int, seed: int) -> list[P
 
 def in_leaves(kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int) -> list[float]:
     """The leave-one-out errors of machines of the raw rows of each leaf."""
-    samples = [Sample(replace(one, X=dense(scaler.transform(one.X))), None, seed) for one in leaves]
+    scaled = [replace(one, X=compact(scaler.transform(one.X))) for one in leaves]
+    samples = [Sample(one, None, seed) for one in scaled]
     width = LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
     return [sample.tuned(kernel, None, width).score for sample in samples]
 

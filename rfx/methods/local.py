@@ -33,6 +33,7 @@ from rfx.fitting.inputs import (
     OPTIMISM,
     allowed,
     bandwidth,
+    compact,
     criterion,
     dense,
     next_metric,
@@ -321,7 +322,7 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
                 last = max(last // 2, min(last, LEFT_OUT))
             order = evenly_last(len(rows), last)
             some = problem.rows(rows[order])
-            leaf = _leaf(replace(some, X=dense(some.X).astype(input_dtype(method))), method, last)
+            leaf = _leaf(replace(some, X=compact(some.X).astype(input_dtype(method))), method, last)
             leaf = leaf.ordered(np.argsort(order))
             with lock:
                 leaves[number] = leaf
@@ -439,12 +440,13 @@ def _digest(problem: Problem) -> str:
 
 
 def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
-    """The machines of the dense rows of a leaf, whose weights have mean 1 over all leaves; the last
-    rows are left out.
+    """The machines of the rows of a leaf, whose weights have mean 1 over all leaves; the last rows
+    are left out.
     """
     X, Y, weights = rows.X, rows.Y, rows.weights
     offset = np.average(Y, axis=0, weights=weights)
-    if len(X) < 2 or not np.ptp(Y, axis=0).any() or not np.ptp(X, axis=0).any():
+    equal = (X.max(axis=0) - X.min(axis=0)).max() == 0
+    if equal or len(Y) < 2 or not np.ptp(Y, axis=0).any():
         return Leaf(offset, Y * 0 + offset)
     fits = [
         _machine(place, kernel, rows, offset, method, last)
@@ -456,7 +458,8 @@ def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
     out = out + share * (other - out)
     of_line, constant, line = 0.0, offset, out
     slope = np.zeros((X.shape[1], len(offset)))
-    if method.mixed and X.size * min(X.shape) <= LINEAR_WORK:
+    text = scipy.sparse.issparse(X)
+    if method.mixed and not text and X.size * min(X.shape) <= LINEAR_WORK:
         slope, constant, line = _linear(rows, offset, last)
         of_line = _share(rows, out, line)
     machines = (
@@ -464,7 +467,7 @@ def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
         for machine, weight in ((first, 1 - share), (second, share))
         if weight and of_line < 1
     )
-    values = np.full((len(X), len(offset)), np.nan)
+    values = np.full(Y.shape, np.nan)
     values[-last:] = out + of_line * (line - out)
     offset = offset + of_line * (constant - offset)
     return Leaf(offset, values, tuple(machines), of_line * slope if of_line else None)
@@ -528,7 +531,7 @@ def _machine(
     best: Any = None
     metric: Metric | None = None
     full, width = "full" in allowed(FORMS, X, kernel), LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
-    T, row_weights = Y - offset, np.ones(len(X)) if weights is None else weights
+    T, row_weights = Y - offset, np.ones(len(Y)) if weights is None else weights
     for step in range(method.leaf_steps + 1):
         Z = X if metric is None else metric.transform(X)
         params = bandwidth(kernel, Z, method.seed, width)
@@ -542,7 +545,7 @@ def _machine(
         out = Y_out - residuals
         value = criterion(rows.task, out, Y_out, weights_out, rows.measure)
         # the metric of few rows owes much to them
-        optimism = OPTIMISM * X.shape[1] / len(X) if full and len(X) <= CHOOSING else 0.0
+        optimism = OPTIMISM * X.shape[1] / len(Y) if full and len(Y) <= CHOOSING else 0.0
         if best is not None and (1 + optimism) * value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)

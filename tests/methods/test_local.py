@@ -291,13 +291,17 @@ def test_classes_have_weights():
     assert np.mean(heavy.predict(X) > 0) > np.mean(light.predict(X) > 0) + 0.05
 
 
-def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(reloaded):
-    wide = np.zeros((600, 400))
+@pytest.mark.parametrize("n_inputs", [400, 1200], ids=["wide", "text"])
+def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(n_inputs, reloaded):
+    wide = np.zeros((600, n_inputs))
     wide[:, :4] = np.abs(X)
     rows, y = sp.csr_matrix(wide), np.sin(4 * np.abs(X[:, 0]))
-    options = {"leaf_rows": 300, "scaling": "none"}
+    options = {"leaf_rows": 300, "scaling": "none", "mixed": False}
     there, here = (local(**options).fit(each, y) for each in (rows, wide))
     assert sp.issparse(there.model.rows)
+    np.testing.assert_allclose(
+        there.model.partition.directions, here.model.partition.directions, atol=1e-9
+    )
     assert there.model.metrics.max() >= 0
     assert len(there.model.diagonals) == there.model.metrics.max() + 1
     np.testing.assert_allclose(there.predict(rows), here.predict(wide), atol=1e-4)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from rfx import steps as told
 from rfx.compiled import njit
@@ -207,16 +206,17 @@ def _median_cut(X, rows, overlap: float, seed: int):
     sample = X[some].astype(np.float64)
     if keeps_sparse(sample):
         middle = np.asarray(sample.mean(axis=0)).ravel()
-        centred = _Centred(sample, middle)
+        first = _first_direction(sample, middle, seed)
         spread = squared_norms(sample.T) - len(some) * np.square(middle)
     else:
         sample = sample.toarray() if sp.issparse(sample) else sample
         centred = sample - sample.mean(axis=0)
+        first = _first_direction(centred, None, seed)
         spread = np.square(centred).sum(axis=0)
     # where ties or a sample hide differences, a single input
     widest = np.zeros(len(spread))
     widest[np.argmax(spread)] = 1
-    for direction in (_first_direction(centred, seed), widest):
+    for direction in (first, widest):
         values = _project(X, rows, direction)
         order = np.sort(values)
         middle = (order[(len(order) - 1) // 2] + order[len(order) // 2]) / 2
@@ -238,26 +238,18 @@ def _median_cut(X, rows, overlap: float, seed: int):
     return None
 
 
-class _Centred(LinearOperator):
-    """CSR rows X (n, d) minus `middle` (d,), which are never dense."""
-
-    def __init__(self, X: Any, middle: np.ndarray):
-        super().__init__(np.float64, X.shape)
-        self.X, self.middle = X, middle
-
-    def _matvec(self, v):
-        return self.X @ v - self.middle @ v
-
-    def _rmatvec(self, u):
-        return self.X.T @ u - self.middle * u.sum()
-
-
-def _first_direction(X: Any, seed: int) -> np.ndarray:
-    """The first principal direction of centred rows X (n, d), by power iterations."""
-    C = X.T @ X if isinstance(X, np.ndarray) and X.shape[1] <= X.shape[0] else None
+def _first_direction(X: Any, middle: np.ndarray | None, seed: int) -> np.ndarray:
+    """The first principal direction of centred rows X (n, d), or of CSR rows minus `middle` (d,),
+    by power iterations.
+    """
+    C = X.T @ X if middle is None and X.shape[1] <= X.shape[0] else None
     v = normals(seed, DIRECTION, 0, 1, X.shape[1])[0]
     for _ in range(ITERATIONS):
-        w = X.T @ (X @ v) if C is None else C @ v
+        if middle is not None:
+            values = X @ v - middle @ v
+            w = X.T @ values - middle * values.sum()
+        else:
+            w = X.T @ (X @ v) if C is None else C @ v
         norm = np.linalg.norm(w)
         if norm == 0:
             return v

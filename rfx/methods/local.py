@@ -503,14 +503,16 @@ def _linear(
     with parallel.one_blas_thread():
         U, s, V = np.linalg.svd(root[:, None] * (X - middle), full_matrices=False)
         projected = U.T @ (root[:, None] * T)
+        # without a row, the offset is that of the others
+        constant = root / np.sqrt(weights.sum())
         for lam in LINEAR_LAMS:
             kept = s**2 / (s**2 + lam * np.mean(s**2))
             residuals = root[:, None] * T - U @ (kept[:, None] * projected)
             if groups is None:
-                residuals /= 1 - np.square(U) @ kept[:, None]
+                residuals /= 1 - np.square(U) @ kept[:, None] - np.square(constant)[:, None]
             for group in () if groups is None else np.unique(groups):
                 some = np.flatnonzero(groups == group)
-                hat = U[some] * kept @ U[some].T
+                hat = U[some] * kept @ U[some].T + np.outer(constant[some], constant[some])
                 residuals[some] = np.linalg.solve(np.eye(len(some)) - hat, residuals[some])
             error = np.sum(residuals**2)
             if best is None or error < best[0]:

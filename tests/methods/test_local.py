@@ -167,35 +167,40 @@ def test_the_mean_of_two_machines_has_a_lower_error_than_each():
     assert both < min(alone)
 
 
+@pytest.mark.parametrize("n_inputs", [4, 80], ids=["few inputs", "more inputs than rows"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_left_out_are_those_of_ridge_regressions_without_them(weighted, grouped):
+def test_rows_left_out_are_those_of_ridge_regressions_without_them(weighted, grouped, n_inputs):
+    rows = np.random.default_rng(1).normal(size=(60, n_inputs))
     weights = RNG.uniform(0.5, 2, 60) if weighted else None
     groups = np.arange(60) % 20 if grouped else np.arange(60)
     Y = np.stack([VALUES[:60], X[:60, 0]], axis=1)
     apart = Apart("groups", groups) if grouped else None
-    problem = Problem(X[:60], Y, get_loss("squared"), "regression", weights, apart=apart)
+    problem = Problem(rows, Y, get_loss("squared"), "regression", weights, apart=apart)
     own = np.ones(60) if weights is None else weights
-    offset, middle = np.average(Y, axis=0, weights=own), np.average(X[:60], axis=0, weights=own)
-    slope, constant, out = _linear(problem, offset, 40)
-    Z, T = X[:60] - middle, Y - offset
-    square = np.mean(np.linalg.svd(np.sqrt(own)[:, None] * Z, compute_uv=False) ** 2)
+    middle = np.average(rows, axis=0, weights=own)
+    slope, constant, out = _linear(problem, np.average(Y, axis=0, weights=own), 40)
+    spread = np.linalg.svd(np.sqrt(own)[:, None] * (rows - middle), compute_uv=False)
 
     def ridge(lam, rest):
-        weighted_rows = Z[rest].T * own[rest]
-        A = weighted_rows @ Z[rest] + lam * square * np.eye(4)
-        return np.linalg.solve(A, weighted_rows @ T[rest])
+        centre, mean = (np.average(part[rest], axis=0, weights=own[rest]) for part in (rows, Y))
+        Z, penalty = rows[rest] - centre, lam * np.mean(spread**2) * np.eye(n_inputs)
+        slope = np.linalg.solve(
+            (Z.T * own[rest]) @ Z + penalty, (Z.T * own[rest]) @ (Y[rest] - mean)
+        )
+        return slope, mean - centre @ slope
 
     def error(lam):
-        parts = [(groups == group, ridge(lam, groups != group)) for group in np.unique(groups)]
-        return sum(np.sum(own[on, None] * (T[on] - Z[on] @ w) ** 2) for on, w in parts)
+        parts = [(groups == group, *ridge(lam, groups != group)) for group in np.unique(groups)]
+        return sum(np.sum(own[on, None] * (Y[on] - rows[on] @ w - c) ** 2) for on, w, c in parts)
 
     best = min(LINEAR_LAMS, key=error)
-    np.testing.assert_allclose(slope, ridge(best, np.arange(60)), atol=1e-9)
-    np.testing.assert_allclose(constant, offset - middle @ slope, atol=1e-9)
+    expected = ridge(best, np.arange(60) >= 0)
+    np.testing.assert_allclose(slope, expected[0], atol=1e-8)
+    np.testing.assert_allclose(constant, expected[1], atol=1e-8)
     for row in (20, 41, 59):
-        expected = offset + Z[row] @ ridge(best, groups != groups[row])
-        np.testing.assert_allclose(out[row - 20], expected, atol=1e-9)
+        w, c = ridge(best, groups != groups[row])
+        np.testing.assert_allclose(out[row - 20], rows[row] @ w + c, atol=1e-8)
 
 
 @pytest.mark.parametrize(("n_rows", "n_inputs"), [(300, 20), (500, 50)])

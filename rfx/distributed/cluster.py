@@ -37,7 +37,7 @@ from rfx.runs.runner import NAP, Ending, Way, failure, result_of
 # produced it.
 
 LOCAL = "local"
-DEATHS = 3  # workers that one task may end, on a local cluster, and attempts to start the workers
+DEATHS = 3  # workers that one task may end, on a local cluster
 _LOGGERS = (
     "distributed",
     "distributed.client",
@@ -105,10 +105,7 @@ def connect(where: str):
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     with _address(where) if count is None else _local(count) as scheduler:
-        try:
-            client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
-        except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
-            raise ClusterError(f"the scheduler at {where} accepts no client: {error}") from None
+        client = distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
         try:
             with reported(client):
                 yield client
@@ -160,18 +157,8 @@ def _local(count):
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 512 << 20,
     }
     with lazy.dask.config.set(settings):
-        cluster = _started(count)
         try:
-            yield cluster
-        finally:
-            _close(cluster)
-
-
-def _started(count):
-    """A local cluster of this many workers; another attempt if one ends while it starts."""
-    for _ in range(DEATHS):
-        try:
-            return dask().LocalCluster(
+            cluster = dask().LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
                 processes=True,
@@ -183,23 +170,15 @@ def _started(count):
                 memory_limit=1 / count,
             )
         except (OSError, TimeoutError, RuntimeError) as error:
-            reason = error
-    raise ClusterError(
-        f"the {count} worker processes ended during start-up; they may lack memory: start fewer of"
-        f" them ({reason})"
-    )
-
-
-def _close(cluster) -> None:
-    """End a local cluster and its workers, including those that do not respond, such as stopped
-    ones.
-    """
-    pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
-    with suppress(TimeoutError):
-        cluster.close(timeout=5)
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            raise ClusterError(
+                f"the {count} worker processes ended during start-up; they may lack memory: start"
+                f" fewer of them ({error})"
+            ) from None
+        try:
+            yield cluster
+        finally:
+            with suppress(TimeoutError):
+                cluster.close(timeout=5)
 
 
 def dask_setup(worker) -> None:
@@ -274,18 +253,15 @@ def everywhere(client, function, *args) -> dict[str, Any]:
     """The results or errors of function(*args) on the workers, by their addresses; one that leaves
     meanwhile is omitted. ClusterError if there are none.
     """
-    answers: dict[str, Any] = {}
-    while not answers:
-        try:
-            client.wait_for_workers(1, timeout=_ARRIVING)
-        except TimeoutError:
-            raise ClusterError(
-                f"{address_of(client)} has no workers, and none came within {_ARRIVING:g} seconds;"
-                " start some"
-            ) from None
-        found = client.run(function, *args, on_error="return")
-        answers = {who: answer for who, answer in found.items() if not isinstance(answer, OSError)}
-    return answers
+    try:
+        client.wait_for_workers(1, timeout=_ARRIVING)
+    except TimeoutError:
+        raise ClusterError(
+            f"{address_of(client)} has no workers, and none came within {_ARRIVING:g} seconds;"
+            " start some"
+        ) from None
+    found = client.run(function, *args, on_error="return")
+    return {who: answer for who, answer in found.items() if not isinstance(answer, OSError)}
 
 
 def check_versions(client) -> None:

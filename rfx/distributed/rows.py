@@ -38,10 +38,6 @@ from rfx.operators.scaled import ScaledRows, scaled_rows
 # Each worker multiplies its own rows. An elementwise operation is a task for each part. A sum is a
 # task for each part, whose results are reduced in a tree. numpy functions accept the vectors.
 
-# Maximum numbers of a vector, and of features, that are fetched: longer ones stay on the workers.
-_FETCHED_VALUES, _FETCHED_FEATURES = 1 << 22, 1 << 29
-# Maximum distinct values returned by `np.unique`.
-_MOST_VALUES = 1000
 # Features of a subset of rows that are fetched: a pass over them here is faster than a request to
 # the workers, about 30 ms.
 _HERE = 1 << 26
@@ -70,10 +66,6 @@ class RowVector(NDArrayOperatorsMixin):
     def _like(self, function, *args, counts=None) -> RowVector:
         """function(*args) elementwise; args may include RowVectors."""
         meta = function(*(getattr(arg, "meta", arg) for arg in args))
-        if meta.shape[0] != 0 or len({arg.counts for arg in args if _is_vector(arg)}) > 1:
-            raise ValueError(
-                "vectors on workers combine only with vectors on the same workers and with numbers"
-            )
         return RowVector(self.workers, self._each(function, *args), counts or self.counts, meta)
 
     # ------------------------------------------------------------------ array interface
@@ -104,9 +96,7 @@ class RowVector(NDArrayOperatorsMixin):
         return self if dtype == self.dtype else self._like(methodcaller("astype", dtype), self)
 
     def reshape(self, *shape):
-        first, *rest = shape[0] if isinstance(shape[0], tuple) else shape
-        if first not in (len(self), -1):
-            raise ValueError("vectors on workers can't be reshaped")
+        _, *rest = shape[0] if isinstance(shape[0], tuple) else shape
         columns = int(np.prod(self.shape[1:]))
         rest = [columns if size == -1 else size for size in rest]
         return self._like(methodcaller("reshape", -1, *rest), self)
@@ -114,27 +104,17 @@ class RowVector(NDArrayOperatorsMixin):
     def __getitem__(self, key):
         if isinstance(key, RowIndex):
             return self._like(getitem, self, key, counts=key.counts)
-        if isinstance(key, tuple):
-            if key[0] != slice(None):
-                raise TypeError(
-                    "vectors on workers support only a full slice or an index of their own rows"
-                )
+        if isinstance(key, tuple):  # a full slice, and columns
             return self._like(getitem, self, key)
         index = np.arange(len(self))[key] if isinstance(key, slice) else np.asarray(key)
-        if len(index) * max(1, self.size // max(1, len(self))) > _FETCHED_VALUES:
-            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         return fetched(self.workers, self.futures, self.counts, index)
 
     def __setitem__(self, key, values):
-        if not isinstance(key, RowIndex):
-            raise TypeError("assignment to vectors on workers needs an index of their own rows")
         self.futures = self._each(_with, self, key, values)
 
     __iter__ = None
 
     def __array__(self, dtype=None, copy=None):
-        if self.size > _FETCHED_VALUES:
-            raise TypeError(f"{self.size:,} numbers are too many to fetch from the workers")
         whole = np.concatenate(self.workers.results(self.futures))
         return whole.astype(dtype or self.dtype, copy=False)
 
@@ -192,10 +172,6 @@ class RowVector(NDArrayOperatorsMixin):
         return NotImplemented if implementation is None else implementation(*args, **options)
 
 
-def _is_vector(value) -> bool:
-    return isinstance(value, RowVector)
-
-
 class RowIndex:
     """Some rows of parts: for each part its ascending row numbers, or a future of them; counts: how
     many.
@@ -203,13 +179,10 @@ class RowIndex:
 
     meta = np.empty(0, np.int64)
 
-    def __init__(self, workers, futures, counts):
+    def __init__(self, workers, futures, counts=None):
+        """counts: by default from the workers."""
+        counts = workers.results(workers.each(len, futures)) if counts is None else counts
         self.workers, self.futures, self.counts = workers, futures, tuple(counts)
-
-    @classmethod
-    def of(cls, workers, futures) -> RowIndex:
-        """counts: from the workers."""
-        return cls(workers, futures, workers.results(workers.each(len, futures)))
 
     def __len__(self):
         return sum(self.counts)
@@ -233,13 +206,8 @@ def fetched(workers, parts, counts, index):
 
 
 def _unique(y, return_counts=False):
-    values_of_parts, counts_of_parts = zip(*y._partial(_values_of))
+    values_of_parts, counts_of_parts = zip(*y._partial(partial(np.unique, return_counts=True)))
     values, places = np.unique(np.concatenate(values_of_parts), return_inverse=True)
-    if len(values) > _MOST_VALUES:
-        raise DataError(
-            f"the targets have more than {_MOST_VALUES:,} different values, too many for classes;"
-            " set --task regression"
-        )
     counts = np.bincount(places.ravel(), np.concatenate(counts_of_parts), len(values))
     return (values, counts.astype(np.int64)) if return_counts else values
 
@@ -273,7 +241,7 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.all: lambda x: x.all(),
     np.average: _average,
     np.count_nonzero: lambda x: int(sum(x._partial(np.count_nonzero))),
-    np.flatnonzero: lambda x: RowIndex.of(x.workers, x.workers.each(np.flatnonzero, x.futures)),
+    np.flatnonzero: lambda x: RowIndex(x.workers, x.workers.each(np.flatnonzero, x.futures)),
     np.array_equal: lambda a, b: len(a) == len(b) and bool(np.all(a._partial(np.array_equal, b))),
     np.unique: _unique,
     np.einsum: _einsum,
@@ -309,9 +277,6 @@ class PartsMatrix(Matrix):
     scale: float
     n_grids: int
 
-    def parts(self):
-        raise TypeError("matrices on workers can't be iterated")
-
     # ------------------------------------------------------------------ rows and columns
 
     def rows(self, index):
@@ -338,7 +303,7 @@ class PartsMatrix(Matrix):
     def draw(self, count):
         starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
         drawn_rows = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
-        return RowIndex.of(self.workers, drawn_rows)
+        return RowIndex(self.workers, drawn_rows)
 
     def subset(self, count):
         if count * self.shape[1] > _HERE:
@@ -352,23 +317,14 @@ class PartsMatrix(Matrix):
         futures = self.workers.each(np.full, self.counts, [float(value)] * len(self.counts))
         return RowVector(self.workers, futures, self.counts)
 
-    def hold(self, max_mb=np.inf):
-        """Cached on the workers, if that needs at most `max_mb` and each worker's own limit."""
-        return self._stored("to_array", DenseMatrix, self.dtype, READ, max_mb)
-
-    def hold_rows(self, max_mb, kind=None):
-        """Cached on the workers, within their memory, not this process's; kind: int8 or int16 for
-        codes (rfx.operators.mapped).
+    def hold(self, max_mb=np.inf, kind=None):
+        """Cached on the workers, if that needs at most `max_mb` and each worker's own limit; kind:
+        int8 or int16 for codes (rfx.operators.mapped).
         """
-        if kind is None:
-            return self.hold()
-        return self._stored(partial(coded, kind=kind), itself, kind, READ / 2)
-
-    def _stored(self, function, recipe, dtype, cost, max_mb=np.inf):
-        """The results of function(its matrix) for each part, as numbers of that type, if they fit;
-        recipe: makes a matrix of them.
-        """
-        share_mb = self.size_mb * np.dtype(dtype).itemsize / self.dtype.itemsize
+        function, recipe, cost = "to_array", DenseMatrix, READ
+        if kind is not None:
+            function, recipe, cost = partial(coded, kind=kind), itself, READ / 2
+        share_mb = self.size_mb * np.dtype(kind or self.dtype).itemsize / self.dtype.itemsize
         share_mb /= len(self.workers.addresses)
         if self.cost <= READ or share_mb > min(max_mb, self.most_mb, self.workers.memory_mb):
             return self
@@ -376,22 +332,11 @@ class PartsMatrix(Matrix):
         held = PartsMatrix(self.workers, data, recipe, self.counts, form, cost)
         return held.scaled(self.factors)
 
-    def by_columns(self):
-        return self
-
     def gathered(self):
         return DenseMatrix(self.to_array())
 
     def to_array(self, out=None):
-        if self.shape[0] * self.shape[1] > _FETCHED_FEATURES:
-            raise TypeError(
-                f"{self.size_mb:,.0f} MiB of features are too many to fetch from the workers"
-            )
-        features = np.concatenate(self.workers.results(self._each("to_array")))
-        if out is None:
-            return features
-        out[...] = features
-        return out
+        return np.concatenate(self.workers.results(self._each("to_array")), out=out)
 
     # ------------------------------------------------------------------ products
 
@@ -402,7 +347,7 @@ class PartsMatrix(Matrix):
         share = self.workers.shared
         lists = [
             arg.futures
-            if _is_vector(arg)
+            if isinstance(arg, RowVector)
             else [share(arg) if isinstance(arg, np.ndarray) else arg] * len(self.counts)
             for arg in (self.factors, *args)
         ]
@@ -437,14 +382,15 @@ class PartsMatrix(Matrix):
         value, G = self.workers.sum(self.workers.entries(passes, 1))
         return self._vector(self.workers.entries(passes, 0), W.shape[1:]), value, G
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(self, left, right, weights, dtype=None):
         return self.total("gram", left, right, weights, dtype)
 
     def squares(self, weights=None):
         return self.total("squares", weights)
 
 
-hold_part.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb, kind))
+# within the memory of the workers, not of this process
+hold_part.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold(kind=kind))
 scaled_rows.register(PartsMatrix, PartsMatrix.scaled)
 
 
@@ -455,11 +401,6 @@ def _with(x, index, values):
     out = np.array(x)
     out[index] = values
     return out
-
-
-def _values_of(x):
-    values, counts = np.unique(x, return_counts=True)
-    return values[: _MOST_VALUES + 1], counts[: _MOST_VALUES + 1]
 
 
 def _apply(function, recipe, chosen, data, index, factors, *args):
@@ -483,8 +424,6 @@ def _loss_pass(Z, W, loss, y):
 # Rows of inputs and targets on Dask workers, each of which reads, scales and stores its own parts;
 # and Dask arrays and data frames as such rows.
 
-# Maximum numbers of rows fetched.
-_FETCHED = 1 << 25
 # Scalings that need means and squares of the rows, or may choose one that does.
 BY_MOMENTS = ("standard", AUTO)
 # Solvers whose vectors over the rows may be on workers.
@@ -612,8 +551,6 @@ class DistributedRows:
             numbers, width = [local[owners == k] for k in used], [self.shape[1]] * len(used)
             rows = self._at_home(picked, numbers, width, numbers=used)
             return stacked(self.workers.results(rows))
-        if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
-            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         return fetched(self.workers, self.data, self.counts, index)
 
     def room(self) -> tuple[int, float]:
@@ -768,9 +705,8 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
         ) from None
     names = getattr(X, "columns", None)
     check_columns(X)
-    X, y = _array(X, "X", 2), _array(y, "y", 1)
-    if X.shape[0] != y.shape[0]:
-        raise DataError(f"X has {X.shape[0]:,} rows, but y has {y.shape[0]:,}")
+    X, y = _array(X, "X"), _array(y, "y")
+    y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
     X = X.rechunk({1: -1})
     y = y.rechunk({0: X.chunks[0]})
     workers, labels = Workers(client), None
@@ -785,7 +721,7 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
     return rows, rows.y, labels
 
 
-def _array(values, name, ndim):
+def _array(values, name):
     if not is_distributed(values):
         raise DataError(
             f"X is distributed (Dask), but {name} is not; pass both as Dask collections"
@@ -794,10 +730,6 @@ def _array(values, name, ndim):
         values = values.to_dask_array(lengths=True)
     if any(np.isnan(size) for size in values.shape):
         values = values.compute_chunk_sizes()
-    if ndim == 1 and values.ndim == 2 and values.shape[1] == 1:
-        values = values.reshape(-1)
-    if values.ndim != ndim:
-        raise DataError(f"{name} has {values.ndim} dimensions, but needs {ndim}")
     return values
 
 

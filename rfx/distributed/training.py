@@ -56,13 +56,7 @@ def check(trainer, run: Run) -> None:
     check_method(trainer)
     path = str(run.dataset)
     if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
-        files = registry.get(path).files if registry.has(path) else ()
-        flags = {"train": "--data", "test": "--test"}
-        paths = [f"{flags[one.role]} {registry.place(one)}" for one in files if one.role in flags]
-        example = f", {' '.join(paths)} (rfx fetch {path})" if paths else ""
-        raise UsageError(
-            f"--data is {path}; with --scheduler use files that the workers can read{example}"
-        )
+        raise UsageError(f"--data is {path}; with --scheduler use files that the workers can read")
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
@@ -180,12 +174,6 @@ def _files(path, workers) -> list:
                 f"{min(file.path for file in odd)} differs or is missing on worker {min(seen)} or"
                 f" on worker {address}; copy it to both"
             )
-    kinds = {"csv" if file.kind == "tsv" else file.kind for file in first}
-    if len(kinds) > 1:
-        raise DataError(
-            f"{path} matches files of several kinds ({', '.join(sorted(kinds))}); use files of one"
-            " kind"
-        )
     return first
 
 

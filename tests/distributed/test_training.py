@@ -188,7 +188,7 @@ def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
     "name, more, words",
     [
         ("sphere:n=100", {}, "with --scheduler use files that the workers can read"),
-        ("a9a", {}, "the workers can read, --data .*/a9a --test .*/a9a.t .rfx fetch a9a"),
+        ("a9a", {}, "with --scheduler use files that the workers can read"),
         ("rows.svm", {"split": "0.8"}, "--split needs all rows in one process; omit it"),
         ("mine", {}, "with --scheduler use files that the workers can read"),
         ("-", {}, "with --scheduler use files that the workers can read"),

@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 
 from rfx import device
-from rfx.errors import DataError
 from rfx.losses import Loss
 from rfx.operators.factors import Factor, choose_factor
 from rfx.operators.matrix import Matrix
@@ -101,21 +100,11 @@ class DeviceMatrix:
 
 
 class DeviceFactor(Factor):
-    """With the D x D factor on the accelerator.
-
-    Raises DataError with the number of features that fit.
-    """
+    """With the D x D factor on the accelerator."""
 
     def __init__(self, Z: DeviceMatrix) -> None:
         super().__init__(cast(Matrix, Z))
-        accelerator, size = Z.accelerator, Z.shape[1]
-        room = accelerator.room_mb() * 2**20 / 8
-        if 2 * size**2 > room:
-            raise DataError(
-                f"the Gram matrix of {size:,} features and its factor do not fit into the memory of"
-                f" {accelerator.name}; use at most {int((room / 2) ** 0.5):,} or --device cpu"
-            )
-        xp = accelerator.xp
+        accelerator, size, xp = Z.accelerator, Z.shape[1], Z.accelerator.xp
         G = xp.zeros((size, size), dtype=xp.float64, device=accelerator.device)
         for _, part in Z.tiles():
             device.add_gram(G, part if accelerator.double else xp.astype(part, xp.float32))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import DTypeLike
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.kernels.blocks import count_bits
-from rfx.operators.blocks import GramOrPair, block_size, ranges
+from rfx.operators.blocks import block_size, ranges
 from rfx.operators.matrix import ColumnLists, DenseMatrix, Matrix
 from rfx.types import Index
 
@@ -33,18 +32,16 @@ def meetings(
     starts: np.ndarray,
     weights: np.ndarray,
     left: np.ndarray,
-    right: np.ndarray | None = None,
-) -> GramOrPair:
-    """(|left|, |left|) float64 sums of the weights of the rows that two bins share; with `right`, a
-    pair: that and (|left|, |right|).
+    right: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(|left|, |left|) and (|left|, |right|) float64 sums of the weights of the rows that two bins
+    share.
 
     ids, starts: as in BinnedMatrix. weights: (N,). left, right: column numbers.
     """
-    columns = left if right is None else np.concatenate([left, right])
-    square = np.zeros((len(left), len(left)))
-    rest = None if right is None else np.zeros((len(left), len(right)))
+    square, cross = np.zeros((len(left), len(left))), np.zeros((len(left), len(right)))
     if len(left) and np.any(weights):
-        bits, runs, values = _bits(ids, starts, weights, columns)
+        bits, runs, values = _bits(ids, starts, weights, np.concatenate([left, right]))
         own, other = bits[: len(left)], bits[len(left) :]
         # rows of the lower triangle in parts of equal size, with some entries above the diagonal
         bounds = np.rint(len(left) * np.sqrt(np.arange(_BANDS + 1) / _BANDS)).astype(int)
@@ -55,14 +52,13 @@ def meetings(
 
         parallel.for_ranges(lower, _BANDS, work=bits.shape[1] * len(left) ** 2)
         _mirror(square)
-        if right is not None and rest is not None:
-            parallel.for_ranges(
-                lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]),
-                len(left),
-                parts=_BANDS,
-                work=2 * bits.shape[1] * len(left) * len(right),
-            )
-    return square if right is None else (square, rest)
+        parallel.for_ranges(
+            lambda a, b: _rectangle(own[a:b], other, runs, values, cross[a:b]),
+            len(left),
+            parts=_BANDS,
+            work=2 * bits.shape[1] * len(left) * len(right),
+        )
+    return square, cross
 
 
 def _bits(
@@ -141,44 +137,13 @@ def _rectangle(
             high = min(low + _LENGTH, runs[k + 1])
             for first in range(0, len(right), 64):
                 for i in range(len(left)):
-                    _count(
-                        left[i, low:high],
-                        right[:, low:high],
-                        first,
-                        min(first + 64, len(right)),
-                        values[k],
-                        out[i],
-                    )
-
-
-@njit(cache=True, nogil=True)
-def _count(
-    own: np.ndarray, others: np.ndarray, start: int, stop: int, value: float, out: np.ndarray
-) -> None:
-    """out_j <- out_j + value times the common bits of `own` and others_j; four at a time, a few
-    beyond `stop` too.
-    """
-    j = start
-    while j < stop and j + 4 <= len(others):
-        a, b, c, d = others[j], others[j + 1], others[j + 2], others[j + 3]
-        na, nb, nc, nd = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-        for t in range(len(own)):
-            x = own[t]
-            na += count_bits(x & a[t])  # type: ignore[call-arg]  # numba passes the first one
-            nb += count_bits(x & b[t])
-            nc += count_bits(x & c[t])
-            nd += count_bits(x & d[t])
-        out[j] += value * na
-        out[j + 1] += value * nb
-        out[j + 2] += value * nc
-        out[j + 3] += value * nd
-        j += 4
-    while j < stop:
-        total = np.uint64(0)
-        for t in range(len(own)):
-            total += count_bits(own[t] & others[j, t])  # type: ignore[call-arg]
-        out[j] += value * total
-        j += 1
+                    own = left[i, low:high]
+                    for j in range(first, min(first + 64, len(right))):
+                        other, total = right[j, low:high], np.uint64(0)
+                        for t in range(len(own)):
+                            # numba passes the first argument
+                            total += count_bits(own[t] & other[t])  # type: ignore[call-arg]
+                        out[i, j] += values[k] * total
 
 
 # ----------------------------------------------------------------------
@@ -207,7 +172,6 @@ class BinnedMatrix(Matrix):
     """
 
     dtype = np.dtype(np.float64)
-    _lists: ColumnLists | None = None
 
     def __init__(self, ids: np.ndarray, starts: np.ndarray, scale: float | None = None) -> None:
         self.ids, self.starts = ids, np.asarray(starts, dtype=np.int64)
@@ -246,17 +210,16 @@ class BinnedMatrix(Matrix):
         )
 
     def by_columns(self) -> BinnedMatrix:
-        """Include the rows of every bin: 4 bytes for each row and grid."""
-        if self._lists is not None:
-            return self
-        columns, other = self.to_csr().tocsc(), copy.copy(self)
-        other._lists = self.scale, columns.indices, columns.indptr.astype(np.int64)
-        return other
+        return self
+
+    @parallel.cached
+    def _lists(self) -> ColumnLists:
+        """The rows of every bin: 4 bytes for each row and grid."""
+        columns = self.to_csr().tocsc()
+        return self.scale, columns.indices, columns.indptr.astype(np.int64)
 
     def column_lists(self) -> ColumnLists:
-        lists = self.by_columns()._lists
-        assert lists is not None
-        return lists
+        return self._lists
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
         """Grids without nonzero weight are skipped."""
@@ -318,11 +281,10 @@ class BinnedMatrix(Matrix):
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
-        weights = np.ones(self.shape[0]) if weights is None else weights
+    ) -> tuple[np.ndarray, np.ndarray]:
         return meetings(self.ids, self.starts, self.scale**2 * weights, left, right)
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,8 +16,6 @@ from rfx.parallel import DENSE, check_time, for_ranges
 # Division of rows: blocks of a given number of bytes, ranges, and random rows.
 
 BLOCK_BYTES = 32 * 2**20
-# result of `Matrix.gram`: an array, or with `right` a pair of them
-GramOrPair: TypeAlias = np.ndarray | Any
 # Maximum rows from which some are drawn by a permutation of all, and the random stream for larger
 # numbers.
 _PERMUTED, _DRAW = 1 << 22, 48
@@ -82,11 +79,10 @@ def weighted_gram(
     rows: np.ndarray,
     weights: np.ndarray,
     left: np.ndarray,
-    right: np.ndarray | None = None,
+    right: np.ndarray,
     dtype: DTypeLike | None = None,
-) -> GramOrPair:
-    """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the
-    same with Z[row, right].
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sum of weight * Z[row, left] Z[row, left]' in float64, and the same with Z[row, right].
 
     GEMM and SYRK use the requested precision, float64 up to SMALL products, with columns and
     weights relative to their largest: signs and 0/1 weights are then summed without rounding, whose
@@ -95,7 +91,7 @@ def weighted_gram(
     machine. numpy calls SYRK for the product of a matrix with itself, and releases the GIL, unlike
     scipy.linalg.blas.
     """
-    sides = (left,) if right is None else (left, right)
+    sides = left, right
     width, peak = sum(map(len, sides)), float(np.abs(weights).max(initial=0.0)) or 1.0
     work = len(rows) * len(left) * width
     kind = np.dtype(np.float64 if work <= SMALL else dtype or Z.dtype)
@@ -136,8 +132,6 @@ def weighted_gram(
             for_ranges(multiply, len(tiles), work=len(chosen) * len(left) * width / DENSE)
     wide = [top.astype(np.float64) for top in tops]
     _finish(totals[0], peak, wide[0])
-    if right is None:
-        return totals[0]
     return totals[0], totals[1] * (peak * wide[0][:, None] * wide[1])
 
 

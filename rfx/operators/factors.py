@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from scipy.linalg import blas
 
 from rfx import kernels, parallel
+from rfx.operators.blocks import ranges
 from rfx.operators.linear_algebra import factor_in_place, solve, solve_rows
 from rfx.operators.matrix import Matrix
 from rfx.parallel import add_gram
@@ -41,28 +42,11 @@ class Gram:
     array.
     """
 
-    def __init__(self, size: int, dtype: DTypeLike) -> None:
-        self.matrix = np.zeros((size, size), dtype, order="F")
+    def __init__(self, matrix: np.ndarray) -> None:
+        """matrix: (n, n), of which the upper triangle counts; it is reused if in Fortran order."""
+        self.matrix = np.asfortranarray(matrix)
         self._diagonal: np.ndarray | None = None
         self.diagonal: float | np.ndarray = 0.0
-
-    @classmethod
-    def of(cls, matrix: np.ndarray) -> Gram:
-        """Create from a Gram matrix whose upper triangle is that of `matrix` (n, n), which is
-        reused if in Fortran order.
-        """
-        own = cls.__new__(cls)
-        cls.__init__(own, 0, matrix.dtype)
-        own.matrix = np.asfortranarray(matrix)
-        return own
-
-    def add_rows(self, Z: np.ndarray) -> None:
-        """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
-        add_gram(Z, self.matrix)
-
-    def add_columns(self, Z: np.ndarray) -> None:
-        """Gram <- Gram + Z Z' for C-contiguous (n, columns) features."""
-        add_gram(Z.T, self.matrix)
 
     def factor(self, diagonal: float | np.ndarray) -> Gram:
         """Factor Gram + diagonal (a number or an (n,) array).
@@ -113,30 +97,26 @@ class Gram:
 
 
 def _column_gram(Z: Matrix, weights: np.ndarray | None, dtype: DTypeLike) -> np.ndarray:
-    gram = Gram(Z.shape[1], dtype)
+    """Z' diag(weights) Z, D x D, at least its upper triangle."""
+    matrix = np.zeros((Z.shape[1], Z.shape[1]), dtype, order="F")
     for rows, part in Z.row_blocks():
         own = part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None]
-        gram.add_rows(own.astype(dtype, copy=False))
-    return gram.matrix
+        add_gram(own.astype(dtype, copy=False), matrix)
+    return matrix
 
 
 def row_gram(Z: Matrix, dtype: DTypeLike | None = None) -> Gram:
     """Z Z', N x N, in `dtype`, the features' own by default."""
-    gram = Gram(Z.shape[0], dtype or Z.dtype)
+    matrix = np.zeros((Z.shape[0], Z.shape[0]), dtype or Z.dtype, order="F")
     for _, part in Z.column_blocks():
-        gram.add_columns(part.astype(gram.matrix.dtype, copy=False))
-    return gram
+        add_gram(part.T.astype(matrix.dtype, copy=False), matrix)
+    return Gram(matrix)
 
 
 class Factor(ABC):
     """r -> M^-1 r for r (D,) or (D, k), with M close to lam I + Z' diag(d) Z for the lam of
     `prepare`; d: (N,) or None for ones.
-
-    gram: None for a factor without one. Otherwise its own, smaller system:
-    weights(gram.solve(right(Y))) is close to M^-1 Z'Y, d = 1.
     """
-
-    gram: Gram | None = None
 
     def __init__(self, Z: Matrix, weights: np.ndarray | None = None) -> None:
         self.Z, self.d = Z, weights
@@ -149,26 +129,16 @@ class Factor(ABC):
     def __call__(self, r: np.ndarray) -> np.ndarray:
         """M^-1 r."""
 
-    def right(self, Y: np.ndarray) -> np.ndarray:
-        """The right-hand side of the factor's own system for the targets Y (N,) or (N, k)."""
-        return self.Z.rmatvec(Y)
-
-    def weights(self, x: np.ndarray) -> np.ndarray:
-        """The weights (D,) or (D, k) for a solution x of the factor's own system."""
-        return x
-
 
 class ColumnFactor(Factor):
     """With the D x D factor."""
-
-    gram: Gram
 
     def __init__(
         self, Z: Matrix, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
     ) -> None:
         """dtype: of the factor, the features' own by default."""
         super().__init__(Z, weights)
-        self.gram = Gram.of(Z.total(partial(_column_gram, dtype=dtype or Z.dtype), weights))
+        self.gram = Gram(Z.total(partial(_column_gram, dtype=dtype or Z.dtype), weights))
 
     def prepare(self, lam: float) -> ColumnFactor:
         self.gram.factor(lam)
@@ -184,8 +154,6 @@ class RowFactor(Factor):
     The two terms nearly cancel, and the second has the rounding of the Gram matrix, so the
     difference is meaningless if that is as large as lam.
     """
-
-    gram: Gram
 
     def __init__(self, Z: Matrix, weights: np.ndarray | None = None) -> None:
         super().__init__(Z, weights)
@@ -207,11 +175,9 @@ class RowFactor(Factor):
         self.gram.factor(lam if self.d is None else lam / self.d)
         return self
 
-    def right(self, Y: np.ndarray) -> np.ndarray:
-        return Y
-
-    def weights(self, x: np.ndarray) -> np.ndarray:
-        return self.Z.rmatvec(x)
+    def weights(self, Y: np.ndarray) -> np.ndarray:
+        """M^-1 Z'Y (D,) or (D, k) for Y (N,) or (N, k) and d = 1, by the smaller system."""
+        return self.Z.rmatvec(self.gram.solve(Y))
 
     def __call__(self, r: np.ndarray) -> np.ndarray:
         return (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
@@ -270,16 +236,7 @@ def sampled_factor(
     rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
     part, own = _draw(Z, weights, max(1, rows))
     factor = RowFactor(part.gathered(), None if own is None else np.asarray(own))
-    if factor.loses(lam):
-        if (fits := _wide_rows(n_columns, available)) < rows:
-            return sampled_factor(Z, weights, lam, fits, max_memory_mb)
-        factor = factor.widened()
-    return factor.prepare(lam)
-
-
-def _wide_rows(n_columns: int, available: float) -> int:
-    """Rows that fit with a Gram matrix of them in twice the precision."""
-    return int((np.sqrt(n_columns**2 + 8 * available) - n_columns) / 4)
+    return (factor.widened() if factor.loses(lam) else factor).prepare(lam)
 
 
 def _draw(Z: Matrix, weights: np.ndarray | None, count: int) -> tuple[Matrix, np.ndarray | None]:
@@ -379,11 +336,11 @@ class PivotedFactor:
     def __init__(self, F: np.ndarray, lam: float, scale: np.ndarray | None = None) -> None:
         """scale: (n,), None for ones."""
         self.F, self.lam, self.scale = F, lam, scale
-        self.gram = Gram(F.shape[1], np.dtype(np.float64))
-        for start in range(0, len(F), _ROWS):
-            rows = slice(start, start + _ROWS)
+        self.gram = Gram(np.zeros((F.shape[1], F.shape[1])))
+        for rows in ranges(len(F), _ROWS):
             part = F[rows].astype(np.float64)
-            self.gram.add_rows(part if scale is None else part * scale[rows, None])
+            part = part if scale is None else part * scale[rows, None]
+            add_gram(part, self.gram.matrix)
         self.gram.factor(lam)
 
     def __call__(self, v: np.ndarray) -> np.ndarray:

@@ -32,15 +32,18 @@ class KernelMatrix:
     """K with K[i, j] = k(x_i, x_j), symmetric and positive semidefinite.
 
     name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64.
-    factors: multiply rows and columns, (N,), None for ones; prepared rows do not include them.
+    factors: multiply rows and columns, (N,) float64 above 0, for weighted least squares; None for
+    ones. Prepared rows do not include them.
     """
 
-    factors: np.ndarray | None = None
-
-    def __init__(self, name: str, X: Inputs, params: dict[str, Any]) -> None:
-        self.name, self.X, self.params = name, X, params
+    def __init__(
+        self, name: str, X: Inputs, params: dict[str, Any], factors: np.ndarray | None = None
+    ) -> None:
+        self.name, self.X, self.params, self.factors = name, X, params, factors
         self.shape = (X.shape[0], X.shape[0])
         self.diagonal = kernels.diagonal(name, X, params)
+        if factors is not None:
+            self.diagonal = self.diagonal * factors**2
         self._prepared: kernels.Prepared | None = None
         self._values: np.ndarray | None = None
         self._placed: device.KernelRows | None = None
@@ -71,9 +74,13 @@ class KernelMatrix:
         return self._placed
 
     def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
-        """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal is
-        also used for its mirror image.
-        """
+        """K V in float64 for V (N,) or (N, k), with values in `dtype`."""
+        if self.factors is None:
+            return self._times(V, dtype)
+        return (self._times((V.T * self.factors).T, dtype).T * self.factors).T
+
+    def _times(self, V: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+        """The same without factors; a tile above the diagonal is also used for its mirror image."""
         if (placed := self.on_device()) is not None:
             return placed.times(placed.rows, V)
         rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
@@ -100,41 +107,20 @@ class KernelMatrix:
         for start in range(0, n_rows, step):
             left, right = rows.take(slice(start, start + step)), rows.take(slice(start, None))
             kernels.block(self.name, left, right, self.params, out=K[start : start + step, start:])
-        return K
+        return self._scaled(K)
 
     def to_array(self, dtype: DTypeLike) -> np.ndarray:
         """All values (N, N)."""
         if self._values is not None:
             return self._values.astype(dtype)
         rows = self.prepared(dtype)
-        return kernels.block(self.name, rows, rows, self.params)
-
-
-class ScaledKernel(KernelMatrix):
-    """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted least
-    squares.
-    """
-
-    factors: np.ndarray
-
-    def __init__(self, name: str, X: Inputs, params: dict[str, Any], factors: np.ndarray) -> None:
-        super().__init__(name, X, params)
-        self.factors = np.asarray(factors, np.float64)
-        self.diagonal = self.diagonal * self.factors**2
-
-    def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
-        return (super().matvec((V.T * self.factors).T, dtype).T * self.factors).T
-
-    def upper(self, dtype: DTypeLike) -> np.ndarray:
-        return self._scaled(super().upper(dtype))
-
-    def to_array(self, dtype: DTypeLike) -> np.ndarray:
-        return self._scaled(super().to_array(dtype))
+        return self._scaled(kernels.block(self.name, rows, rows, self.params))
 
     def _scaled(self, K: np.ndarray) -> np.ndarray:
-        factors = self.factors.astype(K.dtype)
-        K *= factors[:, None]
-        K *= factors
+        if self.factors is not None:
+            factors = self.factors.astype(K.dtype)
+            K *= factors[:, None]
+            K *= factors
         return K
 
 
@@ -258,7 +244,7 @@ def svm(
         return f if not len(support) else np.full(len(f), np.nan)
     A: Any = np.asfortranarray(K.part(support).to_array(np.float64))
     A.flat[:: len(A) + 1] += shift[support]
-    factor = linear_algebra.Factor(A)
+    factor = linear_algebra.Factor(linear_algebra.positive(A))
     ones = factor.solve(np.ones(len(support)))
     scale = factor.inverse_diagonal()
     if bias:
@@ -309,15 +295,16 @@ def _slack(Z: Matrix, d: np.ndarray, lam: float, rows: np.ndarray) -> np.ndarray
         dense = Z.rows(active).to_array().astype(np.float64)
         A = np.asfortranarray(dense @ dense.T)
         A.flat[:: len(A) + 1] += lam / d[active]
+        factor = linear_algebra.Factor(linear_algebra.positive(A))
         places = np.searchsorted(active, wanted)
-        slack[wanted] = lam / d[wanted] * inverse_diagonal(linear_algebra.Factor(A), places)
+        slack[wanted] = lam / d[wanted] * inverse_diagonal(factor, places)
         return slack
     A = np.zeros((Z.shape[1],) * 2)
     for part, block in Z.row_blocks():
         parallel.add_gram(block * np.sqrt(d[part])[:, None], A)
     A.flat[:: len(A) + 1] += lam
-    factor = linear_algebra.positive(A.T)
+    L = linear_algebra.positive(A.T)
     dense = Z.rows(wanted).to_array().astype(np.float64) * np.sqrt(d[wanted])[:, None]
-    solve_rows(factor, dense)
+    solve_rows(L, dense)
     slack[wanted] = 1 - np.square(dense).sum(axis=1)
     return slack

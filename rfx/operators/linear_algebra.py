@@ -78,21 +78,12 @@ _SMALL = 512
 
 
 class Factor:
-    """L of A = L L' for A (n, n), Fortran order, float32 or float64, which it overwrites; on a
-    device `device.CholeskyFactor`.
-
-    Raises LinAlgError if A is not positive definite.
+    """L of A = L L', in the lower triangle of an array (n, n), Fortran order, float32 or float64;
+    on a device `device.CholeskyFactor`.
     """
 
-    def __init__(self, A: np.ndarray) -> None:
-        self.array = positive(A)
-
-    @classmethod
-    def of(cls, L: np.ndarray) -> Factor:
-        """From L in the lower triangle of an array."""
-        factor = cls.__new__(cls)
-        factor.array = L
-        return factor
+    def __init__(self, L: np.ndarray) -> None:
+        self.array = L
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """A^-1 B in float64 for B (n,) or (n, k)."""
@@ -119,7 +110,7 @@ def factored(
     # symmetric: in the order of memory, which takes a tenth of the time of transposing
     system: Any = np.array(K.T, dtype, order="F")
     system.flat[:: len(K) + 1] += shift
-    return Factor(system)
+    return Factor(positive(system))
 
 
 @njit(cache=True, nogil=True)
@@ -155,13 +146,10 @@ def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
     single = factor.dtype == np.float32
     if len(factor) > _SMALL and (b.ndim == 1 or b.shape[1] == 1):
         substitute = blas.strsv if single else blas.dtrsv
-        x: np.ndarray = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
-        x = substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
-        return x
-    x = (lapack.spotrs if single else lapack.dpotrs)(
-        factor, np.asfortranarray(b, dtype=factor.dtype), lower=1
-    )[0]
-    return x
+        x = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
+        return substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
+    both = lapack.spotrs if single else lapack.dpotrs
+    return both(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
 
 
 def factor_in_place(A: np.ndarray) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from rfx import device, parallel
 from rfx.compiled import njit
 from rfx.losses import Loss
-from rfx.operators.blocks import GramOrPair, block_size, default_memory_mb, ranges
+from rfx.operators.blocks import block_size, default_memory_mb, ranges
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows
 from rfx.operators.sparse import SparseMatrix
@@ -264,29 +264,21 @@ class CachedColumns(Matrix):
             yield rows, Z.take(self._at, axis=1)
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
-        return self._matrix.matvec(self._narrow(W))
+        return self._matrix.matvec(np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))]))
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
-        return self._widened(self._matrix.rmatvec(U))
+        out = np.zeros((self.shape[1], *U.shape[1:]))
+        out[self.held] = self._matrix.rmatvec(U)[:-1]
+        return out
 
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
-        return self._matrix.gram(
-            self._at[left], None if right is None else self._at[right], weights, dtype
-        )
-
-    def _narrow(self, W: np.ndarray) -> np.ndarray:
-        return np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))])
-
-    def _widened(self, G: np.ndarray) -> np.ndarray:
-        out = np.zeros((self.shape[1], *G.shape[1:]))
-        out[self.held] = G[:-1]
-        return out
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self._matrix.gram(self._at[left], self._at[right], weights, dtype)
 
 
 class SplitRows(Matrix):

@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.losses import Loss
-from rfx.operators.blocks import GramOrPair, block_size, drawn, ranges, weighted_gram
+from rfx.operators.blocks import block_size, drawn, ranges, weighted_gram
 from rfx.types import Index
 
 # Seconds for an entry that is read and for one that is computed: only their ratio matters.
@@ -209,47 +209,41 @@ class Matrix(ABC):
         """
         F, G = np.empty((self.shape[0], *W.shape[1:])), np.zeros(W.shape)
         for rows, part in self.parts():
-            F[rows], own = part._scores_and_gradient(W, loss, y[rows])
-            G += own
+            F[rows] = scores = part.matvec(W)
+            G += part.rmatvec(loss.derivative(scores, y[rows]))
         return F, loss.value(F, y).sum(axis=0), G
-
-    def _scores_and_gradient(
-        self, W: np.ndarray, loss: Loss, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(Z W, Z' loss'(Z W, y)) of a part."""
-        F = self.matvec(W)
-        return F, self.rmatvec(loss.derivative(F, y))
 
     # ------------------------------------------------------------------ Gram matrices, in float64
 
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
-        """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a
-        pair: that and Z_l' diag(weights) Z_r.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|), and
+        Z_l' diag(weights) Z_r.
 
-        left, right: integer arrays. weights: (N,), None for ones; zero weights cost nothing. dtype:
-        minimum precision of the products.
+        left, right: integer arrays. weights: (N,); zero weights cost nothing. dtype: minimum
+        precision of the products.
         """
-        weights = np.ones(self.shape[0]) if weights is None else weights
-        columns = np.unique(left if right is None else np.concatenate([left, right]))
-        used = np.flatnonzero(weights)
+        columns, used = np.unique(np.concatenate([left, right])), np.flatnonzero(weights)
         own = self if len(columns) == self.shape[1] else self.columns(columns)
         own = own if len(used) == self.shape[0] else own.rows(used)
-        left_at = np.searchsorted(columns, left)
-        right_at = None if right is None else np.searchsorted(columns, right)
-        square = np.zeros((len(left), len(left)))
-        cross = None if right is None else np.zeros((len(left), len(right)))
+        at = np.searchsorted(columns, left), np.searchsorted(columns, right)
+        square, cross = np.zeros((len(left), len(left))), np.zeros((len(left), len(right)))
         for rows, part in own.parts():
-            found = part.gram(left_at, right_at, weights[used][rows], dtype)
-            square += found if right is None else found[0]
-            if right is not None:
-                cross += found[1]
-        return square if right is None else (square, cross)
+            square_of_part, cross_of_part = part.gram(*at, weights[used][rows], dtype)
+            square += square_of_part
+            cross += cross_of_part
+        return square, cross
+
+    def square(
+        self, columns: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+    ) -> np.ndarray:
+        """Z_c' diag(weights) Z_c for Z_c these columns; the rest as in `gram`."""
+        return self.gram(columns, columns[:0], weights, dtype)[0]
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         """Row weights (N,) >= 0 close to those given for which `gram` is fast, if an approximate
@@ -279,8 +273,6 @@ class DenseMatrix(Matrix):
 
     def __init__(self, Z: np.ndarray, index: np.ndarray | None = None) -> None:
         """index: the rows, an integer array, None for all."""
-        if Z.dtype.char not in "fdbh":
-            Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
             Z = np.ascontiguousarray(Z)
         self.Z, self.index, self.dtype = Z, index, Z.dtype
@@ -320,10 +312,6 @@ class DenseMatrix(Matrix):
         if isinstance(index, slice):
             return DenseMatrix(np.ascontiguousarray(self.Z[self._own, index]))
         return DenseMatrix(np.ascontiguousarray(self.Z[self._numbers[:, None], index]))
-
-    def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        for columns in ranges(self.shape[1], width or block_size(self.shape[0], self.dtype)):
-            yield columns, np.ascontiguousarray(self.Z[self._own, columns])
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
@@ -427,11 +415,10 @@ class DenseMatrix(Matrix):
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
-        weights = np.ones(self.shape[0]) if weights is None else weights
+    ) -> tuple[np.ndarray, np.ndarray]:
         used = np.flatnonzero(weights)
         return weighted_gram(self.Z, self._numbers[used], weights[used], left, right, dtype)
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rfx.operators.accelerated import DeviceMatrix
-from rfx.operators.blocks import GramOrPair
 from rfx.operators.matrix import Matrix
 from rfx.types import Index
 
@@ -61,10 +60,10 @@ class ScaledRows(Matrix):
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
+    ) -> tuple[np.ndarray, np.ndarray]:
         return self.inner.gram(left, right, self._squared(weights), dtype or self.dtype)
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from rfx.operators.blocks import GramOrPair, block_size, ranges
+from rfx.operators.blocks import block_size, ranges
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.types import Index
 
@@ -54,16 +54,13 @@ class SparseMatrix(Matrix):
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
+    ) -> tuple[np.ndarray, np.ndarray]:
         first = self.Z[:, left]
-        weighted = (
-            first if weights is None else sp.diags_array(np.asarray(weights, np.float64)) @ first
-        )
-        square = (weighted.T @ first).toarray()
-        return square if right is None else (square, (weighted.T @ self.Z[:, right]).toarray())
+        weighted = sp.diags_array(np.asarray(weights, np.float64)) @ first
+        return (weighted.T @ first).toarray(), (weighted.T @ self.Z[:, right]).toarray()
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         Z = self.Z.multiply(self.Z)
@@ -107,15 +104,14 @@ class SignColumns(DenseMatrix):
     def gram(
         self,
         left: np.ndarray,
-        right: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
+        right: np.ndarray,
+        weights: np.ndarray,
         dtype: DTypeLike | None = None,
-    ) -> GramOrPair:
+    ) -> tuple[np.ndarray, np.ndarray]:
         if len(left) > _FEW or not len(left):
             return super().gram(left, right, weights, dtype)
-        weights = np.ones(self.shape[0]) if weights is None else weights
         products = np.stack([self.rmatvec(weights * self.Z[:, column]) for column in left])
-        return products[:, left] if right is None else (products[:, left], products[:, right])
+        return products[:, left], products[:, right]
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return np.full(self.shape[1], float(self.shape[0] if weights is None else np.sum(weights)))

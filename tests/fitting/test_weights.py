@@ -11,7 +11,7 @@ from rfx import losses, methods
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.kernel import KernelMatrix, ScaledKernel
+from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.operators.scaled import ScaledRows
 from rfx.solvers.base import Budget
@@ -136,7 +136,7 @@ def test_weight_zero_is_a_row_left_out(name):
 
 def test_kernel_ridge_by_conjugate_gradients_takes_weights():
     y = TARGETS["regression"]
-    K = ScaledKernel("gaussian", X, {"gamma": 1.0}, np.sqrt(SHARES))
+    K = KernelMatrix("gaussian", X, {"gamma": 1.0}, np.sqrt(SHARES))
     right = np.sqrt(SHARES) * y
     exact = np.linalg.solve(K.to_array(np.float64) + 0.3 * np.eye(120), right)
     for memory in (0.01, 100.0):
@@ -279,7 +279,7 @@ def test_scaled_rows_are_the_matrix():
         (matrix.rmatvec(u), dense.T @ u),
         (matrix.normal(w[:, 0], own), dense.T @ (own * (dense @ w[:, 0]))),
         (matrix.outer(u), dense @ (dense.T @ u)),
-        (matrix.gram(np.arange(7), None, own), dense.T @ (own[:, None] * dense)),
+        (matrix.square(np.arange(7), own), dense.T @ (own[:, None] * dense)),
         (matrix.squares(own), own @ dense**2),
         (matrix.rows(rows).to_array(), dense[rows]),
         (matrix.columns(np.array([5, 2])).to_array(), dense[:, [5, 2]]),

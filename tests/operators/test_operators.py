@@ -195,17 +195,18 @@ def test_gram(kind):
     rng = np.random.default_rng(3)
     left, right = np.split(rng.permutation(Z.shape[1])[:60], [25])
     margin = np.where(rng.random(Z.shape[0]) < 0.4, 2.0, 0.0)
-    for weights in (None, margin, rng.random(Z.shape[0]), np.zeros(Z.shape[0])):
-        own = plain[:, left].T * (1.0 if weights is None else weights)
+    ones, zeros = np.ones(Z.shape[0]), np.zeros(Z.shape[0])
+    for weights in (ones, margin, rng.random(Z.shape[0]), zeros):
+        own = plain[:, left].T * weights
         square, cross = Z.gram(left, right, weights)
         near(square, own @ plain[:, left])
         near(cross, own @ plain[:, right])
-        near(Z.gram(left, None, weights), own @ plain[:, left])
+        near(Z.square(left, weights), own @ plain[:, left])
     change = rng.choice([-2.0, 0.0, 2.0], Z.shape[0])
-    near(Z.gram(left, weights=change), plain[:, left].T @ (change[:, None] * plain[:, left]))
+    near(Z.square(left, change), plain[:, left].T @ (change[:, None] * plain[:, left]))
     assert Z.gram(left[:0], right, margin)[1].shape == (0, 35)
     near(
-        Z.gram(np.arange(Z.shape[1]), weights=Z.gram_weights(margin)),
+        Z.square(np.arange(Z.shape[1]), Z.gram_weights(margin)),
         plain.T @ (margin[:, None] * plain),
     )
 
@@ -370,10 +371,10 @@ def test_what_has_no_weight_is_not_computed():
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE)
     Z.matvec(np.zeros(90))
-    Z.gram(np.arange(5), weights=np.zeros(700))
+    Z.square(np.arange(5), np.zeros(700))
     assert sum(made) == 0
     Z.rmatvec((np.arange(700) < 30).astype(float))
-    Z.gram(np.arange(5), weights=(np.arange(700) < 40).astype(float))
+    Z.square(np.arange(5), (np.arange(700) < 40).astype(float))
     assert sum(made) == 30 + 40
 
 

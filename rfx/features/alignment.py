@@ -8,7 +8,6 @@ from rfx import lazy
 from rfx.counters import uniforms
 from rfx.data.rows import total
 from rfx.data.transforms import as_floats
-from rfx.errors import DataError
 from rfx.operators.mapped import MapMatrix
 
 # ----------------------------------------------------------------------
@@ -66,8 +65,8 @@ def _sums(pool, X, U):
 # distributed over ties.
 
 DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
-# Smaller changes of the weights are rounding errors.
-_LEAST_RHO = 1e-24
+# The divergence of a smaller change of the weights is a rounding error.
+_LEAST_RHO = 1e-10
 # Smallest gap, in units of the scores' range, between the largest score and the multiplier of the
 # reverse divergence.
 _LEAST_GAP = 1e-290
@@ -77,21 +76,13 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
 
     scores: (N,) finite numbers, N at least 1. rho: a number from 0 (q is uniform) to infinity.
-    divergence: one of DIVERGENCES. Raises DataError for scores that are empty or not finite.
+    divergence: one of DIVERGENCES.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
-        raise DataError(
-            "the scores of the features must be one or more finite numbers; scale the inputs, or"
-            " the targets"
-        )
-    best = scores.max()
     # distance below the best, in [0, 1]: invariant to the scores' offset and scale, and hardly
     # affected by rounding
+    best, count = scores.max(), scores.size
     spread = best - scores.min()
-    if not math.isfinite(spread):
-        return maximise(scores / 4, rho, divergence)
-    count = scores.size
     if spread == 0 or rho <= _LEAST_RHO:
         return np.full(count, 1 / count)
     below = (best - scores) / spread
@@ -117,18 +108,12 @@ def distance(q, divergence: str = "chi2") -> float:
         return float(np.mean(excess**2))
     if divergence == "tv":
         return float(np.mean(np.abs(excess)) / 2)
-    # both with a zero-mean term, so that no part is negative; near zero by their series
-    small = np.abs(excess) < 1e-3
-    square = excess**2
+    # both with a zero-mean term, so that no part is negative
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(q.size * q)
         if divergence == "kl":
-            near = square * (1 / 2 - excess / 6 + square / 12 - excess * square / 20)
-            parts = np.where(q > 0, (1 + excess) * logs, 0.0) - excess
-        else:
-            near = square * (1 / 2 - excess / 3 + square / 4 - excess * square / 5)
-            parts = excess - logs
-    return float(np.mean(np.where(small, near, parts)))
+            return float(np.mean(np.where(q > 0, (1 + excess) * logs, 0.0) - excess))
+        return float(np.mean(excess - logs))
 
 
 def _chi2(below, rho):

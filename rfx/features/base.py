@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -236,9 +235,8 @@ def _products(values, inputs, counts, shifts, W, sums, out):
 # Shared by all random feature maps: sampled arrays with one entry per feature, selection, and
 # storage in model files.
 
-# Number of inputs above which a map is drawn in parts, numbers drawn together, and rows of its
-# array that are summed.
-_WIDE, _DRAWN, _ROWS = 1000, 1 << 20, 1 << 12
+# Numbers drawn together.
+_DRAWN = 1 << 20
 
 
 class FeatureMap:
@@ -249,9 +247,12 @@ class FeatureMap:
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters
     (gamma, radius, …). A subclass declares its kernels in `kernels`, its arrays in `parts` (their
-    last axis is `features`), and the variants of its features with their meanings in `variants`; it
-    defines `draw` and `compute`. Any map may have the array `scales`, the factor of each feature; a
-    map with it in its parts applies it itself.
+    last axis is `features`), and the variants of its features with their meanings in `variants`.
+    Any map may have the array `scales`, the factor of each feature; a map with it in its parts
+    applies it itself.
+
+    A subclass defines the class method draw(name, n_inputs, start, stop, seed, params, variant),
+    the float64 (or integer) arrays of the features start..stop-1, and `compute`.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
@@ -285,11 +286,6 @@ class FeatureMap:
         return cls(name, n_inputs, params, arrays)
 
     @classmethod
-    def draw(cls, name, n_inputs, start, stop, seed, params, variant) -> dict:
-        """Float64 (or integer) arrays of the features start..stop-1."""
-        raise TypeError(f"{cls.__name__} does not define draw")
-
-    @classmethod
     def learn(
         cls, kernel: str, X, n_features: int, seed: int, variant: str | None = None, **more
     ) -> FeatureMap:
@@ -298,8 +294,7 @@ class FeatureMap:
         """
         variant = variant or cls.usual(kernel)
         cls.check_variant(kernel, n_features, variant)
-        drawn = sample(kernel, X.shape[1], n_features, seed, variant=variant, **more)
-        return drawn.fit(X, variant)
+        return sample(kernel, X.shape[1], n_features, seed, variant=variant, **more).fit(X, variant)
 
     @classmethod
     def saved_arrays(cls) -> dict[str, Array]:
@@ -339,7 +334,7 @@ class FeatureMap:
         """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written
         to `out` if given.
 
-        Raises DataError if X has another number of inputs, or inputs that are too large.
+        Raises DataError if X has another number of inputs.
         """
         if X.shape[1] != self.n_inputs:
             raise DataError(
@@ -440,34 +435,11 @@ class FeatureMap:
         )
 
     @cached
-    def _steepest(self) -> float:
-        """The largest factor by which the first array, as a matrix, can increase an input: its
-        largest column sum of magnitudes.
-        """
-        matrix = next(iter(self.arrays.values()))
-        sums = np.zeros(matrix.shape[-1])
-        for start in range(0, len(matrix), _ROWS):
-            sums += np.abs(matrix[start : start + _ROWS]).sum(axis=0, dtype=np.float64)
-        return float(sums.max(initial=0.0))
-
-    def _check_products(self, X):
-        """Raise an error for rows X whose products with the first array may overflow the map's
-        type.
-        """
-        largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
-        if not largest * self._steepest < np.finfo(self.dtype).max:
-            raise DataError(
-                f"inputs up to {largest:g} overflow the {self.name} features in {self.dtype}; scale"
-                " the inputs, or use a smaller --gamma"
-            )
-
-    @cached
     def _vectors(self) -> Vectors:
         return Vectors(next(iter(self.arrays.values())))
 
     def _rows(self, X):
-        """X in the map's type; DataError if products may overflow it."""
-        self._check_products(X)
+        """X in the map's type."""
         return X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
 
     def _project(self, X, out, finish=None):
@@ -518,6 +490,18 @@ class SeededMap(FeatureMap):
         starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
         return blocks, starts, np.argsort(of, kind="stable")
 
+    @staticmethod
+    def _each_part(X, size: int, function: Callable[[slice, np.ndarray], Any], work: float) -> None:
+        """function(rows, these rows as an array) for parts of the rows of X (n, d), array or CSR,
+        of whole groups of `size` rows, by several threads.
+        """
+
+        def part(first, last):
+            rows = slice(first * size, min(last * size, X.shape[0]))
+            function(rows, X[rows].toarray() if sp.issparse(X) else X[rows])
+
+        parallel.for_ranges(part, -(-X.shape[0] // size), work=work)
+
 
 def block_uniforms(seed: int, stream: int, blocks: np.ndarray, width: int) -> np.ndarray:
     """(blocks, width) uniform numbers of the blocks with these numbers."""
@@ -549,41 +533,25 @@ def sample(
     """Sample the features start .. start+n_features-1 of the map for the kernel `name`.
 
     params: the kernel's parameters, as from `rfx.kernels.parameters`. variant: one of the map's,
-    by default the usual one. Raises UsageError for an unknown name or variant, or a number out of
-    range, DataError for features that are too large for dtype.
+    by default the usual one; see `FeatureMap.check_variant`.
     """
-    if name not in MAPS:
-        raise UsageError(
-            f"there is no feature map for kernel {name!r}; choose one of {', '.join(MAPS)}"
-        )
-    if n_features < 1:
-        raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
-    if not 0 <= seed < 2**63:
-        raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
     kind = MAPS[name]
     variant = variant or kind.usual(name)
-    if variant not in kind.variants_of(name):
-        kind.check_variant(name, n_features, variant)
     kind = kind.forms.get(variant, kind)
-    with np.errstate(over="ignore", invalid="ignore"):
-        arrays = _drawn(
-            kind, name, n_inputs, start, start + n_features, seed, params, variant, dtype
-        )
-    _check_finite(name, params, arrays, dtype)
+    stop = start + n_features
+    arrays = _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype)
     return kind.sampled(name, n_inputs, params, arrays, seed)
 
 
 def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> dict:
-    """kind.draw of the features start .. stop-1 in `dtype`: in parts for many inputs, because
-    float64 needs twice the memory.
+    """kind.draw of the features start .. stop-1 in `dtype`: in parts if these are many numbers,
+    because float64 needs twice the memory.
     """
 
     def draw(first, last):
         found = kind.draw(name, n_inputs, start + first, start + last, seed, params, variant)
         return {key: _typed(value, dtype) for key, value in found.items()}
 
-    if n_inputs <= _WIDE or not kind.width:
-        return draw(0, stop - start)
     parts = parallel.for_ranges(draw, stop - start, parts=-(-(stop - start) * n_inputs // _DRAWN))
     return {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}
 
@@ -599,18 +567,6 @@ def find(name: str) -> tuple[type[FeatureMap] | type[BinMap], str]:
             f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}"
         )
     return BinMap if name == "binning" else MAPS[kernel], kernel
-
-
-def _check_finite(name, params, arrays, dtype):
-    if all(np.isfinite(values).all() for values in arrays.values()):
-        return
-    settings = ", ".join(
-        f"{key} {value:g}" for key, value in params.items() if isinstance(value, Real)
-    )
-    raise DataError(
-        f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; use a smaller"
-        " --gamma, or scale the inputs"
-    )
 
 
 def _typed(values, dtype):
@@ -648,11 +604,8 @@ class GrowingMap:
         piece=PIECE,
         max_memory_mb=256.0,
     ):
-        """Raises UsageError if the kernel has no such variant."""
-        variant = variant or MAPS[kernel].usual(kernel)
-        MAPS[kernel].check_variant(kernel, piece, variant)
         self.kernel, self.n_inputs, self.seed, self.params = kernel, n_inputs, seed, params
-        self.variant, self.dtype, self.piece = variant, np.dtype(dtype), int(piece)
+        self.variant, self.dtype, self.piece = variant, np.dtype(dtype), piece
         self._room, self._kept, self._latest = max_memory_mb * 2**20, {}, (None, None)
 
     def sampled(self, start: int, stop: int) -> FeatureMap:

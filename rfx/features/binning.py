@@ -11,6 +11,7 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
+from rfx.operators.blocks import ranges
 from rfx.parallel import cached
 
 # ----------------------------------------------------------------------
@@ -20,23 +21,6 @@ from rfx.parallel import cached
 _STREAM = 16
 # Widths below this would have a reciprocal that overflows.
 _NARROWEST = 1e-300
-
-
-def sample_widths(
-    kernel: str, n_inputs: int, n_grids: int, seed: int, gamma: float, start: int = 0
-) -> np.ndarray:
-    """(n_grids, n_inputs) widths of the grids start .. start+n_grids-1; those of grid r depend only
-    on (seed, r).
-
-    kernel: one of WIDTHS.
-    """
-    count, width = WIDTHS[kernel]
-    numbers = uniforms(seed, _STREAM, start, start + n_grids, count * n_inputs).reshape(
-        n_grids, n_inputs, count
-    )
-    with np.errstate(divide="ignore"):
-        widths = width(numbers) / gamma
-    return np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
 
 
 def _exponentials(numbers):
@@ -160,8 +144,7 @@ class BinningMap:
         `bins` has weight zero.
         """
         out = np.zeros((X.shape[0], coef.shape[1]))
-        for start in range(0, X.shape[0], _PREDICTED_ROWS):
-            rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
+        for rows in ranges(X.shape[0], _PREDICTED_ROWS):
             ids = self.find(X[rows], bins)
             parallel.for_ranges(
                 lambda a, b: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]),
@@ -200,35 +183,19 @@ class BinningMap:
             X = X.tocsr()
             X.sum_duplicates()
             data = np.ascontiguousarray(X.data, dtype=np.float64)
-
-            def sparse(first, last, start, stop):
-                keys = np.empty((last - first, stop - start), np.uint64)
-                # grids side by side, so that one nonzero is processed for all of them
-                offsets = np.ascontiguousarray(self.offsets[first:last].T)
-                inverses = np.ascontiguousarray(self._inverses[first:last].T)
-                _hash_sparse(
-                    data,
-                    X.indices,
-                    X.indptr[start : stop + 1],
-                    offsets,
-                    inverses,
-                    multipliers,
-                    keys,
-                )
-                return keys
-
-            return sparse
-        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+        else:
+            columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
 
         def hashes(first, last, start, stop):
             keys = np.empty((last - first, stop - start), np.uint64)
-            _hash_dense(
-                columns[:, start:stop],
-                self.offsets[first:last],
-                self._inverses[first:last],
-                multipliers,
-                keys,
-            )
+            offsets, inverses = self.offsets[first:last], self._inverses[first:last]
+            if sp.issparse(X):
+                # grids side by side, so that one nonzero is processed for all of them
+                sides = np.ascontiguousarray(offsets.T), np.ascontiguousarray(inverses.T)
+                ends = X.indptr[start : stop + 1]
+                _hash_sparse(data, X.indices, ends, *sides, multipliers, keys)
+            else:
+                _hash_dense(columns[:, start:stop], offsets, inverses, multipliers, keys)
             return keys
 
         return hashes
@@ -306,9 +273,7 @@ class BinMap:
 
     @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
-        """Raise UsageError for a variant, because there is none, or for less than one grid."""
-        if n_features < 1:
-            raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
+        """Raise UsageError for a variant, because there is none."""
         if variant != "offset":
             raise UsageError(f"--features is {variant}, which does not apply to binning; omit it")
 
@@ -331,8 +296,7 @@ class BinMap:
 
     def row_blocks(self, X, scale: float = 1.0):
         """(rows, CSR of `scale` in each row's bins) for all rows of X, some at a time."""
-        for start in range(0, X.shape[0], _PREDICTED_ROWS):
-            rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
+        for rows in ranges(X.shape[0], _PREDICTED_ROWS):
             yield rows, self.transform(X[rows], scale)
 
 
@@ -343,7 +307,11 @@ def sample_grids(
 
     kernel: one of WIDTHS.
     """
-    widths = sample_widths(kernel, n_inputs, n_grids, seed, gamma, start)
+    count, width = WIDTHS[kernel]
+    numbers = uniforms(seed, _STREAM, start, start + n_grids, count * n_inputs)
+    with np.errstate(divide="ignore"):
+        widths = width(numbers.reshape(n_grids, n_inputs, count)) / gamma
+    widths = np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
     offsets = widths * uniforms(seed, OFFSET, start, start + n_grids, n_inputs)
     return BinningMap(kernel, float(gamma), widths, offsets)
 

@@ -15,6 +15,7 @@ from rfx.features.base import FeatureMap, SeededMap, block_uniforms
 from rfx.kernels.distances import Hamming
 from rfx.kernels.products import Kmers, Linear
 from rfx.model import Array, check_within
+from rfx.operators.blocks import ranges
 from rfx.parallel import cached
 
 # ----------------------------------------------------------------------
@@ -58,7 +59,7 @@ class CoordinateMap(FeatureMap):
 
     def compute(self, X, out):
         columns, scales = self.arrays["columns"], self.arrays["scales"]
-        for rows in _blocks(X, max(1, _VALUES // max(1, self.n_features))):
+        for rows in ranges(X.shape[0], max(1, _VALUES // max(1, self.n_features))):
             part = self.coordinates(X[rows])[:, columns]
             np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
 
@@ -67,7 +68,7 @@ class CoordinateMap(FeatureMap):
         computing features.
         """
         sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
-        for rows in _blocks(X, max(1, _VALUES // X.shape[1])):
+        for rows in ranges(X.shape[0], max(1, _VALUES // X.shape[1])):
             part = self.coordinates(X[rows])
             if sp.issparse(part):
                 sums += part.T @ U[rows]
@@ -193,10 +194,6 @@ class KmerMap(CoordinateMap):
         return places
 
 
-def _blocks(X, rows):
-    return (slice(start, min(start + rows, X.shape[0])) for start in range(0, X.shape[0], rows))
-
-
 def offsets(places: int, alphabet: int, k: int) -> np.ndarray:
     """(k + 1,) where the words of 1, 2, … k letters of a sequence of length `places` begin among
     all T, and T.
@@ -297,17 +294,15 @@ class HammingMap(SeededMap):
         def part(first, last):
             for start in range(first * _ROWS, min(last * _ROWS, n), _ROWS):
                 rows = X[start : start + _ROWS]
-                codes = self._codes(rows.toarray() if sp.issparse(rows) else rows)
+                rows = rows.toarray() if sp.issparse(rows) else rows
+                # codes are compared in the map's type, with 0 for -0
+                codes = np.ascontiguousarray(rows, self.dtype).astype(np.float64) + 0.0
                 words = np.empty((len(codes), len(keys)), np.uint64)
                 _keyed_words(codes, keys, masks, words)
                 _signs(words, of, bits, scales, out[start : start + len(codes)])
 
         work = 20 * n * self.n_inputs * len(keys) + 2 * out.size
         parallel.for_ranges(part, -(-n // _ROWS), work=work)
-
-    def _codes(self, values) -> np.ndarray:
-        """The rows in the map's type, in which codes are compared, with 0 for -0."""
-        return np.ascontiguousarray(values, self.dtype).astype(np.float64) + 0.0
 
 
 @njit(cache=True, nogil=True)

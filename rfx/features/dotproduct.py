@@ -3,9 +3,7 @@
 import math
 
 import numpy as np
-import scipy.sparse as sp
 
-from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
@@ -69,27 +67,27 @@ class SketchMap(SeededMap):
         parts = self.arrays["numbers"][order].astype(np.int64) % SIZE
         return *self._hashes(blocks), starts, order, parts
 
-    @cached
-    def _steepest(self) -> float:
-        return math.sqrt(self.params["gamma"]) * self.n_inputs
-
     def compute(self, X, out):
         X, plan = self._rows(X), self._plan
         root, scales = math.sqrt(self.params["gamma"]), self.arrays["scales"].astype(np.float64)
-
-        def part(first, last):
-            rows = slice(first * _TOGETHER, min(last * _TOGETHER, X.shape[0]))
-            dense = X[rows].toarray() if sp.issparse(X) else X[rows]
-            _sketched(dense, root, _TWIDDLES, _MIRRORED, scales, out[rows], *plan)
-
         work = len(plan[0]) * self.power * (X.shape[1] + 6 * SIZE) * X.shape[0]
-        parallel.for_ranges(part, -(-X.shape[0] // _TOGETHER), work=work)
+        self._each_part(
+            X,
+            _TOGETHER,
+            lambda rows, dense: _sketched(
+                dense, root, _TWIDDLES, _MIRRORED, scales, out[rows], *plan
+            ),
+            work,
+        )
 
     def own_steps(self):
         numbers = self.arrays["numbers"].astype(np.int64)
         blocks, of = np.unique(numbers // SIZE, return_inverse=True)
         places, signs = self._hashes(blocks)
-        frequency, imaginary = _frequencies(numbers % SIZE)
+        # the two real frequencies 0 and SIZE / 2, then the real and imaginary parts of 1, 2, …
+        part = numbers % SIZE
+        frequency = np.where(part < 2, part * (SIZE // 2), part // 2)
+        imaginary = (part % 2) * (part >= 2)
         factors = []
         for power in range(self.power):
             turns = places[of, power] * frequency[:, None] % SIZE / SIZE
@@ -102,20 +100,8 @@ class SketchMap(SeededMap):
         return told.ComplexProduct(tuple(factors)), chosen
 
 
-def _frequencies(parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(frequency, whether it is the imaginary part) of the numbered features of a block: the two
-    real frequencies 0 and SIZE / 2, then the parts of 1, 2, …
-    """
-    frequency = np.where(parts < 2, parts * (SIZE // 2), parts // 2)
-    return frequency, (parts % 2) * (parts >= 2)
-
-
-def _mirrored() -> np.ndarray:
-    """(SIZE,) where the transform of `_transform` has each frequency: its bits in reverse order."""
-    return np.array([int(f"{k:0{_LEVELS}b}"[::-1], 2) for k in range(SIZE)])
-
-
-_MIRRORED = _mirrored()
+# (SIZE,) where the transform of `_transform` has each frequency: its bits in reverse order.
+_MIRRORED = np.array([int(f"{k:0{_LEVELS}b}"[::-1], 2) for k in range(SIZE)])
 _TWIDDLES = np.exp(-2j * np.pi * np.arange(SIZE // 2) / SIZE).view(np.float64).reshape(-1, 2)
 
 
@@ -242,7 +228,7 @@ class DotProductMap(FeatureMap):
         ]
 
     def compute(self, X, out):
-        rows = X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
+        rows = self._rows(X)
         out[:] = self.arrays["scales"]
         for chosen, vectors in self._factors:
             out[:, chosen] *= vectors.times(rows, np.empty((len(out), len(chosen)), self.dtype))

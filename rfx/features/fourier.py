@@ -60,10 +60,6 @@ class Independent:
         """(count, n_inputs) standard normal numbers."""
         return ndtri(self.uniforms())
 
-    def cauchys(self) -> np.ndarray:
-        """(count, n_inputs) standard Cauchy numbers."""
-        return cauchy(self.uniforms())
-
     def uniforms(self) -> np.ndarray:
         """(count, n_inputs) uniform numbers."""
         return uniforms(self.seed, FREQUENCY, self.start, self.stop, self.n_inputs)
@@ -154,7 +150,7 @@ class FourierMap(FeatureMap):
     def frequencies(cls, name: str, draws: Independent, gamma: float) -> np.ndarray:
         """(count, n_inputs) draws of w."""
         if name == "laplacian":
-            return gamma * draws.cauchys()
+            return gamma * cauchy(draws.uniforms())
         w = draws.normals()
         if name == "gaussian":
             w *= math.sqrt(2 * gamma)
@@ -242,24 +238,15 @@ class HadamardMap(SeededMap, FourierMap):
         places = self.arrays["numbers"][order].astype(np.int64) % self.size
         return signs, starts, order, places, scales, self._phases[order]
 
-    @cached
-    def _steepest(self) -> float:
-        longest = np.abs(self.arrays["lengths"]).max(initial=0.0)
-        return float(longest) * math.sqrt(self.n_inputs)
-
     def compute(self, X, out):
-        X, plan = self._rows(X), self._plan
-        together = random.TOGETHER
-        groups = -(-X.shape[0] // together)
-
-        def part(first, last):
-            rows = slice(first * together, min(last * together, X.shape[0]))
-            dense = X[rows].toarray() if sp.issparse(X) else X[rows]
-            single = self.dtype == np.float32
-            _structured(dense, self.size, single, out[rows], *plan)
-
-        work = 4 * len(plan[0]) * self.size * math.log2(2 * self.size) * X.shape[0]
-        parallel.for_ranges(part, groups, work=work + 8 * out.size)
+        X, plan, single = self._rows(X), self._plan, self.dtype == np.float32
+        work = 4 * len(plan[0]) * self.size * math.log2(2 * self.size) * X.shape[0] + 8 * out.size
+        self._each_part(
+            X,
+            random.TOGETHER,
+            lambda rows, dense: _structured(dense, self.size, single, out[rows], *plan),
+            work,
+        )
 
     def own_steps(self):
         signs, starts, order, places, scales, _ = self._plan

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
 from rfx import device, kernels, lazy, parallel
-from rfx.errors import DataError
 from rfx.features.random import uniforms
 from rfx.operators.factors import each_chunk, pivoted_cholesky, row_gram
 from rfx.operators.linear_algebra import solve_rows
@@ -45,7 +44,6 @@ class NystromMap:
     """
 
     def __init__(self, kernel: str, landmarks, params: dict, dtype=np.float32):
-        """Raises DataError if a value is nan or infinite."""
         self.name, self.params, self.dtype = kernel, params, np.dtype(dtype)
         self.n_inputs = landmarks.shape[1]
         rows = kernels.prepare(kernel, landmarks, params, np.float64)
@@ -77,10 +75,6 @@ class NystromMap:
         """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features),
         written to `out` if given.
         """
-        if X.shape[1] != self.n_inputs:
-            raise DataError(
-                f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
-            )
         out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
         rank = len(self.factor)
         step = max(_LEAST_ROWS, _SCRATCH_BYTES // (8 * max(1, rank)))
@@ -155,20 +149,11 @@ def _centres(X, count, seed):
     """(count, d) cluster centres, by Lloyd's algorithm, or by mini-batches if that would take
     long.
     """
-    state = seed % 2**32
+    how = {"init": "random", "n_init": 1, "max_iter": _TURNS, "random_state": seed % 2**32}
     if X.shape[0] * count <= _LLOYD:
-        model = lazy.cluster.KMeans(
-            count, init="random", n_init=1, max_iter=_TURNS, random_state=state
-        )
+        model = lazy.cluster.KMeans(count, **how)
     else:
-        model = lazy.cluster.MiniBatchKMeans(
-            count,
-            init="random",
-            n_init=1,
-            batch_size=max(4096, 2 * count),
-            max_iter=_TURNS,
-            random_state=state,
-        )
+        model = lazy.cluster.MiniBatchKMeans(count, batch_size=max(4096, 2 * count), **how)
     # one thread: sums of several would depend on their number
     with (
         parallel.one_blas_thread(),

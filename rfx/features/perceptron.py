@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
-from rfx.errors import DataError
 from rfx.features.base import BLOCK, FeatureMap, sum_group
 from rfx.features.random import normals, uniforms
 from rfx.kernels.products import ArcCosine, Perceptron, Stump, perceptron_constant
@@ -66,9 +65,7 @@ class PerceptronMap(FeatureMap):
         if variant != "range":
             return self
         lo, hi = self._ranges(X)
-        shares = np.full(self.n_features, 0.5)
-        if self.params["radius"]:
-            shares = (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
+        shares = (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
         scales = (
             np.ones(self.n_features)
             if self.params.get("unit")
@@ -217,17 +214,6 @@ class ArcCosineMap(FeatureMap):
         products = told.linear(self.arrays["directions"])
         root = told.scaled(_SQRT2, self.n_features)
         return products, *(told.Function(name) for name in units), root
-
-    def _check_products(self, X):
-        super()._check_products(X)
-        largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
-        if self.order == 2 and not largest * self._steepest < math.sqrt(
-            np.finfo(self.dtype).max / 2
-        ):
-            raise DataError(
-                f"inputs up to {largest:g} overflow the {self.name} features in {self.dtype}; scale"
-                " the inputs"
-            )
 
 
 @njit(cache=True, nogil=True)

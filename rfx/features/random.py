@@ -9,7 +9,6 @@ from scipy.special import gammaincinv, ndtri
 from rfx import lazy
 from rfx.compiled import njit
 from rfx.counters import uniforms
-from rfx.errors import UsageError
 
 # ----------------------------------------------------------------------
 # Random numbers of feature maps: item j of a stream depends only on (seed, stream, j) (see
@@ -17,8 +16,8 @@ from rfx.errors import UsageError
 
 # Multiplications that make a block of directions orthogonal, at most, and blocks that are kept.
 _WORK, _KEPT = 1 << 30, 4
-# Dimensions and bits of scipy's Sobol sequence.
-_DIMENSIONS, _BITS = 21201, 32
+# Bits of scipy's Sobol sequence.
+_BITS = 32
 
 
 def normals(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
@@ -117,18 +116,8 @@ def sobol(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarr
     float64.
 
     Scrambling is by a random lower triangular binary matrix and a random shift for each dimension
-    (Matousek 1998).
-
-    Raises
-    ------
-    UsageError
-        For more dimensions than the sequence has.
+    (Matousek 1998). scipy raises ValueError for more than 21201 dimensions.
     """
-    if width > _DIMENSIONS:
-        raise UsageError(
-            f"--features is quasi, which is for at most {_DIMENSIONS} inputs, but the rows have"
-            f" {width}; choose orthogonal"
-        )
     engine = lazy.qmc.Sobol(width, scramble=False, bits=_BITS)
     # scipy warns where the first points that it is asked for are no power of two
     first = engine.random(1)

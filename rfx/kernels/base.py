@@ -188,9 +188,9 @@ class Kernel:
 
     has_gradient: its derivative is implemented (see `rfx.kernels.gradients`).
 
-    clips: its scaling is not the same for all rows, so it is not invariant to a shift of all of
-    them. scalings: those of the inputs that suit it, its default first; empty if all do. lengths:
-    `finish` also needs ||x||^2 and ||y||^2. exact_in_float64: float32 would be too inaccurate.
+    fixed: not invariant to a shift of all rows, whatever the metric. scalings: those of the inputs
+    that suit it, its default first; empty if all do. lengths: `finish` also needs ||x||^2 and
+    ||y||^2. exact_in_float64: float32 would be too inaccurate.
     """
 
     name = ""
@@ -201,7 +201,7 @@ class Kernel:
     optional: frozenset[str] = frozenset()
     options: tuple[Option, ...] = ()
     has_gradient = False
-    clips = False
+    fixed = False
     scalings: tuple[str, ...] = ()
     lengths = False
     exact_in_float64 = False
@@ -209,7 +209,7 @@ class Kernel:
     @property
     def centred(self) -> bool:
         """Whether the kernel is invariant to a shift of all rows."""
-        return self.metric in ("squared", "l2", "l1", "product") and not self.clips
+        return self.metric in ("squared", "l2", "l1", "product") and not self.fixed
 
     @property
     def needs_rows(self) -> bool:
@@ -324,29 +324,34 @@ class GammaKernel(Kernel):
         If the median is zero, only nonzero pairs are used; if there are none, `paper_gamma` is used
         with a warning.
         """
-        n_rows = X.shape[0]
-        if n_rows < 2:
-            return self._without_median("there is only one row")
-        rng = np.random.default_rng(seed)
+        n_rows, rng = X.shape[0], np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
-        second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
+        # a single row is paired with itself
+        second = (first + rng.integers(1, max(2, n_rows), size=_MEDIAN_PAIRS)) % n_rows
         distances = self.distances(X, first, second)
-        median = float(np.median(distances))
-        if median == 0:
-            if not distances.any():
-                return self._without_median(
-                    "all rows are orthogonal" if self.metric == "dot" else "all rows are equal"
-                )
-            median = float(np.median(distances[distances > 0]))
+        if not distances.any():
+            why = "all rows are orthogonal" if self.metric == "dot" else "all rows are equal"
+            log.warning("gamma 'median' is undefined because %s; using %g", why, self.paper_gamma)
+            return self.paper_gamma
+        median = float(np.median(distances) or np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median
 
     def distances(self, X, first, second) -> np.ndarray:
-        """(n,) distances of the rows of X with the numbers first and second (n,), for `median`."""
-        return _pair_distances(X, first, second, self.metric)
-
-    def _without_median(self, why):
-        log.warning("gamma 'median' is undefined because %s; using %g", why, self.paper_gamma)
-        return self.paper_gamma
+        """(n,) distances of the rows of X with the numbers first and second (n,), for `median`:
+        squared if the metric is, or magnitudes of inner products. Wide CSR stays CSR.
+        """
+        left, right = (X[rows].astype(np.float64) for rows in (first, second))
+        if sp.issparse(X) and X.shape[1] <= WIDE:
+            left, right = left.toarray(), right.toarray()
+        if self.metric == "dot":
+            wide = sp.issparse(left)
+            products = left.multiply(right).sum(1) if wide else np.einsum("ij,ij->i", left, right)
+            return np.abs(np.asarray(products)).ravel()
+        difference = left - right
+        if self.metric in ("l1", "product"):
+            return np.asarray(abs(difference).sum(axis=1)).ravel()
+        distances = squared_norms(difference)
+        return np.sqrt(distances) if self.metric == "l2" else distances
 
     def scale(self, Z, params):
         Z *= self._factor(params)
@@ -357,31 +362,6 @@ class GammaKernel(Kernel):
     def _factor(self, params):
         gamma = params["gamma"]
         return np.sqrt(gamma) if self.metric in ("squared", "dot") else gamma
-
-
-def _pair_distances(X, first, second, metric) -> np.ndarray:
-    """(n,) distances, squared if the metric is, or magnitudes of inner products, of the rows of X,
-    array or CSR, with the numbers first and second (n,): for wide CSR without making an array.
-    """
-    wide = sp.issparse(X) and X.shape[1] > WIDE
-
-    def numbered(rows) -> Any:
-        return X[rows].astype(np.float64) if wide else _dense(X, rows)
-
-    left, right = numbered(first), numbered(second)
-    if metric == "dot":
-        products = left.multiply(right).sum(axis=1) if wide else np.einsum("ij,ij->i", left, right)
-        return np.abs(np.asarray(products)).ravel()
-    difference = left - right
-    if metric in ("l1", "product"):
-        return np.asarray(abs(difference).sum(axis=1)).ravel()
-    distances = squared_norms(difference)
-    return np.sqrt(distances) if metric == "l2" else distances
-
-
-def _dense(X, rows) -> np.ndarray:
-    part = X[rows]
-    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
 
 def squared_norms(X) -> np.ndarray:

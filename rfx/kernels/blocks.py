@@ -168,8 +168,7 @@ class Prepared:
         """X: (n, d), dense or CSR. centre: another Prepared with the shift to use, so that both can
         be compared in `block`.
 
-        Raises DataError if a value is nan or infinite, UsageError for a kernel without exact
-        values.
+        Raises UsageError for a kernel without exact values.
         """
         self.kernel = get_kernel(name)
         if not self.kernel.metric:
@@ -180,10 +179,8 @@ class Prepared:
         self.name, self.params = name, params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
-        if not np.isfinite(X.data if sp.issparse(X) else X).all():
-            raise DataError("an input is nan or infinite; remove that row")
         # text is compared as CSR, which is neither shifted nor made dense
-        as_sums = self.kernel.metric != "product" and not self.kernel.clips
+        as_sums = self.kernel.metric != "product" and not self.kernel.fixed
         self.sparse = as_sums and keeps_sparse(X) if centre is None else centre.sparse
         if centre is not None:
             self.centre = centre.centre
@@ -209,7 +206,12 @@ class Prepared:
             self._X = sp.csr_matrix(X, dtype=np.float64) * unit[0, 0]
             return
         few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
-        self._binary = self._find_binary(X, few) if centre is None else centre._binary
+        # a distance that is invariant to a shift
+        as_bits = self.kernel.centred and self.kernel.metric != "product"
+        if centre is not None:
+            self._binary = centre._binary
+        elif as_bits and (few or self._X is None):
+            self._binary = find(X)
         self._bits = None if self._binary is None else self._binary.bits(X)
         if self._X is None:
             self._Z = self._scaled(X)
@@ -218,13 +220,6 @@ class Prepared:
             for rows in self._steps():
                 self._Z[rows] = self._scaled(self._X[rows].toarray())
             self._X = None
-
-    def _find_binary(self, X, few):
-        """The columns compared as bits; None if the metric is not a distance, or not invariant to a
-        shift.
-        """
-        apart = self.kernel.metric in ("l1", "squared", "l2") and self.kernel.centred
-        return find(X) if apart and (few or self._X is None) else None
 
     @property
     def n_rows(self) -> int:
@@ -238,25 +233,13 @@ class Prepared:
         Z = np.array(X, dtype=np.float64, order="C")
         if self.centre is not None:
             Z -= self.centre
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.kernel.scale(Z, self.params)
-        return self._typed(Z, self.dtype)
-
-    def _typed(self, Z, dtype) -> np.ndarray:
-        """Scaled rows Z in dtype; DataError if they are not finite in it."""
-        with np.errstate(over="ignore"):
-            Z = np.ascontiguousarray(Z, dtype=dtype)
-        if not np.isfinite(Z).all():
-            raise DataError(
-                f"the inputs times --gamma are not finite in {np.dtype(dtype)}; scale the inputs,"
-                " or use a smaller --gamma"
-            )
-        return Z
+        self.kernel.scale(Z, self.params)
+        return np.ascontiguousarray(Z, self.dtype)
 
     def dense(self, rows=slice(None)) -> np.ndarray:
         """Scaled rows (len(rows), d) as an array; a view if possible."""
         if self.sparse:
-            return self._typed(self._X[rows].toarray(), self.dtype)
+            return self._X[rows].toarray().astype(self.dtype)
         return self._Z[rows] if self._Z is not None else self._scaled(self._X[rows].toarray())
 
     def take(self, rows) -> "Prepared":
@@ -281,7 +264,7 @@ class Prepared:
             self._cast = self.take(slice(None))
             self._cast.dtype, self._cast._norms = np.dtype(dtype), None
             if self._Z is not None:
-                self._cast._Z = self._typed(self._Z, dtype)
+                self._cast._Z = self._Z.astype(dtype)
         return self._cast
 
     @cached

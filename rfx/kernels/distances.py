@@ -196,11 +196,8 @@ class Hamming(GammaKernel):
     formula = "exp(-gamma #{j: x_j != y_j})"
     metric = "product"
     of_inputs = DIFFERING
+    fixed = True
     scalings = ("none",)
-
-    @property
-    def centred(self):
-        return False
 
     def scale(self, Z, params):
         pass
@@ -247,11 +244,8 @@ class ChiSquare(Kernel):
     """Rows are compared as the square roots of their inputs, shifted by c for the skewed kernel."""
 
     metric = "product"
+    fixed = True
     scalings = ("none", "minmax01")
-
-    @property
-    def centred(self):
-        return False
 
     def check(self, X, params: dict) -> None:
         """Raise DataError for rows X (n, d), dense or CSR, with an input out of the domain."""
@@ -269,21 +263,14 @@ class ChiSquare(Kernel):
         return {}
 
     def _refuse(self, X, wrong, needed: str):
-        """Raise DataError for the first entry of X, dense or CSR, for which wrong is true."""
-        values = X.data if sp.issparse(X) else np.asarray(X)
-        if wrong(values.min(initial=0.0)):
-            entries = X.tocoo() if sp.issparse(X) else None
-            if entries is None:
-                row, column = np.argwhere(wrong(values))[0]
-                value = values[row, column]
-            else:
-                place = np.flatnonzero(wrong(entries.data))[0]
-                column, value = entries.col[place], entries.data[place]
+        """Raise DataError if wrong is true for the smallest entry of X, dense or CSR."""
+        least = (X.data if sp.issparse(X) else np.asarray(X)).min(initial=0.0)
+        if wrong(least):
             raise DataError(
                 # scikit-learn's words for estimators with the tag positive_only
-                f"Negative values in data: kernel {self.name} is for inputs {needed}, but input"
-                f" {column + 1} of a row is {value:g} after scaling; use --scaling"
-                f" {' or '.join(self.scalings)}, or another kernel"
+                f"Negative values in data: kernel {self.name} is for inputs {needed}, but one is"
+                f" {least:g} after scaling; use --scaling {' or '.join(self.scalings)}, or another"
+                " kernel"
             )
 
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from rfx import device
 from rfx.compiled import njit
-from rfx.errors import UsageError
-from rfx.kernels.base import KERNELS, get_kernel
 from rfx.kernels.blocks import Prepared, block, prepare
 from rfx.parallel import for_ranges, matmul
 
@@ -34,7 +32,7 @@ def gradients(
     Parameters
     ----------
     name : str
-        The kernel.
+        A kernel whose derivative is implemented.
     X : array, (n, d)
         Scaled rows, as the kernel expects.
     coef : array, (n, k)
@@ -42,11 +40,6 @@ def gradients(
         The kernel's parameters.
     rows : array of int
         The numbers of the rows at which to compute the gradients.
-
-    Raises
-    ------
-    UsageError
-        For a kernel whose derivative is not implemented.
     """
     prepared, unit = _prepared(name, X, params)
     coef = np.asarray(coef, prepared.dtype)
@@ -60,12 +53,6 @@ def gradients(
 
 def _prepared(name: str, X: np.ndarray, params: dict[str, Any]) -> tuple[Prepared, float]:
     """The scaled rows, and the factor of the scaling."""
-    if not get_kernel(name).has_gradient:
-        known = [other for other, kernel in KERNELS.items() if kernel.has_gradient]
-        raise UsageError(
-            f"kernel {name} has no implemented gradient, so no metric can be learnt with it; use"
-            f" one of {', '.join(known)}"
-        )
     prepared, unit = prepare(name, X, params), np.ones((1, 1))
     prepared.kernel.scale(unit, params)
     return prepared, float(unit[0, 0])

@@ -203,7 +203,7 @@ class Stump(Kernel):
     name = "stump"
     formula = "1 - 2 ||x - y||_1 / sum(hi - lo)"
     metric = "l1"
-    clips = True
+    fixed = True  # rows are clipped
     parameters = {"lo": Array("f", "inputs"), "hi": Array("f", "inputs")}
 
     def learn(self, X, given, seed):

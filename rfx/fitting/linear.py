@@ -40,7 +40,7 @@ from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.kernel import linear
 from rfx.operators.mapped import Features, MapMatrix, feature_matrix
 from rfx.options import Chosen, Option
-from rfx.solvers.base import Certificate, Solution, stack
+from rfx.solvers.base import Solution, stack
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.published.libraries import solve_liblinear
 from rfx.solvers.ridge import MOST as MOST_COLUMNS
@@ -291,7 +291,7 @@ def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Sol
     if not Z.shape[1]:
         # without features, every prediction is zero, and that is the minimum
         value = float(loss.value(np.zeros_like(Y), Y).sum(axis=0).sum())
-        return Solution(np.zeros((0, Y.shape[1])), value, Certificate("gap", 0.0), 0, "converged")
+        return Solution(np.zeros((0, Y.shape[1])), value, 0.0, 0, "converged")
     if solver == "liblinear":
         return each_output(
             Y,
@@ -302,7 +302,7 @@ def solve(Z: Any, problem: Problem, method: Method, callback: Any = None) -> Sol
         )
     if loss.name == "squared":
         ridge = solve_ridge_cg if solver == "cg" else solve_ridge
-        return ridge(Z, Y, lam, loss, limits, callback=callback)
+        return ridge(Z, Y, lam, limits, callback)
     if solver == "cg":
         raise UsageError(
             f"--solver is cg, which is for squared loss, not {loss.name}; use --loss squared or"
@@ -344,7 +344,7 @@ def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> I
     limits, Z = budget(problem, method), _placed(Z, problem, method)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
-        yield from solve_ridge_grid(Z, Y, lams, loss, limits)
+        yield from solve_ridge_grid(Z, Y, lams, limits)
         return
     last: list[Any] = [None] * Y.shape[1]
     for lam in lams:

@@ -68,11 +68,11 @@ from rfx.fitting.problem import Cache, Clock, Problem, evaluating, telling
 from rfx.kernels.gradients import outer_product
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.kernel import KernelMatrix, ScaledKernel, svm
+from rfx.operators.kernel import KernelMatrix, svm
 from rfx.operators.mapped import dense, feature_matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.options import Chosen, option
-from rfx.solvers.base import Certificate, Solution, for_output, stack
+from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.kernel import solve_kernel_dense, solve_kernel_newton, solve_kernel_ridge
 from rfx.solvers.published.libraries import solve_liblinear, solve_libsvm
 from rfx.solvers.svm import solve_kernel_svm
@@ -373,7 +373,7 @@ def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int
     K = KernelMatrix(method.kernel, X, params)
     if ridge and problem.weights is not None:
         factors = np.sqrt(problem.weights)
-        K = ScaledKernel(method.kernel, X, params, factors)
+        K = KernelMatrix(method.kernel, X, params, factors)
 
     def decide(rows):
         return lambda coef: kernels.decision(method.kernel, params, X, (coef.T * factors).T, rows)
@@ -381,9 +381,9 @@ def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int
     callback, limits = evaluating(problem, decide), budget(problem, method)
     if ridge:
         wanted: Any = {"left_out": problem.left_out, "centred": method.centred}
-        solution = solve_kernel_ridge(K, Y, method.lam, loss, limits, callback=callback, **wanted)
+        solution = solve_kernel_ridge(K, Y, method.lam, limits, callback, **wanted)
     else:
-        solution = solve_kernel_newton(K, Y, method.lam, loss, limits, callback=callback)
+        solution = solve_kernel_newton(K, Y, method.lam, loss, limits, callback)
     coef = (np.asarray(solution.coef).reshape(problem.n_rows, -1).T * factors).T
     return solution, coef, np.zeros(problem.n_outputs), _norm(solution, K, Y, loss, method.lam)
 
@@ -410,7 +410,7 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
         each = [(i, np.flatnonzero(positive[:, i] | positive[:, j])) for i, j in pairs(n_classes)]
         jobs = [(rows, np.where(positive[rows, first], 1.0, -1.0)) for first, rows in each]
     # for pairs of classes of which neither is among the rows
-    nothing = Solution(np.zeros(problem.n_rows), 0.0, Certificate("gap", 0.0), 0, "converged")
+    nothing = Solution(np.zeros(problem.n_rows), 0.0, 0.0, 0, "converged")
     solutions, intercepts = [nothing] * len(jobs), [0.0] * len(jobs)
     norms: list[float | None] = [0.0] * len(jobs)
     for place, (rows, y) in enumerate(jobs):
@@ -453,12 +453,12 @@ def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | 
     objective - gap, is -sum L*(-lam alpha) - lam/2 ||f||^2. Newton's gap may belong to another
     point.
     """
-    if solution.certificate is None or solution.certificate.kind != "gap":
+    if solution.gap is None:
         return None
     coef = np.asarray(solution.coef)
     if loss.name == "logistic":
         return float(np.sqrt(max(0.0, np.sum(solution.coef * K.matvec(coef)))))
-    dual = solution.objective - solution.certificate.value
+    dual = solution.objective - solution.gap
     conjugates = float(loss.conjugate(-lam * coef.reshape(Y.shape), Y).sum())
     return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / lam)))
 
@@ -728,8 +728,7 @@ def _solved(
             Y, loss = weights.targets(problem.Y[blocks[b]], problem.loss, block_weights)
             if limits.late():
                 value = float(loss.value(np.zeros_like(Y), Y).sum())
-                nothing = Certificate("gap", value)
-                solutions[b] = Solution(np.zeros_like(Y), value, nothing, 0, "timeout")
+                solutions[b] = Solution(np.zeros_like(Y), value, value, 0, "timeout")
                 continue
             block = rows.take(blocks[b])
             roots = np.ones(len(Y))

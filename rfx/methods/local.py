@@ -75,7 +75,7 @@ from rfx.methods.kernel import (
 from rfx.model import Array, check_within
 from rfx.operators.kernel import left_out, products
 from rfx.options import Chosen, option
-from rfx.solvers.base import Certificate, Solution
+from rfx.solvers.base import Solution
 from rfx.types import Inputs
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class Local(Method):
         model = LocalModel.of(self.kernels, partition, cells)
         if self.dtype == "float16" and not scipy.sparse.issparse(model.rows):
             model = replace(model, rows=_halved(model.rows))
-        gap = Certificate("gap", sum(one.gap for one in machines))
+        gap = sum(one.gap for one in machines)
         objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
         values = np.zeros(problem.Y.shape)

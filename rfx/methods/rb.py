@@ -315,7 +315,7 @@ def _dual(
     """coef (D, k) and dual (n, k) of the problem's rows; start: a dual of fewer grids."""
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
-        return solve_dual_ridge(Z, Y, lam, loss, limits, start, callback)
+        return solve_dual_ridge(Z, Y, lam, limits, start, callback)
     outputs: list[Any] = []
     for k in range(Y.shape[1]):
         first = None if start is None else start[:, k]

@@ -12,8 +12,6 @@ import numpy as np
 from rfx.data.transforms import as_floats
 from rfx.errors import UsageError
 from rfx.losses import OF_NUMBERS, Loss, SmoothLoss, Weighted
-from rfx.operators.kernel import KernelMatrix
-from rfx.operators.matrix import Matrix
 from rfx.parallel import until
 
 # ----------------------------------------------------------------------
@@ -23,8 +21,6 @@ from rfx.parallel import until
 
 # receives every step: an entry, and a function that returns the weights (see Recorder)
 Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
-# Losses with a second derivative that is one number per row.
-SMOOTH = ("squared", "squared_hinge", "logistic")
 # How a solver can end, from good to bad: the certificate meets the tolerance (without one: all
 # requested work is done), or the reason why not. "stalled": its objective no longer changes,
 # usually for lack of precision. "budget": any other limit, such as memory.
@@ -83,33 +79,21 @@ class Filled(Budget):
     memory_mb: float
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """A bound on the distance of a solution from the optimum: `value`, in units of the
-    corresponding objective.
-
-    kind: its origin: "gap", a dual bound; "residual", of a linear system; "kkt", the largest
-    violation of the optimality conditions.
-    """
-
-    kind: str
-    value: float
-
-
 @dataclass
 class Solution:
     """The outcome of one optimisation.
 
     coef: (n_columns,) or (n_columns, n_outputs) weights. objective: the un-normalised objective at
-    coef, summed over outputs. certificate: None if a method has none; summed over outputs, like the
-    objective. n_iter: iterations, in the solver's own unit; summed over outputs. status: one of
-    STATUSES. trace: one dict per step, see Recorder. left_out: predictions of training rows by the
-    solution without each of them, if requested.
+    coef, summed over outputs. gap: the certificate, a dual bound: objective - gap bounds the
+    optimum from below; summed over outputs, like the objective; None if a method has none. n_iter:
+    iterations, in the solver's own unit; summed over outputs. status: one of STATUSES. trace: one
+    dict per step, see Recorder. left_out: predictions of training rows by the solution without each
+    of them, if requested.
     """
 
     coef: np.ndarray
     objective: float
-    certificate: Certificate | None
+    gap: float | None
     n_iter: int
     status: str
     trace: list[dict[str, Any]] = field(default_factory=list)
@@ -120,13 +104,6 @@ class Solution:
         """Whether it met its goal: see STATUSES."""
         return self.status == "converged"
 
-    @property
-    def gap(self) -> float | None:
-        """The certificate's value: objective - gap bounds the optimum from below. None
-        without certificate.
-        """
-        return None if self.certificate is None else self.certificate.value
-
 
 def stack(
     solutions: list[Solution], coef: np.ndarray | None = None, of: str = "output"
@@ -136,16 +113,11 @@ def stack(
     coef: theirs in one array; by default one column each. of: the name of the problem's number in
     the entries of the trace.
     """
-    certificates = [s.certificate for s in solutions if s.certificate is not None]
-    certificate = None
-    if len(certificates) == len(solutions):
-        certificate = Certificate(
-            certificates[0].kind, float(sum(own.value for own in certificates))
-        )
+    gaps = [s.gap for s in solutions if s.gap is not None]
     return Solution(
         coef=np.stack([s.coef for s in solutions], axis=-1) if coef is None else coef,
         objective=float(sum(s.objective for s in solutions)),
-        certificate=certificate,
+        gap=float(sum(gaps)) if len(gaps) == len(solutions) else None,
         n_iter=int(sum(s.n_iter for s in solutions)),
         status=max((s.status for s in solutions), key=STATUSES.index),
         trace=[entry | {of: k} for k, s in enumerate(solutions) for entry in s.trace],
@@ -171,39 +143,16 @@ class Progress:
         return self.stalled
 
 
-def check_problem(
-    Z: Matrix | KernelMatrix | np.ndarray,
-    y: np.ndarray,
-    lam: float,
-    loss: Loss,
-    losses: Sequence[str] = SMOOTH,
-) -> np.ndarray:
-    """y as float64, (N,) or (N, k).
+def checked(y: np.ndarray, loss: Loss) -> np.ndarray:
+    """The targets y as float64, (N,) or (N, k).
 
-    Raises UsageError for a loss that the solver does not support, a lambda that is not positive, no
-    rows, a wrong number of targets, and classification labels other than -1 and +1 (times a weight,
-    if the loss is Weighted).
+    Raises UsageError for classification labels other than -1 and +1, unless they are multiplied by
+    weights (`Weighted`).
     """
-    if loss.name not in losses:
-        choice = (
-            f"use {', '.join(losses[:-1])} or {losses[-1]}"
-            if len(losses) > 1
-            else f"it supports {losses[0]} loss only"
-        )
-        raise UsageError(f"this solver does not support loss {loss.name!r}; {choice}")
-    if not (np.isfinite(lam) and lam > 0):
-        raise UsageError(f"lambda is {lam}; it must be a positive number")
-    if len(y) != Z.shape[0] or not len(y):
-        raise UsageError(
-            f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one per row, and at"
-            " least one row"
-        )
     y = as_floats(y)
     y = np.ascontiguousarray(y) if isinstance(y, np.ndarray) else y
-    if isinstance(loss, Weighted):
-        if not np.all(np.isfinite(y) & (y != 0)):
-            raise UsageError("sample weights must be finite, and some must be positive")
-    elif loss.name not in OF_NUMBERS and not np.all(np.abs(y) == 1.0):
+    labels = loss.name not in OF_NUMBERS and not isinstance(loss, Weighted)
+    if labels and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
     return y
 
@@ -216,16 +165,8 @@ def start_rows(warm: np.ndarray | None, like: np.ndarray) -> np.ndarray:
 
 
 def start(warm: np.ndarray | None, shape: Sequence[int]) -> np.ndarray:
-    """A float64 copy of the starting point; zeros if it is None.
-
-    Raises UsageError if it has another shape.
-    """
-    coef = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
-    if coef.shape != tuple(shape):
-        raise UsageError(
-            f"the starting point has shape {coef.shape}, but the solution has shape {tuple(shape)}"
-        )
-    return coef
+    """A float64 copy of the starting point; zeros if it is None."""
+    return np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
 
 
 class Recorder:
@@ -243,22 +184,18 @@ class Recorder:
         self.trace: list[dict[str, Any]] = []
 
     @staticmethod
-    def _now() -> tuple[float, float]:
-        return time.monotonic(), time.process_time()
+    def _now() -> np.ndarray:
+        return np.array([time.monotonic(), time.process_time()])
 
     def __call__(self, coef: Callable[..., np.ndarray], **entry: Any) -> None:
         """Record one step; coef: a function without arguments that returns its weights."""
         now = self._now()
-        passed = (after - before for after, before in zip(now, self._start))
-        entry = dict(zip(("seconds", "cpu_seconds"), passed)) | self.always | entry
+        seconds, cpu_seconds = (now - self._start).tolist()
+        entry = {"seconds": seconds, "cpu_seconds": cpu_seconds} | self.always | entry
         if self.callback is not None:
             with until(None):
                 self.callback(entry, coef)
-            wall, processor = (
-                start + after - before
-                for start, after, before in zip(self._start, self._now(), now)
-            )
-            self._start = wall, processor
+            self._start += self._now() - now
         self.trace.append(entry)
 
 

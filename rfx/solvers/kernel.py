@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rfx.device import CholeskyFactor, Values
-from rfx.errors import DataError, UsageError
-from rfx.losses import Loss, SmoothLoss, Squared
+from rfx.errors import UsageError
+from rfx.losses import SmoothLoss, Squared
 from rfx.operators.blocks import default_memory_mb, drawn
 from rfx.operators.factors import PivotedFactor, pivoted_cholesky
 from rfx.operators.kernel import MOST_ROWS, KernelMatrix, inverse_diagonal
@@ -27,13 +27,11 @@ from rfx.parallel import matmul
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Recorder,
     Solution,
-    check_problem,
+    checked,
     stack,
-    start,
 )
 from rfx.solvers.l2 import newton
 
@@ -57,9 +55,7 @@ def solve_kernel_ridge(
     K: KernelMatrix,
     Y: np.ndarray,
     lam: float,
-    loss: Loss = Squared,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
     *,
     seed: int = 0,
@@ -72,19 +68,16 @@ def solve_kernel_ridge(
     divided by the objective, of each output (1e-8); max_iter are passes over K if K is not stored
     (500); memory_mb is for K (one copy, in float32 with refinement if lam is large enough for it,
     else float64; if only float32 fits, as a preconditioner) or, if neither fits, for a
-    preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
+    preconditioner of low rank. seed: of the preconditioner.
     left_out: whether to predict rows by the machine without each of them, if there is a factor of K
     + lam I. centred: whether the mean of the targets was subtracted, which that machine repeats.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K in
     addition to the one that fills it. An entry of the trace is a pass and its `path`; within
     conjugate gradients objective and gap are those of their recursion, verified by the next pass in
-    float64. Raises UsageError like `check_problem`, DataError if X or Y contain values that are not
-    finite.
+    float64.
     """
-    Y = check_problem(K, Y, lam, loss, ("squared",))
-    if not np.isfinite(Y).all():
-        raise DataError("a target is nan or infinite; remove that row")
+    Y = checked(Y, Squared)
     system = _System(
         K,
         Y.reshape(len(Y), -1),
@@ -92,8 +85,7 @@ def solve_kernel_ridge(
         budget.filled(tol=1e-8, max_iter=500, memory_mb=default_memory_mb()),
         seed,
     )
-    alpha = start(warm, Y.shape).reshape(system.Y.shape)
-    solution = system.refine(alpha, Recorder(callback), Y.shape)
+    solution = system.refine(np.zeros_like(system.Y), Recorder(callback), Y.shape)
     if left_out and system.exact is not None and len(Y) > 1:
         solution.left_out = system.left_out(solution.coef.reshape(system.Y.shape), centred)
     return solution
@@ -152,7 +144,7 @@ class _System:
         preconditioned conjugate gradients.
         """
         Y, budget, best = self.Y, self.budget, np.inf
-        solution: tuple[np.ndarray, float, Certificate] | None = None
+        solution: tuple[np.ndarray, float, float] | None = None
 
         def tell(alpha: np.ndarray, gaps: np.ndarray, values: np.ndarray) -> None:
             entry = {
@@ -171,7 +163,7 @@ class _System:
             good = bool(np.all(gaps <= budget.tol * np.maximum(values, 1e-300)))
             stalled = solution is not None and not gap < best
             if not stalled:
-                best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
+                best, solution = gap, (alpha.reshape(shape), objective, gap)
             if good or stalled or not np.isfinite(gap) or budget.spent(self.passes):
                 assert solution is not None
                 return Solution(
@@ -256,7 +248,7 @@ def _cholesky(
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)
     # Rows of the upper triangle are columns of the lower one in Fortran order: no copy is needed.
-    return None if factor_in_place(upper.T) else Factor.of(upper.T)
+    return None if factor_in_place(upper.T) else Factor(upper.T)
 
 
 # ----------------------------------------------------------------------
@@ -283,10 +275,7 @@ def solve_kernel_newton(
     lam: float,
     loss: SmoothLoss,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
-    *,
-    seed: int = 0,
 ) -> Solution:
     """The coefficients a (N,) or (N, k), by Newton's method with preconditioned conjugate
     gradients.
@@ -294,22 +283,21 @@ def solve_kernel_newton(
     K: (N, N), stored in float32 if it needs at most half of the budget's memory, else recomputed
     for every product. Y: (N,) or (N, k) labels in {-1, +1}; outputs are solved one by one. loss:
     one of rfx.losses with a second derivative. budget: tol is the relative gap (1e-4), max_iter are
-    Newton steps per output (100). warm: coefficients of Y's shape to start from. seed: of the
-    preconditioner.
+    Newton steps per output (100).
 
     Kernel values are float32 until that is solved; then decision values are recomputed in float64,
     and the solver continues in float64 if the gap requires it. The final gap is always that of the
-    float64 kernel. Raises UsageError like `check_problem`.
+    float64 kernel. Raises UsageError like `checked`.
     """
-    Y = check_problem(K, Y, lam, loss)
+    Y = checked(Y, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
-    values = _Values(K, lam, budget, seed)
+    values = _Values(K, lam, budget)
     outputs = Y.reshape(len(Y), -1)
-    starts = start(warm, Y.shape).reshape(outputs.shape)
     solutions = []
-    for k, (y, first) in enumerate(zip(outputs.T, starts.T)):
+    for k, y in enumerate(outputs.T):
         record = Recorder(callback, **({"output": k} if Y.ndim == 2 else {}))
-        rough = newton(values.quick, values.direction, y, lam, loss, budget, first, record)
+        nothing = np.zeros_like(y)
+        rough = newton(values.quick, values.direction, y, lam, loss, budget, nothing, record)
         solutions.append(
             newton(
                 K.matvec,
@@ -329,9 +317,9 @@ def solve_kernel_newton(
 class _Values:
     """Fast products with K, and Newton's direction using them."""
 
-    def __init__(self, K: KernelMatrix, lam: float, budget: Filled, seed: int) -> None:
+    def __init__(self, K: KernelMatrix, lam: float, budget: Filled) -> None:
         self.K, self.lam, self.budget = K, lam, budget
-        self.F = pivots(K, budget.memory_mb / 2, seed, _RANK)
+        self.F = pivots(K, budget.memory_mb / 2, 0, _RANK)
         held = 4 * K.shape[0] ** 2 / 2**20 <= budget.memory_mb / 2
         self.array = K.to_array(np.float32) if held else None
 
@@ -380,21 +368,19 @@ def solve_kernel_dense(
     lam: float,
     loss: SmoothLoss,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
-    callback: Callback | None = None,
 ) -> Solution:
     """The coefficients a (n, k) for each column of Y.
 
     K: (n, n) float64, symmetric positive semidefinite; for squared loss also on a device. Y: (n, k)
     targets, or labels in {-1, +1}. loss: squared, squared_hinge or logistic of rfx.losses. budget:
     tol is the gap divided by the objective (1e-6), max_iter are Newton steps per column (100;
-    n_iter counts them, a ridge solution is one). warm: (n, k) coefficients to start from. Raises
-    UsageError like `check_problem`, and for a lam below the rounding of K.
+    n_iter counts them, a ridge solution is one). Raises UsageError like `checked`, and for a lam
+    below the rounding of K.
     """
-    Y = check_problem(K, Y, lam, loss)
+    Y = checked(Y, loss)
     budget = budget.filled(tol=1e-6, max_iter=100)
     if loss.name == "squared":
-        return _ridge(K, Y, lam, budget, Recorder(callback))
+        return _ridge(K, Y, lam, budget, Recorder())
 
     def direction(
         v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float
@@ -418,10 +404,10 @@ def solve_kernel_dense(
                 lam,
                 loss,
                 budget,
-                first,
-                Recorder(callback, output=k),
+                np.zeros_like(y),
+                Recorder(output=k),
             )
-            for k, (y, first) in enumerate(zip(Y.T, start(warm, Y.shape).T))
+            for k, y in enumerate(Y.T)
         ]
     )
 
@@ -443,7 +429,7 @@ def _ridge(
     objective, gap = float(objectives.sum()), float(gaps.sum())
     record(lambda: A, iteration=1, objective=objective, gap=gap)
     status = "converged" if np.all(gaps <= budget.tol * objectives) else "budget"
-    return Solution(A, objective, Certificate("gap", gap), Y.shape[1], status, record.trace)
+    return Solution(A, objective, gap, Y.shape[1], status, record.trace)
 
 
 def _factor(K: np.ndarray | Values, diagonal: float) -> Factor | CholeskyFactor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -19,12 +20,11 @@ from rfx.parallel import Late, until
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Progress,
     Recorder,
     Solution,
-    check_problem,
+    checked,
     line_minimum,
     start,
     start_rows,
@@ -94,9 +94,9 @@ def solve_l2(
     Newton steps (100; n_iter counts them), memory_mb is for the preconditioner and stored rows.
     warm: (D,) starting point; without it, one is found on increasing subsets of the rows, whose
     sizes are `rows` in the trace, and with decreasing lambdas. Raises UsageError like
-    `check_problem`.
+    `checked`.
     """
-    y = check_problem(Z, y, lam, loss)
+    y = checked(y, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
     # the value at zero, known without the features; its dual value is zero
     at_zero = float(loss.value(np.zeros_like(y), y).sum())
@@ -128,9 +128,7 @@ def solve_l2(
     except Late:
         status = "timeout"
     w, objective, gap = newton.reached
-    return Solution(
-        w, objective, Certificate("gap", gap), newton.n_iter, status, newton.record.trace
-    )
+    return Solution(w, objective, gap, newton.n_iter, status, newton.record.trace)
 
 
 def l2_certificate(
@@ -372,9 +370,6 @@ def _levels(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss) -> list[tupl
 # (v, K v, curvatures, accuracy) -> Newton's direction, see `newton`
 Direction: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
 _RESTART = 500
-# Rows with curvature are copied if they are a smaller fraction than this: it costs about one
-# product with Z Z'.
-_COPIED = 0.7
 # Rows with a smaller fraction of the largest curvature count as flat.
 _FLAT = 1e-12
 _STEPS = 1000
@@ -395,7 +390,6 @@ def solve_dual_ridge(
     Z: Matrix,
     Y: np.ndarray,
     lam: float,
-    loss: Loss = Squared,
     budget: Budget = Budget(),
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
@@ -406,11 +400,11 @@ def solve_dual_ridge(
     Z'A: the inner products of directions Z'P are P'(Z Z')P, and one product with Z Z' per step is
     enough.
 
-    Z: (N, D) features. Y: (N,) or (N, k). loss: only Squared. budget: tol is the relative duality
+    Z: (N, D) features. Y: (N,) or (N, k). budget: tol is the relative duality
     gap of each output (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts them).
-    warm: a dual to start from. Raises UsageError like `check_problem`.
+    warm: a dual to start from.
     """
-    Y, record = check_problem(Z, Y, lam, loss, ("squared",)), Recorder(callback)
+    Y, record = checked(Y, Squared), Recorder(callback)
     budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start_rows(warm, Y), 0
     while True:
         F = Z.outer(A) if A.any() else np.zeros_like(Y)
@@ -440,8 +434,8 @@ def solve_dual_ridge(
         # values updated in every step are recomputed before they are used
         if n_iter == first or stopped:
             break
-    certificate, status = Certificate("gap", gap), budget.status(solved, n_iter)
-    return DualSolution(Z.rmatvec(A), objective, certificate, n_iter, status, record.trace, dual=A)
+    status = budget.status(solved, n_iter)
+    return DualSolution(Z.rmatvec(A), objective, gap, n_iter, status, record.trace, dual=A)
 
 
 def solve_dual_l2(
@@ -460,18 +454,13 @@ def solve_dual_l2(
     max_iter are Newton steps (100; n_iter counts them). warm: (N,) dual to start from. With v = lam
     a + L'(Z w) and curvatures d, Newton's direction Z'q solves lam q + d Z Z'q = -v; q = -v/lam +
     sqrt(d) t turns it into a positive definite system over only the rows with d > 0, with lam + d
-    on its diagonal, its preconditioner. Raises UsageError like `check_problem`.
+    on its diagonal, its preconditioner. Raises UsageError like `checked`.
     """
-    y, budget = check_problem(Z, y, lam, loss), budget.filled(tol=1e-3, max_iter=100)
+    y, budget = checked(y, loss), budget.filled(tol=1e-3, max_iter=100)
     record = Recorder(
         None if callback is None else lambda entry, dual: callback(entry, lambda: Z.rmatvec(dual()))
     )
-
-    def direction(
-        v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float
-    ) -> np.ndarray:
-        return _direction(Z, v, Kv, curvature, lam, accuracy, budget.deadline)
-
+    direction = partial(_direction, Z, lam, budget.deadline)
     found = newton(
         Z.outer, direction, y, lam, loss, budget, start_rows(warm, y), record, patience=np.inf
     )
@@ -512,7 +501,7 @@ def newton(
             return Solution(
                 a,
                 objective,
-                Certificate("gap", gap),
+                gap,
                 n_iter,
                 budget.status(converged, n_iter),
                 record.trace,
@@ -549,30 +538,24 @@ def row_dual_gap(
 
 def _direction(
     Z: Matrix,
+    lam: float,
+    deadline: float | None,
     v: np.ndarray,
     Kv: np.ndarray,
     curvature: np.ndarray,
-    lam: float,
     accuracy: float,
-    deadline: float | None,
 ) -> np.ndarray:
     """q with ||lam q + d Z Z'q + v|| <= accuracy ||v||."""
     q = -v / lam
     chosen = np.flatnonzero(curvature > _FLAT * max(curvature.max(), _FLAT))
     if len(chosen) == 0:
         return q
-    part = Z
-    if len(chosen) < _COPIED * len(v):
-        part = Z.rows(chosen)
+    part = Z if len(chosen) == len(v) else Z.rows(chosen)
     roots = np.sqrt(curvature[chosen])
     diagonal = lam + roots**2
 
     def product(p: np.ndarray) -> np.ndarray:
-        if part is not Z:
-            return lam * p + roots * part.outer(roots * p)
-        full = np.zeros_like(v)
-        full[chosen] = roots * p
-        return lam * p + roots * Z.outer(full)[chosen]
+        return lam * p + roots * part.outer(roots * p)
 
     # starting from q = 0 on the selected rows: with q = -v/lam there, the residual would be larger
     # by one over lam

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rfx.losses import Loss, Squared
+from rfx.losses import Squared
 from rfx.operators.accelerated import DeviceFactor, DeviceMatrix
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.factors import ColumnFactor, Factor, choose_factor, sampled_factor
+from rfx.operators.factors import ColumnFactor, Factor, RowFactor, choose_factor, sampled_factor
 from rfx.operators.linear_algebra import conjugate_gradients, dots
 from rfx.operators.mapped import hold_part
 from rfx.operators.matrix import Matrix
@@ -18,13 +18,11 @@ from rfx.parallel import Late, until
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Progress,
     Recorder,
     Solution,
-    check_problem,
-    start,
+    checked,
 )
 
 # ----------------------------------------------------------------------
@@ -55,30 +53,25 @@ def solve_ridge(
     Z: Matrix,
     Y: np.ndarray,
     lam: float,
-    loss: Loss = Squared,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> Solution:
     """The minimiser (D,) or (D, k) for one lam > 0.
 
-    Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: only Squared. budget: tol is the
-    relative duality gap of each output (1e-6), max_iter are conjugate gradient steps (1000; n_iter
-    counts them), memory_mb is for the factor; if the Gram matrix does not fit, it is that of some
-    rows. warm: starting point of the solution's shape. Gap: with u = Z w - y the dual value is
-    -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam).
-    Raises UsageError like `check_problem`.
+    Z: the (N, D) features. Y: (N,) or (N, k) targets. budget: tol is the relative duality gap of
+    each output (1e-6), max_iter are conjugate gradient steps (1000; n_iter counts them), memory_mb
+    is for the factor; if the Gram matrix does not fit, it is that of some rows. Gap: with u = Z w
+    - y the dual value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w +
+    Z'u||^2 / (2 lam).
     """
-    return solve_ridge_grid(Z, Y, [lam], loss, budget, warm, callback)[0]
+    return solve_ridge_grid(Z, Y, [lam], budget, callback)[0]
 
 
 def solve_ridge_cg(
     Z: Matrix,
     Y: np.ndarray,
     lam: float,
-    loss: Loss = Squared,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> Solution:
     """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as in the comparison of
@@ -86,16 +79,16 @@ def solve_ridge_cg(
 
     No preconditioner. budget: tol is ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output (1e-3),
     max_iter are steps for each of them (1000); the paper's programs stop after 50. The first output
-    starts at zero, or warm (D,), every other at the weights of the previous one (docs/papers.md, Wu
-    et al.). Converged states whether the residual, recomputed at the end, is within tol. The trace
+    starts at zero, every other at the weights of the previous one (docs/papers.md, Wu et al.).
+    Converged states whether the residual, recomputed at the end, is within tol. The trace
     has an entry per output. The rest as in `solve_ridge`.
     """
-    Y = check_problem(Z, Y, lam, loss, ("squared",))
+    Y = checked(Y, Squared)
     budget, record = budget.filled(tol=1e-3, max_iter=1000), Recorder(callback)
     outputs = Y.reshape(len(Y), -1)
     right = Z.rmatvec(outputs)
     norms = np.linalg.norm(right, axis=0)
-    W, w, n_iter = np.zeros_like(right), start(warm, Z.shape[1:]), 0
+    W, w, n_iter = np.zeros_like(right), np.zeros(Z.shape[1]), 0
 
     def image(p: np.ndarray) -> np.ndarray:
         return lam * p + Z.normal(p)
@@ -128,14 +121,14 @@ def solve_ridge_cg(
     G += lam * W
     objectives = 0.5 * lam * dots(W, W) + values
     converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * budget.tol * norms))
-    certificate = Certificate("gap", float(dots(G, G).sum() / (2 * lam)))
+    gap = float(dots(G, G).sum() / (2 * lam))
     status = budget.status(
         converged, max((entry["iteration"] for entry in record.trace), default=0)
     )
     return Solution(
         W.reshape(-1, *Y.shape[1:]),
         float(objectives.sum()),
-        certificate,
+        gap,
         n_iter,
         status,
         record.trace,
@@ -146,21 +139,18 @@ def solve_ridge_grid(
     Z: Matrix,
     Y: np.ndarray,
     lams: Sequence[float],
-    loss: Loss = Squared,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> list[Solution]:
     """A Solution for each of `lams`, from one Gram matrix; arguments as in `solve_ridge`.
 
     For several lambdas on very many rows, a small factor of some rows for each may be cheaper.
     """
-    for lam in lams:
-        Y = check_problem(Z, Y, lam, loss, ("squared",))
+    Y = checked(Y, Squared)
     budget = budget.filled(tol=1e-6, max_iter=1000, memory_mb=default_memory_mb())
     Z = hold_part(Z, budget.memory_mb / 2)
     factors = _Factors(Z, Y, lams, budget.memory_mb / 2 if Z.computed else budget.memory_mb)
-    return [_solve(Z, Y, lam, factors, budget, warm, Recorder(callback)) for lam in lams]
+    return [_solve(Z, Y, lam, factors, budget, Recorder(callback)) for lam in lams]
 
 
 def _sampled_rows(n_rows: int) -> int:
@@ -190,8 +180,7 @@ class _Factors:
 
     def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
         self.Z, self.Y, self.lams, self.limit = Z, Y, list(lams), limit
-        on_device = isinstance(Z, DeviceMatrix)
-        self.sampling = not on_device and _sampling_pays(Z, Y, len(self.lams))
+        self.sampling = not isinstance(Z, DeviceMatrix) and _sampling_pays(Z, Y, len(self.lams))
         self._sampled: Factor | None = None
         self._whole: Factor | None = None
         self._prepared: float | None = None
@@ -217,12 +206,11 @@ class _Factors:
     def start(self, lam: float) -> np.ndarray:
         """(D,) or (D, k) weights close to the solution, by the whole factor."""
         factor = self.whole(lam)
-        of_all = factor.Z is self.Z
+        if isinstance(factor, RowFactor) and factor.Z is self.Z:
+            return factor.weights(self.Y)
         if self._right is None:
-            self._right = factor.right(self.Y) if of_all else self.Z.rmatvec(self.Y)
-        if factor.gram is None or not of_all:
-            return factor(self._right)
-        return factor.weights(factor.gram.solve(self._right))
+            self._right = self.Z.rmatvec(self.Y)
+        return factor(self._right)
 
 
 def _solve(
@@ -231,7 +219,6 @@ def _solve(
     lam: float,
     factors: _Factors,
     budget: Filled,
-    warm: np.ndarray | None,
     record: Recorder,
 ) -> Solution:
     shape = (Z.shape[1], *Y.shape[1:])
@@ -239,20 +226,11 @@ def _solve(
     reached = [(np.zeros(shape), 0.5 * float(np.sum(Y * Y)), 0.5 * float(np.sum(Y * Y)), 0)]
     try:
         with until(budget.deadline):
-            status = _iterate(
-                Z,
-                Y,
-                lam,
-                factors,
-                budget,
-                None if warm is None else start(warm, shape),
-                record,
-                reached,
-            )
+            status = _iterate(Z, Y, lam, factors, budget, record, reached)
     except Late:
         status = "timeout"
     W, objective, gap, n_iter = reached[-1]
-    return Solution(W, objective, Certificate("gap", gap), n_iter, status, record.trace)
+    return Solution(W, objective, gap, n_iter, status, record.trace)
 
 
 def _iterate(
@@ -261,18 +239,15 @@ def _iterate(
     lam: float,
     factors: _Factors,
     budget: Filled,
-    W: np.ndarray | None,
     record: Recorder,
     reached: list[tuple[np.ndarray, float, float, int]],
 ) -> str:
     """Conjugate gradients, restarted until the gap is small; returns the status.
 
-    W: the starting point, None for the default. reached: receives (weights, objective, gap,
-    iterations) of each point; Late may be raised.
+    reached: receives (weights, objective, gap, iterations) of each point; Late may be raised.
     """
     factor, n_iter, restarts, progress = None, 0, 0, Progress(_STALL, _MOVED * budget.tol)
-    if W is None:
-        W = np.zeros_like(reached[0][0]) if factors.sampling else factors.start(lam)
+    W = reached[0][0] if factors.sampling else factors.start(lam)
     while True:
         _, values, G = Z.loss_pass(W, Squared, Y)
         G += lam * W

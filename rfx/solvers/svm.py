@@ -9,7 +9,6 @@ import numpy as np
 
 from rfx import kernels
 from rfx.compiled import njit
-from rfx.errors import UsageError
 from rfx.losses import OF_NUMBERS, Loss, SquaredHinge, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
@@ -17,12 +16,10 @@ from rfx.parallel import for_ranges
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Recorder,
     Solution,
-    check_problem,
-    start,
+    checked,
 )
 from rfx.types import Index
 
@@ -202,48 +199,21 @@ class ColumnCache:
     """Columns k(x_w, x_a) for a in the active rows, in a least-recently-used cache.
 
     rows: Prepared; active (n,) those of them that are active, `local` ones by their position in it.
+    Keeping the columns when rows become active does not help: it takes as long as new columns.
     pool[slots[w]] is the column of local row w. `computed` counts computed columns.
     """
 
     def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray) -> None:
         """memory: 1-d array of rows.dtype for columns, with space for at least one of all rows."""
-        self._all, self.active, self.rows = rows, active, rows.take(active)
-        # A tenth more than needed now: rows that become active later then do not invalidate all
-        # columns.
-        width = min(rows.n_rows, len(active) + len(active) // 10)
+        self.rows, width = rows.take(active), len(active)
         # The maximum request of one call of `fetch`.
-        self.capacity = min(len(active), len(memory) // width)
-        self._room = memory[: self.capacity * width].reshape(self.capacity, width)
-        self.pool = self._room[:, : len(active)]
-        self.slots = np.full(len(active), -1)
+        self.capacity = min(width, len(memory) // width)
+        self.pool = memory[: self.capacity * width].reshape(self.capacity, width)
+        self.slots = np.full(width, -1)
         self._owner = np.full(self.capacity, -1)
         self._used = np.zeros(self.capacity, dtype=np.int64)
         self._clock = 0
         self.computed = 0
-
-    def adopt(self, wanted: np.ndarray) -> bool:
-        """Make `wanted` (sorted) active as well, keeping all columns; False if a new cache is
-        preferable.
-        """
-        fresh = np.setdiff1d(wanted, self.active, assume_unique=True)
-        before, after = len(self.active), len(self.active) + len(fresh)
-        if after > self._room.shape[1] or len(wanted) < 0.75 * after:
-            return False
-        if len(fresh):
-            held = np.flatnonzero(self._owner >= 0)
-            part = self._all.take(fresh)
-            step = max(1, _SCRATCH // len(fresh))
-            for first in range(0, len(held), step):
-                some = held[first : first + step]
-                columns = self.rows.take(self._owner[some])
-                self._room[some, before:after] = kernels.block(
-                    self.rows.name, columns, part, self.rows.params
-                )
-            self.active = np.concatenate([self.active, fresh])
-            self.rows = self._all.take(self.active)
-            self.pool = self._room[:, :after]
-            self.slots = np.concatenate([self.slots, np.full(len(fresh), -1)])
-        return True
 
     def fetch(self, wanted: np.ndarray) -> np.ndarray:
         """Slots of the columns of the local rows `wanted` (distinct, at most `capacity`), computed
@@ -371,7 +341,6 @@ _LEAST_COLUMNS = 64
 _INNER_TOL, _INNER_STEPS = 0.1, 20
 # Blocks of one round between two entries of the trace.
 _TELLING = 100
-_LOSSES = ("hinge", "squared_hinge", "absolute", "epsilon_insensitive")
 
 
 @dataclass(kw_only=True)
@@ -389,7 +358,6 @@ def solve_kernel_svm(
     lam: float,
     loss: Loss = SquaredHinge,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
     *,
     bias: bool = False,
@@ -402,20 +370,20 @@ def solve_kernel_svm(
     regression. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam. loss: Hinge, SquaredHinge,
     Absolute or EpsilonInsensitive of rfx.losses. budget: tol is the duality gap divided by the
     objective (1e-3), max_iter are blocks of variables (100,000), memory_mb is for cached kernel
-    columns. warm: (n,) the coef of an earlier Solution. seed: of the initial rows. weights: (n,)
-    above 0, of the rows of a regression; None for ones.
+    columns. seed: of the initial rows. weights: (n,) above 0, of the rows of a regression; None for
+    ones.
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks.
     The trace has one entry per round, with active rows, support vectors, columns and inner steps;
     long rounds have one every 100 blocks, whose objective and gap use the decision values of
     inactive rows from before the round. Kernel values are float32 if that is sufficient; at the end
     all are recomputed in float64 for the objective and the gap, and if the gap is then too large,
-    the solver continues in float64. Raises UsageError like `check_problem`, and for tol.
+    the solver continues in float64. Raises UsageError like `checked`.
     """
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
-    problem = _Problem(K, y, lam, loss, bias, budget.tol, warm, weights)
+    problem = _Problem(K, y, lam, loss, bias, budget.tol, weights)
     run = _Run(problem, budget, Recorder(callback), seed)
-    active = None if warm is None else np.zeros(0, np.intp)
+    active = None
     gap = objective = np.inf
     if len(problem.y) <= _FEW:
         gap, objective = _at_once(problem, run)
@@ -429,13 +397,14 @@ def solve_kernel_svm(
             gap, objective = problem.refresh(np.zeros(0, np.intp))
             run.tell((), gap, objective)
             if not _met(gap, objective, budget.tol):
-                problem.forget()
+                # all decision values are recomputed
+                problem.f[:], problem.seen[:] = 0.0, 0.0
                 run.restart()
                 gap, objective = _rounds(problem, run, np.zeros(0, np.intp))
     return KernelSolution(
         coef=problem.beta,
         objective=float(lam * objective),
-        certificate=Certificate("gap", float(lam * gap)),
+        gap=float(lam * gap),
         n_iter=run.blocks,
         status=budget.status(_met(gap, objective, budget.tol), run.blocks),
         trace=run.record.trace,
@@ -471,7 +440,11 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
     tol = problem.tol
     inside_tol = max(0.3 * tol, 0.03)
     if active is None:
-        active = run.solve(_first_rows(len(problem.y), run.seed), inside_tol)
+        # an eighth of the rows
+        n_rows = len(problem.y)
+        count = min(n_rows, max(_FIRST_ROWS, n_rows // 8))
+        active = np.sort(np.random.default_rng(run.seed).permutation(n_rows)[:count])
+        run.solve(active, inside_tol)
     before = None
     while True:
         gap, objective = problem.refresh(active)
@@ -486,17 +459,12 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
             return gap, objective
         before = run.blocks
         inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
-        active = run.solve(problem.missing_rows(active), inside_tol)
+        active = problem.missing_rows(active)
+        run.solve(active, inside_tol)
 
 
 def _met(gap: float, objective: float, tol: float) -> bool:
     return bool(np.isfinite(objective) and gap <= tol * objective)
-
-
-def _first_rows(n_rows: int, seed: int) -> np.ndarray:
-    """Initial rows: an eighth of them, at least 4,096."""
-    count = min(n_rows, max(_FIRST_ROWS, n_rows // 8))
-    return np.sort(np.random.default_rng(seed).permutation(n_rows)[:count])
 
 
 class _Problem:
@@ -510,13 +478,10 @@ class _Problem:
         loss: Loss,
         bias: bool,
         tol: float,
-        warm: np.ndarray | None,
         weights: np.ndarray | None,
     ) -> None:
-        self.y, own = labels_and_weights(loss, check_problem(K, y, lam, loss, _LOSSES))
+        self.y, own = labels_and_weights(loss, checked(y, loss))
         weights = own if weights is None else weights
-        if not 0 < tol < np.inf:
-            raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
         self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
         # The half width of the tube for regression; None for classification.
         self.tube: float | None = None
@@ -542,22 +507,13 @@ class _Problem:
         self.bias_value = 0.0
         # The objective at the last refresh, as reference for gaps; unknown before.
         self.scale: float | None = None
-        if warm is not None:
-            self._warm_start(start(warm, self.y.shape))
 
     def prepare(self) -> None:
         """Prepare the rows for blocks of kernel values."""
-        accurate = self.tol < 1e-5 or self._too_coarse()
-        self.rows = self.K.prepared(np.float64 if accurate else np.float32)
-
-    def _too_coarse(self) -> bool:
-        """Whether float32 rounding could exceed the shift that makes the squared hinge's dual
-        bounded.
-        """
-        if not self.squared:
-            return False
+        # float32 rounding must be below the shift that makes the squared hinge's dual bounded
         noise = 8 * np.finfo(np.float32).eps * np.sqrt(len(self.y)) * self.K.diagonal.max()
-        return not noise < self.shift.min()
+        accurate = self.tol < 1e-5 or (self.squared and not noise < self.shift.min())
+        self.rows = self.K.prepared(np.float64 if accurate else np.float32)
 
     def go_to_float64(self) -> None:
         """Use float64 kernel values from here on, and recompute the decision values of all rows
@@ -578,19 +534,6 @@ class _Problem:
         support = np.flatnonzero(self.beta)
         self.f[rows] = 0.0
         add_columns(self.f, self.rows, rows, support, self.beta[support])
-
-    def forget(self) -> None:
-        """Recompute all decision values."""
-        self.f[:], self.seen[:] = 0.0, 0.0
-
-    def _warm_start(self, beta0: np.ndarray) -> None:
-        self.beta = np.clip(beta0, self.lo, self.hi)
-        if self.bias:
-            # The heavier sign is scaled down until both have equal weight.
-            above, below = self.beta > 0, self.beta < 0
-            up, down = self.beta[above].sum(), -self.beta[below].sum()
-            self.beta[above] *= min(1.0, down / up) if up > 0 else 1.0
-            self.beta[below] *= min(1.0, up / down) if down > 0 else 1.0
 
     def residuals(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
@@ -745,11 +688,10 @@ class _Run:
         self.blocks = self.steps = self.columns = 0
 
     def restart(self) -> None:
-        """Start with an empty cache of the rows' type."""
+        """Start with memory for columns of the rows' type."""
         # At least a small block of columns of all rows. Memory pages are allocated when written to,
         # and reused by successive active sets.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
-        self.cache: ColumnCache | None = None
         self.memory = np.empty(0, dtype)
         wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, _LEAST_COLUMNS * n_rows)
         self.memory = np.empty(int(min(wanted, n_rows**2)), dtype)
@@ -773,19 +715,13 @@ class _Run:
             **counts,
         )
 
-    def solve(self, active: np.ndarray, inside_tol: float) -> np.ndarray:
+    def solve(self, active: np.ndarray, inside_tol: float) -> None:
         """Process blocks over the active rows until their contributions to the gap are below
-        inside_tol of the objective.
-
-        Returns the rows with current decision values: `active`, and others if that preserved the
-        cached columns.
+        inside_tol of the objective; their decision values are then current.
         """
         p = self.problem
         self.stalled = False
-        if self.cache is None or not self.cache.adopt(active):
-            self.cache = ColumnCache(p.rows, active, self.memory)
-        cache = self.cache
-        active, computed = cache.active, cache.computed
+        cache = ColumnCache(p.rows, active, self.memory)
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
@@ -827,8 +763,7 @@ class _Run:
                     active, float(p.shares(b=b).sum()), p.objective(slice(None), p.beta, p.f, b)
                 )
         p.beta[active], p.f[active] = beta, f
-        self.columns += cache.computed - computed
-        return active
+        self.columns += cache.computed
 
 
 def _violators(

@@ -7,12 +7,10 @@ import pytest
 from scipy import optimize
 
 from rfx import losses, methods
-from rfx.errors import UsageError
 from rfx.kernels.products import perceptron_constant
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.greedy import (
-    MOST_INPUTS,
     Perceptrons,
     Stumps,
     StumpSearch,
@@ -99,17 +97,6 @@ def test_the_surrogate_of_separable_rows_is_finite_and_separates():
     u = -np.where(X[:, 0] > 0.05, 1.0, -1.0)
     theta, b = fit_linear(X, u, losses.Logistic)
     assert np.isfinite(theta).all() and np.array_equal(np.sign(X @ theta + b), -u)
-
-
-def test_too_many_inputs_are_refused():
-    with pytest.raises(
-        UsageError,
-        match=(
-            f"the rows have {MOST_INPUTS + 1} inputs; a perceptron is fitted to at most"
-            f" {MOST_INPUTS}"
-        ),
-    ):
-        fit_linear(np.zeros((1, MOST_INPUTS + 1)), np.ones(1), losses.Logistic)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

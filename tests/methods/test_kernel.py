@@ -189,7 +189,7 @@ def test_counts_and_codes_are_not_scaled_by_default(kernel):
 def test_inputs_out_of_the_domain_are_refused_in_training_and_prediction(name, kernel):
     wrong = X.copy()
     wrong[7, 2] = -50.0
-    message = f"kernel {kernel} is for inputs .*, but input 3 of a row is -50 after scaling"
+    message = f"kernel {kernel} is for inputs .*, but one is -50 after scaling"
     given = {"skewedness": 3.0} if kernel == "skewed-chi2" else {}
     with pytest.raises(DataError, match=message):
         create(name, kernel, **given).fit(wrong, Y)

@@ -250,32 +250,8 @@ def test_every_default_is_a_value_that_its_option_takes():
 @pytest.mark.parametrize(
     ("name", "rows", "more", "message"),
     [
-        ("rf", X, {"gamma": 1e300}, "gaussian features of gamma 1e.300 are not finite in float32"),
-        ("sparse-rf", X, {"gamma": 1e300}, "are not finite in float32; use a smaller --gamma"),
-        (
-            "rf",
-            X,
-            {"gamma": 1e308, "kernel": "laplacian", "dtype": "float64"},
-            "laplacian features of gamma 1e.308 are not finite",
-        ),
-        (
-            "kernel",
-            X * 1e200,
-            {"gamma": 1e300, "scaling": "none"},
-            "times --gamma are not finite in float",
-        ),
-        (
-            "rf",
-            X * 1e37,
-            {"scaling": "none", "gamma": 100.0},
-            "inputs up to .* overflow the gaussian features in float32",
-        ),
-        (
-            "sparse-rf",
-            sp.csr_matrix(X * 1e37),
-            {"scaling": "none", "gamma": 100.0},
-            "overflow the gaussian features",
-        ),
+        ("rf", X, {"gamma": 1e300}, "training rf with --lam .* diverged"),
+        ("sparse-rf", X, {"gamma": 1e300}, "the gradient of the losses is not finite"),
         (
             "rf",
             X * 1e39,

@@ -167,7 +167,7 @@ def test_the_gram_of_bins_counts_weighted_meetings():
         weighted = weights[:, None] * DENSE
         np.testing.assert_allclose(square, DENSE[:, left].T @ weighted[:, left], atol=1e-12)
         np.testing.assert_allclose(rest, DENSE[:, left].T @ weighted[:, right], atol=1e-12)
-        whole = Z.gram(np.arange(Z.shape[1]), weights=weights)
+        whole = Z.square(np.arange(Z.shape[1]), weights)
         np.testing.assert_allclose(whole, DENSE.T @ weighted, atol=1e-12)
         assert np.array_equal(whole, whole.T)
     assert Z.gram(left[:0], right, np.ones(400))[1].shape == (0, 130)

@@ -15,11 +15,10 @@ from rfx.operators.matrix import Matrix
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Recorder,
     Solution,
-    check_problem,
+    checked,
     start,
 )
 from rfx.solvers.l1.newton import Descent, best_dual, filled, l1_certificate, largest_working_set
@@ -63,9 +62,9 @@ def solve_rb_l1(
     Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or
     Logistic. budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (200; n_iter
     counts them), memory_mb is for the Gram matrix of the working set and its factors (2048), in
-    addition to Z. warm: (D,) starting point. Raises UsageError like `check_problem`.
+    addition to Z. warm: (D,) starting point. Raises UsageError like `checked`.
     """
-    y, limits, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
+    y, limits, record = checked(y, loss), filled(budget), Recorder(callback)
     largest = largest_working_set(limits.memory_mb)
     at_most, by_grids = min(_MANY, largest), False
     w, n_iter, bound = start(warm, Z.shape[1:]), 0, -np.inf
@@ -117,7 +116,7 @@ def _by_grids(
             return Solution(
                 w,
                 objective,
-                Certificate("gap", gap),
+                gap,
                 n_iter,
                 budget.status(converged, n_iter),
                 record.trace,
@@ -170,7 +169,7 @@ def _minimise_model(
         points.append((w.copy(), delta.copy()))
         if len(points) > _MEMORY:
             better = _extrapolate(points)
-            if better is not None and value(*better) < value(w, delta):
+            if value(*better) < value(w, delta):
                 w, delta = better
             points = []
     return w
@@ -178,21 +177,12 @@ def _minimise_model(
 
 def _extrapolate(
     points: list[tuple[np.ndarray, np.ndarray]],
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None if there
-    is none.
-    """
+) -> tuple[np.ndarray, np.ndarray]:
+    """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel."""
     differences = np.stack([after - before for (_, before), (_, after) in zip(points, points[1:])])
     gram = differences @ differences.T
-    try:
-        shares = np.linalg.solve(
-            gram + 1e-12 * np.trace(gram) * np.eye(len(gram)), np.ones(len(gram))
-        )
-    except np.linalg.LinAlgError:
-        return None
+    shares = np.linalg.solve(gram + 1e-12 * np.trace(gram) * np.eye(len(gram)), np.ones(len(gram)))
     total = shares.sum()
-    if not np.isfinite(total) or total == 0:
-        return None
     return tuple(
         sum(share / total * point[k] for share, point in zip(shares, points[1:])) for k in (0, 1)
     )
@@ -320,9 +310,9 @@ def solve_prcd(
 
     The trace has an entry per pass: `iteration`, `objective`, `nnz`, `pass_seconds` (of the passes,
     without certificates), `alone` (passes repeated by one thread) and, at every tenth pass and the
-    last, `gap`. Raises UsageError like `check_problem`.
+    last, `gap`. Raises UsageError like `checked`.
     """
-    y, record = check_problem(Z, y, lam, loss, tuple(_KINDS)), Recorder(callback)
+    y, record = checked(y, loss), Recorder(callback)
     budget, Z = budget.filled(tol=1e-4, max_iter=1000), Z.by_columns()
     values, rows, ends = Z.column_lists()
     w, bounds, kind = (
@@ -367,7 +357,7 @@ def solve_prcd(
         record(lambda now=w: now, **entry)
         if "gap" in entry and (stopped or gap <= budget.tol * objective):
             status = budget.status(gap <= budget.tol * objective, n_iter)
-            return Solution(w, objective, Certificate("gap", gap), n_iter, status, record.trace)
+            return Solution(w, objective, gap, n_iter, status, record.trace)
         begun = time.perf_counter()
         order = random.permutation(len(w))
         for threads in (None, 1):

@@ -14,7 +14,6 @@ import numpy as np
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import uniforms
-from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, sample
 from rfx.losses import SmoothLoss
 from rfx.operators.mapped import hold_part
@@ -25,11 +24,10 @@ from rfx.parallel import Late, until
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Recorder,
     Solution,
-    check_problem,
+    checked,
 )
 from rfx.solvers.l1.newton import (
     GramCache,
@@ -111,7 +109,7 @@ def solve_rounds(
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
     assert solution is not None  # there is a round
     whole = Solution(
-        coef, solution.objective, solution.certificate, iterations, solution.status, record.trace
+        coef, solution.objective, solution.gap, iterations, solution.status, record.trace
     )
     if len(candidates) == n_features:
         return whole
@@ -119,10 +117,10 @@ def solve_rounds(
         with until(last.deadline):
             decision = part.matvec(coef[candidates])
             objective, gap, _ = l1_certificate(Z, y, coef, lam, loss, decision)
-            return replace(whole, objective=objective, certificate=Certificate("gap", gap))
+            return replace(whole, objective=objective, gap=gap)
     except Late:
         # no loss is negative, so that zero bounds the minimum over all features
-        return replace(whole, certificate=Certificate("gap", solution.objective), status="timeout")
+        return replace(whole, gap=solution.objective, status="timeout")
 
 
 def _held(part: Matrix, n_used: int, memory_mb: float) -> Matrix:
@@ -162,7 +160,7 @@ def in_parts(solve: Callable[..., Solution]) -> Solve:
                 or np.any(violation[~chosen] > max(lam, violation[chosen].max()))
             )
             chosen |= violation > (lam if status == "converged" else -1.0)
-        return Solution(coef, objective, Certificate("gap", gap), n_iter, status)
+        return Solution(coef, objective, gap, n_iter, status)
 
     return over_all
 
@@ -182,8 +180,6 @@ TOL, LEAST_TOL = 1e-5, 1e-9
 # Consecutive steps that rounding keeps from the tolerance, and that reduce the objective by less
 # than that, after which it has stalled.
 IDLE = 10
-# Maximum inputs: a Newton step needs the Gram matrix of all of them.
-MOST_INPUTS = 4000
 # Ridge relative to the mean weight, so that separable rows have a minimum; relative decrease below
 # which a step is the last.
 _RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
@@ -223,12 +219,12 @@ def solve_boosting(
     found. The trace has an entry per step, and one before the first: `iteration`, `features`,
     `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a
     feature of the step). The status is that of the last step. Raises UsageError like
-    `check_problem`.
+    `checked`.
     """
     Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set[bytes]()
     factors = np.ones(len(y)) if factors is None else factors
     y, limits = (
-        check_problem(Z, y, lam, loss),
+        checked(y, loss),
         filled(replace(budget, tol=TOL if budget.tol is None else budget.tol)),
     )
     coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
@@ -270,7 +266,7 @@ def solve_boosting(
         record(coef.copy, **entry, greedy=float(sums.max()))
     if np.isfinite(bound):
         gap = max(0.0, objective - bound)
-    return Solution(coef, objective, Certificate("gap", gap), turn, status, record.trace)
+    return Solution(coef, objective, gap, turn, status, record.trace)
 
 
 def _correct(
@@ -320,8 +316,7 @@ class Learner(ABC):
         self.found = one.select(slice(0))
 
     def _map(self, **arrays: np.ndarray) -> FeatureMap:
-        made: FeatureMap = MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
-        return made
+        return MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
 
     def _signs(self, features: FeatureMap) -> np.ndarray:
         """(n, k) int8 values of the features just found."""
@@ -482,13 +477,8 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
     ridge term, by Newton's method.
 
     X: (n, d) array. u: (n,) float64, not all zero; rows with 0 are ignored. loss: Logistic, Squared
-    or SquaredHinge of rfx.losses. theta and b are zero if nothing is better. Raises UsageError for
-    too many inputs.
+    or SquaredHinge of rfx.losses. theta and b are zero if nothing is better.
     """
-    if X.shape[1] > MOST_INPUTS:
-        raise UsageError(
-            f"the rows have {X.shape[1]} inputs; a perceptron is fitted to at most {MOST_INPUTS}"
-        )
     rows = np.flatnonzero(u)
     weights, labels = np.abs(u[rows]), -np.sign(u[rows])
     weights = weights / weights.sum()
@@ -507,7 +497,7 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
             slope = np.append(Z.rmatvec(slopes), slopes.sum())
             edge, square = (
                 Z.rmatvec(curvatures),
-                Z.gram(np.arange(size - 1), None, curvatures, np.float64),
+                Z.square(np.arange(size - 1), curvatures, np.float64),
             )
             hessian = np.block([[square, edge[:, None]], [edge, curvatures.sum()]])
             hessian[np.diag_indices(size)] += _RIDGE

@@ -17,12 +17,11 @@ from rfx.parallel import Late, one_blas_thread, until
 from rfx.solvers.base import (
     Budget,
     Callback,
-    Certificate,
     Filled,
     Progress,
     Recorder,
     Solution,
-    check_problem,
+    checked,
     l1_line_search,
     start,
 )
@@ -82,6 +81,8 @@ def l1_certificate(
 
 # Unused columns that may be cached, beyond a quarter of those in use, while they need no update.
 SPARE = 256
+# Relative change of a row's curvature below which its old one is kept.
+STALE = 0.1
 
 
 class GramCache:
@@ -98,16 +99,11 @@ class GramCache:
     labels must stay the same.
     """
 
-    def __init__(self, stale: float = 0.1) -> None:
-        self.stale = stale
+    def __init__(self) -> None:
         self.dtype: type[np.float64] | None = None
-        self.clear()
-
-    def clear(self) -> None:
-        """Drop everything."""
         self.columns = np.empty(0, np.int64)
         self.matrix = np.zeros((0, 0))
-        self.weights: np.ndarray | None = None
+        self.weights = np.empty(0)
         self._churn = 0
 
     def use_float64(self) -> bool:
@@ -142,10 +138,8 @@ class GramCache:
         they cost nothing.
         """
         weights = Z.gram_weights(weights)
-        if self.weights is not None and len(self.weights) != len(weights):
-            self.clear()
         held = np.isin(self.columns, wanted, assume_unique=True)
-        unchanged = self.weights is not None and np.array_equal(weights, self.weights)
+        unchanged = np.array_equal(weights, self.weights)
         if not held.all() and not (unchanged and len(self.columns) <= 1.25 * len(wanted) + SPARE):
             self._compress(np.flatnonzero(held))
         new = np.setdiff1d(wanted, self.columns)
@@ -161,19 +155,10 @@ class GramCache:
         return self.columns[chosen], corner(self.matrix, chosen)
 
     def _append(self, Z: Matrix, new: np.ndarray) -> None:
-        if len(self.columns):
-            self._take(new, *Z.gram(new, self.columns, self.weights, self.dtype))
-        else:
-            self._begin(new, Z.gram(new, None, self.weights, self.dtype))
-
-    def _begin(self, columns: np.ndarray, square: np.ndarray) -> None:
-        # results from remote parts are read-only
-        self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
-
-    def _take(self, new: np.ndarray, square: np.ndarray, cross: np.ndarray) -> None:
-        """Append columns, of which square and cross are the Gram matrices with themselves
-        and with those before.
-        """
+        if not len(self.columns):
+            self._begin(new, Z.square(new, self.weights, self.dtype))
+            return
+        square, cross = Z.gram(new, self.columns, self.weights, self.dtype)
         old, size = len(self.columns), len(self.columns) + len(new)
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
@@ -184,11 +169,14 @@ class GramCache:
         self.matrix[old:size, old:size] = square
         self.columns = np.concatenate([self.columns, new])
 
+    def _begin(self, columns: np.ndarray, square: np.ndarray) -> None:
+        # results from remote parts are read-only
+        self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
+
     def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
         """The Gram matrix at other weights, with the columns `new` appended."""
-        assert self.weights is not None  # of the existing columns
         change = weights - self.weights
-        changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
+        changed = np.abs(change) > STALE * np.maximum(weights, self.weights)
         count, alive, size = (
             int(np.count_nonzero(changed)),
             np.count_nonzero(weights),
@@ -202,13 +190,13 @@ class GramCache:
                 self.columns[:0],
                 np.zeros((0, 0)),
             )  # release it before the new one is allocated
-            square = Z.gram(columns, None, weights, self.dtype)
+            square = Z.square(columns, weights, self.dtype)
             self.weights, self._churn = weights.copy(), 0
             self._begin(columns, square)
             return
         change, after = np.where(changed, change, 0.0), np.where(changed, weights, self.weights)
         if count:
-            self.matrix[:size, :size] += Z.gram(self.columns, None, change, self.dtype)
+            self.matrix[:size, :size] += Z.square(self.columns, change, self.dtype)
         self.weights = after
         if len(new):
             self._append(Z, new)
@@ -276,10 +264,10 @@ def solve_l1(
     between calls on the same rows.
 
     The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`,
-    `objective`, `gap`, `nnz`, `working`. Raises UsageError like `check_problem`, DataError if a
+    `objective`, `gap`, `nnz`, `working`. Raises UsageError like `checked`, DataError if a
     feature or a target is not finite.
     """
-    y = check_problem(Z, y, lam, loss)
+    y = checked(y, loss)
     coef = start(warm, Z.shape[1:])
     descent = Descent(Z, y, lam, loss, filled(budget), coef, Recorder(callback))
     descent.gram = descent.gram if gram is None else gram
@@ -309,16 +297,15 @@ def path_l1(
     lams: Sequence[float],
     loss: SmoothLoss,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
-    callback: Callback | None = None,
 ) -> list[Solution]:
     """Solutions for each of `lams` (in decreasing order), each started at the previous one; the
     rest as in `solve_l1`.
     """
-    gram, solutions = GramCache(), []
+    gram = GramCache()
+    solutions: list[Solution] = []
     for lam in sorted(lams, reverse=True):
-        solutions.append(solve_l1(Z, y, lam, loss, budget, warm, callback, gram=gram))
-        warm = solutions[-1].coef
+        warm = solutions[-1].coef if solutions else None
+        solutions.append(solve_l1(Z, y, lam, loss, budget, warm, gram=gram))
     return solutions
 
 
@@ -351,46 +338,29 @@ class Descent:
     decision: np.ndarray = field(init=False)
     begun: bool = field(default=False, init=False)
 
-    def __post_init__(self) -> None:
-        self.lam = float(self.lam)
-
     def solve(self) -> Solution:
         """The solution, or the state when the budget ends."""
-        # rfx.parallel distributes the work; BLAS threads would only interfere.
-        with one_blas_thread():
-            self.run()
-        gap = max(0.0, self.objective - self.dual)
-        status = self.budget.status(self.converged, self.n_iter, self.progress.stalled)
-        return Solution(
-            self.coef,
-            self.objective,
-            Certificate("gap", gap),
-            self.n_iter,
-            status,
-            self.record.trace,
-        )
-
-    def run(self) -> None:
         self.progress = Progress(STALL, MOVED * self.budget.tol)
         try:
-            with until(self.budget.deadline):
-                self._run()
+            # rfx.parallel distributes the work; BLAS threads would only interfere
+            with one_blas_thread(), until(self.budget.deadline):
+                self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
+                self.held_limit = columns_held(self.Z, self.budget.memory_mb)
+                self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
+                self.decision, self.begun = self.Z.matvec(self.coef), True
+                if self.Z.computed:
+                    self._minimise_held()
+                else:
+                    self.converged = self._minimise(self.Z, 0.0)
         except Late:
             if not self.begun:
                 self.coef, self.decision = np.zeros_like(self.coef), np.zeros_like(self.y)
             # zero is dual feasible, and its value is zero
             self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
             self._record(0)
-
-    def _run(self) -> None:
-        self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
-        self.held_limit = columns_held(self.Z, self.budget.memory_mb)
-        self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
-        self.decision, self.begun = self.Z.matvec(self.coef), True
-        if self.Z.computed:
-            self._minimise_held()
-        else:
-            self.converged = self._minimise(self.Z, 0.0)
+        gap = max(0.0, self.objective - self.dual)
+        status = self.budget.status(self.converged, self.n_iter, self.progress.stalled)
+        return Solution(self.coef, self.objective, gap, self.n_iter, status, self.record.trace)
 
     def _minimise_held(self) -> None:
         """Minimise over columns in memory, check all columns, load others, until none is

@@ -23,6 +23,8 @@ from rfx.parallel import check_time
 # Coordinates whose barrier exceeds their curvature by this factor are excluded from the Cholesky
 # factor.
 DEAD = 1e5
+# Maximum iterations of `interior_point`.
+_MOST_TURNS = 50
 # Nonnegative values and their slacks, whose products go to zero; or changes of both.
 Pairs: TypeAlias = list[tuple[np.ndarray, np.ndarray]]
 
@@ -33,8 +35,7 @@ def interior_point(
     x: np.ndarray,
     lam: float,
     accept: Callable[[np.ndarray, np.ndarray], bool],
-    max_iter: int = 50,
-) -> tuple[np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Approximate minimiser of lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0), where q is the
     gradient at x0 = x.
 
@@ -44,14 +45,14 @@ def interior_point(
     the barrier exceeds the curvature, and its gradient; it may improve both in place, and ends the
     loop by returning True.
 
-    Returns (x, gradient at x, number of Cholesky factors).
+    Returns (x, gradient at x).
     """
     constant = q - H @ x
     curvature = np.diag(H)
     shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3 * lam / max(curvature.max(), 1e-300))
     pairs = _split(x, q, lam, shift)
     smallest = 1e-12 * lam * max(np.abs(x).max(initial=0.0), 1e-300)
-    for turn in range(max_iter + 1):
+    for turn in range(_MOST_TURNS + 1):
         check_time()
         (a, za), (b, zb) = pairs
         g = H @ (a - b) + constant
@@ -62,7 +63,7 @@ def interior_point(
                 break
         solve = _factor(H, a / za + b / zb, curvature)
         pairs, _ = _advance(pairs, lambda *targets: _changes(pairs, targets, g, lam, solve)[1])
-    return candidate, gradient, turn
+    return candidate, gradient
 
 
 def hinge_interior_point(
@@ -106,7 +107,7 @@ def hinge_interior_point(
         (a, za), (b, zb), (alpha, slack) = pairs
         residual = alpha / 2 - heights + margin - slack
         theta, weights = a / za + b / zb, alpha / (slack + alpha / 2)
-        H = Z.gram(columns, None, weights)
+        H = Z.square(columns, weights)
         solve = _factor(H, theta, np.diag(H))
 
         def direction(ca: np.ndarray, cb: np.ndarray, cs: np.ndarray) -> Pairs:
@@ -247,25 +248,23 @@ def _longest(pairs: Pairs, changes: Pairs) -> float:
 # Relative size of the addition to the diagonal of a face's Hessian: float32 products leave noise of
 # this order.
 RIDGE = 1e-7
+# Passes of coordinate descent, and faces, that are tried.
+_PASSES, _FACES = 20, 4
 
 
-def solve_quadratic(
-    H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol: float, passes: int = 20
-) -> tuple[float, int]:
+def solve_quadratic(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol: float) -> None:
     """Minimise over x, starting at x, where q is the gradient of the smooth part at x.
 
     H is a C-order float64 array whose leading (k, k) corner is used, k = len(x); q and x are (k,)
     float64 and are changed in place. Ends when `residual` is at most `tol` or the interior-point
-    method can't improve. Returns (residual, number of Cholesky factors).
+    method can't improve.
     """
-    violation = _descend(H, q, x, lam, passes, tol)
-    if violation <= tol:
-        return violation, 0
+    if _descend(H, q, x, lam, _PASSES, tol) <= tol:
+        return
     square = H[: len(x), : len(x)]
-    factors = newton_faces(square, q, x, lam)
-    violation = _descend(H, q, x, lam, passes, tol)
-    if violation <= tol:
-        return violation, factors
+    newton_faces(square, q, x, lam)
+    if _descend(H, q, x, lam, _PASSES, tol) <= tol:
+        return
 
     def accept(candidate: np.ndarray, gradient: np.ndarray) -> bool:
         """Whether a candidate of the interior-point method is good enough, after a few passes of
@@ -273,38 +272,35 @@ def solve_quadratic(
         """
         if residual(H, gradient, candidate, lam) > 10 * tol:
             return False
-        return _descend(H, gradient, candidate, lam, passes, tol) <= tol
+        return _descend(H, gradient, candidate, lam, _PASSES, tol) <= tol
 
     diagonal = np.diagonal(square).copy()
     try:
         # Adding to the diagonal is a proximal term: a shorter step, but a descending one.
-        attempts = make_definite(square)
-        candidate, gradient, more = interior_point(square, q, x, lam, accept)
-        x[:], q[:] = candidate, gradient
-        return residual(H, q, x, lam), factors + attempts + more
+        make_definite(square)
+        x[:], q[:] = interior_point(square, q, x, lam, accept)
     finally:
         np.fill_diagonal(square, diagonal)
 
 
-def make_definite(H: np.ndarray) -> int:
+def make_definite(H: np.ndarray) -> None:
     """Add to the diagonal of H (k, k) the smallest of a few values for which a Cholesky factor
-    exists; returns the number of factors tried.
+    exists.
 
     Nothing is added if RIDGE is enough. Noise of float32 products makes a nearly singular H
     indefinite by a fraction of its largest eigenvalue, for example with fewer rows inside the
     margin than columns: no interior-point method converges there.
     """
     diagonal = np.diagonal(H).copy()
-    for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):  # noqa: B007
+    for share in (RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
         np.fill_diagonal(H, diagonal + share * diagonal.max(initial=0.0))
         try:
             positive(H.T.copy(order="F"))
             break
         except linalg.LinAlgError:
             continue
-    if attempt == 1:
+    if share == RIDGE:
         np.fill_diagonal(H, diagonal)
-    return attempt
 
 
 def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
@@ -324,22 +320,22 @@ def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
     )
 
 
-def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attempts: int = 4) -> int:
+def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> None:
     """Newton steps on the face of the current signs, as long as few coordinates change theirs.
 
-    Changes x and q in place; returns the number of Cholesky factors.
+    Changes x and q in place.
     """
-    for attempt in range(attempts):
+    for _ in range(_FACES):
         face = np.flatnonzero(x)
         if not len(face):
-            return attempt
+            return
         sub = corner(H, face)
         diagonal = np.arange(len(face))
         sub[diagonal, diagonal] += RIDGE * sub[diagonal, diagonal].max()
         try:
             factor = positive(sub.T)
         except linalg.LinAlgError:
-            return attempt + 1
+            return
         step = -solve(factor, q[face] + lam * np.sign(x[face]))
         full = np.zeros(len(x))
         full[face] = step
@@ -348,18 +344,17 @@ def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attemp
         if not len(crossed):
             x += full
             q += along
-            return attempt + 1
+            return
         t = segment_minimum(x[face], step, float(q[face] @ step), float(step @ along[face]), lam)
         x += t * full
         q += t * along
         if len(crossed) > 4 + len(face) // 50:
-            return attempt + 1
+            return
         # The few that crossed go to zero; coordinate descent restores them if that was wrong.
         full[:] = 0.0
         full[face[crossed]] = -x[face[crossed]]
         x[face[crossed]] = 0.0
         q += H @ full
-    return attempts
 
 
 def segment_minimum(

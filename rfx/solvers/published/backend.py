@@ -12,6 +12,7 @@ import mmap
 import os
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.errors import OutOfTime, RfxError, UsageError
-from rfx.solvers.base import Budget, Certificate, Recorder
+from rfx.solvers.base import Budget, Recorder
 
 # Maximum fraction of the free memory for a problem: the features, the program and other processes
 # also need some.
@@ -86,14 +87,10 @@ def from_blocks(blocks: Any, y: np.ndarray) -> NodeFile:
     return file
 
 
-def check(solver: str, y: np.ndarray, warm: np.ndarray | None, classes: bool = True) -> None:
-    """Raise an error for labels of a single class, unless y are not classes, and for a starting
-    point, which neither program supports.
-    """
-    if classes and len(np.unique(y)) < 2:
+def check(solver: str, y: np.ndarray) -> None:
+    """Raise an error for labels of a single class."""
+    if len(np.unique(y)) < 2:
         raise UsageError(f"solver {solver} needs rows of both classes; omit --solver")
-    if warm is not None:
-        raise UsageError(f"solver {solver} does not support a starting point; use --solver rfx")
 
 
 def ending(
@@ -106,7 +103,7 @@ def ending(
     status = "max_iter" if "reaching max number" in printed else "converged"
     return {
         "objective": objective,
-        "certificate": Certificate("gap", gap),
+        "gap": gap,
         "n_iter": n_iter,
         "status": status,
         "trace": record.trace,
@@ -121,14 +118,14 @@ def run(
     Raises OutOfTime at the budget's deadline and RfxError if the child dies. An interrupt kills the
     child.
     """
-    result = os.memfd_create("rfx-result")
+    result = tempfile.TemporaryFile()
     job = job | {"parent": os.getpid()}
     command = [
         sys.executable,
         "-m",
         "rfx.solvers.published.child",
         str(problem.descriptor),
-        str(result),
+        str(result.fileno()),
         json.dumps(job),
     ]
     environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
@@ -136,7 +133,7 @@ def run(
         # a separate session: Ctrl-C reaches only this process, which then kills the child
         child = subprocess.Popen(
             command,
-            pass_fds=(problem.descriptor, result),
+            pass_fds=(problem.descriptor, result.fileno()),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -156,11 +153,10 @@ def run(
         if child.returncode != 0:
             last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
             raise RfxError(f"{job['program']} ended with code {child.returncode}: {last[0]}")
-        with os.fdopen(os.dup(result), "rb") as file:
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as arrays:
-                env.count_child(float(arrays["peak_mb"]))
-                return {name: arrays[name] for name in arrays.files}, printed
+        result.seek(0)
+        with np.load(result, allow_pickle=False) as arrays:
+            env.count_child(float(arrays["peak_mb"]))
+            return {name: arrays[name] for name in arrays.files}, printed
     finally:
-        os.close(result)
+        result.close()
         problem.close()

@@ -17,11 +17,6 @@ from rfx import env, lazy
 from rfx.solvers.published.backend import NODE
 
 
-def seed_c(seed: int) -> None:
-    """Both libraries use C's rand()."""
-    ctypes.CDLL(None).srand(ctypes.c_uint(seed & 0xFFFFFFFF))
-
-
 def map_problem(
     descriptor: int, job: dict[str, Any], problem: Any, node: type[ctypes.Structure]
 ) -> tuple[Any, ...]:
@@ -88,9 +83,10 @@ def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
 def main() -> None:
     problem, result, job = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     env.die_with(job["parent"])
-    seed_c(job["seed"])
+    # both libraries use C's rand()
+    ctypes.CDLL(None).srand(ctypes.c_uint(job["seed"] & 0xFFFFFFFF))
     arrays = {"LIBLINEAR": run_liblinear, "LIBSVM": run_libsvm}[job["program"]](problem, job)
-    with os.fdopen(os.dup(result), "wb") as file:
+    with os.fdopen(result, "wb") as file:
         found: dict[str, Any] = {"peak_mb": np.array(env.peak_rss_mb()), **arrays}
         np.savez(file, **found)
 

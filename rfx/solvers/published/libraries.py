@@ -11,6 +11,7 @@ from rfx import kernels
 from rfx.errors import UsageError
 from rfx.losses import OF_NUMBERS, Loss
 from rfx.operators.binned import BinnedMatrix
+from rfx.operators.blocks import ranges
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import Matrix
 from rfx.operators.sparse import SparseMatrix
@@ -41,7 +42,6 @@ def solve_liblinear(
     lam: float,
     loss: Loss,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
     *,
     penalty: str = "l2",
@@ -53,16 +53,17 @@ def solve_liblinear(
     Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or
     Logistic; with penalty l2 also Squared, with any numbers as y (C = 1/(2 lam), because our loss
     has a factor 1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); it uses its own
-    iteration limit, and needs 16 bytes for every entry of Z (bins: R per row). warm: not supported.
+    iteration limit, and needs 16 bytes for every entry of Z (bins: R per row).
     callback: called at the end. coef is (D,); the gap is the duality gap at coef, computed here;
     status is max_iter if LIBLINEAR warns that it reached its maximum number of iterations. Raises
-    UsageError for another loss, labels of one class or a warm start, OutOfTime at the deadline.
+    UsageError for another loss or labels of one class, OutOfTime at the deadline.
     """
     if (penalty, loss.name) not in SOLVERS:
         choice = "squared_hinge or logistic" + ("" if penalty == "l1" else ", or squared")
         raise UsageError(f"solver liblinear has no {loss.name} loss here; use {choice}")
     squared = loss.name == "squared"
-    backend.check("liblinear", y, warm, classes=not squared)
+    if not squared:
+        backend.check("liblinear", y)
     n, width = Z.shape
     job = {
         "program": "LIBLINEAR",
@@ -105,7 +106,6 @@ def _iterations(printed: str) -> int:
 # kernels, or a precomputed matrix.
 
 UNBOUNDED = 1e10
-LOSSES = ("hinge", "squared_hinge", "absolute", "epsilon_insensitive")
 C_SVC, EPSILON_SVR = 0, 3
 NATIVE = {"gaussian": 2, "linear": 0}
 PRECOMPUTED = 4
@@ -118,7 +118,6 @@ def solve_libsvm(
     lam: float,
     loss: Loss,
     budget: Budget = Budget(),
-    warm: np.ndarray | None = None,
     callback: Callback | None = None,
     *,
     seed: int = 0,
@@ -129,18 +128,14 @@ def solve_libsvm(
     K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}, or the targets of a regression; loss:
     Hinge, Absolute, EpsilonInsensitive, or SquaredHinge, for which the box constraint is removed
     and 1/(2C) is added to the diagonal of a precomputed kernel (Yen et al. 2014, footnote 2).
-    budget: tol is LIBSVM's `-e` (1e-3). warm: not supported, LIBSVM
-    starts at zero. callback: called at the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x).
-    Raises UsageError for another loss, labels of one class or a warm start, RfxError if the matrix
-    does not fit into memory, OutOfTime at the deadline.
+    budget: tol is LIBSVM's `-e` (1e-3). callback: called at the end. coef is (n,), so that f(x) =
+    sum coef_i k(x_i, x). Raises UsageError for labels of one class, RfxError if the matrix does not
+    fit into memory, OutOfTime at the deadline.
     """
     squared, regression = loss.name == "squared_hinge", loss.name in OF_NUMBERS
     C, n, native = 1.0 / lam, K.shape[0], not squared and K.name in NATIVE
-    if loss.name not in LOSSES:
-        raise UsageError(
-            f"solver libsvm has no {loss.name} loss; use {', '.join(LOSSES[:-1])} or {LOSSES[-1]}"
-        )
-    backend.check("libsvm", y, warm, classes=not regression)
+    if not regression:
+        backend.check("libsvm", y)
     job = {
         "program": "LIBSVM",
         "n": n,
@@ -176,13 +171,11 @@ def solve_libsvm(
 def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFile:
     n, all_rows = K.shape[0], K.prepared()
     problem = backend.NodeFile(y, np.full(n, n + 1))
-    step = max(1, 2**22 // n)
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for rows in ranges(n, max(1, 2**22 // n)):
+        serial = np.arange(rows.start, rows.stop)
         block = kernels.block(K.name, all_rows.take(rows), all_rows, K.params)
-        block[np.arange(rows.stop - start), np.arange(rows.start, rows.stop)] += ridge
-        serial = np.arange(rows.start, rows.stop)[:, None] + 1.0
-        problem.set_dense(rows, np.hstack([serial, block]), first_index=0)
+        block[serial - rows.start, serial] += ridge
+        problem.set_dense(rows, np.hstack([serial[:, None] + 1.0, block]), first_index=0)
     return problem
 
 

@@ -19,9 +19,9 @@ from typing import Any, cast
 import numpy as np
 
 from rfx.counters import uniforms
-from rfx.errors import UsageError
 from rfx.features.base import GrowingMap
 from rfx.losses import Loss, times
+from rfx.operators.blocks import ranges
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.gradient import (
@@ -122,8 +122,7 @@ class Expansion:
                 out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
                 continue
             weights = coef[low:high].astype(self.map.dtype)
-            for first in range(0, len(out), ROWS):
-                part = slice(first, first + ROWS)
+            for part in ranges(len(out), ROWS):
                 if features is not None:
                     Z = features.transform(X[part])
                 else:
@@ -154,8 +153,7 @@ class KeptValues:
             old = np.flatnonzero(seen == first)
             self.raw[index[old]] += e.sum(X[old], e.coefficients.raw, first, e.n_features)
         self.seen[index] = e.n_features
-        values: np.ndarray = e.coefficients.scale * self.raw[index]
-        return values
+        return e.coefficients.scale * self.raw[index]
 
     def add(self, Z: np.ndarray, start: int, index: np.ndarray) -> None:
         """The features from `start` to the last have the values Z (n, m) for the rows `index`,
@@ -287,7 +285,9 @@ class DoublySGD(GradientSolver):
             if not fresh:
                 raw = e.coefficients.raw[start : start + self.blocks.size]
                 gradient += self.nu * (e.coefficients.scale * raw)
-            gradient = self._solved(features, gradient, weights)
+            ridge = self.nu + self.descent.damping
+            divisor = n * self.blocks.size
+            gradient = solve_covariance(features, gradient, divisor, ridge, weights)
         e.add(start, -gamma * gradient)
         if self.kept is not None and index is not None and fresh:
             self.kept.add(features, start, index)
@@ -299,21 +299,6 @@ class DoublySGD(GradientSolver):
         if most is None or have < most * size:
             return have
         return int(uniforms(self.seed, VISIT, self.t, self.t + 1, 1)[0, 0] * most) * size
-
-    def _solved(
-        self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None
-    ) -> np.ndarray:
-        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch
-        and its rows' weights.
-        """
-        ridge = self.nu + self.descent.damping
-        solution = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
-        if solution is None:
-            raise UsageError(
-                f"--damping is {self.descent.damping:g}, below the rounding error of the features'"
-                " covariance; use a larger one"
-            )
-        return solution
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""

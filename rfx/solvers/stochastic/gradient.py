@@ -276,8 +276,7 @@ def cross(Z: np.ndarray, R: np.ndarray) -> np.ndarray:
     summed over rows in float64.
     """
     out = np.zeros((Z.shape[1], R.shape[1]))
-    for first in range(0, len(Z), SUMMED):
-        part = slice(first, first + SUMMED)
+    for part in ranges(len(Z), SUMMED):
         out += matmul(Z[part].T, R[part].astype(Z.dtype))
     return out
 
@@ -288,11 +287,11 @@ def solve_covariance(
     divisor: float,
     ridge: float,
     weights: np.ndarray | None = None,
-) -> np.ndarray | None:
-    """(Z'WZ / divisor + ridge I)^-1 gradient for features Z (n, m) and a gradient (m, k); None if
-    rounding leaves no inverse.
+) -> np.ndarray:
+    """(Z'WZ / divisor + ridge I)^-1 gradient for features Z (n, m) and a gradient (m, k).
 
-    weights: (n,) on the diagonal of W, None for ones.
+    weights: (n,) on the diagonal of W, None for ones. Raises UsageError if rounding leaves no
+    inverse.
     """
     C = _lower_gram(Z if weights is None else Z * np.sqrt(weights)[:, None].astype(Z.dtype))
     C /= divisor
@@ -305,7 +304,7 @@ def solve_few(
     divisor: float,
     ridge: float,
     weights: np.ndarray | None = None,
-) -> np.ndarray | None:
+) -> np.ndarray:
     """The result of `solve_covariance`, for fewer rows than features: ridge > 0.
 
     Uses (Z'Z + r I)^-1 = (I - Z' (ZZ' + r I)^-1 Z) / r, whose difference needs float64.
@@ -316,10 +315,7 @@ def solve_few(
     K = _lower_gram(np.ascontiguousarray(rows.T))
     with one_blas_thread():
         inner = _solved(K, rows @ gradient, divisor * ridge)
-        if inner is None:
-            return None
-        found: np.ndarray = (gradient - rows.T @ inner) / ridge
-        return found
+        return (gradient - rows.T @ inner) / ridge
 
 
 def solve_kernel(
@@ -328,9 +324,9 @@ def solve_kernel(
     divisor: float,
     ridge: float,
     weights: np.ndarray | None = None,
-) -> np.ndarray | None:
+) -> np.ndarray:
     """S (S K S / divisor + ridge I)^-1 S derivatives for the kernel matrix K (n, n) of a batch and
-    the derivatives (n, k) of its unweighted losses; None if rounding leaves no inverse.
+    the derivatives (n, k) of its unweighted losses.
 
     weights: (n,) the squares on the diagonal of S, None for ones. These are the coefficients of the
     rows in (C + ridge I)^-1 sum_i weights_i derivatives_i k(x_i, .), C the covariance of the
@@ -343,14 +339,16 @@ def solve_kernel(
     own = np.sqrt(weights)[:, None]
     C *= own
     C *= own.T
-    found = _solved(C, own * derivatives, ridge)
-    return None if found is None else own * found
+    return own * _solved(C, own * derivatives, ridge)
 
 
-def _solved(C: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray | None:
+def _solved(C: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
     C[np.diag_indices(len(C))] += ridge
     if factor_in_place(C):
-        return None
+        raise UsageError(
+            "--nu, or its sum with --damping, is below the rounding error of the covariance, so"
+            " steps can't be preconditioned; use a larger one, or --precondition false"
+        )
     with one_blas_thread():
         return solve(C, right)
 
@@ -448,11 +446,6 @@ class Pegasos(GradientSolver):
         gamma = min(self.t**-0.5, 1.0 / (self.nu * self.t)) * len(Z) / self.largest
         solve = solve_few if len(Z) < Z.shape[1] else solve_covariance
         solution = solve(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
-        if solution is None:
-            raise UsageError(
-                f"--nu is {self.nu:g}, below the rounding error of the features' covariance, so"
-                " steps can't be preconditioned; use a larger one, or --precondition false"
-            )
         self.last -= gamma * solution
 
     @property
@@ -579,25 +572,15 @@ class Norma(GradientSolver):
         if self.nu and c.n:
             c.decay(1.0 - gamma * self.nu)
         if self.descent.precondition:
-            weighted = self._solved(features, derivatives, weights)
+            s = self.support
+            K = kernels.block(s.kernel, features, features, s.params, dtype=np.float64)
+            weighted = solve_kernel(K, derivatives, n, self.nu, weights)
         change = -gamma / n * weighted
         used = np.flatnonzero(np.any(change != 0, axis=1))
         if len(used):
             self.support.append(features[used])
             c.add(c.n, change[used])
         c.count(self.t)
-
-    def _solved(self, X: Inputs, derivatives: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """The derivatives (n, n_outputs) of a preconditioned step, times the weights."""
-        s = self.support
-        K = kernels.block(s.kernel, X, X, s.params, dtype=np.float64)
-        solution = solve_kernel(K, derivatives, len(derivatives), self.nu, weights)
-        if solution is None:
-            raise UsageError(
-                f"--nu is {self.nu:g}, below the rounding error of the kernel values, so steps"
-                " can't be preconditioned; use a larger one, or --precondition false"
-            )
-        return solution
 
     @property
     def coef(self) -> np.ndarray:

@@ -165,8 +165,7 @@ class LinearSDCA(DualSolver):
     def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         before = self.a[index]
         self.last[index] = self.ascend(self.features(X), Y, index)
-        moved: np.ndarray = (self.a[index] != before).any(axis=1)
-        return moved
+        return (self.a[index] != before).any(axis=1)
 
     def ascend(self, Z: np.ndarray, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Updates with features Z (n, n_features), C order, in all rows: the values (n, n_outputs)
@@ -230,8 +229,7 @@ class KernelSDCA(DualSolver):
             y, f = np.ascontiguousarray(Y[:, k]), F[:, k].copy()
             _gram(G, y, after[:, k], f, *self.loss_code, self.sweeps)
         self._raw[where] = times(after, own)
-        moved: np.ndarray = (after != before).any(axis=1)
-        return moved
+        return (after != before).any(axis=1)
 
     def _dual(self, index: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         place = self.place[index]

@@ -21,7 +21,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from rfx import device, methods
 from rfx.data.tabular.schema import Input, Schema
 from rfx.distributed.rows import distributed_rows, is_distributed
-from rfx.errors import RfxWarning
 from rfx.estimators import files, rows
 from rfx.estimators.parameters import (
     CALIBRATE,
@@ -34,7 +33,7 @@ from rfx.estimators.parameters import (
 )
 from rfx.estimators.rows import TableRows, checked
 from rfx.fitting.method import Method
-from rfx.fitting.options import BUDGET_SECONDS
+from rfx.fitting.options import BUDGET_SECONDS, SEED
 from rfx.options import Option
 
 _MOST_SEEDS = 2**31  # drawn seeds are below this number
@@ -81,26 +80,15 @@ class Estimator(BaseEstimator):
         """The seed of this fit, from `random_state` (scikit-learn's name) or else `seed`; a
         generator draws a seed for each fit.
         """
-        state, seed = self.random_state, getattr(self, "seed", 0)
+        state = self.random_state
         if state is None:
-            return seed
-        if seed != 0:
-            warnings.warn(
-                f"seed={seed!r:.40} is not used, because random_state is also set",
-                RfxWarning,
-                stacklevel=2,
-            )
+            return getattr(self, "seed", 0)
         if isinstance(state, (np.random.RandomState, np.random.Generator)):
             if self._drawn_seed is None:
                 draw: Any = getattr(state, "integers", getattr(state, "randint", None))
                 self._drawn_seed = int(draw(_MOST_SEEDS))
             return self._drawn_seed
-        if isinstance(state, (int, np.integer)) and not isinstance(state, bool) and state >= 0:
-            return int(state)
-        raise ValueError(
-            f"random_state is {state!r:.80}; it must be None, an integer of 0 or more, or a numpy"
-            " RandomState or Generator"
-        )
+        return SEED.but(name="random_state").convert(state)
 
     def _asked(self) -> dict[str, Any]:
         """The parameters by name, with the seed of this fit instead of `seed` and
@@ -453,10 +441,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         labels = self.method_.labels(decision)
         return self.classes_[np.searchsorted(self.method_.classes, labels)]
 
-    def _has_probabilities(self):
-        return not hasattr(self, "method_") or self.method_.has_probabilities
-
-    @available_if(_has_probabilities)
+    @available_if(lambda self: not hasattr(self, "method_") or self.method_.has_probabilities)
     @device.like_rows
     def predict_proba(self, X):
         """Predict class probabilities: those of the loss (logistic, softmax), or calibrated by rows

@@ -118,9 +118,6 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
         _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
     if isinstance(y, str):
         return rows
-    if y is None:
-        name = type(estimator).__name__
-        raise ValueError(f"{name} requires y to be passed, but the target y is None")
     y = _check_y(y, several, numbers, estimator)
     check_consistent_length(rows, y)
     return rows, column_or_1d(y, warn=True) if several and y.ndim == 2 > y.shape[1] else y
@@ -212,13 +209,7 @@ def chosen(frame, asked: Columns) -> dict[int, bool]:
         If there is no such column.
     """
     automatic = isinstance(asked, str) and asked == FROM_DTYPE
-    try:
-        named = [] if asked is None or automatic else _get_column_indices(frame, asked)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"categorical_features is {asked!r:.80}, which does not name columns of a data frame or"
-            f" a dense array X ({error!s:.80}); use names, positions, a mask, from_dtype or None"
-        ) from None
+    named = [] if asked is None or automatic else _get_column_indices(frame, asked)
     places = [] if frame is None else range(frame.shape[1])
     kinds = {place: readers.kind_of_words(frame.iloc[:, place]) for place in places}
     words = {p: k == "categories" for p, k in kinds.items() if k == "dates" or (k and automatic)}
@@ -232,11 +223,6 @@ def _encoded(estimator, X, schema: Schema):
     the columns of a frame are found by name, in any order and among others.
     """
     frame, names = _frame(X), getattr(estimator, "feature_names_in_", None)
-    if frame is None:
-        raise ValueError(
-            f"{type(estimator).__name__} was fitted to a table; pass a data frame or a dense array"
-            " in memory"
-        )
     if schema.target is None or frame is not X:
         rows = X if hasattr(X, "shape") else frame.to_numpy()
         validate_data(estimator, rows, reset=False, skip_check_array=True)

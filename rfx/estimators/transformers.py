@@ -2,7 +2,6 @@
 selected by a sparse model, and a learnt metric.
 """
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,12 +72,10 @@ _EXAMPLE = """>>> from sklearn.datasets import load_digits
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """The properties of all transformers; a subclass defines `_features`."""
 
-    needs_targets = False
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
-        tags.target_tags.required = self.needs_targets
+        tags.target_tags.required = isinstance(self, Supervised)
         return tags
 
     def transform(self, X):
@@ -102,8 +99,6 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
 class Supervised(Transformer):
     """A transformer that learns from targets; a subclass defines `_learn`."""
-
-    needs_targets = True
 
     def fit(self, X, y):
         """Learn from rows and targets.
@@ -470,12 +465,6 @@ class SparseRandomFeatures(Supervised, MethodEstimator, method="sparse-rf"):  # 
         self._train(task, X, y)
         self.map_, self.scaler_ = self.method_.model.map, self.method_.preprocessing.scaler
         self._n_features_out = self.map_.n_features
-        if not self._n_features_out:
-            warnings.warn(
-                f"{type(self).__name__} has no features left, because all weights are zero; reduce"
-                " lam",
-                stacklevel=3,
-            )
 
     def _features(self, X):
         return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))

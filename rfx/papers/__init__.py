@@ -58,15 +58,15 @@ def folder(paper: str) -> catalogue.Folder:
 
 
 def folders(wanted=()) -> list[catalogue.Folder]:
-    """The requested papers, by year; all of them if none are named. Raises UsageError for an
-    unknown paper.
+    """The requested papers, by the year in their names; all of them if none are named. Raises
+    UsageError for an unknown paper.
     """
     known = names()
     for name in wanted:
         if name not in known:
             raise UsageError(f"--paper {name}: there is no such paper{or_near(name, known)}")
     found = [folder(name) for name in known if name in wanted or not wanted]
-    return sorted(found, key=lambda one: (one.year, one.name))
+    return sorted(found, key=lambda one: (one.name[-4:], one.name))
 
 
 def _all(find) -> dict:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from rfx import methods
-from rfx.errors import DataError, UsageError, plain
+from rfx.errors import DataError, UsageError
 from rfx.records.keys import canonical, lacks_gamma
 from rfx.records.run import R
 
@@ -309,8 +309,7 @@ def variants(rows: Sequence[Mapping]) -> list[list]:
     for row in rows:
         name = token(inputs_of(row))
         groups[name] = groups.pop(name, {}) | {row["seed"]: row}
-    order = lambda item: (item[0] is not None, item[0])
-    return [[row for _, row in sorted(own.items(), key=order)] for own in groups.values()]
+    return [[own[seed] for seed in sorted(own)] for own in groups.values()]
 
 
 # ----------------------------------------------------------------------
@@ -514,11 +513,6 @@ def settings_of(builder: Callable | None, rows: Sequence[Mapping[str, Any]]) -> 
     by_label = {label: setting for setting, label in reversed(settings.items())}
     labels = dict.fromkeys(row["params"].get("label") for row in rows if row["status"] == "ok")
     return [by_label[label] for label in labels if label in by_label]
-
-
-def cleaned(text: str) -> str:
-    """A text in one line, with control characters escaped."""
-    return plain(" ".join(text.splitlines()).replace("\t", " "))
 
 
 DASH = "-"

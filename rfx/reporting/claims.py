@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from rfx import lazy, losses
 from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
-from rfx.records.run import complete, seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
     UNDECIDED,
     Cell,
@@ -22,8 +22,10 @@ from rfx.reporting.cells import (
     Section,
     Table,
     count,
+    good,
     grid,
     grouped,
+    labelled,
     log_slope,
     mean_of,
     number,
@@ -431,16 +433,11 @@ def exact_machines(
     """The newest rows of exact kernel machines with this label, each with the rows of all methods
     for which alike(row) is the same.
     """
-    newest = {
-        row["key"]: row
-        for row in rows
-        if row["params"].get("label") == label and row["status"] == "ok"
-    }
-    complete_rows = complete(newest.values(), "objective", "lam", "n_train")
-    exact = [row for row in complete_rows if row["method"] == "kernel"]
+    newest = {row["key"]: row for row in good(labelled(rows, label))}
+    exact = [row for row in newest.values() if row["method"] == "kernel"]
     return [
-        (row, [one for one in complete_rows if alike(one) == alike(row)])
-        for row in complete(exact, "params.norm", "params.loss")
+        (row, [one for one in newest.values() if alike(one) == alike(row)])
+        for row in exact
         if row["metric"] != "rmse" or "objective" in (row.get("trace") or [{}])[0]
     ]
 
@@ -451,9 +448,6 @@ def exact_machines(
 #
 # A paper's folder lists its claims in the CLAIMS of `claims.py`. A claim names the plan whose rows
 # are the evidence, measures an effect in them, and states the range of effects for which it holds.
-
-# The rows of a plan, by its full name.
-Find = Callable[[str], Sequence[Row]]
 
 REPRODUCED, PARTLY, NOT = "reproduced", "partly", "not reproduced"
 VACUOUS, UNTESTABLE, NOT_RUN = "bound vacuous", "untestable here", "not run"
@@ -644,7 +638,9 @@ def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
     return Judged(claim, plans, verdict, tuple(cases), why)
 
 
-def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:
+def judged(
+    papers: Iterable[Folder], find: Callable[[str], Sequence[Row]]
+) -> list[tuple[Folder, list[Judged]]]:
     """The judged claims of each paper with claims, in the order of VERDICTS.
 
     Parameters

@@ -9,14 +9,12 @@ from rfx.errors import UsageError, or_near
 from rfx.numerals import significant
 from rfx.records.run import SHARES, seconds_train
 from rfx.reporting.cells import (
-    Cell,
     count,
     decimals,
     inputs_of,
     options_of,
     requested_of,
     short,
-    words,
 )
 
 # Inputs of a run in this order, with their headings; other options follow by name.
@@ -189,8 +187,3 @@ def written(name: str, value: Any) -> str:
     if name == "seed" or not isinstance(value, (int, float)):
         return str(value)
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
-
-
-def cell(name: str, value: Any) -> Cell:
-    """An input value as a cell."""
-    return words(written(name, value))

@@ -19,7 +19,6 @@ from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.plans import catalogue
 from rfx.records.results import safe
-from rfx.records.run import having
 from rfx.reporting import columns, style
 from rfx.reporting.cells import Mean, Row, good, grouped, labelled, mean_if_any, mean_of, variants
 from rfx.runs.explain import Dependence, Explanation
@@ -275,13 +274,8 @@ def _place(chart: Chart, i: int, j: int) -> dict:
 def written(chart: Chart) -> bytes:
     """The numbers as a CSV file."""
     table = lazy.pandas.DataFrame(numbers(chart), columns=COLUMNS, dtype=object)
-    plain = lambda value: safe(style.written(value)) if isinstance(value, str) else value
+    plain = lambda value: safe(value) if isinstance(value, str) else value
     return table.map(plain).to_csv(index=False, lineterminator="\n").encode()
-
-
-def is_written(path: Path) -> bool:
-    """Whether the file is such a CSV file."""
-    return path.read_bytes().partition(b"\n")[0].strip() == ",".join(COLUMNS).encode()
 
 
 # ----------------------------------------------------------------------
@@ -327,7 +321,7 @@ def _kind(form: str) -> files.Kind:
     return files.Kind(
         f"a figure of rfx in {form.upper()}",
         lambda path: (
-            is_written(path)
+            path.read_bytes().startswith(",".join(COLUMNS).encode())
             if form == "csv"
             else _MARKS[form] in path.read_bytes()[: None if form == "pdf" else 4096]
         ),
@@ -340,7 +334,6 @@ def draw(
     output=None,
     setting: str | None = None,
     builders: Mapping[str, Callable] | None = None,
-    inputs=(),
     force: bool = False,
 ) -> list[Path]:
     """Draw the figure `name` from result rows, or from a model, as PNG, SVG and PDF, and write its
@@ -349,10 +342,10 @@ def draw(
     Returns the paths of these files. builders: the figures, name to builder; default: the general
     ones. output: a folder (an existing one, or a name that ends in /), or the files' name with or
     without .png or .svg; default: NAME in the current folder. The CSV file is STEM.figure.csv, to
-    distinguish it from results files. inputs, force: see files.guard; figures of rfx are replaced
+    distinguish it from results files. force: see files.guard; figures of rfx are replaced
     without confirmation. Each file is written completely or not at all. Raises UsageError if there
-    is no such figure or a file must not be replaced. Raises DataError if no row belongs to it, the
-    model has nothing to draw, or a file can't be written.
+    is no such figure or a file must not be replaced. Raises DataError if no row belongs to it, or
+    the model has nothing to draw.
     """
     builders = catalogue.figures() if builders is None else builders
     if name not in builders:
@@ -362,30 +355,25 @@ def draw(
     if stem.suffix.lower().removeprefix(".") in FORMATS and not folder:
         stem = stem.with_suffix("")
     for path, form in zip(_targets(stem), FORMATS):
-        files.guard(("--output", path), inputs, _kind(form), force)
+        files.guard(("--output", path), (), _kind(form), force)
     with styled():
         chart = builders[name](rows, setting)
         return save(chart, paint(chart), stem)
 
 
-def guard_one(path, inputs=(), force: bool = False) -> None:
+def guard_one(path, force: bool) -> None:
     """Raise UsageError if the name of a figure's file has no known format, or if the file must not
-    be replaced. inputs, force: see files.guard.
+    be replaced. force: see files.guard.
     """
-    files.guard(("--figure", path), inputs, _kind(_form(path)), force)
+    files.guard(("--figure", path), (), _kind(_form(path)), force)
 
 
 def draw_one(chart: Chart, path) -> None:
     """Draw a chart into one file in the format of its name; the file is written completely or not
     at all.
-
-    Raises DataError if it can't be written.
     """
-    try:
-        with styled(), files.whole(path) as handle:
-            _draw_into(paint(chart), handle, _form(path))
-    except OSError as error:
-        raise DataError(f"{path} can't be written: {error.strerror}") from error
+    with styled(), files.whole(path) as handle:
+        _draw_into(paint(chart), handle, _form(path))
 
 
 def _form(path) -> str:
@@ -405,23 +393,16 @@ def styled():
 def save(chart: Chart, figure, stem: Path) -> list[Path]:
     """Write a chart and its drawn figure in all FORMATS, and return the paths. Each file is written
     completely or not at all.
-
-    Raises DataError if a file can't be written.
     """
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        for path, form in zip(_targets(stem), FORMATS):
-            with files.whole(path) as handle:
-                if form == "csv":
-                    handle.write(written(chart))
-                else:
-                    _draw_into(figure, handle, form)
-            # the layout takes as long as drawing, and is the same in all formats
-            figure.set_layout_engine("none")
-    except OSError as error:
-        raise DataError(
-            f"{stem} can't be written: {error.strerror}; give another --output"
-        ) from error
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for path, form in zip(_targets(stem), FORMATS):
+        with files.whole(path) as handle:
+            if form == "csv":
+                handle.write(written(chart))
+            else:
+                _draw_into(figure, handle, form)
+        # the layout takes as long as drawing, and is the same in all formats
+        figure.set_layout_engine("none")
     return _targets(stem)
 
 
@@ -566,12 +547,9 @@ def pareto(rows, setting=None) -> Chart:
     The line is the Pareto front: nothing faster is better.
     """
     rows = _scored(rows, setting)
-    timed = [row for row in rows if columns.outcome(row, "seconds_train") is not None]
-    if not timed:
-        raise DataError("no row of the results file has its training seconds")
     place = lambda row: (row["dataset"], row["metric"] or "score")
-    panels: dict[tuple[str, str], dict[str, list]] = {place(row): {} for row in timed}
-    for group in variants(timed):
+    panels: dict[tuple[str, str], dict[str, list]] = {place(row): {} for row in rows}
+    for group in variants(rows):
         seconds = mean_of([columns.outcome(row, "seconds_train") for row in group]).value
         point = seconds, mean_of([row["score"] for row in group])
         panels[place(group[0])].setdefault(columns.method(group[0]), []).append(point)
@@ -732,7 +710,7 @@ def _heat_panel(
         style.plain(metric or "score"),
         "viridis_r" if low else "viridis",
     )
-    y_axis, x_axis = map(style.plain, options)
+    y_axis, x_axis = options
     return Panel(title, x_axis, y_axis, [Curve([x], [y], _STAR, gid=gid)], heat)
 
 
@@ -804,10 +782,10 @@ def tune(rows, setting=None) -> Chart:
     """
     groups = grouped(
         ((row["dataset"], row["method"], row["kernel"]), row)
-        for row in having(good(rows), "params.gamma", "params.round", "params.path")
+        for row in good(rows)
         if str(row["params"].get("label")).startswith("tune ")
         and any(score is not None for _, score in row["params"]["path"])
-        and _is_number(row["params"]["gamma"])
+        and _is_number(row["params"].get("gamma"))
     )
     if not groups:
         raise DataError(

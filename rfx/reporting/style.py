@@ -10,10 +10,8 @@ import itertools
 import math
 import textwrap
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from rfx import lazy, methods
-from rfx.reporting.cells import cleaned
 
 # Okabe and Ito's colours first, which colour-blind readers can distinguish, then Tol's.
 _LOOKS = {
@@ -47,7 +45,6 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKS = "osD^vPX<>phd"
 FONT = "DejaVu Sans"
 LONGEST = 60  # maximum characters of a name in a figure
-_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
 
 
@@ -114,38 +111,14 @@ def label(words: str, whose: str) -> str:
 
 def identifier(*words) -> str:
     """The identifier (gid) of a curve in the SVG file."""
-    return "-".join(cleaned(str(word)) for word in words)
+    return "-".join(map(str, words))
 
 
 def plain(text) -> str:
-    """A name from rows as text for a figure: `escaped`, and shortened if it is long."""
+    """A name from rows as text for a figure, shortened if it is long."""
     text = str(text)
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]}…{text[-(LONGEST // 2) :]}"
-    # matplotlib omits labels that begin with _ from a legend
-    return (" " if text.startswith("_") else "") + escaped(text)
-
-
-def escaped(text: str) -> str:
-    """A text that a figure draws literally, never as mathematics.
-
-    Control characters are escaped; characters that the font lacks become a question mark in a box.
-    """
-    text = cleaned(text)
-    if not text.isascii():
-        text = "".join(one if ord(one) in _signs() else _UNKNOWN for one in text)
-    return text.replace("$", r"\$")
-
-
-def written(text: str) -> str:
-    """The original text passed to `plain`, unless it was shortened."""
-    return text.replace(r"\$", "$").removeprefix(" ")
-
-
-@cache
-def _signs() -> frozenset[int]:
-    """The characters in the font of figures."""
-    return frozenset(lazy.font_manager.get_font(lazy.font_manager.findfont(FONT)).get_charmap())
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
 def grid(lines: int, columns: int, height: float = 2.1):
@@ -157,30 +130,9 @@ def grid(lines: int, columns: int, height: float = 2.1):
     return figure, figure.subplots(lines, columns, squeeze=False)
 
 
-def log_scale(axes, which: str, base: float = 10) -> bool:
-    """Make the axis "x" or "y" logarithmic if something drawn has positive values; return whether
-    it is.
-    """
-    least = getattr(axes.dataLim, f"minpos{which}")
-    if not 0 < least < math.inf:
-        return False
-    getattr(axes, f"set_{which}scale")("log", base=base)
-    return True
-
-
-def sizes_axis(axes, sizes) -> None:
-    """An x axis over sizes in powers of two."""
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes, [str(size) for size in sizes], rotation=45)
-    axes.minorticks_off()
-
-
 def log_values(axes) -> None:
-    """A logarithmic y axis, labelled at 1, 2 and 5 if its range is small; a linear one if nothing
-    has positive values.
-    """
-    if not log_scale(axes, "y"):
-        return
+    """A logarithmic y axis, labelled at 1, 2 and 5 if its range is small."""
+    axes.set_yscale("log")
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(
         lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12)
@@ -215,9 +167,9 @@ def plain_ticks(axis) -> None:
 
 
 def log_places(axes, base: float = 10) -> None:
-    """A logarithmic x axis if something drawn has positive places."""
-    if log_scale(axes, "x", base):
-        plain_ticks(axes.xaxis)
+    """A logarithmic x axis."""
+    axes.set_xscale("log", base=base)
+    plain_ticks(axes.xaxis)
 
 
 def log_both(axes, base: float = 10) -> None:
@@ -239,8 +191,7 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
     """Add the title, one legend for all panels, and below them the notes for the reader. legend:
     False if each panel has its own.
 
-    Title and notes are never read as mathematics. Axes have no minor ticks, which would take a
-    quarter of the drawing time.
+    Axes have no minor ticks, which would take a quarter of the drawing time.
     """
     for axes in figure.axes:
         axes.minorticks_off()
@@ -256,10 +207,10 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
         loc="outside upper center",
         ncols=max(1, -(-len(order) // 2)),
         frameon=False,
-        title=textwrap.fill(escaped(title), int(width * 9)),
+        title=textwrap.fill(title, int(width * 9)),
         title_fontproperties={"size": 11, "weight": "bold"},
     )
-    wrapped = [line for note in notes for line in textwrap.wrap(escaped(note), int(width * 19))]
+    wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
 
 

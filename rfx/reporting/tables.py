@@ -31,7 +31,6 @@ from rfx.reporting.cells import (
     Row,
     Section,
     Table,
-    cleaned,
     decimals,
     good,
     grid,
@@ -165,7 +164,7 @@ def _number(cell: Cell, ours: Mean) -> str:
 
 
 class _Grid(NamedTuple):
-    """A section as texts, each a single line without control characters."""
+    """A section as texts."""
 
     title: str
     lines: list[list[str]]  # the first: the headings
@@ -181,17 +180,16 @@ def render(table: Table, form: str, width: int | None = None) -> str:
     best = DAGGER if form == "latex" else BEST
     grids = [
         _Grid(
-            cleaned(section.title),
-            [list(map(cleaned, line)) for line in (section.columns, *texts(section, best))],
+            section.title,
+            [list(section.columns), *texts(section, best)],
             section.n_labels,
         )
         for section in table.sections
     ]
-    title = cleaned(table.title)
-    notes = [re.sub(f"^{BEST}: ", f"{best}: ", cleaned(note)) for note in table.notes]
+    notes = [re.sub(f"^{BEST}: ", f"{best}: ", note) for note in table.notes]
     if form == "text":
-        return _text(title, grids, notes, width or 10**6)
-    return (_latex if form == "latex" else _markdown)(title, grids, notes)
+        return _text(table.title, grids, notes, width or 10**6)
+    return (_latex if form == "latex" else _markdown)(table.title, grids, notes)
 
 
 def _text(title: str, grids: Sequence[_Grid], notes: Sequence[str], width: int) -> str:
@@ -288,7 +286,7 @@ _LATEX = str.maketrans(
 
 
 def _csv(table: Table) -> str:
-    plain = lambda value: safe(cleaned(value)) if isinstance(value, str) else value
+    plain = lambda value: safe(value) if isinstance(value, str) else value
     cells = [{name: plain(value) for name, value in cell.items()} for cell in table.cells]
     frame = lazy.pandas.DataFrame(cells, dtype=object)
     return frame.to_csv(index=False, lineterminator="\n") if cells else "\n"
@@ -296,19 +294,15 @@ def _csv(table: Table) -> str:
 
 def _json(table: Table) -> str:
     cells = [{name: _finite(value) for name, value in cell.items()} for cell in table.cells]
-    head = {"table": table.name, "title": cleaned(table.title)}
-    content = head | {"cells": cells, "notes": list(map(cleaned, table.notes))}
+    head = {"table": table.name, "title": table.title}
+    content = head | {"cells": cells, "notes": table.notes}
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _finite(value: Any) -> Any:
-    """A clean text, a plain number, or None for one that JSON cannot represent; any other value as
-    it is.
-    """
+    """A plain number, or None for one that JSON cannot represent; any other value as it is."""
     value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return cleaned(value) if isinstance(value, str) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ----------------------------------------------------------------------
@@ -353,8 +347,6 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
             raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
         rows = labelled(rows, setting)
     inputs = columns.of(rows)
-    if group_by and mean_over:
-        raise UsageError(f"--group-by {group_by} and --mean-over {mean_over}: give one of the two")
     if not group_by and not mean_over:
         return _listed(rows, inputs)
     names = [inputs.resolve(name) for name in (group_by or mean_over).split(",")]
@@ -445,7 +437,7 @@ class _Group:
         """A column of the group: the requested value, and the chosen values."""
         requested, chosen = self.inputs.get(name), self.chosen(name)
         if name in self.inputs and (not isinstance(requested, str) or not chosen):
-            return columns.cell(name, requested)
+            return words(columns.written(name, requested))
         write = partial(columns.written, name)
         texts = sorted(map(write, chosen))
         text = ", ".join(texts[:_MOST_WORDS] + ["…"] * (len(texts) > _MOST_WORDS))
@@ -744,7 +736,7 @@ def compare(
         for (a, b), values in zip(pairs.values(), inputs.values)
     ]
     of = lambda name, write: lambda cell: number(cell[name], write)
-    of_input = lambda name: lambda cell: columns.cell(name, cell[name])
+    of_input = lambda name: lambda cell: words(columns.written(name, cell[name]))
     heads: Heads = {
         **{columns.heading(name): of_input(name) for name in shown},
         **{f"score {one}": partial(_score, end=end) for one, end in zip(names, "ab")},

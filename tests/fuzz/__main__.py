@@ -22,7 +22,6 @@ SHARES = {
     "model": 0.1,
     "plan": 0.05,
     "results": 0.1,
-    "reporting": 0.001,
 }
 BATCH, MEGABYTES = 10_000, 4096
 

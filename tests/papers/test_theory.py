@@ -280,7 +280,7 @@ def test_what_needs_no_results_reads_none(tmp_path):
     assert again.read_bytes() == svg
     refused = called("figure", "wu2016-fig2", *none, "--setting", "paper")
     assert isinstance(refused.exception, UsageError)
-    assert isinstance(called("figure", "wu2016-speedup", *none).exception, DataError)
+    assert isinstance(called("figure", "wu2016-speedup", *none).exception, FileNotFoundError)
 
 
 def test_slopes_are_of_one_seed_each_in_any_order_of_rows():

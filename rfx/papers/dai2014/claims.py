@@ -65,7 +65,7 @@ def _over_bound(table: Frame, zero: bool) -> Effects:
         theta, excess = curves.THETA_NU / nu, 2 * curves.THETA_NU - 1
         q0 = 2 * math.sqrt(2) * 3 * theta**2
         q1 = (q0 + math.sqrt(q0**2 + excess * (1 + curves.THETA_NU) ** 2 * theta**2)) / excess
-        bound = (2 * 4 * 9 * theta**2 + 2 * q1**2) / ripple.last
+        bound = (2 * 4 * 9 * theta**2 + 2 * q1**2) / ripple.distances.index[-1]
         found[f"nu = {nu:g}"] = [(1.0 if zero else end) / bound for end in ripple.ends]
     return found
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rfx import lazy
-from rfx.records.run import complete, having
 from rfx.reporting.cells import (
     Printed,
     Row,
@@ -130,10 +129,9 @@ def criterion_of(row: Row) -> str:
 
 def runs(rows: Iterable[Row], name: str) -> list[Row]:
     """The rows of successful runs of a figure, in the order of METHODS."""
-    own = complete((row for row in good(rows) if label(row).partition("-")[0] == name), "score")
+    own = [row for row in good(rows) if label(row).partition("-")[0] == name]
     order = {method: place for place, method in enumerate(METHODS)}
-    timed = [row for row in own if seconds(row) is not None]
-    return sorted(timed, key=lambda row: order.get(row["method"], len(order)))
+    return sorted(own, key=lambda row: order.get(row["method"], len(order)))
 
 
 def of(rows: Iterable[Row], name: str) -> list[Row]:
@@ -196,11 +194,6 @@ class Ripple:
         return self.distances.dropna().mean(axis=1)
 
     @property
-    def last(self) -> int:
-        """The last step."""
-        return int(self.distances.index[-1])
-
-    @property
     def ends(self) -> list[float]:
         """The last distance of each seed."""
         return self.distances.ffill().iloc[-1].tolist()
@@ -249,8 +242,7 @@ def costs(rows: Iterable[Row]) -> Frame:
     """The COSTS of the runs of the complexity plan, by method and seed, ordered by `n`, the number
     of rows.
     """
-    timed = having(rows, "n_train", "seconds_predict", "model_bytes", "n_test")
-    own = runs(sorted(timed, key=lambda row: row["n_train"]), "complexity")
+    own = runs(sorted(good(rows), key=lambda row: row["n_train"]), "complexity")
     return points(
         frame(own), {}, ("method",), n="n_train", **{name: of for name, (_, of) in COSTS.items()}
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rfx.records.run import complete, seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting.cells import Row, good, grouped, mean_of
 
 # D, or "support" for the whole support -> the rows, one per seed
@@ -89,8 +89,7 @@ def settings(name: str) -> dict[str, str]:
 
 def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict:
     """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
-    known = complete(rows, "score", "n_features", "seconds_fit")
-    own = [row for row in good(known) if row["method"] in METHODS and place(row) is not None]
+    own = [row for row in good(rows) if row["method"] in METHODS and place(row) is not None]
     # the whole support after the numbers
     order = lambda at: (at == "support", 0 if at == "support" else at)
     return {

@@ -8,7 +8,7 @@ from typing import Any
 
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
-from rfx.records.run import complete, seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
     LEGEND,
     Builder,
@@ -284,16 +284,7 @@ def joint(rows: Sequence[Row]) -> Table:
     section per data set.
     """
     own = labelled(rows, "joint")
-    ways = grouped(
-        ((row["dataset"], _way(row["params"])), row)
-        for row in complete(
-            good(own),
-            "score",
-            "n_features",
-            "seconds_fit",
-            "params.rho_share",
-        )
-    )
+    ways = grouped(((row["dataset"], _way(row["params"])), row) for row in good(own))
     by_data = grouped((dataset, (way, of)) for (dataset, way), of in ways.items())
     of = lambda make: lambda way: make(way[1])
     ordered = {dataset: sorted(own, key=lambda way: way[0][:2]) for dataset, own in by_data.items()}

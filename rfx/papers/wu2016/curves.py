@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from rfx.records.run import complete, seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
     Cell,
     Mean,
@@ -323,8 +323,7 @@ def timed(rows: Iterable[Row]) -> list[Timed]:
     """The runs of Figure 6, by data set, method and threads."""
     groups: dict[tuple[str, str, int], dict[int, Row]] = {}
     order = [*DATA, "sparse-rb", "sparse-rf"]
-    known = complete(of_figure(rows, "fig6"), "threads", "n_iter", "n_features", "seconds_fit")
-    for row in good(known):
+    for row in good(of_figure(rows, "fig6")):
         case = row["dataset"], row["method"], row["threads"]
         groups.setdefault(case, {})[row["seed"]] = row
     place = lambda case: ([order.index(name) if name in order else -1 for name in case[:2]], case)
@@ -401,7 +400,6 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     for exact, alike in exact_machines(rows, THEOREM1, lambda row: (row["dataset"], width(row))):
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
             own = [row for row in alike if row["method"] == method]
-            own = complete(own, "params.kappa", "params.kappa_bound", "params.n_grids")
             known_limit = None if penalty == "L1" else exact["objective"] / exact["n_train"]
             excess = Excess.of(own, lambda row: row["params"]["n_grids"], known_limit)
             if len(excess.sizes) > 1:

@@ -102,7 +102,8 @@ def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
 def _scale(axes, by_size, log) -> None:
     """The axes of a sweep over R, in powers of two, or over gamma."""
     if by_size:
-        style.sizes_axis(axes, _SIZES)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(_SIZES, [str(size) for size in _SIZES], rotation=45)
     else:
         style.log_places(axes)
     if log:

@@ -87,7 +87,11 @@ def table1(rows: Sequence[Row]) -> Table:
                 {
                     "data set": lambda name: words(wu2016.heading(name)),
                     **crossed(cells, {heading: field for field, heading in _PROPERTIES.items()}),
-                    "rows in its files": lambda name: words(_files(name)),
+                    "rows in its files": lambda name: words(
+                        ", ".join(
+                            f"{one.role} {count(one.rows)}" for one in registry.get(name).files
+                        )
+                    ),
                 },
                 names,
             )
@@ -151,10 +155,6 @@ def _counted(row: Row | None, field: str, paper: Printed | None) -> Cell:
         ours = max(1, row["params"].get("n_classes") or 0)
     verdict = None if None in (ours, paper) else "equal" if ours == paper else "differs"
     return number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False)
-
-
-def _files(name: str) -> str:
-    return ", ".join(f"{entry.role} {count(entry.rows)}" for entry in registry.get(name).files)
 
 
 def _swept(figure: str, title: str, axis: str, axis_heading: str, write_axis) -> Builder:

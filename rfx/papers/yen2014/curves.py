@@ -14,7 +14,6 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.parallel import cached
-from rfx.records.run import complete, having
 from rfx.reporting.cells import Row, good, grouped, labelled, needed
 from rfx.reporting.claims import Excess, Reference, exact_machines
 
@@ -156,16 +155,16 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
     If a run was repeated, its last row counts. Of several lambdas, the last one run counts. Raises
     DataError if no rows belong to the figure.
     """
-    known = complete(good(labelled(rows, FIGURE1)), "lam", "n_train", "seed", "model_size")
     groups = grouped(
-        ((panel_of(row["dataset"], row["split"]), curve_of(row)), row) for row in known
+        ((panel_of(row["dataset"], row["split"]), curve_of(row)), row)
+        for row in good(labelled(rows, FIGURE1))
     )
     panels = {}
     for name in DATA:
         curves = {key: Curves(_last(groups[name, key])) for key in CURVES if (name, key) in groups}
         if curves:
             first = next(iter(curves.values())).rows[0]
-            exact = having(groups.get((name, "kernel"), []), "params.norm", "objective", "score")
+            exact = groups.get((name, "kernel"), [])
             exact = _last([row for row in exact if row["n_train"] == first["n_train"]])
             panels[name] = curves, Line(exact, first["lam"]) if exact else None
     return needed(panels, "yen2014-figure1")

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from rfx.papers.yen2014 import curves as yen
-from rfx.records.run import complete, seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
     Around,
     Builder,
@@ -446,8 +446,7 @@ TABLE2 = Comparison(
 
 def _labelled(rows: Iterable[Row], label: str) -> list[list[Row]]:
     """The newest rows of successful runs with that label, in groups that differ in the seed."""
-    needs = ("kernel", "solver", "lam", "metric", "score", "model_size")
-    return variants(complete(good(labelled(rows, label)), *needs))
+    return variants(good(labelled(rows, label)))
 
 
 def inference(rows: Iterable[Row], book: Mapping) -> Section:

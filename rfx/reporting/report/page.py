@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rfx import _version, files, lazy, methods
 from rfx.data import registry
-from rfx.errors import DataError, RfxError, UsageError
+from rfx.errors import DataError, RfxError
 from rfx.plans import catalogue, plan
 from rfx.records import keys, results
 from rfx.records.run import Result, Run
@@ -38,15 +38,13 @@ class Source:
     """The rows of a plan. path: None if there is no file; quick: whether they are of the plan's
     small form.
 
-    torn: incomplete lines left by an interrupted writer. refused: the reason why an existing file
-    can't be read. other: an unused file of the other form.
+    torn: incomplete lines left by an interrupted writer. other: an unused file of the other form.
     """
 
     path: Path | None = None
     quick: bool = False
     rows: list[Any] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
-    refused: str = ""
     other: Path | None = None
 
 
@@ -60,13 +58,8 @@ def find(folder: str | Path, plan: str) -> Source:
     return replace(chosen, other=other.path)
 
 
-def results_folder(option: str, name: str) -> Path:
-    """The folder of results files that an option names.
-
-    Raises UsageError for an empty name, and DataError if there is no such folder.
-    """
-    if not str(name):
-        raise UsageError(f"{option} is empty; give a folder")
+def results_folder(name: str) -> Path:
+    """The folder of results files of that name; DataError if there is none."""
     path = Path(name)
     if not path.is_dir():
         raise DataError(
@@ -77,15 +70,11 @@ def results_folder(option: str, name: str) -> Path:
 
 
 def read(path: Path, quick: bool = False) -> Source:
-    """The rows of one file with their traces, or the reason if it can't be read."""
+    """The rows of one file with their traces, if there is one."""
     if not path.exists():
         return Source()
     torn: list[int] = []
-    try:
-        rows = results.read(path, results.finder(results.beside(path)), torn)
-    except DataError as error:
-        return Source(path, quick, refused=str(error))
-    return Source(path, quick, rows, torn)
+    return Source(path, quick, results.read(path, results.finder(results.beside(path)), torn), torn)
 
 
 # ----------------------------------------------------------------------------------------- coverage
@@ -294,7 +283,7 @@ def draw(
     with figures.styled():
         chart = builder(rows, setting)
         paths = figures.save(chart, figures.paint(chart), output / "figures" / stem)
-    curves = ", ".join(map(style.written, chart.labels)) or "none"
+    curves = ", ".join(chart.labels) or "none"
     words = ["numbers, CSV" if path.suffix == ".csv" else path.suffix[1:].upper() for path in paths]
     return {
         "title": chart.title,
@@ -319,11 +308,9 @@ def write(
 
     Returns the path of the page. folders: the papers; plans: all plans by name. The page is written
     completely or not at all. Raises UsageError if it would replace something other than a report of
-    rfx without `force`, and DataError if it can't be written or `results` is not a folder.
+    rfx without `force`, and DataError if `results` is not a folder.
     """
-    results = results_folder("--results", results)
-    if not str(output):
-        raise UsageError("--output is empty; give a folder")
+    results = results_folder(results)
 
     def render() -> str:
         papers = [_paper(folder, results, Path(output), plans) for folder in folders]
@@ -338,7 +325,7 @@ def write(
             short=short,
         )
 
-    return put(Path(output), render, (), force)
+    return put(Path(output), render, force)
 
 
 def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dict) -> dict:
@@ -414,23 +401,17 @@ def _settings(plan: Coverage, path) -> dict:
 # ----------------------------------------------------------------------------------------- writing
 
 
-def put(output: Path, render: Callable[[], str], inputs, force: bool) -> Path:
-    """Write the page that `render` returns into the folder `output`, and return its path. inputs:
-    see files.guard.
+def put(output: Path, render: Callable[[], str], force: bool) -> Path:
+    """Write the page that `render` returns into the folder `output`, and return its path.
 
     The page is written completely or not at all. Without `force`, it replaces only a report of rfx.
     """
     page = output / "index.html"
-    files.guard(("--output", page), inputs, KIND, force)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        text = render()
-        with files.whole(page) as handle:
-            handle.write(text.encode())
-    except OSError as error:
-        raise DataError(
-            f"{error.filename or page} can't be written: {error.strerror}; give another --output"
-        ) from error
+    files.guard(("--output", page), (), KIND, force)
+    output.mkdir(parents=True, exist_ok=True)
+    text = render()
+    with files.whole(page) as handle:
+        handle.write(text.encode())
     return page
 
 
@@ -482,17 +463,10 @@ def write_experiment(path, output, force: bool = False) -> Path:
     """Write OUTPUT/index.html and OUTPUT/figures/ from the results file `path`, and return the path
     of the page.
 
-    Raises DataError for a file that can't be read or has no rows, and the errors of `page.put`.
+    Raises DataError for a file that has no rows, and the errors of `results.read` and `page.put`.
     """
-    path, output = Path(path), Path(output)
-    source = read(path)
-    if source.path is None:
-        raise DataError(f"{path}: there is no such results file; rfx run --results writes one")
-    if source.refused:
-        raise DataError(source.refused)
-    # of several rows with the same key the last one
-    last = {row["key"] or place: place for place, row in enumerate(source.rows)}
-    rows = [source.rows[place] for place in sorted(last.values())]
+    path, output, torn = Path(path), Path(output), list[int]()
+    rows = results.read(path, results.finder(results.beside(path)), torn)
     if not rows:
         raise DataError(f"{path} has no rows yet; rfx run --results adds some")
     counts = Counter(_STATUSES.get(row["status"], row["status"]) for row in rows)
@@ -507,17 +481,16 @@ def write_experiment(path, output, force: bool = False) -> Path:
     def render() -> str:
         return rendered(
             "experiment.html",
-            [source],
+            [Source(path, rows=rows)],
             name=path.name,
             lead=_lead(rows),
             counts=[(words, n) for words, n in counts.items() if n],
             parts=list(_parts(rows, output)),
             troubles=troubles,
-            torn=source.torn,
+            torn=torn,
         )
 
-    inputs = [("the results", path), ("the traces", results.beside(path))]
-    return put(output, render, inputs, force)
+    return put(output, render, force)
 
 
 def _lead(rows: Sequence[Result]) -> str:
@@ -539,36 +512,31 @@ def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     done = good(rows)
     datasets = dict.fromkeys(row["dataset"] for row in done)
     if len(datasets) > 1:
-        yield from _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
+        yield _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
     for number, dataset in enumerate(datasets):
         own = [row for row in done if row["dataset"] == dataset]
-        for part in _table(f"data-{number}", dataset, own, mean_over="seed"):
-            assert part.table is not None
-            sections = [_of_one(section, dataset) for section in part.table.sections]
-            yield replace(part, table=replace(part.table, sections=sections))
+        part = _table(f"data-{number}", dataset, own, mean_over="seed")
+        for section in part.table.sections if part.table else ():
+            # all its lines have the same data set
+            section.columns = section.columns[1:]
+            section.lines = [line[1:] for line in section.lines]
+            section.n_labels -= 1
+            section.dataset = dataset.partition(":")[0]
+        yield part
     for name, heading in _FIGURES.items():
         yield from _figure(name, heading, done, output)
     if len(rows) <= _MOST_LISTED:
-        yield from _table("rows", "All runs", rows)
+        yield _table("rows", "All runs", rows)
     else:
         reason = f"{len(rows):,} runs are too many for a page; rfx table summary lists them."
         yield Part("rows", "All runs", reasons=[reason])
 
 
-def _of_one(section: Section, dataset: str) -> Section:
-    """The section without the column of the data set, which all its lines share."""
-    heads, lines = section.columns[1:], [line[1:] for line in section.lines]
-    return Section(section.title, heads, lines, section.n_labels - 1, dataset.partition(":")[0])
-
-
-def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Iterator[Part]:
-    """A summary of rows; nothing if they lack the required columns."""
-    try:
-        part = Part(name, heading, tables.build("summary", rows, **more))
-    except UsageError:
-        return
-    if part.grids[0]["lines"]:
-        yield part
+def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Part:
+    """A summary of rows."""
+    part = Part(name, heading)
+    part.add("table", lambda: tables.build("summary", rows, **more))
+    return part
 
 
 def _figure(name: str, heading: str, rows: Sequence[Result], output: Path) -> Iterator[Part]:

@@ -81,14 +81,14 @@ def check(path) -> None:
     changed.
     """
     if not str(path):
-        raise OSError(errno.ENOENT, "a file name is required")
+        raise OSError(errno.ENOENT, "a file name is required", '""')
     if names_folder(path):
-        raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is required")
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     # the final separator stands for a folder
     place = path if _is_special(path) else os.path.join(_target(path).parent, "")
     os.stat(place)
     if not os.access(place, os.W_OK):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 @contextlib.contextmanager

@@ -35,11 +35,6 @@ class Folder:
     claims: Sequence[Any] = ()
 
     @property
-    def year(self) -> int:
-        """The year of publication."""
-        return int(re.findall(r"\d{4}", self.about)[-1])
-
-    @property
     def citation(self) -> str:
         """Authors and year as cited in text: for "B. Dai, B. Xie and L. Song: Title, NIPS 2014."
         Dai et al. 2014.

@@ -12,7 +12,7 @@ from typing import Any
 
 from rfx import methods
 from rfx.data import loading, registry
-from rfx.errors import NoData, UsageError
+from rfx.errors import NoData
 from rfx.kernels import KERNELS
 from rfx.records.run import Result, Run
 
@@ -51,7 +51,7 @@ def key(run: Run, **more: Any) -> str:
     left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
     known = _FIELDS | run.as_dict() | more | {"schema": SCHEMA}
     known = {name: value for name, value in known.items() if name not in left_out}
-    declared = methods.get(run.method).declared() if run.method in methods.METHODS else {}
+    declared = methods.get(run.method).declared()
     options = resolved(run)
     # so that the rows in docs/rows remain valid
     known["options"] = {
@@ -108,28 +108,19 @@ def _drawn(run: Run) -> bool:
 def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method for missing or None values."""
     given = run.given()
-    try:
-        # of one lambda of a path, `along` is the path
-        declared = {name: value for name, value in given.items() if name != "along"}
-        given |= methods.get(run.method).converted(declared)
-        of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
-        return _defaults(run.method, of) | given
-    except UsageError:
-        # for an unknown method or option: the run fails, but its row still has a key
-        return given
+    # of one lambda of a path, `along` is the path
+    declared = {name: value for name, value in given.items() if name != "along"}
+    given |= methods.get(run.method).converted(declared)
+    of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
+    return _defaults(run.method, of) | given
 
 
 def seed_decides(run: Run) -> bool:
-    """Whether the outcome of a run depends on its seed, through its rows or its fit; True if
-    unknown.
-    """
+    """Whether the outcome of a run depends on its seed, through its rows or its fit."""
     held_out = run.cv is not None or run.holdout is not None or run.calibrate is not None
     if held_out or run.stream or loading.is_drawn(run.dataset, run.split, run.test):
         return True
-    try:
-        return bool(methods.get(run.method).is_random(resolved(run)))
-    except UsageError:
-        return True
+    return bool(methods.get(run.method).is_random(resolved(run)))
 
 
 def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
@@ -138,8 +129,8 @@ def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     """
     name, scaling = run.dataset.partition(":")[0], options.get("target_scaling")
     task = options.get("task") or (registry.has(name) and registry.get(name).task)
-    in_memory = run.method in methods.METHODS and not methods.get(run.method).incremental
-    if task == "regression" or scaling not in (None, "none") or not in_memory:
+    in_batches = methods.get(run.method).incremental
+    if task == "regression" or scaling not in (None, "none") or in_batches:
         return {}
     # a table whose task is not given may be a regression, to which none is no default
     return {"target_scaling": "given" if scaling and not task else "none"}

@@ -25,7 +25,6 @@ from rfx import files, lazy
 from rfx.errors import DataError, LockedError
 from rfx.numerals import native
 from rfx.records.run import COLUMNS as COLUMNS
-from rfx.records.run import STATUSES as STATUSES
 from rfx.records.run import TYPES, FindTrace, Params, Result, known
 
 AnyPath: TypeAlias = str | Path
@@ -104,53 +103,47 @@ class Sheet:
     needed: frozenset[str]
 
     def check(self, path: AnyPath) -> None:
-        """Raise DataError if `append` could not add a row to the file `path`; nothing is created or
-        changed.
+        """Raise DataError or OSError if `append` could not add a row to the file `path`; nothing is
+        created or changed.
         """
-        with self._errors(path, "written"):
-            if str(path) and Path(path).exists():
-                with open(path, "rb+") as file:
-                    self._check_header(file.readline(), path)
-            else:
-                folder = next(place for place in Path(path).absolute().parents if place.exists())
-                files.check(folder / f"{Path(path).name}.part" if str(path) else "")
+        if Path(path).exists():
+            with open(path, "rb+") as file:
+                self._check_header(file.readline(), path)
+        else:
+            folder = next(place for place in Path(path).absolute().parents if place.exists())
+            files.check(folder / f"{Path(path).name}.part")
 
     def append(self, path: AnyPath, rows: list[dict[str, Any]]) -> None:
         """Append `rows` to the file `path` in one write and force them to the disk; the first write
         includes the header.
 
-        Raises DataError if the file can't be written or is another file, ValueError for an unknown
-        column.
+        Raises DataError if it is another file, and OSError if it can't be written.
         """
-        unknown = {name for row in rows for name in row} - self.types.keys()
-        if unknown:
-            raise ValueError(f"no such column: {', '.join(sorted(unknown))}")
         header = _line(self.types)
         lines = b"".join(_line(cell(row.get(name)) for name in self.types) for row in rows)
-        with self._errors(path, "written"):
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            with open(path, "ab+", buffering=0) as file:
-                # Held for one write only; a runner's lock, for a whole plan, is another file.
-                fcntl.flock(file, fcntl.LOCK_EX)
-                file.seek(0)
-                content = file.read()
-                if self._is_unfinished(content):
-                    # Empty, or killed within the header: no row can be lost.
-                    file.truncate(0)
-                    lines = header + lines
-                elif not content.startswith(header):
-                    self._check_header(content, path)
-                    raise OSError(errno.EINVAL, "its columns differ from those that rfx writes")
-                elif not content.endswith(b"\n"):
-                    # truncated by a killed writer; closing an open quote keeps other CSV readers
-                    # from joining the line with the next one
-                    quotes = content.rpartition(b"\n")[2].count(b'"')
-                    lines = (b'"\n' if quotes % 2 else b"\n") + lines
-                size = os.fstat(file.fileno()).st_size
-                if file.write(lines) < len(lines):  # a full disk
-                    file.truncate(size)
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(file)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab+", buffering=0) as file:
+            # Held for one write only; a runner's lock, for a whole plan, is another file.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            content = file.read()
+            if self._is_unfinished(content):
+                # Empty, or killed within the header: no row can be lost.
+                file.truncate(0)
+                lines = header + lines
+            elif not content.startswith(header):
+                self._check_header(content, path)
+                raise DataError(f"{path} has other columns than those that rfx writes")
+            elif not content.endswith(b"\n"):
+                # truncated by a killed writer; closing an open quote keeps other CSV readers
+                # from joining the line with the next one
+                quotes = content.rpartition(b"\n")[2].count(b'"')
+                lines = (b'"\n' if quotes % 2 else b"\n") + lines
+            size = os.fstat(file.fileno()).st_size
+            if file.write(lines) < len(lines):  # a full disk
+                file.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(file)
 
     def read(
         self, path: AnyPath, torn: list[int] | None = None
@@ -160,10 +153,10 @@ class Sheet:
         torn: receives, as the rows are read, the numbers of skipped lines, which a killed writer
         truncated.
 
-        Rows appended during reading are not included. Raises DataError if the file is unreadable or
-        another file, and, with line and column, for an invalid value.
+        Rows appended during reading are not included. Raises DataError if it is another file, and,
+        with line and column, for an invalid value.
         """
-        with self._errors(path, "read"), open(path, "rb") as file:
+        with open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
             content = file.read()
         if self._is_unfinished(content):
@@ -187,15 +180,6 @@ class Sheet:
                     " writes there; fix or remove that line"
                 ) from None
             yield number, values
-
-    @contextmanager
-    def _errors(self, path: AnyPath, done: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise DataError(
-                f"{files.shown(path)} can't be {done} as a {self.what}: {error.strerror or error}"
-            ) from error
 
     def _is_unfinished(self, content: bytes) -> bool:
         """Whether a file with this content is empty, or was left by a writer killed within the
@@ -228,8 +212,8 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     the header.
 
     `created` is set here. Missing columns are left empty. The trials of the row's choices go to the
-    file next to it, by the row's key (`trials_beside`). Raises DataError if a file can't be written
-    or is another CSV file, ValueError for an unknown column.
+    file next to it, by the row's key. Raises DataError if a file can't be written
+    or is another CSV file.
     """
     created = datetime.now(UTC).isoformat(timespec="seconds")
     params = dict(row.get("params") or {})
@@ -245,14 +229,9 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
             for *values, error in step["tried"]
         ]
         if row.get("key"):
-            append_steps(trials_beside(path), row["key"], trials)
+            append_steps(beside(path, "trials"), row["key"], trials)
         row = {**row, "params": params}
     RESULTS.append(path, [{**row, "created": created}])
-
-
-def trials_beside(path: AnyPath) -> Path:
-    """The file of the trials of a results file's runs: results.csv has results.trials.csv."""
-    return beside(path, "trials")
 
 
 def read(
@@ -264,26 +243,22 @@ def read(
     receives the numbers of lines truncated by a killed writer.
 
     Empty fields, and measurements that are not numbers, are None. Of several rows with one key the
-    last counts. Raises DataError, with the file, the line and the column, if the file does not
-    exist, is another CSV file, or a field is invalid.
+    last counts. Raises DataError, with the file, the line and the column, if it is another CSV
+    file, or a field is invalid.
     """
-    if not Path(path).exists():
-        raise DataError(
-            f"{path}: there is no such results file; rfx run or rfx eval --results writes one"
-        )
     rows: dict[object, Result] = {}
     trials: dict[str, list[dict[str, Any]]] | None = None
     for line, values in RESULTS.read(path, torn):
         # a gap is infinite if a solver has no bound
         columns = known(values) | {"gap": values["gap"]}
         columns["params"] = params = Params.of(values["params"] or {}, path, line)
-        trials = read_steps(trials_beside(path)) if trials is None else trials
+        trials = read_steps(beside(path, "trials")) if trials is None else trials
         own = trials.get(str(values["key"]), ())
         for number, step in enumerate(params.get("validation") or ()):
             if "tried" not in step:
                 mine = [one for one in own if one["choice"] == number]
                 step["tried"] = [[*one["values"], one.get("error", math.inf)] for one in mine]
-        row = Result(**columns, path=path, line=line, traces=traces)
+        row = Result(**columns, traces=traces)
         rows.pop(row.key or line, None)
         rows[row.key or line] = row
     return list(rows.values())
@@ -293,24 +268,17 @@ def read(
 def exclusive(path: AnyPath) -> Iterator[None]:
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.
 
-    Raises LockedError if another process holds it, DataError if `path` can't be a results file or
-    the lock can't be created.
+    Raises LockedError if another process holds it, DataError if `path` can't be a results file.
     """
     RESULTS.check(path)
-    lock = f"{path}.lock"
     with ExitStack() as stack:
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(lazy.filelock.FileLock(lock, timeout=0))
+            stack.enter_context(lazy.filelock.FileLock(f"{path}.lock", timeout=0))
         except lazy.filelock.Timeout:
             raise LockedError(
                 f"{path} is in use by another rfx run; wait for it to end or use another --results"
             ) from None
-        except OSError as error:
-            raise DataError(
-                f"{lock} can't be written as the lock of {path}: {error.strerror or error}; free"
-                " some space there, or remove it"
-            ) from error
         yield
 
 
@@ -327,12 +295,17 @@ MEASURES = {
     "gap": float,
     "error": float,
 }
-_OF_STEPS = {"key": str, "created": str, "step": int, **MEASURES, "more": dict}
-TRACES = Sheet("trace file", _OF_STEPS, frozenset(("key", "step")))
+TRACES = Sheet(
+    "trace file",
+    {"key": str, "created": str, "step": int, **MEASURES, "more": dict},
+    frozenset(("key", "step")),
+)
 
 
 def beside(path: AnyPath, what: str = "trace") -> Path:
-    """The trace file of a results file: results.csv has results.trace.csv."""
+    """The trace file of a results file: results.csv has results.trace.csv; or that of the trials of
+    its runs.
+    """
     path = Path(path)
     return path.with_name(f"{path.stem}.{what}{path.suffix or '.csv'}") if path.name else path
 

@@ -1,14 +1,13 @@
 """A run as requested, and its result: a row of a results file."""
 
-import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeAlias, TypeVar, get_args
 
 from rfx import methods
 from rfx.data.reading import Reading, training_share, written
-from rfx.errors import DataError, UsageError, or_near
+from rfx.errors import DataError, UsageError
 from rfx.options import option
 
 # ----------------------------------------------------------------------
@@ -177,10 +176,7 @@ class Run:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The run from values by name, such as those of JSON; UsageError for an unknown name."""
-        for name in values:
-            if name not in DEFAULTS:
-                raise UsageError(f"a run has no {name!r:.80}{or_near(name, DEFAULTS, 'it has')}")
+        """The run from values by name, such as those of JSON."""
         known: dict[str, Any] = {
             name: DEFAULTS[name] if value is None else value for name, value in values.items()
         }
@@ -256,7 +252,6 @@ DEFAULTS: dict[str, Any] = {
 FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
 R = TypeVar("R", bound=Mapping[str, Any])
 
-_log = logging.getLogger(__name__)
 STATUSES = ("ok", "failed", "timeout", "interrupted")
 # Measures between 0 and 1.
 SHARES = frozenset(("accuracy", "balanced_accuracy", "auc", "f1"))
@@ -285,8 +280,6 @@ class Params(dict[str, Any]):
         params = cls(known(entries))
         if "curve" in params:
             params["curve"] = [known(point) for point in params["curve"]]
-        if "kernel_params" in params:
-            params["kernel_params"] = known(params["kernel_params"])
         params.where = f"{path}, line {line}"
         return params
 
@@ -307,8 +300,8 @@ def known(entries: Mapping[str, Any]) -> dict[str, Any]:
 class Result(Mapping[str, Any]):
     """One row of a results file: a run and its outcome. As a mapping it has every column by name.
 
-    A number is None if unknown. path and line state its origin, `traces` finds the steps of a key's
-    solver, which the mapping has as `trace`; a row created by a run has them in `steps`.
+    A number is None if unknown. `traces` finds the steps of a key's solver, which the mapping has
+    as `trace`; a row created by a run has them in `steps`.
     """
 
     key: str | None = None
@@ -352,8 +345,6 @@ class Result(Mapping[str, Any]):
     blas: str | None = None
     cpu: str | None = None
     git_revision: str | None = None
-    path: object = ""
-    line: int = 0
     traces: FindTrace | None = None
     steps: list[dict[str, Any]] | None = None
 
@@ -371,14 +362,6 @@ class Result(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(COLUMNS)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    @property
-    def where(self) -> str:
-        """The file and the line, for messages."""
-        return f"{self.path}, line {self.line}"
 
     @property
     def no_better(self) -> str | None:
@@ -417,11 +400,11 @@ class Result(Mapping[str, Any]):
         return replace(self, params={**self.params, **more})
 
 
-COLUMNS = tuple(one.name for one in fields(Result))[:-4]
+COLUMNS = tuple(one.name for one in fields(Result))[:-2]
 # The type of each column.
 TYPES: dict[str, type] = {
     one.name: dict if one.name == "params" else (get_args(one.type) or (one.type,))[0]
-    for one in fields(Result)[:-4]
+    for one in fields(Result)[:-2]
 }
 
 
@@ -429,31 +412,3 @@ def seconds_train(row: Mapping[str, Any]) -> float | None:
     """Training time as defined in the papers: features and fit together."""
     fit, features = row.get("seconds_fit"), row.get("seconds_features")
     return None if fit is None else fit + (features or 0.0)
-
-
-def _lacking(row: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Those of `names` that a row lacks: columns, and entries of params as params.NAME."""
-    places = {name: row["params"] if name.startswith("params.") else row for name in names}
-    return [
-        name for name, place in places.items() if place.get(name.removeprefix("params.")) is None
-    ]
-
-
-def having(rows: Iterable[R], *names: str) -> list[R]:
-    """The rows that have all of `names`: columns, and entries of params as params.NAME."""
-    return [row for row in rows if not _lacking(row, names)]
-
-
-def complete(rows: Iterable[R], *names: str) -> list[R]:
-    """`having` for the rows of a table or figure; warns about successful rows that lack an
-    entry.
-    """
-    lacking = [(row, _lacking(row, names)) for row in rows]
-    incomplete = [(row, absent) for row, absent in lacking if absent and row.get("status") == "ok"]
-    if incomplete:
-        first, absent = incomplete[0]
-        place = first.where if isinstance(first, Result) else "a row"
-        n_more = len(incomplete) - 1
-        more = f", and {n_more:,} more rows are incomplete" if n_more else ""
-        _log.warning("%s has no %s and is ignored%s; repeat the run", place, absent[0], more)
-    return [row for row, absent in lacking if not absent]

@@ -23,7 +23,7 @@ from rfx import lazy
 from rfx.data import splits
 from rfx.data.tabular.schema import Input, label_text
 from rfx.data.tabular.written import ORIGIN
-from rfx.errors import DataError, UsageError, or_near
+from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 
 # Minimum shuffles of a column for an interval.
@@ -189,14 +189,10 @@ def explain(
     Raises
     ------
     DataError
-        For fewer than two rows, and if no label is the model's.
+        If no label is the model's.
     UsageError
-        For columns that do not exist, and rows that are sequences.
+        For columns that do not exist.
     """
-    if model.letters is not None:
-        raise UsageError("the model's rows are sequences, which have no columns to explain")
-    if X.shape[0] < 2:
-        raise DataError("explaining needs at least two rows")
     kept = splits.draw(X.shape[0], min(rows, X.shape[0]), seed, _ROLE)
     used = _Rows(model, X[kept], np.asarray(y, np.float64)[kept])
     every, shares = columns_of(model), model.importances()
@@ -214,7 +210,7 @@ def explain(
         report(number, len(first), "partial dependence")
         dependences.append(used.dependence(column))
     return Explanation(
-        metric_of(model),
+        "RMSE" if model.task == "regression" else "error rate",
         used.error,
         len(kept),
         X.shape[0],
@@ -236,11 +232,6 @@ def columns_of(model: Pipeline) -> list[Column]:
     return [
         Column(column.name, end - column.width, end, column) for column, end in zip(inputs, ends)
     ]
-
-
-def metric_of(model: Pipeline) -> str:
-    """The error that `error` computes."""
-    return "RMSE" if model.task == "regression" else "error rate"
 
 
 def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:

@@ -22,7 +22,7 @@ from rfx.errors import ClusterError, RfxError
 from rfx.plans import catalogue
 from rfx.plans.plan import Plan, describe, load, small
 from rfx.records import keys, results
-from rfx.records.run import COLUMNS, Result, Run, seconds_train
+from rfx.records.run import COLUMNS, STATUSES, Result, Run, seconds_train
 from rfx.runs.child import NO_DATA, STEP
 
 # ----------------------------------------------------------------------
@@ -146,17 +146,15 @@ class Child:
         return Ending(answer, None if answer else self._crash(), late, self.peak_mb, seconds)
 
     def _crash(self) -> str:
-        code = self.process.returncode
         self.printed.seek(max(0, self.printed.seek(0, os.SEEK_END) - 4096))
         lines = self.printed.read().decode(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        code = self.process.returncode
+        text = f"the run's process ended with code {code} and no row"
         if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
-            text = f"the run's process was killed by signal {-code} ({name})"
-            if code == -signal.SIGKILL:
-                text += ", probably because memory ran out"
-        else:
-            text = f"the run's process ended with code {code} and no row"
+            text = f"the run's process was killed by signal {-code}"
+        if code == -signal.SIGKILL:
+            text += " (SIGKILL), probably because memory ran out"
         return f"{text}; its last output: {last[:200]}" if last else text
 
 
@@ -314,7 +312,7 @@ class Summary:
         return 0 if self.count("ok") == self.total and not self.not_converged else 3
 
     def as_dict(self) -> dict:
-        counts = {status: self.count(status) for status in results.STATUSES}
+        counts = {status: self.count(status) for status in STATUSES}
         return {
             "plan": self.plan,
             "results": self.results,
@@ -373,10 +371,9 @@ def missing(
     found = keys.rows_of(names, rows)
 
     def settled(run, row):
-        if row.status == "ok" and run.trace and row.key not in traced:
-            return False
-        again = row.status in (None, "interrupted") or no_data(row) or retry_failed
-        return row.status == "ok" or not again
+        if row.status == "ok":
+            return not run.trace or row.key in traced
+        return not (row.status in (None, "interrupted") or no_data(row) or retry_failed)
 
     return [
         run
@@ -705,7 +702,6 @@ def run_steps(steps: list[Step], jobs: int, say) -> int:
         if step.without:
             continue
         alone = any(one.fixed_threads for one in step.plan.runs)
-        start, before = time.monotonic(), _processor()
         try:
             summary = run(step.plan, step.path, 1 if alone else jobs, report=say)
         except RfxError as error:
@@ -714,16 +710,5 @@ def run_steps(steps: list[Step], jobs: int, say) -> int:
             say(f"{step.plan.name}: {error}")
             code = 1
             continue
-        if summary.ran:
-            taken = (
-                f"{time.monotonic() - start:.0f} s, {_processor() - before:.0f} s of the processor"
-            )
-            say(f"{step.plan.name}: {summary.ran} runs took {taken}")
         code = code or summary.exit_code
     return code
-
-
-def _processor() -> float:
-    """Processor seconds of this process and of its children that have ended."""
-    found = os.times()
-    return found.user + found.system + found.children_user + found.children_system

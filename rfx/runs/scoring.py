@@ -17,7 +17,6 @@ from rfx.errors import UsageError
 from rfx.fitting.held_out import HeldOut, LeftOut, drawn
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
-from rfx.options import options_of
 from rfx.parallel import one_blas_thread
 from rfx.records.run import Run
 
@@ -61,12 +60,9 @@ class Evaluated:
 
 
 def check(run: Run) -> None:
-    """Raise UsageError for cv, holdout and calibrate that are out of range or unsupported, and for
-    groups and time if rows are not in memory.
+    """Raise UsageError for options that exclude each other, or that need rows in memory or
+    classes.
     """
-    for name, option in options_of(Run).items():
-        if name in ("cv", "holdout") and getattr(run, name) is not None:
-            option.convert(getattr(run, name))
     for one, other in (("cv", "holdout"), ("groups", "time")):
         values = getattr(run, one), getattr(run, other)
         if None not in values:
@@ -79,8 +75,6 @@ def check(run: Run) -> None:
     if asked and run.stream:
         other = ", or use --test FILE" if asked[0] not in ("groups", "time") else ""
         raise UsageError(f"--{asked[0]} needs all rows in memory; omit --stream{other}")
-    if run.calibrate is not None and run.options.get("task") == "regression":
-        raise UsageError("--calibrate is for classification, but the task is regression")
 
 
 def wanted(run: Run) -> bool:
@@ -268,12 +262,13 @@ FITTED, VALUES = 10_000, 2_000_000
 TREES, ALL_TREES, MOST_CLASSES = 100, 400, 10
 # Maximum numbers of the dense inputs for boosting.
 _DENSE = 20_000_000
-# (targets of the training rows, targets of the rows to evaluate)
-Targets = tuple[np.ndarray, np.ndarray]
 
 
-def constant(method, parts: Sequence[Targets]) -> float:
-    """The score of the most frequent label, or the mean, of the training targets of each part."""
+def constant(method, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+    """The score of the most frequent label, or the mean, of the training targets of each part.
+
+    parts: (targets of the training rows, targets of the rows to evaluate).
+    """
     predicted = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
     return _score(method, np.concatenate(predicted), np.concatenate([out for _, out in parts]))
 

@@ -104,10 +104,6 @@ def train_streamed(trainer, run: Run, progress=None) -> tuple:
             )
     source: Source
     if _is_csv(path, reading):
-        if n_inputs:
-            raise UsageError(
-                f"--n-inputs is {n_inputs}, which is for LIBSVM text; omit it for a CSV file"
-            )
         table = CsvSource(path, reading, known, task=trainer.method.task)
         source, schema, task = table, table.schema, table.task
     else:

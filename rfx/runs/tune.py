@@ -42,7 +42,7 @@ from rfx.fitting.selection import (
 )
 from rfx.fitting.training import begin
 from rfx.records import keys, results
-from rfx.records.run import Result, Run
+from rfx.records.run import COLUMNS, Result, Run
 from rfx.runs import scoring
 
 # Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
@@ -61,8 +61,6 @@ SIZES = {
 # Methods that `auto` searches, and the maximum rows for those with quadratic cost.
 AUTO = ("local", "rf", "nystrom", "rb", "kernel", "rfm")
 MOST_ROWS = {"kernel": 15_000, "rfm": 15_000}
-# The size of plug-ins that have one.
-OF_PLUGINS = SIZES["rf"]
 # Rows to fit in the rounds (the last uses all), and to evaluate; number of points that continue;
 # lambdas above the last best that are tried again.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
@@ -80,11 +78,11 @@ METRICS = {
 
 
 def searchable() -> dict[str, tuple[str | None, tuple[int, ...]]]:
-    """SIZES, also of plug-ins with a kernel and a lambda."""
+    """SIZES, also of plug-ins with a kernel and a lambda, whose size is like that of rf."""
     found = dict(SIZES)
     for name, method in methods.METHODS.items():
         if methods.METHODS.package_of(name) and {"kernel", "lam"} <= method.declared().keys():
-            found[name] = OF_PLUGINS if "n_features" in method.declared() else (None, ())
+            found[name] = SIZES["rf"] if "n_features" in method.declared() else (None, ())
     return found
 
 
@@ -146,8 +144,9 @@ class Tuning:
 
     def run(self) -> Evidence:
         """All trials, and the best of the last completed round."""
-        calls = self._known, self._keep
-        return search(self._scores, self._grid(), self.measure, self.budget, *calls)
+        return search(
+            self._scores, self._grid(), self.measure, self.budget, self._known, self._keep
+        )
 
     def options(self, point: Point) -> dict[str, Any]:
         """The options of a point, and the given options of its method."""
@@ -330,7 +329,7 @@ class Tuning:
         params = {
             name: value
             for name, value in run.options.items()
-            if name not in results.COLUMNS and value is not None
+            if name not in COLUMNS and value is not None
         }
         params |= {
             "label": run.label,

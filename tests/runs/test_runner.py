@@ -45,14 +45,14 @@ def execute(run, progress):
     if name == "interrupted":
         raise KeyboardInterrupt
     if name == "slow":
-        if "features" in spec["options"]:
-            open(spec["options"]["features"], "w").write(str(os.getpid()))
+        if "checkpoint" in spec:
+            open(spec["checkpoint"], "w").write(str(os.getpid()))
         time.sleep(60)
     if name == "nest":
         import subprocess
         words = [sys.executable, "-c", "import time; time.sleep(60)"]
         below = subprocess.Popen(words, start_new_session=True)
-        open(spec["options"]["features"], "w").write(str(below.pid))
+        open(spec["checkpoint"], "w").write(str(below.pid))
         below.wait()
     if name == "short":
         time.sleep(0.05)
@@ -79,9 +79,10 @@ def stub(tmp_path):
     return [sys.executable, str(path)]
 
 
-def a_run(dataset, **options):
+def a_run(dataset, checkpoint=None, **options):
     return Run(
         dataset=dataset,
+        checkpoint=checkpoint,
         method="rf",
         label="paper",
         options={"kernel": "gaussian", "lam": 1} | options,
@@ -113,7 +114,7 @@ def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
 
 
 def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
-    runs = [a_run("nest", features=str(tmp_path / "pid"))]
+    runs = [a_run("nest", checkpoint=str(tmp_path / "pid"))]
     runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", timeout=3, command=stub)
     assert not _alive(pid_in(tmp_path / "pid"))
 
@@ -157,7 +158,7 @@ def _alive(pid):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_the_child_and_writes_its_row(tmp_path, stub, number):
-    process = _start(tmp_path, stub, ["short", "slow", "never"], features=str(tmp_path / "pid"))
+    process = _start(tmp_path, stub, ["short", "slow", "never"], checkpoint=str(tmp_path / "pid"))
     pid = pid_in(tmp_path / "pid")
     process.send_signal(number)
     assert process.wait(20) == 130
@@ -169,7 +170,7 @@ def test_an_interrupt_ends_the_child_and_writes_its_row(tmp_path, stub, number):
 
 
 def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
-    process = _start(tmp_path, stub, ["short", "slow"], features=str(tmp_path / "pid"))
+    process = _start(tmp_path, stub, ["short", "slow"], checkpoint=str(tmp_path / "pid"))
     pid = pid_in(tmp_path / "pid")
     process.kill()
     process.wait()

@@ -302,10 +302,6 @@ def test_refusals(numbers):
             "--lam and --gamma are searched by default",
         ),
         (["--method", "rf", "--kernels", "rbf"], "--kernels is 'rbf'; it must be one of"),
-        (
-            ["--method", "rf", "--kernel", "gaussian", "--kernels", "laplacian"],
-            "--kernel is gaussian and --kernels is laplacian",
-        ),
         (["--method", "rf", "--measure", "auc"], "--measure is auc, but the task is regression"),
         (["--method", "rf", "--cv", "3", "--holdout", "0.2"], "use only one of them"),
         (["--method", "rf", "--model", numbers], "--model"),

@@ -1,6 +1,5 @@
 """The `rfx` command: a table of commands, each imported only when it is used."""
 
-import contextlib
 import importlib
 import os
 import shlex
@@ -12,7 +11,7 @@ import click
 
 from rfx import env
 from rfx._version import __version__
-from rfx.errors import RfxError, RfxWarning, UsageError, or_near, plain
+from rfx.errors import RfxError, RfxWarning, plain
 
 # The function of each command, below rfx.cli, and its help.
 COMMANDS = {
@@ -75,19 +74,11 @@ COMMANDS = {
     "help": ("show_help", "Show the help of a command."),
 }
 
-# Commands that wait for numba when its cache is empty.
-_COMPILING = ("train", "predict", "eval", "explain", "featurize", "run", "reproduce")
 _READER_GONE = 141  # exit code of a program ended by SIGPIPE, as a shell reports it
 
 
 class LazyGroup(click.Group):
     """Looks a command up in COMMANDS and imports it when it is needed."""
-
-    def resolve_command(self, ctx, args):
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = or_near(args[0], COMMANDS, "the commands are")
-            raise UsageError(f"there is no command {args[0]!r:.80}{near}")
-        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx):
         return list(COMMANDS)
@@ -140,18 +131,8 @@ def main(args=None):
     args = sys.argv[1:] if args is None else list(args)
     env.own_process()
     _say_warnings()
-    with contextlib.suppress(AttributeError, ValueError):  # a closed or other stream
-        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     with env.terminate_as_interrupt():
-        asks_help = {"--help", "-h", "--help-all"} & {*args}
-        if args and args[0] in _COMPILING and not asks_help and env.nothing_compiled():
-            click.echo(
-                "rfx: compiling functions on first use, which takes some seconds (`rfx warm`"
-                " compiles all of them)",
-                err=True,
-            )
         code = _run(args)
-        _drop_unwritten()
         if "rfx.parallel" in sys.modules:
             sys.modules["rfx.parallel"].close()
     sys.exit(code)
@@ -167,8 +148,7 @@ def _run(args) -> int | str:
         # cli.main would return exit code 1 for a closed pipe
         with cli.make_context("rfx", list(args)) as context:
             code = cli.invoke(context)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:
         return stop.code or 0
@@ -180,9 +160,12 @@ def _run(args) -> int | str:
     except (click.Abort, KeyboardInterrupt):
         click.echo("rfx: interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        return _READER_GONE
     except (RfxError, MemoryError, OSError) as error:
+        if isinstance(error, OSError) and error.filename is None:
+            # otherwise the interpreter would write the output again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return _READER_GONE
         if "--debug" in args:
             traceback.print_exc()
         else:
@@ -209,22 +192,6 @@ def _sentence(error) -> str:
     if isinstance(error, MemoryError):
         what = f" ({error})" if str(error) else ""
         return f"out of memory{what}; use a smaller --n-features or --max-memory"
-    if not isinstance(error, OSError):
-        return str(error)
-    reason = error.strerror or error
-    if error.filename is None:
-        return f"the output can't be written: {reason}"
-    return f"{error.filename} can't be read or written: {reason}"
-
-
-def _drop_unwritten() -> None:
-    """Drop output that can't be written; otherwise the interpreter would retry at exit and report
-    an error.
-    """
-    try:
-        sys.stdout.flush()
-    except (AttributeError, ValueError):  # closed from the start or later
-        return
-    except OSError:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the output'}: {error.strerror or error}"
+    return str(error)

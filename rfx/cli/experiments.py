@@ -2,21 +2,21 @@
 
 import contextlib
 import functools
-import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from rfx import files, methods, papers
-from rfx.cli.flags import flags, named
+from rfx import methods, papers
+from rfx.cli.flags import flags
 from rfx.cli.output import Progress, print_json, print_rendered, stamp
-from rfx.errors import RfxError, UsageError, or_near
+from rfx.errors import UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
 from rfx.plans.catalogue import rows_for
 from rfx.records import results as results_file
+from rfx.records.run import STATUSES
 
 PAPERS = click.option(
     "--paper",
@@ -99,9 +99,13 @@ def run(
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(names)}, or pass a TOML file")
-    pool = _pool(jobs, scheduler)
+    pool = None
+    if scheduler is not None:
+        from rfx.distributed import cluster
+
+        cluster.workers_of(scheduler)
+        pool = functools.partial(cluster.pool, scheduler)
     loaded = plans.load(plan, quick, names)
-    _guard(plan, loaded, results, log, trace)
     loaded = loaded.only(only) if only else loaded
     if trace is not None:
         loaded = replace(loaded, runs=[replace(one, trace=True) for one in loaded.runs])
@@ -114,7 +118,7 @@ def run(
         say = report or ((lambda text: None) if quiet else progress.say)
         how = {"trace": trace, "progress": progress.runs, "pool": pool}
         summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, **how)
-        counts = {status: summary.count(status) for status in results_file.STATUSES}
+        counts = {status: summary.count(status) for status in STATUSES}
         counts["skipped without data"] = summary.skipped
         words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         if summary.not_converged:
@@ -128,48 +132,16 @@ def run(
     return summary.exit_code
 
 
-def _pool(jobs, scheduler):
-    """The pool of a scheduler's workers; None for this machine."""
-    if scheduler is None:
-        return None
-    from rfx.distributed import cluster
-    from rfx.distributed.cluster import pool
-
-    cluster.workers_of(scheduler)
-    if jobs > 1:
-        raise UsageError(
-            "--jobs applies to this machine only; with --scheduler, the workers' threads set the"
-            " number of simultaneous runs"
-        )
-    return functools.partial(pool, scheduler)
-
-
 @contextlib.contextmanager
 def _report(log):
-    """A function that appends a progress line with a timestamp to the file `log`, which also
-    receives errors; None without a file.
+    """A function that appends a progress line with a timestamp to the file `log`; None without a
+    file.
     """
     if log is None:
         yield None
         return
     with open(log, "a", encoding="utf-8", errors="replace", buffering=1) as file:
-        try:
-            yield lambda text: file.write(f"{stamp()} {text}\n")
-        except (KeyboardInterrupt, RfxError) as error:
-            file.write(f"{stamp()} {str(error) or 'interrupted'}\n")
-            raise
-
-
-def _guard(plan, loaded, results, log, trace) -> None:
-    """Raise an error if an output or a lock is the plan or one of its data files."""
-    others = [("the plan", plan)] if os.path.isfile(plan) else []
-    for name in dict.fromkeys(one for run in loaded.runs for one in (run.dataset, run.test) if one):
-        others += named("the data set", name)
-    lock = ("the lock of --results,", f"{results}.lock")
-    for output in (("--results", results), lock, ("--log", log), ("--trace", trace)):
-        if output[1] is not None:
-            files.guard(output, others)
-            others.append(output)
+        yield lambda text: file.write(f"{stamp()} {text}\n")
 
 
 def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
@@ -220,8 +192,6 @@ def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> 
     another rfx run holds the results file.
     """
     if name is not None:
-        if paper:
-            raise UsageError("NAME and --paper can't be combined; use only one of them")
         return _one(ctx, name, form, Path(results), jobs, dry_run, force)
     from rfx.reporting.report import page
     from rfx.runs import runner
@@ -274,12 +244,7 @@ def _plan_of(name, plans, tables, figures) -> str:
     plan = f"{name.partition('-')[0]}-{others[0]}" if others else name
     alone = all(getattr(builder, "alone", False) for builder in builders)
     if not builders or (plan not in plans and not alone):
-        if name in plans:
-            raise UsageError(
-                f"the plan {name} has no table or figure of its own; rfx run {name} runs it, and"
-                " rfx table summary lists its rows"
-            )
-        near = or_near(name, sorted({*plans, *tables, *figures}), "there are")
+        near = or_near(name, sorted({*tables, *figures}), "there are")
         raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
     return plan
 
@@ -328,18 +293,11 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
     from rfx.reporting.report import page
 
     known = papers.tables()
-    if list:
+    if list or name is None:
         click.echo("\n".join(sorted([*known, "claims"])))
         return
-    if name is None:
-        raise UsageError(f"which table? There are: {', '.join(sorted([*known, 'claims']))}")
     if name == "claims":
-        others = {"trace": trace, "setting": setting}
-        others |= {"group-by": group_by, "mean-over": mean_over}
-        for option, value in others.items():
-            if value is not None:
-                raise UsageError(f"--{option} does not apply to the table claims; omit it")
-        folder = page.results_folder("--results", "results" if results is None else results)
+        folder = page.results_folder("results" if results is None else results)
         judged = claims.judged(papers.folders(), lambda plan: page.find(folder, plan).rows)
         print_rendered(claims.table(judged), format, width)
         return
@@ -382,27 +340,18 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
     from rfx.reporting import figures
 
     known = papers.figures()
-    if list:
+    if list or name is None:
         click.echo("\n".join([*known, *figures.OF_MODELS]))
         return
-    if name is None:
-        raise UsageError(f"which figure? There are: {', '.join([*known, *figures.OF_MODELS])}")
-    if model is not None and name not in figures.OF_MODELS:
-        near = or_near(name, [*figures.OF_MODELS], "there are")
-        raise UsageError(f"figure {name} does not show a model{near}; omit --model")
     if name in figures.OF_MODELS:
         if model is None:
             raise UsageError(f"figure {name} shows a model; pass --model FILE")
-        inputs = [("--model", model)]
-        drawn = figures.draw(
-            name, methods.load(model), output, None, figures.OF_MODELS, inputs, force
-        )
+        trained = methods.load(model)
+        drawn = figures.draw(name, trained, output, None, figures.OF_MODELS, force)
     else:
         find = results_file.chosen(trace, results)
         rows = rows_for(known.get(name), lambda: results_file.read(results, find))
-        steps = results_file.beside(results) if trace is None else trace
-        inputs = [("--results", results), ("--trace", steps)]
-        drawn = figures.draw(name, rows, output, setting, known, inputs, force)
+        drawn = figures.draw(name, rows, output, setting, known, force)
     for path in drawn:
         click.echo(path)
 
@@ -416,7 +365,8 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
     Option(
         "results",
         str,
-        "Folder of the papers' results files, PLAN.csv and PLAN-quick.csv; by default results.",
+        "Folder of the papers' results files, PLAN.csv and PLAN-quick.csv.",
+        default="results",
         metavar="DIR",
     ),
     FOLDER,
@@ -436,14 +386,11 @@ def report(file, paper, results, output, force) -> None:
     """
     from rfx.reporting.report import page
 
-    if file is None:
-        results = "results" if results is None else results
-        click.echo(page.write(results, output, papers.folders(paper), papers.plans(), force))
-        return
-    for option, value in (("--paper", paper), ("--results", results)):
-        if value:
-            raise UsageError(f"{option} applies to the papers' report only; omit it or {file}")
-    click.echo(page.write_experiment(file, output, force))
+    if file is not None:
+        path = page.write_experiment(file, output, force)
+    else:
+        path = page.write(results, output, papers.folders(paper), papers.plans(), force)
+    click.echo(path)
 
 
 @click.command(

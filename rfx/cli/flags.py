@@ -78,12 +78,7 @@ class Value(click.ParamType):
 
 def _set_threads(ctx, param, value) -> None:
     if value is not None:
-        if value > (cores := env.cores()):
-            there = "1 core is" if cores == 1 else f"{cores} cores are"
-            click.echo(
-                f"rfx: --threads is {value}, but {there} available; rfx uses {cores}", err=True
-            )
-        env.set_threads(min(value, cores))
+        env.set_threads(min(value, env.cores()))
 
 
 def _hush(ctx, param, value) -> bool:
@@ -189,10 +184,9 @@ class DeclaringCommand(click.Command):
             )
 
     def parse_args(self, ctx, args):
-        words = args[: args.index("--")] if "--" in args else args
         ctx.meta["rfx.named"] = named = _last_value(args, self.by)
-        if self.groups and not ctx.resilient_parsing and {"-h", "--help", "--help-all"} & {*words}:
-            everything = "--help-all" in words
+        if self.groups and not ctx.resilient_parsing and {"-h", "--help", "--help-all"} & {*args}:
+            everything = "--help-all" in args
             if not everything:
                 ctx.meta["rfx.options"] = []  # the short page needs no import of methods
             click.echo(self._page(ctx, everything))

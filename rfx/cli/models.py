@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from rfx.cli.flags import (
     TEXT,
     DeclaringCommand,
     check_data,
+    flag,
     flags,
     given_options,
     named,
@@ -44,7 +46,7 @@ from rfx.cli.output import (
     table,
 )
 from rfx.data import registry, textfiles
-from rfx.errors import NoRows, RfxError, RfxWarning, UsageError, quoted
+from rfx.errors import NoRows, RfxError, RfxWarning, UsageError
 from rfx.options import Names, Option, union
 from rfx.records import results as results_file
 
@@ -152,8 +154,6 @@ def train(
     """
     given = given_options(method, values)
     check_data(data, "rfx train" + ("" if method == "auto" else f" --method {method}"))
-    if curve and trace is None:
-        raise UsageError("--curve needs --trace; use --trace FILE")
     from rfx.fitting import weights
     from rfx.runs import scoring, single
 
@@ -169,8 +169,6 @@ def train(
         curve="test" if curve else None,
     )
     scoring.check(run)
-    if run.parts and run.scheduler is None:
-        raise UsageError(f"--parts is {run.parts}, which has no effect without --scheduler")
     single.prepared(made, replace(run, curve=None, trace=False))
     elsewhere = None
     if run.scheduler is not None:
@@ -205,7 +203,12 @@ def train(
     if is_path:
         print_path(rows, json)
     else:
-        again = _repeating(run, rows[0])
+        again = None
+        if chosen := rows[0].params.get("explicit"):
+            # rows are held out again only if they calibrate the model
+            held_out = {} if run.calibrate else {"cv": None, "holdout": None}
+            same = {"method": rows[0].method, "options": scoring.explicit(run, chosen)}
+            again = command_of(replace(run, **same, **held_out))
         print_row(rows[0], json, **({"command": again} if again else {}))
         if again and not json:
             click.echo(
@@ -219,20 +222,6 @@ def train(
     finish(rows)
 
 
-def _repeating(run, row) -> str | None:
-    """The command that trains the same model without selection; None if nothing was selected.
-
-    It has the rows held out only if they calibrate the model.
-    """
-    from rfx.runs import scoring
-
-    chosen = row.params.get("explicit")
-    if not chosen:
-        return None
-    run = replace(run, method=row.method, options=scoring.explicit(run, chosen))
-    return command_of(run if run.calibrate else replace(run, cv=None, holdout=None))
-
-
 def check_outputs(run, model, results, trace, force) -> None:
     """Raise an error if an output is an input, another output, or a file of another kind."""
     from rfx import model as model_file
@@ -241,33 +230,20 @@ def check_outputs(run, model, results, trace, force) -> None:
     others = named("--data", run.dataset) + named("--test", run.test)
     others += [] if run.sample_weight is None else [("--sample-weight", run.sample_weight)]
     paths = [] if model is None else single.model_files(Path(model), run.options.get("lam_path"))
-    outputs: list[Any] = [("--model", path, model_file.KIND) for path in paths]
+    outputs: list[Any] = [("--model", path, model_file.KIND, model_file.check) for path in paths]
     outputs += [
-        ("--checkpoint", run.checkpoint, model_file.KIND),
-        ("--results", results, None),
-        ("--trace", trace, None),
+        ("--checkpoint", run.checkpoint, model_file.KIND, model_file.check),
+        ("--results", results, None, results_file.RESULTS.check),
+        ("--trace", trace, None, results_file.TRACES.check),
     ]
-    for name, path, kind in outputs:
+    for name, path, kind, check in outputs:
         if path is not None:
             files.guard((name, path), others, kind, force)
-            others.append((name, path))
-    for check, path in (
-        (model_file.check, model),
-        (model_file.check, run.checkpoint),
-        (results_file.RESULTS.check, results),
-        (results_file.TRACES.check, trace),
-    ):
-        if path is not None:
             check(path)
+            others.append((name, path))
 
 
 # ---------------------------------------------------------------------- tune
-
-
-def _searchable() -> list[str]:
-    from rfx.runs.tune import searchable
-
-    return ["auto", *searchable()]
 
 
 def _options_of(name: str | None) -> list[Option]:
@@ -364,15 +340,17 @@ def tune(
     """
     from rfx.data.tabular.labelwords import guess_task
     from rfx.runs import scoring, single
-    from rfx.runs.tune import AUTO, Tuning
+    from rfx.runs.tune import AUTO, Tuning, searchable
 
     check_data(data, "rfx tune")
-    method = methods.short(method)
-    if method not in _searchable():
-        raise methods.unknown(method, _searchable(), "can't be searched")
+    method, choices = methods.short(method), ["auto", *searchable()]
+    if method not in choices:
+        raise methods.unknown(method, choices, "can't be searched")
     names = AUTO if method == "auto" else (method,)
     given = _fixed(names, values)
-    wanted = _kernels(kernels, names, given)
+    declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
+    kernel = union(declared).but(name="kernels")
+    wanted = [kernel.convert(name.strip()) for name in kernels.split(",")] if kernels else []
     run = run_of(values, dataset=data, method=names[0], options=given)
     scoring.check(run)
     check_outputs(run, model, results, None, force)
@@ -448,17 +426,6 @@ def _fixed(names, values) -> dict:
         declared = methods.get(name).declared()
         methods.create(name, **{key: value for key, value in given.items() if key in declared})
     return given
-
-
-def _kernels(text, names, given) -> list[str]:
-    """The kernels listed by --kernels."""
-    if text and "kernel" in given:
-        raise UsageError(
-            f"--kernel is {given['kernel']} and --kernels is {text}; use only one of them"
-        )
-    declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
-    option = union(declared).but(name="kernels")
-    return [option.convert(name.strip()) for name in text.split(",")] if text else []
 
 
 _HEADINGS = ("round", "rows", "method", "kernel", "gamma", "size", "lambda", "score", "s")
@@ -564,7 +531,7 @@ def predict(
     """
     from rfx import device
     from rfx.cli import rows
-    from rfx.data import libsvm
+    from rfx.data import libsvm, tables
     from rfx.data.tabular import schema
 
     shows = {"--decision": decision, "--proba": proba, "--interval": interval, "--sets": sets}
@@ -588,7 +555,7 @@ def predict(
         if id is None:
             X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
         else:
-            X, *ids = rows.identified_rows(method, source, id, reading, strict)
+            X, *ids = tables.identified_rows(source, method.schema, id, reading, strict)
     except NoRows as none:
         click.echo(f"rfx: {none}; there is nothing to predict", err=True)
         X, ids = lazy.numpy.zeros((0, method.outcome.n_inputs)), None if id is None else [id, []]
@@ -671,7 +638,6 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
 
     check_data(data)
     if results is not None:
-        files.guard(("--results", results), [("the model", model), *named("--data", data)])
         results_file.RESULTS.check(results)
     method = methods.load(model)
     X, y = rows_for(method, data, reading_of(values), split, strict)
@@ -759,7 +725,7 @@ def explain(model, data, target, split, figure, json, strict, force, quiet, **va
 
     check_data(data)
     if figure is not None:
-        figures.guard_one(figure, [("the model", model), *named("--data", data)], force)
+        figures.guard_one(figure, force)
     method = methods.load(model)
     read = method if target is None else method.replace(schema=_with_target(method, target))
     X, y = rows_for(read, data, reading_of(values), split, strict)
@@ -804,8 +770,6 @@ def _with_target(method, target):
             "--target is for tables, but the model was trained on rows without column names; omit"
             " it, and put the targets where the training file had them"
         )
-    if target in {column.name for column in schema.inputs}:
-        raise UsageError(f"--target is {quoted(target)}, which is an input of the model")
     return replace(schema, target=(target, schema.target[1]))
 
 
@@ -963,11 +927,12 @@ FORMS = {
 @click.command("export")
 @MODEL
 @flags(
-    Option("to", str, "The format.", FORMS),
+    flag(Option("to", str, "The format.", FORMS), required=True),
     Option(
         "prefix",
         str,
-        "With --to c: begin the names of functions and macros with NAME; by default rfx.",
+        "With --to c: begin the names of functions and macros with NAME.",
+        default="rfx",
         metavar="NAME",
     ),
     "output",
@@ -982,10 +947,6 @@ def export(model, to, prefix, output, force) -> None:
     from rfx.data import libsvm
     from rfx.exporting import c_source, onnx_graph, program
 
-    if to is None:
-        raise UsageError(f"--to is missing; it must be one of {', '.join(FORMS)}")
-    if prefix is not None and to != "c":
-        raise UsageError(f"--prefix is {prefix!r:.80}, which needs --to c")
     kind = files.Kind("a model exported by rfx", _is_exported)
     files.guard(("-o", output), [("the model", model)], kind, force)
     if to == "onnx":
@@ -995,8 +956,12 @@ def export(model, to, prefix, output, force) -> None:
                 "--to onnx writes binary data, which a terminal can't show; use -o FILE"
             )
     exported = program.Program.of(methods.load(model))
-    write: Any = {"onnx": onnx_graph.written, "c": c_source.written, "json": program.json_text}[to]
-    text = write(exported, **{} if prefix is None else {"prefix": prefix})
+    write = {
+        "onnx": onnx_graph.written,
+        "c": partial(c_source.written, prefix=prefix),
+        "json": program.json_text,
+    }
+    text = write[to](exported)
     left_out = exported.facts.get("not_included")
     if left_out is not None:
         warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)

@@ -11,7 +11,6 @@ import scipy.sparse
 from rfx.data import libsvm, load, registry, splits, tables
 from rfx.data.loading import check_split
 from rfx.data.tabular import schema
-from rfx.errors import UsageError
 
 
 def is_named(source: str) -> bool:
@@ -49,13 +48,6 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
         return X, y
     _, test = splits.cut_share(X.shape[0], share or splits.FRACTION, seed)
     return X[test], None if y is None else y[test]
-
-
-def identified_rows(method, source: str, identify: str, reading, strict=False):
-    """(X, name, cells): all rows of a table for a trained method, and its identifying column."""
-    if is_named(source):
-        raise UsageError(f"--id is for tables, but {source} is a named data set")
-    return tables.identified_rows(source, method.schema, identify, reading, strict)
 
 
 def labelled_rows(source: str, n_inputs: int | None, reading, known=None, letters=None):

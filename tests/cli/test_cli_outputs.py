@@ -73,14 +73,8 @@ SAME = [
     "featurize z.txt --train data.txt -n 3 -o hard.txt --force",
     "featurize data.txt --model m.npz -o m.npz --force",
     "export m.npz --to json -o m.npz --force",
-    "eval m.npz --data data.txt --results m.npz",
     "predict m.npz data.txt -o data.txt",
     "predict m.npz data.txt -o m.npz",
-    "eval m.npz --data data.txt --results soft.txt",
-    "run plan.toml --results plan.toml",
-    "run plan.toml --results data.txt",
-    "run plan.toml --results soft",
-    "figure wu2016-fig4 --results fig.png --output fig --force",
 ]
 
 
@@ -91,7 +85,6 @@ def test_an_output_that_is_an_input_is_refused(folder, monkeypatch, capfd, line)
         (folder / "data.txt").rename(folder / "store" / "cod-rna")
     monkeypatch.setenv("RFX_DATA", str(folder / "store"))
     os.symlink("m.npz", "m-lam2.npz")
-    os.symlink("data.txt", "soft.lock")
     (folder / "fig.png").write_bytes((folder / "r.csv").read_bytes())
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     code, out, err = rfx(capfd, line)

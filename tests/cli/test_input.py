@@ -443,9 +443,6 @@ def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
             > 0.5
         )
     words += ("--data", files / "train.csv")
-    assert "--n-inputs is 3, which is for LIBSVM text" in refused(
-        capfd, *words, "--n-inputs", 3, code=2
-    )
     words += ("--ignore", "id", "--checkpoint", files / "c.npz", "--resume", "--target")
     for target in ("buys", "buys", "5"):
         printed(capfd, *words, target)

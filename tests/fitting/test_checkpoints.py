@@ -249,7 +249,7 @@ def test_what_can_not_be_watched_is_refused(name, options):
 
 def test_curve_goes_into_the_trace(tmp_path, capfd):
     words = ("train", "--method", "rf", "--data", "breast_cancer", "--n-features", 50, "--curve")
-    assert "--curve needs --trace" in refused(capfd, *words, code=2)
+    assert "writes its curve only to a trace" in refused(capfd, *words, code=2)
     printed(capfd, *words, "--trace", tmp_path / "t.csv")
     (steps,) = results.read_steps(tmp_path / "t.csv").values()
     assert 0 <= steps[-1]["error"] < 0.2

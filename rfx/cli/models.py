@@ -956,7 +956,7 @@ def export(model, to, prefix, output, force) -> None:
                 "--to onnx writes binary data, which a terminal can't show; use -o FILE"
             )
     exported = program.Program.of(methods.load(model))
-    write = {
+    write: dict[str, Any] = {
         "onnx": onnx_graph.written,
         "c": partial(c_source.written, prefix=prefix),
         "json": program.json_text,

@@ -85,18 +85,12 @@ def build(
     """The table `name` from result rows. Raises UsageError if there is no such table.
 
     builders: the tables, name to builder; default: the general ones. more: further arguments of
-    `summary`. Raises UsageError if another table receives any of them.
+    `summary`.
     """
     builders = catalogue.tables() if builders is None else builders
     if name not in builders:
         raise UsageError(f"there is no table {name}{or_near(name, builders)}")
-    more = {option: value for option, value in more.items() if value is not None}
-    if more and name != "summary":
-        option, value = next(iter(more.items()))
-        raise UsageError(
-            f"--{option.replace('_', '-')} {value} applies to the table summary, not to {name}"
-        )
-    return builders[name](rows, setting, **more)
+    return builders[name](rows, setting, **(more if name == "summary" else {}))
 
 
 # ----------------------------------------------------------------------

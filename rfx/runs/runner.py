@@ -559,10 +559,6 @@ def _in_words(row: Result) -> str:
 # The cost of a plan is read from `costs.csv` of its paper's folder: processor seconds and memory,
 # measured or estimated as stated there.
 
-# Processor seconds of a run of a plan without a line in costs.csv; and memory, MiB: that of a
-# process with all imports.
-_UNKNOWN_SECONDS, _UNKNOWN_MB = 5.0, 400.0
-
 
 @dataclass(frozen=True)
 class Cost:
@@ -649,8 +645,7 @@ def _step(name, folder, form, place, known) -> Step | None:
     path = place / f"{base if base in folder.plans else name}{'-quick' if quick else ''}.csv"
     rows = results.read(path) if path.exists() else []
     todo = missing(wanted, rows, False, results.read_steps(results.beside(path)))
-    cost = known.get((name, "quick" if quick else "full"))
-    cost = cost or Cost(_UNKNOWN_SECONDS * len(wanted.runs), _UNKNOWN_MB, "not measured")
+    cost = known[name, "quick" if quick else "full"]
     step = Step(wanted, path, todo, cost)
     step.by_hand = [
         one for one in step.datasets if registry.has(one) and not registry.is_obtainable(one)

@@ -367,7 +367,6 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
     ("name", "more", "message"),
     [
         ("summary", {"group_by": "sed"}, "no row has a column sed; did you mean seed"),
-        ("yen2014-table1", {"group_by": "seed"}, "applies to the table summary, not to yen2014-ta"),
         ("x", {}, "there is no table x .there are: .*summary.*yen2014-table1"),
     ],
 )

@@ -30,12 +30,13 @@ plan,form,processor_seconds,memory_mb,basis,hours
 one,quick,30,100,measured,
 one,full,120,200,measured,
 long,full,1e5,100,estimated,yes
+new,full,10,400,estimated,
 """
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A paper with three plans: one has a small form, long takes hours, new has no known cost."""
+    """A paper with three plans: one has a small form, long takes hours."""
     for name, size, quick in (
         ("one", 20, "[quick]\nkeep = {seed = 0}"),
         ("long", 30, ""),
@@ -65,10 +66,8 @@ def test_what_lies_ahead(folder, tmp_path):
         most["p-long"].without == "it takes hours; use make reproduce-full"
         and full["p-long"].without == ""
     )
-    assert most["p-new"].cost.basis == "not measured" and most["p-one"].seconds == 120
-    assert runner.minutes(list(most.values()), 1) == pytest.approx(
-        (120 + 2 * runner._UNKNOWN_SECONDS) / 60
-    )
+    assert most["p-one"].seconds == 120
+    assert runner.minutes(list(most.values()), 1) == pytest.approx((120 + 10) / 60)
 
 
 def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
@@ -145,7 +144,7 @@ def test_costs_are_of_plans_that_there_are(paper):
         if not name.endswith("-full") and plan.small(name, folder.plans)
     ]
     wanted = {(name, "full") for name in folder.plans} | {(name, "quick") for name in small}
-    assert set(known) <= wanted
+    assert set(known) == wanted
     assert all(cost.seconds > 0 and cost.memory_mb > 100 and cost.basis for cost in known.values())
 
 

@@ -322,8 +322,7 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
             return (1 if low_is_better(group[0]["metric"]) else -1) * score, 0.0
         return abs(score - wanted), mean_of("model_size", group) or 0.0
 
-    scored = [group for group in groups if mean_of("score", group) is not None]
-    return min(scored, key=distance, default=groups[-1])
+    return min(groups, key=distance)
 
 
 def _size_title(data: DataRow, picked: Picked, book: Book) -> str:

@@ -176,14 +176,6 @@ def same_decisions(name, place, weights=None):
     return there, here
 
 
-def test_the_memory_of_a_device_limits_features_and_says_how_many_fit():
-    small = replace(accelerator("numpy"), free=lambda: 100 * 2**20)
-    with device.use(small), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "TEMPORARY", 0)
-        with pytest.raises(DataError, match="3,000 features .* use at most 2,495"):
-            methods.create("rf", **FIXED, n_features=3000).fit(X, TARGETS)
-
-
 def test_leaves_are_solved_one_by_one_where_few_fit():
     with device.use(replace(accelerator("numpy"), free=lambda: 0)):
         assert device.parts(1000) == 1

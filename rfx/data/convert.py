@@ -77,10 +77,9 @@ def _molecules(path) -> tuple:
     with open(path, "rb") as file:
         packed = file.read(4) == b"PK\x03\x04"
     if packed:
-        saved = _arrays(path, {"charges": 2, "positions": 3, "energies": 1})
-        return virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(
-            np.float64
-        )
+        saved = np.load(path)
+        matrices = virtual.coulomb(saved["charges"], saved["positions"])
+        return matrices, saved["energies"].astype(np.float64)
     saved = _matlab(path, ["X", "T"])
     return np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
 
@@ -91,29 +90,14 @@ def molecules(paths, handle, describe):
     libsvm.write_rows(handle, describe(matrices).astype(np.float32), energies)
 
 
-def _triangles(matrices):
-    """The upper triangles, rows and columns ordered by their norms."""
-    return virtual.triangles(virtual.by_row_norm(matrices))
-
-
-def _arrays(path, dimensions) -> dict:
-    """The arrays of these names, with numeric types and these numbers of dimensions, in an npz
-    file.
-    """
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in dimensions}
-    for name, array in arrays.items():
-        if array.ndim != dimensions[name] or array.dtype.kind not in "fiu":
-            raise ValueError(f"its array {name} has shape {array.shape} and type {array.dtype}")
-    return arrays
-
-
+# The upper triangles, rows and columns ordered by their norms.
+_sorted_triangles = lambda matrices: virtual.triangles(virtual.by_row_norm(matrices))
 CONVERTERS: dict[str, Callable] = {
     "cpu_train": partial(cpu, part="train"),
     "cpu_test": partial(cpu, part="test"),
     "rcv1_ccat": rcv1_ccat,
     "buzz": buzz,
-    "coulomb": partial(molecules, describe=_triangles),
+    "coulomb": partial(molecules, describe=_sorted_triangles),
     "eigenvalues": partial(molecules, describe=virtual.eigenvalues),
     "bags": partial(molecules, describe=virtual.bags_of_bonds),
 }

@@ -321,11 +321,7 @@ def read_weights(path, count: int) -> np.ndarray:
     Raises DataError with the line number for an invalid weight, and if there are not `count` of
     them.
     """
-    try:
-        text = textfiles.Text(path)
-    except DataError as error:
-        raise DataError(f"weights {error}") from None
-    with text:
+    with textfiles.Text(path) as text:
         lines, name = text.read().decode("utf-8", "replace").splitlines(), text.name
     weights = [float(line) if numerals.is_number(line.strip()) else math.nan for line in lines]
     wrong = next((place for place, one in enumerate(weights) if not 0 <= one < math.inf), None)

@@ -17,7 +17,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import time
@@ -35,16 +34,17 @@ from rfx.data.reading import MISSING, Reading
 from rfx.errors import DataError, LockedError, NoData, UsageError, or_near, quoted
 
 TASKS = ("binary", "multiclass", "regression")
-_TEXT, _FLAG, _COLUMNS = "words", "true or false", "a list of columns"
-_FIELDS: dict[str, str | tuple[str, ...]] = {
+_TEXT, _FLAG, _COLUMNS = (str, "words"), (bool, "true or false"), (list, "a list of columns")
+# The type of a field, or its values, and how a message names them.
+_FIELDS: dict[str, tuple[type | tuple[str, ...], str]] = {
     "train": _TEXT,
     "test": _TEXT,
-    "task": TASKS,
+    "task": (TASKS, f"one of {', '.join(TASKS)}"),
     "title": _TEXT,
     "target": _TEXT,
     "ignore": _COLUMNS,
     "header": _FLAG,
-    "missing": MISSING,
+    "missing": (MISSING, f"one of {', '.join(MISSING)}"),
     "zero_based": _FLAG,
     "encoding": _TEXT,
     "categorical": _COLUMNS,
@@ -72,18 +72,13 @@ class OwnSet:
 
 
 def own_files() -> list[Path]:
-    """The existing registries. UsageError if RFX_DATASETS names none."""
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or env.home_dir() / ".config")
-    usual, named = folder / "rfx" / "datasets.toml", os.environ.get("RFX_DATASETS")
-    place = Path(named) if named else usual
-    if named and not place.exists():
-        raise UsageError(
-            f"RFX_DATASETS is {named!r:.200}, which does not exist; it must be a registry file or a"
-            " folder that contains one"
-        )
+    """The registries, whether the one that RFX_DATASETS names exists or not."""
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    named = os.environ.get("RFX_DATASETS")
+    place = Path(named or folder / "rfx" / "datasets.toml")
     if named and place.is_dir():
         return sorted(place.glob("*.toml"))
-    return [place] if os.path.lexists(place) else []
+    return [place] if named or place.exists() else []
 
 
 def _own() -> dict[str, OwnSet]:
@@ -91,62 +86,44 @@ def _own() -> dict[str, OwnSet]:
     sets: dict[str, OwnSet] = {}
     for path in own_files():
         try:
-            for name, entry in tomllib.loads(path.read_text("utf-8-sig")).items():
-                if _plain(name) in _by_any_name() or name in sets:
-                    other = sets[name].registry if name in sets else "rfx itself"
-                    raise UsageError(f"{name} is the name of a data set of {other}; choose another")
-                sets[name] = _entry(os.path.realpath(path), name, entry)
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}") from None
-        except OSError as error:
-            raise UsageError(
-                f"the registry {path} can't be read: {error.strerror or error}"
-            ) from None
-        except (ValueError, RecursionError) as error:  # of bytes that are not UTF-8 too
+            entries = tomllib.loads(path.read_text("utf-8-sig"))
+        except ValueError as error:  # of bytes that are not UTF-8 too
             raise UsageError(f"{path} is not TOML: {error!s:.200}") from None
+        for name, entry in entries.items():
+            if _plain(name) in _by_any_name() or name in sets:
+                other = sets[name].registry if name in sets else "rfx itself"
+                raise UsageError(
+                    f"{path}: {name} is the name of a data set of {other}; choose another"
+                )
+            sets[name] = _entry(os.path.realpath(path), name, entry)
     return sets
 
 
 def _entry(path: str, name: str, entry) -> OwnSet:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", name):
-        raise UsageError(
-            f"a data set can't be called {quoted(name)}; a name is made of letters, digits, _, -"
-            " and ., 100 at most"
-        )
     if not isinstance(entry, dict) or "train" not in entry:
         raise UsageError(
-            f"{name} is {quoted(entry)}; it must be a table [{name}] with train = FILE"
+            f"{path}: {name} is {quoted(entry)}; it must be a table [{name}] with train = FILE"
         )
     for key, value in entry.items():
         if key not in _FIELDS:
-            raise UsageError(f"{name} has an unknown field {quoted(key)}{or_near(key, _FIELDS)}")
-        if not _is_good(value, wanted := _FIELDS[key]):
-            shown = f"one of {', '.join(wanted)}" if isinstance(wanted, tuple) else wanted
-            raise UsageError(f"{key} of {name} is {quoted(value)}; it must be {shown}")
-    if "encoding" in entry:
-        textfiles.known(entry["encoding"], f"encoding of {name}")
+            near = or_near(key, _FIELDS)
+            raise UsageError(f"{path}: {name} has an unknown field {quoted(key)}{near}")
+        allowed, shown = _FIELDS[key]
+        if value not in allowed if isinstance(allowed, tuple) else not isinstance(value, allowed):
+            raise UsageError(f"{path}: {key} of {name} is {quoted(value)}; it must be {shown}")
     # relative to the registry; ~ is a home folder
     train, test = (
         os.path.join(os.path.dirname(path), os.path.expanduser(entry.get(role, "")))
         for role in ("train", "test")
     )
     options: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
+        key: tuple(map(str, value)) if isinstance(value, list) else value
         for key, value in entry.items()
         if key not in ("train", "test", "task", "title")
     }
-    reading = Reading(**options)
     title, task = entry.get("title", f"of {path}"), entry.get("task")
-    return OwnSet(name, path, train, test if "test" in entry else None, task, title, reading)
-
-
-def _is_good(value: Any, wanted: str | tuple[str, ...]) -> bool:
-    """Whether a field has a value of the kind required by _FIELDS."""
-    if isinstance(wanted, tuple):
-        return value in wanted
-    if wanted == _COLUMNS:
-        return isinstance(value, list) and all(isinstance(column, str) for column in value)
-    return isinstance(value, bool if wanted == _FLAG else str) and value != ""
+    test = test if "test" in entry else None
+    return OwnSet(name, path, train, test, task, title, Reading(**options))
 
 
 # ---------------------------------------------------------------------- sets of rfx
@@ -460,8 +437,6 @@ class _Fetch:
             ):
                 limited = _Limited(sink, largest(self.info, entry), "it")
                 shutil.copyfileobj(source, limited, 1 << 20)
-        if plain.stat().st_size == 0:
-            raise NoData(f"{origin} is empty and was discarded")
         sha256 = verified(self.info, entry, plain, origin, _DISCARDED, self.trust)
         os.replace(plain, self.target)
         keep(entry, self.target, sha256)
@@ -702,15 +677,12 @@ def in_place(info, entry, target, trust: bool = False) -> None:
     """Raise NoData, with instructions to replace it, for a file of the data folder that is not the
     registry's, or has changed since it was checked.
     """
-    try:
-        record = _record(entry)
-        good = record.items() >= _status(target).items()
-        good = good and (not entry.sha256 or record["sha256"] in (entry.sha256, *entry.copies))
-        if trust or not good:
-            advice = "put a complete one there"
-            if entry.sources:
-                advice = f"remove it, and `rfx fetch {info.name}` downloads it again"
-            advice += ", or move it and use it as a file"
-            keep(entry, target, verified(info, entry, target, str(target), advice, trust))
-    except OSError as error:
-        raise NoData(f"{target} can't be read: {error.strerror or error}") from None
+    record = _record(entry)
+    good = record.items() >= _status(target).items()
+    good = good and (not entry.sha256 or record["sha256"] in (entry.sha256, *entry.copies))
+    if trust or not good:
+        advice = "put a complete one there"
+        if entry.sources:
+            advice = f"remove it, and `rfx fetch {info.name}` downloads it again"
+        advice += ", or move it and use it as a file"
+        keep(entry, target, verified(info, entry, target, str(target), advice, trust))

@@ -172,7 +172,7 @@ WRONG = {
         "toy.bz2: the file has md5 [0-9a-f]{32}, but datasets.toml says 0{32}",
     ),
     "a damaged archive": ("toy.bz2", PACKED_TEXT[:-10], {}, "toy.bz2 can't be unpacked"),
-    "nothing": ("toy.bz2", b"", {}, "toy.bz2 is empty"),
+    "nothing": ("toy.bz2", b"", {}, "toy.bz2: toy has sha256"),
     "two files": (
         "toy.zip",
         zipped("a", "b"),

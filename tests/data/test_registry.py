@@ -185,20 +185,8 @@ BAD = {
         GOOD + "title = 1979-05-27\n",
         "title of people is datetime.date(1979, 5, 27); it must be words",
     ),
-    "no words": ('[people]\ntrain = ""\n', "train of people is ''; it must be words"),
-    "numbers of columns": (
-        GOOD + "ignore = [1, 2]\n",
-        "ignore of people is [1, 2]; it must be a list of columns",
-    ),
+    "no list": (GOOD + "ignore = 1\n", "ignore of people is 1; it must be a list of columns"),
     "a sub-table": (GOOD + "\n[people.more]\nx = 1\n", "people has an unknown field 'more'"),
-    "a name like an option": (
-        '[--data]\ntrain = "rows.csv"\n',
-        "a data set can't be called '--data'",
-    ),
-    "a long name": (
-        f'\n[{"n" * 5000}]\ntrain = "rows.csv"\n',
-        "a data set can't be called 'nnn",
-    ),
     "a name of rfx's": (
         '\n[heart]\ntrain = "rows.csv"\n',
         "heart is the name of a data set of rfx itself; choose another",
@@ -244,18 +232,6 @@ def test_a_name_of_any_length_that_there_is_not(place):
     with pytest.raises(UsageError, match="there is no data set called 'xxx") as told:
         registry.get("x" * 200_000)
     assert len(str(told.value)) < 200
-
-
-@pytest.mark.parametrize("kind", ["folder", "link to nothing"])
-def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind):
-    place = tmp_path / "config" / "rfx" / "datasets.toml"
-    place.parent.mkdir(parents=True)
-    if kind == "folder":
-        place.mkdir()
-    else:
-        place.symlink_to(tmp_path / "nothing")
-    with pytest.raises(UsageError, match="datasets.toml can't be read"):
-        registry.has("people")
 
 
 # --------------------------------------------------------------------------------- built-in data
@@ -359,10 +335,10 @@ def test_bundled_sets(name, shape, task):
         ("sphere:k=3", "sphere has no setting 'k'; it has d, n, n_test, seed"),
         ("ripple:d=3", "ripple has no setting 'd'"),
         ("digits:n=30", "digits has no setting 'n'; it has seed"),
-        ("sphere:n=0", "n must be a whole number from 1 to 1,000,000,000,000, not '0'"),
-        ("sphere:n", "n must be a whole number from 1 to 1,000,000,000,000, not ''"),
+        ("sphere:n=0", "n must be a whole number of 1 or more, not '0'"),
+        ("sphere:n", "n must be a whole number of 1 or more, not ''"),
         ("sphere:d=2.5", "d must be a whole number"),
-        ("sphere:seed=-1", "seed must be a whole number from 0 to"),
+        ("sphere:seed=-1", "seed must be a whole number of 0 or more"),
         ("spher:n=3", "did you mean sphere"),
     ],
 )

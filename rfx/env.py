@@ -27,15 +27,7 @@ def cache_dir() -> Path:
     """
     if os.environ.get("RFX_CACHE"):
         return Path(os.environ["RFX_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or home_dir() / ".cache") / "rfx"
-
-
-def home_dir() -> Path:
-    """The user's home folder; for a user without one, as in some containers, a temporary folder."""
-    try:
-        return Path.home()
-    except RuntimeError:
-        return Path(lazy.tempfile.gettempdir(), f"rfx-{os.getuid()}")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rfx"
 
 
 def data_dir() -> Path:

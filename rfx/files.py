@@ -92,13 +92,12 @@ def check(path) -> None:
 
 
 @contextlib.contextmanager
-def whole(path, mode: int = 0o666):
+def whole(path):
     """A binary handle that becomes the file `path` if the block succeeds; otherwise nothing is
     left.
 
     If `path` is not a regular file, it is written to directly; for a link, its target is replaced.
-    Remains of a killed process for the same file are removed first. `mode`: permissions, minus the
-    umask.
+    Remains of a killed process for the same file are removed first.
     """
     check(path)
     if _is_special(path):
@@ -116,7 +115,7 @@ def whole(path, mode: int = 0o666):
             yield handle
             handle.flush()
             os.fsync(descriptor)
-            os.fchmod(descriptor, mode & ~umask)
+            os.fchmod(descriptor, 0o666 & ~umask)
             os.replace(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)

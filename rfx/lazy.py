@@ -20,7 +20,6 @@ LIBRARIES = {
     "platform": ["platform"],
     "shutil": ["shutil"],
     "subprocess": ["subprocess"],
-    "tempfile": ["tempfile"],
     "array_api_compat": ["array_api_compat"],
     "array_api_cupy": ["array_api_compat.cupy"],
     "array_api_torch": ["array_api_compat.torch"],

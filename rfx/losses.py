@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rfx.errors import UsageError
-
 # of predictions z, or dual values u, and targets y
 Formula: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -213,12 +211,8 @@ OF_NUMBERS = ("squared", "absolute", "epsilon_insensitive")
 def get_loss(name: str, epsilon: float | None = None) -> Loss:
     """The loss of that name; epsilon: half width of the tube of epsilon_insensitive, 0.1 by
     default.
-
-    Raises UsageError with the known losses.
     """
     if name == "epsilon_insensitive" and epsilon is not None:
         return epsilon_insensitive(float(epsilon))
     known = LOSSES | {Softmax.name: Softmax}
-    if name not in known:
-        raise UsageError(f"loss {name!r} is unknown; choose one of {', '.join(known)}")
     return known[name]

@@ -41,46 +41,22 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
     for a pipe.
 
     header: anything JSON supports. arrays: name -> numeric array. A pipe or device is written to,
-    not replaced; with None as path nothing is written and only the size is returned. Raises
-    DataError if the folder does not exist or is not writable.
+    not replaced; with None as path nothing is written and only the size is returned.
     """
     text = json.dumps({"format": FORMAT, **header})
     contents: dict[str, Any] = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     if path is None:
         np.savez(file := io.BytesIO(), **contents)
         return file.tell()
-    with _errors(path), files.whole(path) as handle:
+    with files.whole(path) as handle:
         np.savez(handle, **contents)
         return handle.tell() if handle.seekable() else 0
-
-
-def check(path) -> None:
-    """Raise DataError if no model file can be written to `path`; nothing is created."""
-    with _errors(path):
-        files.check(path)
-
-
-@contextlib.contextmanager
-def _errors(path):
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(
-            f"model {files.shown(path)} can't be written: {error.strerror or error}"
-        ) from error
 
 
 @contextlib.contextmanager
 def _opened(path) -> Iterator[tuple[dict, Any]]:
     """The header and the archive of a model file, whose arrays are not read yet."""
-    try:
-        handle = open(path, "rb")
-    except (OSError, ValueError) as error:  # a name with a null character
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"model {files.shown(path)} can't be read: {reason}") from error
-    with handle:
+    with open(path, "rb") as handle:
         try:
             archive = np.load(handle)
             header = json.loads(archive["header"].tobytes())

@@ -24,11 +24,6 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def is_not_finite(text: str) -> bool:
-    """Whether a text is a word for a nonfinite number, such as nan or -inf."""
-    return _NOT_FINITE.fullmatch(text) is not None
-
-
 def real(text: str) -> float:
     """The number in a text, ignoring surrounding blanks; nan and inf are allowed.
 
@@ -38,7 +33,7 @@ def real(text: str) -> float:
         For any other text.
     """
     word = text.strip(_BLANKS)
-    return float(word if is_not_finite(word) else _matching(_NUMBER, text, "a number"))
+    return float(word if _NOT_FINITE.fullmatch(word) else _matching(_NUMBER, text, "a number"))
 
 
 def whole(text: str) -> int:

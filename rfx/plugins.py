@@ -25,17 +25,10 @@ if TYPE_CHECKING:
 @functools.cache
 def entries(group: str) -> dict[str, "EntryPoint"]:
     """The entry points of a group by name; for duplicate names, the one of the alphabetically first
-    package, with a warning.
+    package.
     """
-    by_name: dict[str, EntryPoint] = {}
-    for entry in sorted(lazy.metadata.entry_points(group=group), key=package_of):
-        other = by_name.setdefault(entry.name, entry)
-        if package_of(other) != package_of(entry):
-            _warn(
-                f"packages {package_of(other)} and {package_of(entry)} both provide {entry.name!r}"
-                f" of {group}; rfx uses the first"
-            )
-    return by_name
+    found = sorted(lazy.metadata.entry_points(group=group), key=package_of, reverse=True)
+    return {entry.name: entry for entry in found}
 
 
 def package_of(entry: "EntryPoint") -> str:
@@ -118,12 +111,10 @@ class Registry(Mapping):
         declared = self.declares(value)
         if entry.name not in declared:
             names = " or ".join(map(repr, declared))
+            what = f"is called {names}" if declared else f"is not a {self.kind}"
             raise DataError(
-                f"{about} can't be used: {entry.value} is called {names}; give the entry point the"
-                " same name"
-                if declared
-                else f"{about} can't be used: {entry.value} is not a {self.kind}; fix or remove"
-                " that package"
+                f"{about} can't be used: {entry.value} {what}; give the entry point the same name,"
+                " or fix or remove that package"
             )
         return declared[entry.name]
 

@@ -35,17 +35,6 @@ def test_what_numpy_and_numba_read_is_set_but_for_values_of_the_users(tmp_path, 
     assert done.stdout.split() == ["False", *(list(by_user.values()) or usual)]
 
 
-def test_a_user_without_a_home_has_a_temporary_folder(monkeypatch, tmp_path):
-    def homeless():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(env.Path, "home", homeless)
-    for name in ("RFX_CACHE", "RFX_DATA", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert env.cache_dir().parent == tmp_path / f"rfx-{os.getuid()}" / ".cache"
-
-
 @pytest.fixture
 def cgroup(tmp_path, monkeypatch):
     """A function that makes this process a member of a control group with these files."""

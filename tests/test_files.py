@@ -123,10 +123,9 @@ def test_a_killed_writers_draft_is_cleared_by_the_next_and_a_living_ones_is_not(
 def test_who_may_read_what_was_written(tmp_path):
     before = os.umask(0o027)
     try:
-        for mode, expected in ((0o666, 0o640), (0o600, 0o600)):
-            with files.whole(tmp_path / "m", mode):
-                pass
-            assert (tmp_path / "m").stat().st_mode & 0o777 == expected
+        with files.whole(tmp_path / "m"):
+            pass
+        assert (tmp_path / "m").stat().st_mode & 0o777 == 0o640
     finally:
         os.umask(before)
 
@@ -190,7 +189,7 @@ def test_of_a_link_the_file_is_replaced(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("function", "more"), [(model.check, ()), (model.write, ({}, {}))])
+@pytest.mark.parametrize(("function", "more"), [(files.check, ()), (model.write, ({}, {}))])
 @pytest.mark.parametrize(
     "path, reason",
     [
@@ -203,9 +202,9 @@ def test_of_a_link_the_file_is_replaced(tmp_path):
 def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason, function, more):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f").touch()
-    with pytest.raises(DataError, match=f"can't be written: {reason}"):
+    with pytest.raises(OSError, match=reason):
         function(path, *more)
-    model.check(tmp_path / "m.npz")
+    files.check(tmp_path / "m.npz")
     assert list(tmp_path.iterdir()) == [tmp_path / "f"]
 
 
@@ -238,12 +237,6 @@ def test_pickled_and_future_files_are_refused(header, says, tmp_path):
     np.savez(tmp_path / "m.npz", header=header)
     with pytest.raises(DataError, match=says):
         model.read(tmp_path / "m.npz")
-
-
-@pytest.mark.parametrize(("name", "reason"), [("none.npz", "No such file"), ("", "Is a directory")])
-def test_a_path_without_a_file_is_refused(name, reason, tmp_path):
-    with pytest.raises(DataError, match=f"can't be read: {reason}"):
-        model.read(tmp_path / name)
 
 
 DAMAGES = {
@@ -307,7 +300,6 @@ def stored(tmp_path):
         {"loss": "huber"},
         {"info": None},
         {"info": {"n_inputs": 4}},
-        {"scaler": {"kind": "log"}},
         {"map": {"name": "cubic", "n_inputs": 3, "params": {}}},
     ],
 )

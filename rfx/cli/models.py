@@ -230,9 +230,9 @@ def check_outputs(run, model, results, trace, force) -> None:
     others = named("--data", run.dataset) + named("--test", run.test)
     others += [] if run.sample_weight is None else [("--sample-weight", run.sample_weight)]
     paths = [] if model is None else single.model_files(Path(model), run.options.get("lam_path"))
-    outputs: list[Any] = [("--model", path, model_file.KIND, model_file.check) for path in paths]
+    outputs: list[Any] = [("--model", path, model_file.KIND, files.check) for path in paths]
     outputs += [
-        ("--checkpoint", run.checkpoint, model_file.KIND, model_file.check),
+        ("--checkpoint", run.checkpoint, model_file.KIND, files.check),
         ("--results", results, None, results_file.RESULTS.check),
         ("--trace", trace, None, results_file.TRACES.check),
     ]

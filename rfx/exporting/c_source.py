@@ -1,7 +1,6 @@
 """A program as one C99 file that needs only the standard library."""
 
 import json
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,7 +9,6 @@ import numpy as np
 
 from rfx import lazy
 from rfx import steps as told
-from rfx.errors import UsageError
 from rfx.exporting.program import CENTRAL, Column, Program, polynomials
 from rfx.kernels.distances import SCALES
 
@@ -474,15 +472,7 @@ static void look_up(double code, int count, int width, const double *values, dou
 
 
 def written(program: Program, prefix: str = "rfx") -> bytes:
-    """The C text of a program; prefix: of the names of its functions and, in capitals, macros.
-
-    Raises
-    ------
-    UsageError
-        If the prefix can't begin a name in C.
-    """
-    if re.fullmatch("[A-Za-z][A-Za-z0-9_]*", prefix) is None:
-        raise UsageError(f"--prefix is {prefix!r:.80}, which can't begin a name in C; use letters")
+    """The C text of a program; prefix: of the names of its functions and, in capitals, macros."""
     return _Writer(program, prefix).text().encode()
 
 

@@ -24,8 +24,6 @@ OPSET, IR_VERSION = 19, 9
 # Maximum inputs for squared distances as sums; above, they are computed from inner products, as in
 # rfx.kernels.blocks.
 _MOST_SUMMED = 64
-# Maximum size of a file.
-_MOST_BYTES = 2**31 - 2**20
 # Cells beyond are in no bin.
 _FARTHEST = float(2**51)
 # Yeo-Johnson powers treated as 0.
@@ -52,7 +50,7 @@ def written(program: Program) -> bytes:
     Raises
     ------
     UsageError
-        If the package onnx is missing, and for a model that is too large.
+        If the package onnx is missing.
     """
     check()
     helper, graph = lazy.onnx.helper, _Graph()
@@ -61,11 +59,6 @@ def written(program: Program) -> bytes:
     values = _carried_out(program.steps, X, program.n_inputs) + (X - X).sum()
     outputs = _outputs(graph, program, values)
     made = helper.make_graph(graph.nodes, "rfx", inputs, outputs, graph.constants)
-    if graph.size > _MOST_BYTES:
-        raise UsageError(
-            f"the model needs {graph.size / 2**20:,.0f} MiB, more than an ONNX file supports; use"
-            " --to c or json, or train a smaller model"
-        )
     model = helper.make_model(
         made,
         producer_name="rfx",
@@ -155,7 +148,6 @@ class _Graph:
     def __init__(self, prefix: str = "rfx") -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.size = 0
         self._prefix, self._count = prefix, 0
 
     def name(self) -> str:
@@ -174,7 +166,6 @@ class _Graph:
             made = made.astype(np.float64)
         name = self.name()
         self.constants.append(lazy.onnx.numpy_helper.from_array(made, name))
-        self.size += made.size * 8
         return Value(self, name)
 
     def node(
@@ -216,7 +207,6 @@ class _Graph:
         ]
         outs = [helper.make_tensor_value_info(after.name, kinds[whole], None)]
         made = helper.make_graph(inner.nodes, inner.name(), ins, outs, inner.constants)
-        self.size += inner.size
         return self.node("Scan", state, *scanned, body=made, num_scan_inputs=len(scanned))
 
 
@@ -265,7 +255,7 @@ def _outputs(graph: _Graph, program: Program, values: Value) -> list[Any]:
     if program.labels is None:
         graph.node("Identity", values, output=VARIABLE)
         return [helper.make_tensor_value_info(VARIABLE, kinds.DOUBLE, shape)]
-    labels = np.array(program.labels, dtype=object if _are_words(program.labels) else None)
+    labels = np.array(program.labels, dtype=object if isinstance(program.labels[0], str) else None)
     kind = kinds.STRING
     if labels.dtype != object:
         whole = bool(np.all(labels == np.rint(labels)) and np.abs(labels).max() < 2**53)
@@ -280,10 +270,6 @@ def _outputs(graph: _Graph, program: Program, values: Value) -> list[Any]:
     graph.node("Gather", labels, _place(program, ranked), output=LABEL)
     graph.node("Identity", values, output=DECISION)
     return [*found, helper.make_tensor_value_info(DECISION, kinds.DOUBLE, shape)]
-
-
-def _are_words(labels: list[Any]) -> bool:
-    return isinstance(labels[0], str)
 
 
 def _place(program: Program, values: Value) -> Value:

@@ -586,8 +586,6 @@ class Keeper:
         try:
             header, arrays = model.read(self.path)
         except DataError as error:
-            if isinstance(error.__cause__, OSError):
-                raise
             raise self._damaged(str(error)) from error
         if header.get("kind") != KIND:
             raise DataError(
@@ -633,7 +631,7 @@ def known_before(path: Any) -> dict[str, Any]:
     """
     try:
         header = model.read_header(path)
-    except DataError:
+    except (DataError, OSError):
         return {}
     return header if header.get("kind") == KIND else {}
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from rfx.errors import UsageError
 from rfx.losses import LOSSES, get_loss
 
 RNG = np.random.default_rng(0)
@@ -103,10 +102,3 @@ def test_logistic_does_not_overflow():
     for y in (-1.0, 1.0):
         for values in (LOSSES["logistic"].value(far, y), LOSSES["logistic"].derivative(far, y)):
             assert np.all(np.isfinite(values))
-
-
-def test_unknown_loss():
-    with pytest.raises(
-        UsageError, match="loss 'huber' is unknown; choose one of squared, squared_hinge"
-    ):
-        get_loss("huber")

@@ -213,7 +213,6 @@ def traffic_of_steps(options, folder):
 def features(workers, folder, count: int, parts: int, columns: int):
     """(features, targets) of `count` rows in `parts` parts on the workers."""
     from rfx.data import stream
-    from rfx.data.libsvm import Labels
     from rfx.data.transforms import Scaler
     from rfx.distributed.rows import DistributedRows
     from rfx.features import sample
@@ -222,7 +221,7 @@ def features(workers, folder, count: int, parts: int, columns: int):
     if not path.exists():
         write(path, count, 0)
     pieces = stream.cut([stream.measured(path)], parts)
-    rows = DistributedRows(workers, [stream.LibsvmRanges(False, Labels(), own) for own in pieces])
+    rows = DistributedRows(workers, [stream.LibsvmRanges(False, own) for own in pieces])
     rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
     return rows.features(sample("gaussian", 5, columns, 0, gamma=1.0)).hold(), rows.y
 

@@ -180,7 +180,6 @@ def check(file, zero_based, **values):
             X, y = libsvm.parse_sequences(text.read(), text.name)
             scan = libsvm.Scan(text)
             scan.count(X.shape[1], y)
-            scan.spellings.add_numbers(y)
         else:
             scan = libsvm.Scan(text, zero_based)
             for line, column, message in scan.problems():
@@ -239,12 +238,13 @@ def _plural(count, word):
 
 
 def _labels(scan):
-    labels = scan.labels()
+    from rfx.data.tabular.labelwords import number_text
+
+    labels = scan.labels
     if labels is not None and len(labels) <= _MOST_LABELS:
-        return "labels " + ", ".join(f"{label} ({count:,})" for label, count in labels.items())
+        counts = sorted(labels.items())
+        return "labels " + ", ".join(f"{number_text(one)} ({count:,})" for one, count in counts)
     text = f"{'very many' if labels is None else f'{len(labels):,}'} different labels"
-    if scan.worded:
-        return text
     return f"{text} from {scan.low:g} to {scan.high:g}, mean {scan.mean:g}"
 
 

@@ -13,6 +13,4 @@ _MODULES = {"guess_task": "tabular.labelwords"}
 def __getattr__(name):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"rfx.data.{_MODULES.get(name, 'loading')}"), name)
-    globals()[name] = value
-    return value
+    return getattr(importlib.import_module(f"rfx.data.{_MODULES.get(name, 'loading')}"), name)

@@ -3,9 +3,9 @@
 import contextlib
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -14,9 +14,8 @@ import scipy.sparse as sp
 from rfx import env, files
 from rfx.compiled import njit
 from rfx.data import textfiles
-from rfx.data.tabular import labelwords, schema
 from rfx.data.tabular.table import Words
-from rfx.errors import DataError, NoRows, RfxWarning
+from rfx.errors import DataError, NoRows, RfxWarning, quoted
 from rfx.numerals import NUMBER, is_number
 from rfx.parallel import for_ranges
 
@@ -35,9 +34,6 @@ from rfx.parallel import for_ranges
 #
 # All compiled code is in one file because numba's cache of a function only detects changes of its
 # own file.
-
-# What the labels of a text may be; ANY: numbers, words, or none.
-NUMBERS, WORDS, ANY = 0, 1, 2
 
 _EXACT, _UNDECIDED, _MALFORMED = 0, 1, 2
 _NEWLINE, _HASH, _COLON = 10, 35, 58
@@ -180,21 +176,6 @@ def _line_end(text, at, stop):
 
 
 @njit(cache=True, nogil=True)
-def _word_end(text, at, stop):
-    """The end of the word label at `at`, which begins with a letter and has no colon; -1: there is
-    none.
-    """
-    first = text[at]
-    if not (65 <= first <= 90 or 97 <= first <= 122 or first == 95 or first >= 128):
-        return -1
-    while not _ends_token(text, at, stop):
-        if text[at] == _COLON or text[at] == 0:
-            return -1
-        at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
 def _is_entry(text, at, stop):
     """Whether the token at `at` begins with digits and a colon."""
     first = at
@@ -204,32 +185,12 @@ def _is_entry(text, at, stop):
 
 
 @njit(cache=True, nogil=True)
-def _label(text, at, stop, kind):
-    """(value, end, status) like `_number` for a label; nan for a word, and for none, which ends
-    where it begins.
-    """
+def _label(text, at, stop, optional):
+    """(value, end, status) like `_number` for a label; nan for none, which ends where it begins."""
     value, end, status = _number(text, at, stop)
     if status != _MALFORMED and _ends_token(text, end, stop):
-        return value, end, _MALFORMED if kind == WORDS else status
-    if kind == ANY and _is_entry(text, at, stop):
-        return np.nan, at, _EXACT
-    end = -1 if kind == NUMBERS else _word_end(text, at, stop)
-    return np.nan, end, _EXACT if end > 0 else _MALFORMED
-
-
-@njit(cache=True, nogil=True)
-def _is_plain(value, length):
-    """Whether a number of so many characters, apart from a plus sign, is an integer as rfx prints
-    it.
-    """
-    size = abs(value)
-    if not size < 1e15 or size != np.floor(size):
-        return False
-    digits = 2 if value < 0 else 1
-    while size >= 10:
-        size = np.floor(size / 10)
-        digits += 1
-    return length == digits
+        return value, end, status
+    return np.nan, at, _EXACT if optional and _is_entry(text, at, stop) else _MALFORMED
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -255,14 +216,13 @@ def _with_room(array, count):
 
 
 @njit(cache=True, nogil=True)
-def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, values):
-    """Parse whole lines text[at:stop] into labels[row], the places words[row] of the labels in the
-    text, ends[row] (entries so far), indices and values (zero-based).
+def _parse_lines(text, at, stop, base, optional, labels, ends, indices, values):
+    """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and
+    values (zero-based).
 
-    Returns (rows, entries, bad, wide, asked, plain): bad has the offsets of the bad lines, which
-    are left out; wide: an index did not fit into the type of `indices` (nothing else is then
-    valid); asked has (offset of a number, its entry or -1 - its row) for each number that float()
-    must decide; plain: every label is certainly an integer as rfx prints it.
+    Returns (rows, entries, bad, wide, asked): bad has the offsets of the bad lines, which are left
+    out; wide: an index did not fit into the type of `indices` (nothing else is then valid); asked
+    has (offset of a number, its entry or -1 - its row) for each number that float() must decide.
     """
     asked = np.empty((16, 2), np.int64)
     bad = np.empty((16, 2), np.int64)
@@ -270,7 +230,6 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
     n_bad = 0
     rows = 0
     entries = 0
-    plain = True
     widest = np.iinfo(indices.dtype).max
     while at < stop:
         line = at
@@ -280,16 +239,13 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
             continue
         asked_before, entries_before = n_asked, entries
         asked = _with_room(asked, n_asked)
-        value, end, status = _label(text, at, stop, kind)
+        value, end, status = _label(text, at, stop, optional)
         good = status != _MALFORMED
         if status == _UNDECIDED:
             asked[n_asked, 0] = at
             asked[n_asked, 1] = -1 - rows
             n_asked += 1
         labels[rows] = value
-        words[rows, 0] = at
-        words[rows, 1] = end
-        plain = plain and _is_plain(value, end - at - (text[at] == 43))
         at = end if good else _line_end(text, at, stop)
         last = -1
         # a condition here instead of True, or a function for the index, costs a third of the time
@@ -307,7 +263,7 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
                 good = False
                 break
             if index > widest:
-                return rows, entries, bad[:0, 0], True, asked[:0], plain
+                return rows, entries, bad[:0, 0], True, asked[:0]
             last = index
             at += 1
             asked = _with_room(asked, n_asked)
@@ -333,7 +289,7 @@ def _parse_lines(text, at, stop, base, kind, labels, words, ends, indices, value
             n_bad += 1
             at = line
         at = _line_end(text, at, stop) + 1
-    return rows, entries, bad[:n_bad, 0], False, asked[:n_asked], plain
+    return rows, entries, bad[:n_bad, 0], False, asked[:n_asked]
 
 
 # Quantifiers of characters are possessive: they never backtrack, so a word of any length is matched
@@ -342,23 +298,17 @@ _NUMBER_AT = re.compile(NUMBER.encode())
 _TOKEN = re.compile(rb"[^ \t\r]+")
 _INDEX = re.compile(r"[0-9]{1,18}+")
 _ENTRY = re.compile(r"[0-9]+:")
-_LONGEST = 40  # characters of a word that are quoted completely
 
 
 @dataclass
 class Rows:
-    """Rows of the whole lines `raw`.
+    """Rows of whole lines.
 
-    y: (n,) float64, nan for word labels and missing ones; places: (n, 2) the first byte of each
-    label and the byte after it. plain: whether all labels are certainly integers as rfx prints
-    them. indptr, indices and values are those of a CSR matrix. bad: the offsets of the bad lines,
-    ascending, which have no rows.
+    y: (n,) float64, nan for missing labels. indptr, indices and values are those of a CSR matrix.
+    bad: the offsets of the bad lines, ascending, which have no rows.
     """
 
-    raw: bytes
     y: np.ndarray
-    places: np.ndarray
-    plain: bool
     indptr: np.ndarray
     indices: np.ndarray
     values: np.ndarray
@@ -373,36 +323,25 @@ class Rows:
         """X (n, width)."""
         return sp.csr_matrix((self.values, self.indices, self.indptr), (len(self.y), width))
 
-    @cached_property
-    def words(self) -> Words:
-        """The labels as they are spelled."""
-        if self.plain:
-            return labelwords.of_numbers(self.y)
-        numbers: dict[bytes, int] = {}
-        spelled = (self.raw[at:end] for at, end in self.places.tolist())
-        codes = [numbers.setdefault(word, len(numbers)) for word in spelled]
-        values = [word.decode("utf-8", "backslashreplace") for word in numbers]
-        return Words(np.array(codes, np.int32), values)
 
-
-def parse(raw: bytes, zero_based: bool, kind: int = NUMBERS, index_type=np.int32) -> Rows:
+def parse(raw: bytes, zero_based: bool, optional: bool = False, index_type=np.int32) -> Rows:
     """The rows of whole lines.
 
-    kind: what the labels may be. The indices have `index_type`, or int64 if one of them needs it.
+    optional: whether labels may be missing. The indices have `index_type`, or int64 if one of them
+    needs it.
     """
     text = np.frombuffer(raw, np.uint8)
     # Every line except an unfinished last one has a newline, every entry a colon: enough space for
     # all, usually exact.
     newlines, colons = _count_marks(text, 0, len(text))
-    labels, places = np.empty(newlines + 1), np.empty((newlines + 1, 2), np.int64)
-    ends = np.zeros(newlines + 2, np.int64)
+    labels, ends = np.empty(newlines + 1), np.zeros(newlines + 2, np.int64)
     indices, values = np.empty(colons, index_type), np.empty(colons)
-    n_rows, n_entries, bad, wide, asked, plain = _parse_lines(
-        text, 0, len(text), 1 - zero_based, kind, labels, places, ends[1:], indices, values
+    n_rows, n_entries, bad, wide, asked = _parse_lines(
+        text, 0, len(text), 1 - zero_based, optional, labels, ends[1:], indices, values
     )
     if wide:
-        return parse(raw, zero_based, kind, np.int64)
-    wrong = []  # places in lines that have a number without a double, or no label
+        return parse(raw, zero_based, optional, np.int64)
+    wrong = []  # places of numbers without a double
     for offset, slot in asked.tolist():
         match = _NUMBER_AT.match(raw, offset)
         assert match is not None
@@ -414,75 +353,59 @@ def parse(raw: bytes, zero_based: bool, kind: int = NUMBERS, index_type=np.int32
         else:
             values[slot] = number
     indptr, entries = ends[: n_rows + 1].astype(index_type), slice(n_entries)
-    rows = Rows(
-        raw, labels[:n_rows], places[:n_rows], plain, indptr, indices[entries], values[entries], bad
-    )
-    if kind == WORDS:
-        odd = [word.lower() in ("nan", "inf", "infinity") for word in rows.words.values]
-        wrong += rows.places[np.array(odd, bool)[rows.words.codes], 0].tolist()
     starts = [raw.rfind(b"\n", 0, at) + 1 for at in wrong]
-    rows.bad = np.union1d(rows.bad, np.array(starts, np.int64))
-    return rows
+    bad = np.union1d(bad, np.array(starts, np.int64))
+    return Rows(labels[:n_rows], indptr, indices[entries], values[entries], bad)
 
 
-def line_problems(line: bytes, zero_based: bool, kind: int = NUMBERS, cut_off: bool = False):
+def line_problems(line: bytes, zero_based: bool, optional: bool = False, cut_off: bool = False):
     """Yield (column, message) for each problem of a line (without its newline); columns count from
     1.
 
     `cut_off`: the file ends here without a newline, so an incomplete last word was truncated.
     """
-    row = line.partition(b"#")[0]
-    if b"\0" in row:
-        yield row.index(b"\0") + 1, "a NUL byte: this is a binary file, not LIBSVM text"
-        return
     last = -1
-    for position, word in enumerate(_TOKEN.finditer(row)):
+    for position, word in enumerate(_TOKEN.finditer(line.partition(b"#")[0])):
         text = word[0].decode("utf-8", "surrogateescape")
         name, _, value = text.partition(":")
         offset = 0
-        if position == 0 and not (kind == ANY and _ENTRY.match(text)):
-            message = _label_problem(text, kind)
+        if position == 0 and not (optional and _ENTRY.match(text)):
+            message = _label_problem(text)
         elif (message := _index_problem(text, name, last, zero_based)) is None:
             last, offset = int(name), len(name) + 1
             if not _is_finite(value):
-                message = f"the value {_shown(value)} is not a finite number"
+                message = f"the value {quoted(value)} is not a finite number"
         if message and cut_off and word.end() == len(line):
             message += "; the file ends here and may be truncated"
         if message:
             yield word.start() + 1 + offset, message
 
 
-def _shown(text):
-    """A word as quoted in a message: if it is longer than any number, its beginning and its
-    length.
-    """
-    shown = text[:_LONGEST].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return repr(shown) if len(text) <= _LONGEST else f"{shown!r}... ({len(text):,} characters)"
+def problems_at(
+    piece: textfiles.Piece, offset: int, zero_based: bool, optional: bool = False
+) -> Iterator[tuple[int, str]]:
+    """(column, message) of each problem of the line at an offset of a piece."""
+    line = piece.line_at(offset)
+    return line_problems(line, zero_based, optional, offset + len(line) == len(piece.raw))
 
 
 def _is_finite(text) -> bool:
     return is_number(text) and float(text) not in (np.inf, -np.inf)
 
 
-def _label_problem(text, kind):
+def _label_problem(text):
     """The problem of a label, or None."""
-    word = kind != NUMBERS and labelwords.is_word(text.encode("utf-8", "surrogateescape"))
-    if word or (kind != WORDS and _is_finite(text)):
+    if _is_finite(text):
         return None
-    if kind == WORDS:
-        return f"the label {_shown(text)} is not a word, unlike the previous labels"
     if ":" in text:
-        return f"the label is missing: the line starts with {_shown(text)}"
-    several = ", but names several classes" if "," in text.strip(",") else ""
-    return f"the label {_shown(text)} is not a finite number{several}"
+        return f"the label is missing: the line starts with {quoted(text)}"
+    return f"the label {quoted(text)} is not a finite number"
 
 
 def _index_problem(text, name, last, zero_based):
     """The problem of the index, `name`, of an index:value word, or None; last: the index before."""
-    if name == "qid":
-        return "query ids (ranking data) are not supported"
     if ":" not in text or not _INDEX.fullmatch(name):
-        return f"{_shown(text)} is not index:value, with a whole number as index"
+        return f"{quoted(text)} is not index:value, with a whole number as index"
     if int(name) == 0 and not zero_based:
         return (
             "the index is 0 but indices start at 1 (rows with indices from 0 are trained on and"
@@ -520,32 +443,28 @@ def parse_sequences(raw, name: str, places: int | None = None, letters: bytes | 
     places: the required length; by default that of the first sequence. letters: the allowed
     upper-case letters; by default A to Z. Raises DataError with file and line.
     """
-    labels, rows = [], []
+    labels, rows, letters = [], [], bytes(letters or _LETTERS)
     for number, line in enumerate(bytes(raw).split(b"\n"), start=1):
         words = line.partition(b"#")[0].split()
-        if words:
-            if problem := _problem(words, places, bytes(letters or _LETTERS)):
-                raise DataError(f"{name}, line {number}: {problem}")
-            labels.append(_label_number(words[0]))
-            rows.append(np.frombuffer(words[1].upper(), np.uint8))
-            places = places or len(rows[0])
+        if not words:
+            continue
+        label, where = _label_number(words[0]), f"{name}, line {number}"
+        if label is None or len(words) != 2:
+            raise DataError(f"{where}: a row needs a number as label and one sequence of letters")
+        if odd := words[1].upper().translate(None, letters):
+            odd_letter, known = odd[:1].decode("ascii", "replace"), ", ".join(map(chr, letters))
+            raise DataError(
+                f"{where}: {odd_letter!r} is not a known letter; the letters are {known}"
+            )
+        places = places or len(words[1])
+        if len(words[1]) != places:
+            raise DataError(
+                f"{where}: the sequence has {len(words[1])} letters, but {places} are expected in"
+                " every row"
+            )
+        labels.append(label)
+        rows.append(np.frombuffer(words[1].upper(), np.uint8))
     return np.array(rows, dtype=np.float64), np.array(labels)
-
-
-def _problem(words: list[bytes], places: int | None, letters: bytes) -> str | None:
-    """What is wrong with the words of a row, or None."""
-    if _label_number(words[0]) is None:
-        return f"the label {_text(words[0])} is not a finite number"
-    if len(words) != 2:
-        return (
-            f"a row needs a label and one sequence of letters, but this one has {len(words)} words"
-        )
-    if odd := words[1].upper().translate(None, letters):
-        listed = f"; the letters are {', '.join(map(chr, letters))}" if letters != _LETTERS else ""
-        return f"{_text(odd[:1])} is not a known letter{listed}"
-    if places not in (None, len(words[1])):
-        return f"the sequence has {len(words[1])} letters, but {places} are expected in every row"
-    return None
 
 
 def letters(X) -> bytes | None:
@@ -562,11 +481,7 @@ def letters(X) -> bytes | None:
 
 def _label_number(word: bytes) -> float | None:
     text = word.decode("utf-8", "replace")
-    return float(text) if is_number(text) and np.isfinite(float(text)) else None
-
-
-def _text(word) -> str:
-    return repr(word[:20].decode("ascii", "replace"))
+    return float(text) if _is_finite(text) else None
 
 
 # ----------------------------------------------------------------------
@@ -582,109 +497,18 @@ _HEAD = 1 << 16  # bytes that identify the kind of a file
 _KEPT = "\0"  # follows a label whose spelling is preserved
 
 
-class OtherSpelling(Exception):
-    """Labels are words, or are spelled differently from rfx's output, although neither was
-    expected.
-    """
-
-
-class Labels:
-    """How the labels of a text become targets: numbers, or the positions of words.
-
-    Parameters
-    ----------
-    names : list of str, optional
-        The words, ascending, as in a model; by default labels are numbers.
-    task : str, optional
-        As requested, to learn the labels. Those of a regression are numbers.
-    settled : bool
-        Whether nothing is to be learnt.
-    optional : bool
-        Whether labels are ignored, and may be missing.
-    """
-
-    def __init__(
-        self,
-        names: list[str] | None = None,
-        task: str | None = None,
-        settled: bool = True,
-        optional: bool = False,
-    ):
-        self.names, self.task, self.optional = names, task, optional
-        self.settled = settled or task == "regression"
-        self.kind: int | None = None  # if known
-        if optional or (self.settled and names is None):
-            self.kind = ANY if optional else NUMBERS
-
-    def parse(self, piece: textfiles.Piece, zero_based: bool, name: str) -> Rows:
-        """The rows of a piece; DataError for the first bad line. The first row of a text decides
-        whether its labels are words.
-        """
-        return self.checked(self.scan(piece, zero_based, name), piece, zero_based, name)
-
-    def checked(self, rows: Rows, piece: textfiles.Piece, zero_based: bool, name: str) -> Rows:
-        """The rows of a piece; DataError if one is bad."""
-        if len(rows.bad):
-            if b"\0" in piece.raw:
-                raise DataError(f"{name} is a binary file, not LIBSVM text")
-            offset = int(rows.bad[0])
-            column, message = next(self.problems(piece, offset, zero_based))
-            raise DataError(f"{name}, {piece.place(offset)}, column {column}: {message}")
-        return rows
-
-    def scan(self, piece: textfiles.Piece, zero_based: bool, name: str) -> Rows:
-        """The rows of a piece, whether lines are bad or not."""
-        if self.kind is None and (worded := labelwords.recognised(piece.raw)) is not None:
-            self.kind = WORDS if worded else NUMBERS
-        if self.kind == WORDS:
-            textfiles.check(piece.raw, name, piece.line or 1)
-        return parse(piece.raw, zero_based, self.kind or NUMBERS)
-
-    def problems(
-        self, piece: textfiles.Piece, offset: int, zero_based: bool
-    ) -> Iterator[tuple[int, str]]:
-        """(column, message) of each problem of the line at an offset."""
-        line = piece.line_at(offset)
-        cut_off = offset + len(line) == len(piece.raw)
-        return line_problems(line, zero_based, self.kind or NUMBERS, cut_off)
-
-    def count(self, spellings: labelwords.Spellings, rows: Rows) -> None:
-        """Count the labels of some rows."""
-        if rows.plain:
-            spellings.add_numbers(rows.y)
-        elif not spellings.full:
-            words, worded = rows.words, self.kind == WORDS
-            spellings.add(words, [None if worded else float(word) for word in words.values])
-
-    def learn(self, spellings: labelwords.Spellings, name: str) -> None:
-        """Learn names and task from the spellings of a text's labels."""
-        self.names, self.task = spellings.decided(self.task, name)
-        worded = None in spellings.numbers.values()
-        self.settled, self.kind = True, WORDS if worded else NUMBERS
-
-    def targets(self, rows: Rows, name: str) -> np.ndarray:
-        """y (n,) of some rows; OtherSpelling if the labels are yet to be learnt, and are not
-        numbers as rfx prints them.
-        """
-        if self.optional:
-            return np.zeros(len(rows.y))
-        if self.names is not None:
-            return schema.places(rows.words, self.names, name)
-        if not (self.settled or rows.plain or all(map(labelwords.printed, rows.words.values))):
-            raise OtherSpelling
-        return rows.y
-
-    def targets_of_all(self, parts: list[Rows], name: str) -> np.ndarray:
-        """y (n,) of all rows of a text, after learning the labels if needed."""
-        if not self.settled and not all(rows.plain for rows in parts):
-            many = self.kind == WORDS or self.task not in (None, labelwords.KEPT)
-            spellings = labelwords.Spellings(None if many else labelwords.MOST)
-            for rows in parts:
-                self.count(spellings, rows)
-            if not spellings.full:
-                self.learn(spellings, name)
-        self.settled = True
-        return np.concatenate([self.targets(rows, name) for rows in parts])
+def checked_rows(
+    piece: textfiles.Piece, zero_based: bool, name: str, optional: bool = False
+) -> Rows:
+    """The rows of a piece; DataError for the first bad line. optional: see `parse`."""
+    rows = parse(piece.raw, zero_based, optional)
+    if len(rows.bad):
+        if b"\0" in piece.raw:
+            raise DataError(f"{name} is a binary file, not LIBSVM text")
+        offset = int(rows.bad[0])
+        column, message = next(problems_at(piece, offset, zero_based, optional))
+        raise DataError(f"{name}, {piece.place(offset)}, column {column}: {message}")
+    return rows
 
 
 def _is_text(path) -> bool:
@@ -702,7 +526,7 @@ def _is_text(path) -> bool:
 KIND = files.Kind("LIBSVM text", _is_text)
 
 
-def read(path, n_features=None, zero_based=False, letters=None, labels=None, strict=True):
+def read(path, n_features=None, zero_based=False, letters=None, optional=False, strict=True):
     """Read a LIBSVM file, or a file of sequences, recognised by its first row.
 
     Parameters
@@ -715,8 +539,8 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
         Indices start at 0 instead of 1.
     letters : bytes, optional
         The allowed letters of sequences.
-    labels : Labels, optional
-        The possible word labels, by default only numbers.
+    optional : bool
+        Whether labels may be missing; they are nan then.
     strict : bool
         Whether to refuse columns from n_features on; otherwise they are left out, with one warning.
 
@@ -732,7 +556,6 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
     DataError
         One sentence with file, line and column, for anything that is not a strict LIBSVM file.
     """
-    labels = Labels() if labels is None else labels
     with path if isinstance(path, textfiles.Text) else textfiles.Text(path) as text:
         stream = textfiles.pieces(text.read, text.name, _PIECE)
         first = next(stream, None)
@@ -743,20 +566,14 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
             return parse_sequences(raw, text.name, n_features, letters)
         parts, group = [], [first]
         while group:
-            scan = lambda i, _: labels.scan(group[i], zero_based, text.name)
-            for piece, rows in zip(group, for_ranges(scan, len(group), parts=len(group))):
-                labels.checked(rows, piece, zero_based, text.name)
-                if not (labels.optional or rows.plain) and (labels.names or not labels.settled):
-                    rows.words  # noqa: B018 (from the text, which is not kept)
-                rows.raw = b""
-                parts.append(rows)
-            # the first label decides the kind of all
-            group = list(islice(stream, 1 if labels.kind is None else env.threads()))
+            parse_one = lambda i, _: checked_rows(group[i], zero_based, text.name, optional)
+            parts.extend(for_ranges(parse_one, len(group), parts=len(group)))
+            group = list(islice(stream, env.threads()))
     if not sum(len(rows.y) for rows in parts):
         raise NoRows(f"{text.name} has no rows, only blank lines and comments")
-    y = labels.targets_of_all(parts, text.name)
+    y = np.concatenate([rows.y for rows in parts])
     width = max(rows.width for rows in parts)
-    X = _matrix(parts, max(width, n_features or 0))
+    X = sp.vstack([rows.matrix(max(width, n_features or 0)) for rows in parts], "csr")
     if n_features is None or width <= n_features:
         return X, y
     if zero_based and width == n_features + 1 and not (X.indices == 0).any():
@@ -765,29 +582,6 @@ def read(path, n_features=None, zero_based=False, letters=None, labels=None, str
             " but the model was trained on indices that start at 0; write it with indices from 0"
         )
     return narrowed(X, n_features, text.name, strict), y
-
-
-def _matrix(parts: list[Rows], width: int) -> sp.csr_matrix:
-    """The matrix of all rows; the parts lose theirs, so that memory never holds them twice."""
-    sizes = np.cumsum([0] + [len(rows.values) for rows in parts])
-    wide = sizes[-1] > np.iinfo(np.int32).max or any(
-        rows.indices.dtype == np.int64 for rows in parts
-    )
-    kind = np.int64 if wide else np.int32
-    indptr = [
-        np.add(rows.indptr[1:], at, dtype=kind, casting="same_kind")
-        for rows, at in zip(parts, sizes)
-    ]
-    X = sp.csr_matrix((sum(map(len, indptr)), width), dtype=np.float64)
-    # Assigned rather than passed to the constructor, which would check every index again.
-    X.indptr = np.concatenate([np.zeros(1, kind), *indptr])
-    X.indices = np.concatenate([rows.indices for rows in parts]).astype(kind, copy=False)
-    for rows in parts:
-        rows.indices = rows.indices[:0]
-    X.data = np.concatenate([rows.values for rows in parts])
-    X.has_sorted_indices = True
-    X.has_canonical_format = True
-    return X
 
 
 def narrowed(X, n_features: int, name: str, strict: bool = False):
@@ -812,31 +606,19 @@ class Scan:
     """The content of a LIBSVM text of any size, in bounded memory. `problems` scans it; if it finds
     none, the counts cover the whole text.
 
-    rows; columns: the largest index (plus one if zero-based); spellings: of the labels; low, high
-    and mean of numeric labels.
+    rows; columns: the largest index (plus one if zero-based); labels: {label: rows}, None for more
+    than MOST_LABELS; low, high and mean of the labels.
     """
 
-    def __init__(self, text: textfiles.Text, zero_based: bool = False, worded: bool = True):
-        """worded: whether labels may be words, as in training: if the first is, all must be."""
+    def __init__(self, text: textfiles.Text, zero_based: bool = False):
         self._text, self._zero_based = text, zero_based
-        self._labels = Labels(settled=not worded)
         self.rows = self.columns = 0
-        self.spellings = labelwords.Spellings(MOST_LABELS)
+        self.labels: Counter[float] | None = Counter()
         self.low, self.high, self._sum = np.inf, -np.inf, 0.0
 
     @property
     def mean(self) -> float:
         return self._sum / self.rows
-
-    def labels(self) -> dict[str, int] | None:
-        """The rows of each label; None for more than MOST_LABELS."""
-        counts, numbers = self.spellings.counts, self.spellings.numbers.values()
-        if self.spellings.full:
-            return None
-        return {
-            label: counts[label]
-            for label in labelwords.ascending(counts, None if None in numbers else numbers)
-        }
 
     def problems(self) -> Iterator[tuple[int, int, str]]:
         """Yield (line, column, message) for every problem, in order; nothing for a text that `read`
@@ -847,26 +629,20 @@ class Scan:
         empty = clean = True
         for piece in textfiles.pieces(self._text.read, self._text.name):
             empty = False
-            rows = self._labels.scan(piece, self._zero_based, self._text.name)
+            rows = parse(piece.raw, self._zero_based)
             if clean and len(rows.bad) and b"\0" in piece.raw:
                 yield 1, 1, "this is a binary file, not LIBSVM text"
                 return
             for offset in rows.bad.tolist():
                 clean = False
-                for column, message in self._labels.problems(piece, offset, self._zero_based):
+                for column, message in problems_at(piece, offset, self._zero_based):
                     yield piece.number(offset), column, message
             if len(rows.y):
                 self.count(rows.width, rows.y)
-                self._labels.count(self.spellings, rows)
         if empty:
             yield 1, 1, "the file is empty"
         elif not self.rows and clean:
             yield 1, 1, "the file has no rows, only blank lines and comments"
-
-    @property
-    def worded(self) -> bool:
-        """Whether the labels are words."""
-        return self._labels.kind == WORDS
 
     def count(self, columns: int, y: np.ndarray) -> None:
         """Count the columns and the labels y (n,) of some rows."""
@@ -874,12 +650,15 @@ class Scan:
         self.columns = max(self.columns, columns)
         self.low, self.high = min(self.low, y.min()), max(self.high, y.max())
         self._sum += y.sum()
+        if self.labels is not None:
+            self.labels.update(y.tolist())
+            self.labels = None if len(self.labels) > MOST_LABELS else self.labels
 
 
 def shape(path) -> tuple[int, int]:
     """Rows and columns of the LIBSVM text at `path`; DataError for the first problem."""
     with textfiles.Text(path) as text:
-        scan = Scan(text, worded=False)
+        scan = Scan(text)
         for line, column, message in scan.problems():
             raise DataError(f"{text.name}, line {line}, column {column}: {message}")
     return scan.rows, scan.columns
@@ -891,7 +670,7 @@ def write(path, X, y, zero_based=False):
     `path`: a path (replaced atomically) or `-` (standard output). Numbers are written in the
     shortest text that reads back as the same float64; for float32 input with nine digits, which
     read back as the same float32. Zeros of a dense X are omitted; stored zeros of a sparse X are
-    written. Raises DataError if X and y differ in length or contain nan or infinity.
+    written. Raises DataError if X or y contain nan or infinity.
     """
     with open_output(path) as handle:
         write_rows(handle, X, y, zero_based)
@@ -909,15 +688,8 @@ def open_output(path):
         yield handle
         handle.flush()
         return
-    try:
-        with files.whole(path) as handle:
-            yield handle
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(
-            f"{files.shown(path)} can't be written: {error.strerror or error}"
-        ) from None
+    with files.whole(path) as handle:
+        yield handle
 
 
 def write_rows(handle, X, y, zero_based=False):
@@ -927,12 +699,8 @@ def write_rows(handle, X, y, zero_based=False):
     sparse = sp.issparse(X)
     X = X.tocsr() if sparse else np.asarray(X)
     y, names = (y.codes, y.values) if isinstance(y, Words) else (np.asarray(y), None)
-    if X.ndim != 2 or y.shape != (X.shape[0],):
-        raise DataError(
-            f"{X.shape[0]} rows and labels of shape {y.shape} can't be written as a LIBSVM file"
-        )
-    if sparse and not X.has_sorted_indices:
-        X = X.sorted_indices()
+    if sparse:
+        X.sort_indices()
     per_row = max(1, X.nnz // max(1, X.shape[0]) if sparse else X.shape[1])
     step = max(1, _VALUES_A_BLOCK // per_row)
     for start in range(0, X.shape[0], step):

@@ -58,14 +58,10 @@ class Reading:
 
     def given(self) -> dict[str, object]:
         """The options that differ from the defaults, by name; JSON serialisable."""
-        chosen = {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if getattr(self, one.name) != one.default
-        }
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in chosen.items()
+            one.name: list(value) if isinstance(value, tuple) else value
+            for one in fields(self)
+            if (value := getattr(self, one.name)) != one.default
         }
 
 

@@ -122,8 +122,9 @@ def _entry(path: str, name: str, entry) -> OwnSet:
         if key not in ("train", "test", "task", "title")
     }
     title, task = entry.get("title", f"of {path}"), entry.get("task")
-    test = test if "test" in entry else None
-    return OwnSet(name, path, train, test, task, title, Reading(**options))
+    return OwnSet(
+        name, path, train, test if "test" in entry else None, task, title, Reading(**options)
+    )
 
 
 # ---------------------------------------------------------------------- sets of rfx

@@ -110,9 +110,13 @@ class Statistics:
         n, d = X.shape
         weight = float(n if weights is None else weights.sum())
         entries = X.nnz if scipy.sparse.issparse(X) else n * d
+        low, high = X.min(axis=0), X.max(axis=0)
+        if scipy.sparse.issparse(X):  # including implicit zeros
+            low, high = low.toarray().ravel(), high.toarray().ravel()
+        low, high = low.astype(np.float64), high.astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             mean, squares = _moments(X, weights) if moments else (None, None)
-            made = cls(n, d, entries, *_extremes(X), mean, squares, weight)
+            made = cls(n, d, entries, low, high, mean, squares, weight)
         if y is not None and y.ndim == 1:
             values, counts = np.unique(y, return_counts=True)
             made.labels = dict(zip(values.tolist(), counts.tolist()))
@@ -162,14 +166,6 @@ def merged(one: tuple, other: tuple) -> tuple[Any, Any]:
     total, delta = count + more, other_mean - mean
     between = delta**2 * (count * more / total)
     return mean + delta * (more / total), squares + (other_squares + between)
-
-
-def _extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Column minima and maxima (d,), including implicit zeros of sparse rows."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    if scipy.sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    return low.astype(np.float64), high.astype(np.float64)
 
 
 def _moments(X: Any, weights: np.ndarray | None) -> tuple[Any, Any]:

@@ -12,9 +12,9 @@ def generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
-def _order(n: int, *key: int) -> np.ndarray:
-    """A random permutation of range(n) from the raw words of the generator, so that numpy releases
-    can't change it.
+def shuffled(n: int, *key: int) -> np.ndarray:
+    """A random order of range(n), determined by a tuple of integers; from the raw words of the
+    generator, so that numpy releases can't change it.
     """
     return np.argsort(generator(*key).bit_generator.random_raw(n), kind="stable")
 
@@ -27,7 +27,7 @@ def draw(n: int, size: int | None, *key: int) -> np.ndarray:
         return np.arange(n)
     if not 0 < size <= n:
         raise UsageError(f"can't draw {size:,} rows from {n:,}")
-    return np.sort(_order(n, *key)[:size])
+    return np.sort(shuffled(n, *key)[:size])
 
 
 def cut_share(n: int, share: float, *key: int) -> tuple[np.ndarray, np.ndarray]:
@@ -52,7 +52,7 @@ def cut(
         raise UsageError(
             f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing"
         )
-    order = _order(n, *key)
+    order = shuffled(n, *key)
     return np.sort(order[:n_train]), np.sort(order[n_train : n_train + n_test])
 
 

@@ -26,14 +26,15 @@ import scipy.sparse as sp
 
 from rfx import lazy
 from rfx.counters import uniforms
-from rfx.data import splits, tables, textfiles
-from rfx.data.libsvm import Labels
+from rfx.data import tables, textfiles
+from rfx.data.libsvm import checked_rows
 from rfx.data.reading import Reading
 from rfx.data.rows import stacked
-from rfx.data.tabular import labelwords, readers
+from rfx.data.splits import shuffled
+from rfx.data.tabular import readers
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema
-from rfx.data.tabular.table import Table, Words
+from rfx.data.tabular.table import Table
 from rfx.errors import DataError
 
 _REPLACE = 92
@@ -155,27 +156,19 @@ class ArraySource(Source):
 
 
 class GeneratedSource(Source):
-    """Rows created by a function: make(start, stop) -> X, y of the rows start .. stop-1; n_rows of
-    them, or no end.
+    """Rows without an end, created by a function: make(start, stop) -> X, y of the rows
+    start .. stop-1.
     """
 
     name = "the generated rows"
 
-    def __init__(self, make: Callable, n_inputs: int, n_rows: int | None = None):
-        self.make, self.n_inputs, self.n_rows = make, n_inputs, n_rows
+    def __init__(self, make: Callable, n_inputs: int):
+        self.make, self.n_inputs = make, n_inputs
 
-    def read(self, count: int) -> Part | None:
-        stop = self.row + count if self.n_rows is None else min(self.row + count, self.n_rows)
-        if stop <= self.row:
-            return None
-        first, self.row = self.row, stop
-        X, y = self.make(first, stop)
-        return X, y, np.arange(first, stop)
-
-
-def shuffled(n: int, *key: int) -> np.ndarray:
-    """A random order of range(n) determined by a tuple of integers."""
-    return np.argsort(splits.generator(*key).bit_generator.random_raw(n), kind="stable")
+    def read(self, count: int) -> Part:
+        first, self.row = self.row, self.row + count
+        X, y = self.make(first, self.row)
+        return X, y, np.arange(first, self.row)
 
 
 class Stream:
@@ -253,13 +246,9 @@ class Stream:
         }
 
     def seek(self, position: dict) -> None:
-        """Continue where another stream was; DataError if its settings or its input differ."""
-        for name in ("batch", "window", "shuffled", "seed"):
-            if position[name] != getattr(self, name):
-                raise DataError(
-                    f"the checkpoint's stream has {name} {position[name]}, this one"
-                    f" {getattr(self, name)}; use the same options"
-                )
+        """Continue where another stream with the same settings was; DataError if its input
+        differs.
+        """
         self.epoch, self.number, self.rows = position["epoch"], position["number"], position["rows"]
         self.source.seek(position["source"])
         self._held, self._start, self.offset = None, position["source"], 0
@@ -332,7 +321,7 @@ class TextSource(Source):
             self._open()
             yield from self._next_pieces()
             return
-        head = textfiles.beginning(self._handle, self._size)
+        head = self._handle.read(self._size)
         self._handle.put_back(head)
         yield textfiles.Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
 
@@ -469,43 +458,21 @@ class TextSource(Source):
 class LibsvmSource(TextSource):
     """LIBSVM text. n_inputs: columns of X, by default the largest index of the first rows; a larger
     one later raises an error.
-
-    Labels are numbers; after `learn` they may be words, or have a special spelling.
     """
 
     def __init__(self, path, n_inputs=None, zero_based=False, chunk=textfiles.SIZE, encoding=None):
         super().__init__(path, n_inputs, chunk, encoding)
-        self.zero_based, self.labels = zero_based, Labels()
+        self.zero_based = zero_based
 
-    def learn(self, task: str | None) -> str | None:
-        """Learn the spelling of labels and, for a file, the number of columns; return the task,
-        inferred if necessary.
-
-        A file is scanned, to its end if needed. For standard input, the first `chunk` bytes are
-        inspected; other spellings later raise an error.
-        """
-        self.labels = Labels(task=task, settled=False)
-        spellings, widest = labelwords.Spellings(labelwords.MOST), 0
-        wanted = self.rewindable and self.n_inputs is None
-        for piece in self._first_pieces():
-            if (self.labels.settled or spellings.full) and not wanted:
-                break
-            rows = self.labels.parse(piece, self.zero_based, self.name)
-            widest = max(widest, rows.width)
-            if not self.labels.settled:
-                self.labels.count(spellings, rows)
-        if self.rewindable:
+    def measure(self) -> None:
+        """Find the number of columns of a file in a separate pass, if it is not given."""
+        if self.rewindable and self.n_inputs is None:
+            parts = (checked_rows(one, self.zero_based, self.name) for one in self._first_pieces())
+            self.n_inputs = max((rows.width for rows in parts), default=0) or None
             self.rewind()
-        if wanted:
-            self.n_inputs = widest or None
-        if not self.labels.settled:
-            self.labels.learn(spellings, self.name)
-        return self.labels.task
 
     def parse(self, piece):
-        rows = self.labels.parse(piece, self.zero_based, self.name)
-        if not (self.rewindable or self.labels.task == "regression" or rows.plain):
-            check_labels(rows.words, self.labels.names, self.name)
+        rows = checked_rows(piece, self.zero_based, self.name)
         if self.n_inputs is None:
             self.n_inputs = rows.width
         if rows.width > self.n_inputs:
@@ -514,26 +481,7 @@ class LibsvmSource(TextSource):
                 f" {piece.place(0)}, but the first rows have {self.n_inputs} features; set the"
                 " number of columns with --n-inputs"
             )
-        return rows.matrix(self.n_inputs), self.labels.targets(rows, self.name)
-
-
-def check_labels(words: Words, labels: list[str] | None, name: str) -> None:
-    """Raise DataError for labels with an unseen spelling, in rows that can be read only once;
-    labels: those of the first rows, None for numbers as rfx prints them.
-    """
-    is_expected = labelwords.printed if labels is None else set(labels).__contains__
-    unseen = (word for word in words.values if not is_expected(word))
-    odd = next((word for word in unseen if not is_expected(labelwords.unsigned(word))), None)
-    if odd is not None:
-        seen = (
-            "numbers as rfx prints them"
-            if labels is None
-            else f"the previous labels ({', '.join(labels[:5]):.100})"
-        )
-        raise DataError(
-            f"{name} has the label {odd!r:.80}, but labels were inferred from its first rows, which"
-            f" have {seen}; use a file, which is scanned first, or --task regression"
-        )
+        return rows.matrix(self.n_inputs), rows.y
 
 
 class CsvSource(TextSource):
@@ -576,7 +524,7 @@ class CsvSource(TextSource):
                 learner.restart()
         if not learner.n_rows:
             raise DataError(f"{self.name} has no rows")
-        form = self.shape.format(textfiles.remembered(self.encoding))
+        form = self.shape.format(self.encoding)
         schema = replace(learner.finish(), format=form)
         learner.say(schema)
         self.task = learner.task
@@ -589,16 +537,10 @@ class CsvSource(TextSource):
         return above + whole if len(raw) > above else 0
 
     def parse(self, piece):
-        as_words = self._as_words
-        if not self.rewindable and self.task != "regression":
-            as_words |= {self.schema.target[1]}
-        table = self.shape.table(piece, as_words)
+        table = self.shape.table(piece, self._as_words)
         if table is None:
             assert self.n_inputs is not None  # the schema says
             return np.zeros((0, self.n_inputs)), np.zeros(0)
-        words = table.columns[self.schema.target[1]]
-        if isinstance(words, Words) and not self.rewindable:
-            check_labels(words, self.schema.labels, self.name)
         return self.schema.encode(table)
 
 
@@ -741,33 +683,20 @@ def dialect(file: Measured, header: bool | None) -> readers.Dialect:
 
 @dataclass
 class LibsvmRanges:
-    """Rows of LIBSVM text in the pieces of one part; labels: how they become targets."""
+    """Rows of LIBSVM text in the pieces of one part."""
 
     zero_based: bool
-    labels: Labels
     pieces: Iterable[Range] = ()
-
-    def _rows(self):
-        """(parsed rows, path) of some megabytes of text at a time."""
-        for part in self.pieces:
-            for text in lines(part):
-                rows = self.labels.parse(text, self.zero_based, part.path)
-                if len(rows.y):
-                    yield rows, part.path
 
     def chunks(self):
         """(X, y) of some megabytes of text at a time; X is CSR, as wide as the chunk's largest
         index.
         """
-        for rows, path in self._rows():
-            yield rows.matrix(rows.width), self.labels.targets(rows, path)
-
-    def spellings(self) -> labelwords.Spellings:
-        """The spellings of the labels."""
-        spellings = labelwords.Spellings(labelwords.MOST)
-        for rows, _ in self._rows():
-            self.labels.count(spellings, rows)
-        return spellings
+        for part in self.pieces:
+            for text in lines(part):
+                rows = checked_rows(text, self.zero_based, part.path)
+                if len(rows.y):
+                    yield rows.matrix(rows.width), rows.y
 
 
 @dataclass
@@ -885,39 +814,27 @@ class Arrays:
 
 
 def picked(source, index: np.ndarray, width: int):
-    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns.
-
-    DataError if the source has fewer rows, or more columns, than when it was surveyed.
-    """
-    parts = [X for X, _ in Taken(source, index, width=width).chunks()]
-    if sum(X.shape[0] for X in parts) != len(index) or any(X.shape[1] > width for X in parts):
-        raise _changed()
-    return stacked(parts)
+    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns."""
+    return stacked([X for X, _ in Taken(source, index, width=width).chunks()])
 
 
 def load(source, count: int, width: int, scaler, dtype, finish):
     """The `count` rows of a source, scaled; finish(X): the stored form of some rows.
 
-    An array, or CSR if finish returns CSR. DataError if the rows of the source have changed
-    since the survey.
+    An array, or CSR if finish returns CSR. DataError if the number of rows has changed since the
+    survey.
     """
     at, dense, sparse = 0, None, []
     for raw, _ in source.chunks():
         start, at = at, at + raw.shape[0]
-        if at > count or raw.shape[1] > width:
-            raise _changed()
         X = finish(scaler.transform(raw, dtype=dtype))
         if sp.issparse(X):
             sparse.append(X)
-        else:
+        elif at <= count:
             dense = np.empty((count, width), dtype) if dense is None else dense
             dense[start:at] = X
     if at != count:
-        raise _changed()
+        raise DataError(
+            "the files changed while they were read; train again when they no longer change"
+        )
     return stacked(sparse) if sparse else dense
-
-
-def _changed() -> DataError:
-    return DataError(
-        "the files changed while they were read; train again when they no longer change"
-    )

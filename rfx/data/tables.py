@@ -10,7 +10,7 @@ import io
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +23,28 @@ from rfx.data.reading import FileFormat, Reading, agreed
 from rfx.data.tabular import labelwords, readers, targetmeans
 from rfx.data.tabular.apart import Apart, kept_apart
 from rfx.data.tabular.learner import Learner, targets_of
-from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text
+from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, NoRows, UsageError
-from rfx.numerals import is_number
 
-
-@dataclass(frozen=True)
-class Format:
-    """A format of files: its suffixes; for arrays, their first bytes and the function that reads
-    them: see `readers.npy`.
-    """
-
-    suffixes: tuple[str, ...]
-    begins: bytes = b""
-    read: Any = None
-
-
-FORMATS = {
-    "csv": Format((".csv",)),
-    "tsv": Format((".tsv", ".tab")),
-    "npy": Format((".npy",), b"\x93NUMPY", readers.npy),
-    "npz": Format((".npz",), b"PK\x03\x04", readers.npz),
-    "parquet": Format((".parquet", ".pq"), b"PAR1", readers.parquet),
-    "libsvm": Format((".libsvm", ".svm", ".svmlight")),
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
 }
-TABLES = tuple(FORMATS.keys() - {"libsvm"})
-_ARRAYS = {kind for kind, form in FORMATS.items() if form.read is not None}
+# The first bytes of files of arrays, and the functions that read them: see `readers.npy`.
+_ARRAYS: dict[str, tuple[bytes, Any]] = {
+    "npy": (b"\x93NUMPY", readers.npy),
+    "npz": (b"PK\x03\x04", readers.npz),
+    "parquet": (b"PAR1", readers.parquet),
+}
 _HEAD = 1 << 16
 _ENTRY = re.compile(rb"(?:^|\s)[0-9]+:")  # of LIBSVM text
 log = logging.getLogger(__name__)
@@ -57,13 +52,12 @@ log = logging.getLogger(__name__)
 
 def kind_of_name(path) -> str | None:
     """The format indicated by a file's name."""
-    suffix = Path(textfiles.plain_name(path)).suffix.lower()
-    return next((kind for kind, form in FORMATS.items() if suffix in form.suffixes), None)
+    return _SUFFIXES.get(Path(textfiles.plain_name(path)).suffix.lower())
 
 
 def kind_of_content(head: bytes) -> str:
     """The format of content that begins with these plain bytes."""
-    kinds = [kind for kind in _ARRAYS if head.startswith(FORMATS[kind].begins)]
+    kinds = [kind for kind, (begins, _) in _ARRAYS.items() if head.startswith(begins)]
     if kinds and (kinds != ["npz"] or b".npy" in head[:256]):
         return kinds[0]
     return "csv" if readers.looks_like(head) and not libsvm.recognised(head) else "libsvm"
@@ -80,15 +74,9 @@ class File:
     Raises DataError if it can't be read.
     """
 
-    def __init__(
-        self,
-        path,
-        table: bool = False,
-        encoding: str | None = None,
-        remembered: str | None = None,
-    ):
-        """table: whether to read ambiguous text as a table. encoding: of a text, if given;
-        remembered: the model's, for a text without a given encoding that is not UTF-8.
+    def __init__(self, path, table: bool = False, encoding: str | None = None):
+        """table: whether to read ambiguous text as a table. encoding: of a text without a byte
+        order mark; by default UTF-8.
         """
         self.path, self._content = str(path), None
         self.format: FileFormat | None = None
@@ -100,9 +88,6 @@ class File:
             with open(path, "rb") as handle:  # a pipe can be read only once
                 self._content = _whole(handle, self.name)
         self.kind = self._recognised(None if self.path == "-" else kind_of_name(path), table)
-        if self.encoding is None and remembered is not None and self.kind not in _ARRAYS:
-            with textfiles.naming(self.name), self._opened(textfiles.open_plain) as handle:
-                self.encoding = None if textfiles.is_utf8(handle) else remembered
 
     def _opened(self, opened: Callable):
         """A handle on the bytes of the file, as a function opens a path."""
@@ -123,10 +108,8 @@ class File:
         check_foreign(head, self.name)
         kind = named or kind_of_content(head)
         first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
-        if named is None and table and kind == "libsvm" and not _ENTRY.search(first):
-            plain = labelwords.recognised(head) or is_number(first.decode("utf-8", "replace"))
-            return "csv" if plain else kind
-        return kind
+        is_table = named is None and table and not _ENTRY.search(first)
+        return "csv" if is_table else kind
 
     def text(self):
         """The file as a text, the input of svmlight.read."""
@@ -152,13 +135,13 @@ class File:
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
             with self._opened(_STORED) as handle:
-                return FORMATS[self.kind].read(handle, self.name, words_of)
+                return _ARRAYS[self.kind][1](handle, self.name, words_of)
         form = None if schema is None else schema.format
         agreed("header", reading, form, self.name)
         with self.text() as text:
             raw = text.read()
         shape = dialect(io.BytesIO(raw).read, self.path, self.name, reading, schema)
-        self.format = shape.format(textfiles.remembered(self.encoding))
+        self.format = shape.format(self.encoding)
         words = words_of(shape.columns())
         table = readers.parse(raw[shape.start :], shape, shape.line, words, whole=True)
         if table is None:
@@ -194,38 +177,33 @@ def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
         or any(name in cells and not readers.is_value(name) for name in names)
     ):
         return True
-    has_category = any(
-        not set(cells).isdisjoint(column.categories or ()) for column in schema.columns
-    )
-    guess, start = sample.guess(), f"{sample.name}, line {sample.line}: it"
-    if schema.named and guess.header and not has_category:
-        return True
-    if schema.named and guess.doubt and not has_category:
-        raise DataError(
-            f"{start} may be a header or a row ({', '.join(cells):.80}); add the model's header"
-            f" above the rows: {sample.separator.join(names):.200}"
-        )
+    guess = readers.guess(sample.cells, sample.rows)
+    categories = {word for column in schema.columns for word in column.categories or ()}
+    if categories.isdisjoint(cells):
+        if schema.named and guess.header:
+            return True
+        if guess.header or (guess.doubt and not any(map(readers.is_value, cells))):
+            model = f"has the header {sample.separator.join(names):.200}"
+            raise DataError(
+                f"{sample.name}, line {sample.line}: it is a header ({', '.join(cells):.80}), but"
+                f" the model {model if schema.named else 'was trained on a file without one'};"
+                " correct or remove the line"
+            )
     if schema.named:
         log.warning(
             "%s does not begin with the model's header, so its columns are read in the order of the"
             " training file",
             sample.name,
         )
-    elif not has_category and (
-        guess.header or (guess.doubt and not any(map(readers.is_value, cells)))
-    ):
-        raise DataError(
-            f"{start} is a header ({', '.join(cells):.80}), but the model was trained on a file"
-            " without one; remove the line"
-        )
     return False
 
 
 def _whole(handle, name) -> bytes:
     """All bytes of a pipe, unpacked unless they are an archive of arrays."""
-    head = textfiles.beginning(handle, 256)
-    rest = textfiles.joined(head, handle)
-    return rest.read() if kind_of_content(head) in _ARRAYS else textfiles.read_plain(rest, name)
+    raw = handle.read()
+    if kind_of_content(raw[:256]) in _ARRAYS:
+        return raw
+    return textfiles.read_plain(io.BytesIO(raw), name)
 
 
 # ---------------------------------------------------------------------- rows
@@ -259,12 +237,10 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
     if file.kind == "libsvm":
-        labels = libsvm.Labels(task=task, settled=False)
         zero_based = bool(reading.zero_based)
-        X, y = libsvm.read(file.text(), zero_based=zero_based, labels=labels)
-        base, encoding = zero_based if issparse(X) else None, textfiles.remembered(reading.encoding)
-        schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
-        task = labels.task
+        X, y = libsvm.read(file.text(), zero_based=zero_based)
+        base = zero_based if issparse(X) else None
+        schema = Schema(format=FileFormat("libsvm", base, encoding=file.encoding))
     else:
         learner = Learner(reading, task=task)
         content = file.read(reading, words_of=learner.begin)
@@ -414,17 +390,19 @@ def other_rows(
         n_features=n_inputs,
         zero_based=bool(agreed("zero_based", reading, form, file.name)),
         letters=letters,
-        labels=libsvm.Labels(names, optional=targets == "ignored"),
+        optional=targets == "ignored",
         strict=strict,
     )
-    return X, None if targets == "ignored" else y
+    if targets == "ignored":
+        return X, None
+    return X, y if names is None else places(labelwords.of_numbers(y), names, file.name)
 
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:
     """A file to read by the schema of a model."""
-    if schema is None or schema.format is None:
-        return File(path, schema is not None and schema.inputs is not None, reading.encoding)
-    return File(path, schema.inputs is not None, reading.encoding, schema.format.encoding)
+    form = None if schema is None else schema.format
+    encoding = reading.encoding or (None if form is None else form.encoding)
+    return File(path, schema is not None and schema.inputs is not None, encoding)
 
 
 def identified_rows(path, schema: Schema | None, identify: str, reading=None, strict=False):

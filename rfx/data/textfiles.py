@@ -105,14 +105,6 @@ def joined(head: bytes, rest) -> io.BufferedReader:
     return _handle(chain([head], iter(partial(rest.read, _PIECE), b"")))
 
 
-def beginning(handle, size: int) -> bytes:
-    """The first bytes of a handle, fewer only if it ends."""
-    head = b""
-    while len(head) < size and (more := handle.read(size - len(head))):
-        head += more
-    return head
-
-
 def compressed(head: bytes) -> bool:
     """Whether a file that starts with these bytes is compressed."""
     return head.startswith((*_MEMBERS, _GZIP, _ZIP))
@@ -140,12 +132,8 @@ def open_plain(file) -> Iterator[BinaryIO]:
     DAMAGE. A path is closed at the end of the block, a handle is not.
     """
     with contextlib.nullcontext(file) if hasattr(file, "read") else open(file, "rb") as handle:
-        head = beginning(handle, 8)
-        if handle.seekable():
-            handle.seek(-len(head), io.SEEK_CUR)
-        else:
-            handle = joined(head, handle)
-        yield _unpacked(handle, head)
+        handle = handle if hasattr(handle, "peek") else io.BufferedReader(handle)
+        yield _unpacked(handle, handle.peek(8)[:8])
 
 
 def read_plain(file, name: str) -> bytes:
@@ -176,23 +164,17 @@ _LONGEST_MARK = 4
 _DECODED = 1 << 20
 
 
-def known(encoding: str, option: str = "--encoding") -> str:
-    """Python's name of a text encoding; UsageError with the name of the option if it is unknown."""
+def known(encoding: str) -> str:
+    """Python's name of a text encoding; UsageError if it is unknown."""
     try:
         name = codecs.lookup(encoding).name
         "".encode(name)  # rejects codecs that are not for text, such as base64
     except (LookupError, ValueError, TypeError):
         raise UsageError(
-            f"{option} is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
+            f"--encoding is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
             " utf-8 or utf-16"
         ) from None
     return name
-
-
-def remembered(encoding: str | None) -> str | None:
-    """The encoding that a model stores: nothing for UTF-8."""
-    name = None if encoding is None else known(encoding)
-    return None if name in ("utf-8", "utf-8-sig") else name
 
 
 def marked(head: bytes) -> tuple[str, int] | None:
@@ -210,52 +192,29 @@ def opened(handle, name: str, encoding: str | None = None):
     name : str
         The name for messages.
     encoding : str, optional
-        The encoding of the text; by default from its mark, else UTF-8.
+        The encoding of a text without a mark; by default UTF-8.
 
     Returns
     -------
     handle : binary handle
-        Reading raises DataError, with the line number, for bytes that are invalid in the encoding.
-        UTF-8 is not checked here; use `check`.
+        Reading raises DataError for bytes that are invalid in the encoding. UTF-8 is not checked
+        here; use `check`.
     """
     handle = handle if hasattr(handle, "peek") else io.BufferedReader(handle)
-    asked = known(encoding or "utf-8").removesuffix("-sig").replace("_", "-")
-    codec, length = marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) or (asked, 0)
-    if encoding is not None and not codec.startswith(asked):
-        raise UsageError(
-            f"--encoding is {encoding}, but {name} begins with the byte order mark of {codec}; omit"
-            " --encoding"
-        )
+    codec, length = marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) or (encoding or "utf-8", 0)
     handle.read(length)
-    if codec == "utf-8":
-        return handle
-    return _handle(_recoded(handle, name, codec))
-
-
-def text(raw: bytes, name: str, encoding: str | None = None) -> bytes:
-    """The bytes of a text as UTF-8 without a mark."""
-    return opened(io.BytesIO(raw), name, encoding).read()
+    return handle if known(codec) == "utf-8" else _handle(_recoded(handle, name, codec))
 
 
 def head(raw: bytes, encoding: str | None = None) -> bytes:
-    """The beginning of a text as UTF-8, as far as it is readable; never raises."""
-    codec, length = marked(raw) or (encoding or "utf-8", 0)
-    try:
-        return (
-            raw[length:]
-            if codec == "utf-8"
-            else codecs.getincrementaldecoder(codec)("ignore").decode(raw[length:]).encode()
-        )
-    except (LookupError, ValueError):
-        return raw
+    """The beginning of a text as UTF-8, as far as it is readable."""
+    codec, length = marked(raw) or (known(encoding or "utf-8"), 0)
+    if codec == "utf-8":
+        return raw[length:]
+    return codecs.getincrementaldecoder(codec)("ignore").decode(raw[length:]).encode()
 
 
-def check(
-    raw: bytes,
-    name: str,
-    line: int = 1,
-    advice: str = "specify the encoding, such as --encoding cp1252, or save it in UTF-8",
-) -> None:
+def check(raw: bytes, name: str, line: int = 1) -> None:
     """Raise DataError with the line number for bytes that are not UTF-8; line: the number of the
     first line.
     """
@@ -267,38 +226,19 @@ def check(
         above = raw[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         raise DataError(
             f"{name}, line {line + above.count(10)}: byte {raw[error.start]:#04x} is not UTF-8;"
-            f" {advice}"
+            " specify the encoding, such as --encoding cp1252, or save it in UTF-8"
         ) from None
-
-
-def is_utf8(handle) -> bool:
-    """Whether the content of a handle is UTF-8, or has a byte order mark."""
-    handle = io.BufferedReader(handle)
-    if marked(handle.peek(_LONGEST_MARK)[:_LONGEST_MARK]) is not None:
-        return True
-    try:
-        for _ in io.TextIOWrapper(handle, "utf-8"):
-            pass
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _recoded(handle, name: str, encoding: str) -> Iterator[bytes]:
     """The content of a handle in some encoding, converted to UTF-8."""
-    decoder, line, data = codecs.getincrementaldecoder(encoding)(), 1, b"\n"
+    decoder, data = codecs.getincrementaldecoder(encoding)(), b"\n"
     while data:
         data = handle.read(_DECODED)
         try:
-            decoded = decoder.decode(data, not data)
-        except UnicodeDecodeError as error:
-            above = error.object[: error.start].decode(encoding, "ignore")
-            raise DataError(
-                f"{name}, line {line + above.count(chr(10))}: it is not {encoding}; try another"
-                " --encoding"
-            ) from None
-        line += decoded.count("\n")
-        yield decoded.encode()
+            yield decoder.decode(data, not data).encode()
+        except UnicodeDecodeError:
+            raise DataError(f"{name} is not {encoding}; try another --encoding") from None
 
 
 class Text:

@@ -9,8 +9,7 @@ from functools import partial, reduce
 
 import numpy as np
 
-from rfx.data import registry, stream, tables, textfiles
-from rfx.data.libsvm import Labels, OtherSpelling
+from rfx.data import registry, stream, tables
 from rfx.data.loading import Split, load, read_weights
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.rows import MOST_LABELS
@@ -47,7 +46,7 @@ def check(trainer, run: Run) -> None:
     scheduler.
     """
     refused = [name for name in _WITHOUT if getattr(run, name) not in (None, False)]
-    if textfiles.remembered(run.how_to_read().encoding) is not None:
+    if run.how_to_read().encoding not in (None, "utf-8"):
         refused.append("encoding")
     for name in refused:
         raise UsageError(
@@ -194,18 +193,9 @@ def _read(files, run, workers, method) -> _Data:
 
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        labels = Labels(task=method.task, settled=False)
-        text = stream.LibsvmRanges(bool(reading.zero_based), labels)
-        try:
-            read = rows(text)
-        except OtherSpelling:  # learnt from all pieces, which are read again
-            parts = [replace(text, pieces=own) for own in pieces]
-            seen = [workers.submit(stream.LibsvmRanges.spellings, part) for part in parts]
-            spellings = reduce(labelwords.Spellings.merge, workers.results(seen))
-            labels.learn(spellings, run.dataset)
-            read = rows(text)
-        form = FileFormat("libsvm", text.zero_based)
-        return _Data(read, Schema(labels=labels.names, format=form), labels.task)
+        text = stream.LibsvmRanges(bool(reading.zero_based))
+        schema = Schema(format=FileFormat("libsvm", text.zero_based))
+        return _Data(rows(text), schema, method.task)
     reader, task, gaps = _table_reader(files, reading, pieces, workers, method.task)
     return _Data(rows(reader), reader.schema, task, reading=reading if gaps else None)
 

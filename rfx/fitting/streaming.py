@@ -23,7 +23,8 @@ import scipy.sparse as sp
 from rfx import losses, parallel
 from rfx import steps as told
 from rfx.data import guess_task, virtual
-from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream, shuffled
+from rfx.data.splits import shuffled
+from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import PCA, SAMPLE, Inputs, Scaler, Survey, TargetScaler

@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, get_args, get_type_hints
 
 from rfx import env, methods, numerals
-from rfx.data import registry, textfiles
+from rfx.data import registry
 from rfx.data.loading import check_split
 from rfx.data.reading import Reading
 from rfx.errors import UsageError, or_near, quoted
@@ -203,7 +203,7 @@ def title(name: str, known: dict[str, Traversable]) -> str:
 def _content(path) -> dict:
     """The parsed TOML of a file."""
     try:
-        return tomllib.loads(bytes(textfiles.text(path.read_bytes(), str(path))).decode())
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a TOML file: {str(error)[:300]}") from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rfx import data, env, files, lazy, methods
-from rfx.data import libsvm, tables, textfiles
+from rfx.data import tables, textfiles
 from rfx.data.loading import Split, read_weights
 from rfx.data.reading import FileFormat
 from rfx.data.stream import CsvSource, LibsvmSource, Source
@@ -114,15 +114,10 @@ def train_streamed(trainer, run: Run, progress=None) -> tuple:
             bool(reading.zero_based),
             encoding=reading.encoding,
         )
+        text.measure()
         source, task = text, trainer.method.task
-        if known is None:
-            task = text.learn(task)
-        else:
-            text.labels = libsvm.Labels(known.labels, task=task)
-        form = FileFormat(
-            "libsvm", text.zero_based, encoding=textfiles.remembered(reading.encoding)
-        )
-        schema = Schema(labels=text.labels.names, format=form)
+        form = FileFormat("libsvm", text.zero_based, encoding=reading.encoding)
+        schema = Schema(format=form)
     if trainer.method.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)

@@ -216,12 +216,12 @@ REFUSALS = [
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--model", "{}/no/m.npz"],
         1,
-        "can't be written",
+        "/no/ can't be read or written: No such file",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--model", ""],
         1,
-        "model . can't be written: Is a directory",
+        "rfx: . can't be read or written: Is a directory",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--results", "{}/test.txt"],
@@ -245,11 +245,11 @@ REFUSALS = [
         2,
         "--threads is 'x'; it must be a whole number",
     ),
-    (["featurize", "{}/train.txt", "-n", "2", "-o", "{}"], 1, "can't be written: Is a directory"),
+    (["featurize", "{}/train.txt", "-n", "2", "-o", "{}"], 1, "or written: Is a directory"),
     (
         ["featurize", "{}/train.txt", "-n", "2", "-o", ""],
         1,
-        'rfx: "" can\'t be written: a file name is required',
+        'rfx: "" can\'t be read or written: a file name is required',
     ),
     (
         ["eval", "{}/m.npz", "--data", "{}/wide.txt", "--strict"],
@@ -317,7 +317,7 @@ REFUSALS = [
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--sample-weight", ""],
         1,
-        'weights "" can\'t be read: No such file',
+        'rfx: "" can\'t be read: No such file',
     ),
     (
         [
@@ -630,7 +630,7 @@ NO_WEIGHTS = [
     ("1,2\n", "rf", FILE, 1, "line 1: '1,2' is not a weight"),
     ("0\n" * 200, "rf", FILE, 1, "all sample weights are zero"),
     (None, "rf", "--sample-weight {0}/nothing", 1, "nothing can't be read: No such file"),
-    (None, "rf", "--sample-weight {0}/binary", 1, "line 1: it is not utf-16-le"),
+    (None, "rf", "--sample-weight {0}/binary", 1, "is not utf-16-le"),
     (None, "norma", f"--stream {FILE}", 2, "needs all rows in memory; omit --str"),
     (None, "norma", "--stream --class-weight balanced", 2, "balanced needs the counts of all rows"),
     (None, "rf", "--class-weight heavy", 2, "--class-weight is 'heavy'; it must be balanced, or"),

@@ -19,7 +19,6 @@ from rfx.data import libsvm, load, tables
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import CsvSource
 from rfx.data.tabular.schema import Schema
-from rfx.errors import DataError
 
 RNG = np.random.default_rng(1)
 N = 240
@@ -199,12 +198,11 @@ REFUSED = [
     ("x,y\n", (), "has no rows, only a header"),
     ("x,y\n1,2\n", ("--target", "z"), "--target is 'z', which is not a column of"),
     ("x,y\n1,2\n", ("--target", "3"), "--target is '3', which is not a column of"),
-    ("x,y\n1,2\n", ("--ignore", "y", "--target", "y"), "column 'y' holds the targets, so --ignore"),
     ("1 1:2\n-1 1:3\n", ("--missing", "mean"), "--missing is for tables such as CSV, but"),
     (
         "red 1:2\n3 1:3\n",
         (),
-        "line 2, column 1: the label '3' is not a word, unlike the previous labels",
+        "line 1, column 1: the label 'red' is not a finite number",
     ),
 ]
 
@@ -295,45 +293,27 @@ def test_parquet_is_what_csv_is(files, capfd, monkeypatch):
     )
 
 
-def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
+def test_labels_of_libsvm_text_may_be_missing(tmp_path, capfd):
     X = RNG.normal(size=(90, 2))
-    names = np.where(X[:, 0] > 0.5, "straße", np.where(X[:, 1] > 0, "ham", "spam"))
+    names = np.where(X[:, 0] > 0.5, "3", np.where(X[:, 1] > 0, "1", "2"))
     rows = [f"1:{a:.3f} 2:{b:.3f}" for a, b in X]
-    (tmp_path / "t.txt").write_text(
-        "# three\n" + "".join(f"{name} {row}\n" for name, row in zip(names, rows))
-    )
+    labelled = "".join(f"{name} {row}\n" for name, row in zip(names, rows))
+    (tmp_path / "t.txt").write_text("# three\n" + labelled)
     (tmp_path / "u.txt").write_text("".join(f"{row}\n" for row in rows))
-    (tmp_path / "part.txt").write_text(
-        "".join(f"{name} {row}\n" for name, row in zip(names, rows) if name != "ham")
-    )
+    model = tmp_path / "m.npz"
     assert "multiclass" in printed(
-        capfd,
-        "train",
-        *FAST,
-        "--data",
-        tmp_path / "t.txt",
-        "--test",
-        tmp_path / "part.txt",
-        "--model",
-        tmp_path / "m.npz",
+        capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--model", model
     )
-    score, _ = scored(capfd, tmp_path / "m.npz", tmp_path / "t.txt")
+    score, _ = scored(capfd, model, tmp_path / "t.txt")
     assert score > 0.8
     for name in ("u.txt", "t.txt"):
-        assert np.mean(
-            np.array(printed(capfd, "predict", tmp_path / "m.npz", tmp_path / name).split())
-            == names
-        ) == pytest.approx(score)
-    (tmp_path / "none.txt").write_text("eggs 1:1\n")
-    assert "(eggs) is among the model's (ham, spam, straße)" in refused(
-        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "none.txt"
-    )
-    assert "the label is missing" in refused(
-        capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "u.txt"
-    )
+        found = np.array(printed(capfd, "predict", model, tmp_path / name).split())
+        assert np.mean(found == names) == pytest.approx(score)
+    said = refused(capfd, "eval", model, "--data", tmp_path / "u.txt")
+    assert "the label is missing" in said
 
 
-def test_a_damaged_schema_is_refused(files):
+def test_a_schema_is_saved_as_json(files):
     header = methods.load(files / "m.npz").schema.to_dict()
     assert Schema.from_dict(json.loads(json.dumps(header))).to_dict() == json.loads(
         json.dumps(header)
@@ -341,13 +321,6 @@ def test_a_damaged_schema_is_refused(files):
         "target": ("buys", 4),
         "ignored": ("id",),
     }
-    for change in (
-        {"inputs": 3},
-        {"inputs": [{"name": "x"}]},
-        {"format": header["format"] | {"other": 1}},
-    ):
-        with pytest.raises(DataError, match="its schema is damaged"):
-            Schema.from_dict(header | change)
 
 
 def test_wide_text_is_trained_in_little_memory(tmp_path):

@@ -143,10 +143,10 @@ REFUSED = [
         "999999:2' is not index:value",
     ),
     # scikit-learn/scikit-learn#6350: labels separated by commas and spaces
-    ("t.svm", "324,674 1:7 3:5\n1 1:1\n", "names several classes"),
+    ("t.svm", "324,674 1:7 3:5\n1 1:1\n", "the label '324,674' is not a finite number"),
     ("t.svm", "324, 674 1:7 3:5\n1 1:1\n", "the label '324,' is not a finite number"),
     # lightgbm-org/LightGBM#1576: the second entry of ranking data caused a format error
-    ("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n", "query ids (ranking data) are not supported"),
+    ("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n", "'qid:1' is not index:value"),
     # pandas-dev/pandas#14124: the first column became an index, so each cell moved
     ("t.csv", "a,b,y\n" + LINES["ends"], "line 2: it has 4 cells, but the previous rows have 3"),
     ("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n", "line 3: it has 4 cells"),

@@ -33,7 +33,7 @@ def put(tmp_path, content, name="data.libsvm"):
 
 def problems(path):
     with textfiles.Text(path) as text:
-        yield from libsvm.Scan(text, worded=False).problems()
+        yield from libsvm.Scan(text).problems()
 
 
 def parse(content, zero_based=False):
@@ -158,7 +158,7 @@ REFUSED = [
     ("1 0:2", 3, "index is 0 .*--zero-based"),
     ("1 2:1 2:3", 7, "2 comes after 2"),
     ("1 2:1 1:3", 7, "1 comes after 2"),
-    ("1 qid:3", 3, "query ids"),
+    ("1 qid:3", 3, "'qid:3' is not index:value"),
     *[(f"1 {word}", 3, ENTRY) for word in ("-3:2", "+3:2", "a:2", "1.5:2", ":2")],
     *[(f"1 {word}", 3, ENTRY) for word in ("\u0663:1", "99999999999999999999:1", "5")],
     *[(f"1 1:{word}", 5, NUMBER) for word in ("nan", "-Infinity", "1e999", "0x10", "1:2", "")],
@@ -245,10 +245,8 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
     assert path.read_text() == "before" and os.listdir(tmp_path) == ["out"]
     libsvm.write(path, np.array([[1.0]]), [2])
     assert path.read_text() == "2 1:1\n" and os.listdir(tmp_path) == ["out"]
-    with pytest.raises(DataError, match="can't be written"):
+    with pytest.raises(FileNotFoundError):
         libsvm.write(tmp_path / "none" / "out", np.eye(1), [1])
-    with pytest.raises(DataError, match="can't be written"):
-        libsvm.write(path, np.eye(2), [1])
 
 
 # Labelled sequences
@@ -273,12 +271,9 @@ def test_sequences_are_codes_of_letters(tmp_path):
             "1 ACGT\n\n1 ACG\n",
             "line 3: the sequence has 3 letters, but 4 are expected in every row",
         ),
-        (
-            "1 ACGT\n-1\n",
-            "line 2: a row needs a label and one sequence of letters, but this one has 1 words",
-        ),
-        ("1 ACGT\n-1 AC GT\n", "line 2: .* this one has 3 words"),
-        ("1 ACGT\nnan ACGT\n", "line 2: the label 'nan' is not a finite number"),
+        ("1 ACGT\n-1\n", "line 2: a row needs a number as label and one sequence of letters"),
+        ("1 ACGT\n-1 AC GT\n", "line 2: a row needs a number as label and one sequence"),
+        ("1 ACGT\nnan ACGT\n", "line 2: a row needs a number as label and one sequence"),
     ],
 )
 def test_a_bad_sequence_is_refused_with_its_line(tmp_path, text, message):
@@ -307,7 +302,7 @@ def test_a_model_refuses_letters_that_it_never_saw(tmp_path, capfd):
 def scanned(content, piece, zero_based=False):
     before, textfiles.SIZE = textfiles.SIZE, piece
     try:
-        scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based, worded=False)
+        scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based)
         return scan, list(scan.problems())
     finally:
         textfiles.SIZE = before
@@ -335,11 +330,11 @@ def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
     assert (found.rows, found.columns) == (len(rows.y), rows.width)
     assert (found.low, found.high) == (rows.y.min(), rows.y.max())
     assert found.mean == pytest.approx(rows.y.mean())
-    assert sum(found.labels().values()) == len(rows.y)
-    assert (whole.rows, whole.columns, whole.labels()) == (
+    assert sum(found.labels.values()) == len(rows.y)
+    assert (whole.rows, whole.columns, whole.labels) == (
         found.rows,
         found.columns,
-        found.labels(),
+        found.labels,
     )
 
 

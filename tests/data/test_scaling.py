@@ -92,19 +92,6 @@ def test_large_means_lose_no_digits():
     np.testing.assert_allclose(1 / Scaler.fit(data, "standard").scale, data.std(), rtol=1e-6)
 
 
-def test_refusals():
-    with pytest.raises(UsageError, match="scaling 'minmax' is unknown; there are none, minmax01"):
-        Scaler.fit(X, "minmax")
-    with pytest.raises(
-        UsageError, match="target scaling 'standard' is unknown; there are none, minmax01, mean"
-    ):
-        TargetScaler.fit(X[:, 0], "standard")
-    with pytest.raises(UsageError, match="unknown"):
-        Scaler.from_dict({"kind": "x", "shift": [0], "scale": [1]})
-    with pytest.raises(DataError, match="needs at least one row"):
-        Scaler.fit(X[:0], "standard")
-
-
 def test_targets():
     y = np.array([1922.0, 2011, 1990])
     scaler = TargetScaler.fit(y, "minmax01")

@@ -60,7 +60,7 @@ def one(content: bytes, zero_based: bool) -> bool:
         assert np.diff(found.indptr).tolist() == [len(words) - 1 for words in rows], content
         assert found.indices.tolist() == [int(index) - (not zero_based) for index, _ in entries]
         assert found.values.tolist() == [float(value) for _, value in entries], content
-    scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based, worded=False)
+    scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based)
     told = [(line, column) for line, column, _ in scan.problems()]
     places = [(number, column) for number, own in enumerate(explained, 1) for column, _ in own]
     if bad:

@@ -2,7 +2,6 @@
 cells, labels.
 """
 
-import itertools
 import logging
 import re
 from collections import Counter
@@ -78,13 +77,6 @@ class Learner:
             names = getattr(reading, option) or ()
             names = (names,) if isinstance(names, str) else names
             self.asked[option] = {table.find(name, f"--{option}") for name in names}
-        for one, other in itertools.combinations(self.asked, 2):
-            both = self.asked[one] & self.asked[other]
-            if both and (one, other) not in (("ignore", "groups"), ("ignore", "time")):
-                raise UsageError(
-                    f"--{one} and --{other} both name {table.title(min(both))}; use only one of"
-                    " them"
-                )
         no_inputs = self.asked["ignore"] | self.asked["groups"] | self.asked["time"]
         as_words = self.asked["categorical"] | self.asked["dates"]
         positions = {*range(len(table.names))}
@@ -93,11 +85,6 @@ class Learner:
         target = table.own_target
         if reading.target is not None:
             target = table.find(reading.target, "--target")
-        if target in no_inputs | self.asked["dates"]:
-            raise UsageError(
-                f"{table.title(target)} holds the targets, so --ignore, --dates, --groups and"
-                " --time can't name it; --target selects another column"
-            )
         if target is None:
             target = self._guessed_target(sorted(positions - index - no_inputs))
         self.target = target
@@ -637,8 +624,7 @@ class _Column:
         if not self.count:
             raise _Trouble("no value in any training row")
         if self.words is None:
-            truth = self.whole and self.low >= 0 and self.high <= 1
-            return None, written.Form("truth") if truth else None
+            return None, None
         if self.declared:
             return sorted(self.words), None
         kinds = {word: written.kind(word) for word in self.words}
@@ -652,7 +638,9 @@ class _Column:
             if cells["truth"] and all(
                 kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in kinds.items()
             ):
-                return sorted({written.truth_text(word) for word in self.words}), None
+                return sorted(
+                    {written.truth(word) or str(float(word) == 1) for word in self.words}
+                ), None
             if not self.typed and numbers_of(self.words, decimal == ",") is not None:
                 return None, None
             if cells["written"] and cells["number"] + cells["written"] == self.count:
@@ -714,9 +702,7 @@ class _Column:
                 )
             return None if task == "regression" else sorted(words), None, task
         numbers = written.read(words, form, table.decimal).tolist()
-        counts = labelwords.Spellings()
-        counts.count(zip(words, words.values(), numbers))
-        labels, task = counts.decided(task, table.name)
+        labels, task = labelwords.decided(words, numbers, task, table.name)
         return labels, form if labels is None else None, task
 
 

@@ -41,7 +41,6 @@ _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _ENTRY = re.compile(r"[0-9]+:[-+.0-9]")  # of LIBSVM text
 _QUOTED = re.compile(r'"[^"]*"')
-_SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 _DOTTED_CELL = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # dots between thousands
 # A cell of digits with a leading 0, in a text and alone.
 _PADDED = re.compile(rb'0[0-9](?<=[,;|\t "\n]..)[0-9]*+(?=[,;|\t "\n]|\Z)')
@@ -100,17 +99,13 @@ class Dialect:
         raw = piece.raw[self.start :] if first else piece.raw
         return parse(raw, self, self.line if first else piece.line or 1, as_words, first)
 
-    def guess(self) -> "Guess":
-        """Whether the first record is a header."""
-        return guess(self.cells, self.rows)
-
     def decided(self, header: bool | None = None) -> "Dialect":
         """The dialect of a sample; header: whether there is one, if known. DataError if that can't
         be decided.
         """
         notes = self.notes
         if header is None:
-            guessed = self.guess()
+            guessed = guess(self.cells, self.rows)
             if guessed.doubt:
                 raise DataError(
                     f"{self.name}, line {self.line}: it may be a header or a row"
@@ -213,16 +208,12 @@ def sample(
         if b"\0" in raw:
             raise _binary(name)
         text = raw[: whole_records(raw, ",")] if more else raw
-        start, line, said, comments = _above_first(text)
-        mark = separator or said or _separator_of(_unix(text[start:]), name)
-        rows = _first_records(text[start:], mark)
+        start, line, comments = _above_first(text)
+        mark = separator or _separator_of(_unix(text[start:]), name)
+        first = itertools.islice(records(_unix(text[start:]), mark), 1 + ROWS)
+        rows = [[cell.strip() for cell in cells] for _, _, cells in first if cells is not None]
         if len(rows) > 1 or not more:
             break
-        if len(raw) > textfiles.LONGEST_LINE:
-            raise DataError(
-                f"{name}, line 1: it is longer than {textfiles.LONGEST_LINE:,} bytes, the maximum"
-                " for a row; is a quote unclosed?"
-            )
         size *= 4
     if not rows:
         raise NoRows(f"{name} is empty")
@@ -232,12 +223,6 @@ def sample(
     cells, *below = rows
     below = [row for row in below if len(row) == len(cells)][: max(2, CELLS // len(cells))]
     return Dialect(mark, False, (), name, start, line, notes, cells, below)
-
-
-def _first_records(text: bytes, separator: str) -> list[list[str]]:
-    """The cells of the first records of a text."""
-    first = itertools.islice(records(_unix(text), separator), 1 + ROWS)
-    return [[cell.strip() for cell in cells] for _, _, cells in first if cells is not None]
 
 
 def dialect(
@@ -269,27 +254,17 @@ def _binary(name) -> DataError:
     )
 
 
-def _above_first(text: bytes) -> tuple[int, int, str | None, list[int]]:
-    """The start of the first record and its line, the separator of a line sep= or None, and the
-    lines of comments.
-    """
-    start, separator = 0, None
-    comments: list[int] = []
+def _above_first(text: bytes) -> tuple[int, int, list[int]]:
+    """The start of the first record and its line, and the lines of comments above."""
+    start, comments = 0, []
     for number, whole in enumerate(text.splitlines(keepends=True), 1):
-        line = whole.decode("utf-8", "replace").strip(" \r\n")
-        said = None if comments or separator else _SEPARATOR_LINE.fullmatch(line)
-        if said is not None:
-            separator = said[1]
-        elif line.startswith("#"):
+        line = whole.strip(b" \r\n")
+        if line.startswith(b"#"):
             comments.append(number)
         elif line:
-            return start, number, separator, comments
+            return start, number, comments
         start += len(whole)
-    return start, 1, separator, comments
-
-
-def _counted(cells) -> str:
-    return f"{cells} cell{'s' * int(cells != 1)}"
+    return start, 1, comments
 
 
 def _separator_of(text: bytes, name: str) -> str:
@@ -392,8 +367,8 @@ def _lines(raw: bytes, shape: Dialect, line: int) -> np.ndarray:
         raise DataError(f"{shape.name}, line {odd[0]}: a quote opens there and is never closed")
     if odd is not None:
         raise DataError(
-            f"{shape.name}, line {odd[0]}: it has {_counted(odd[1])}, but the previous rows have"
-            f" {width}; remove it, or a title or comment above, if it is no row"
+            f"{shape.name}, line {odd[0]}: it has {odd[1]} cell{'s' * (odd[1] != 1)}, but the"
+            f" previous rows have {width}; remove it, or a title or comment above, if it is no row"
         )
     return np.array([at for at, _ in counted], np.int64)
 
@@ -550,26 +525,18 @@ def guess(cells: list[str], rows: list[list[str]]) -> Guess:
 def _with_numbers(cells, columns, below, counts: Counter) -> Guess:
     """The guess for a first row that has numbers; columns: the values below each cell."""
     numbers = [cell for cell in cells if is_value(cell)]
-    values = [column for cell, column in zip(cells, columns) if is_value(cell)]
-    counted = len(numbers) > 1 and _counts_up(numbers)
-    counted = counted and not any(_counts_up(list(filter(is_value, row))) for row in below)
-    # the positions of columns without names, which pandas writes above decimals
-    if counted and any(column and all("." in value for value in column) for column in values):
-        note = "its numbers count up from 0 or 1 and have no decimals, unlike those below"
-        return Guess(len(below) >= ENOUGH, len(below) < ENOUGH, note)
-    words = counts["over"] + counts["unseen"]
-    if not counts["near"] and words:
-        note = "its cells occur in no other row, and its numbers are far from those below"
-        return Guess(True, False, note)
-    if not counts["near"]:
-        plain = counts["far"] == len(cells) > 1 and all(map(is_number, numbers))
-        return Guess(False, plain and _named(numbers))
-    if counts["over"]:
+    decimals = any(
+        "." in value for cell, column in zip(cells, columns) if is_value(cell) for value in column
+    )
+    # the positions of columns without names, as pandas writes them
+    counted = len(numbers) > (1 if decimals else 3) and _counts_up(numbers)
+    if counted and not any(_counts_up(list(filter(is_value, row))) for row in below):
         return Guess(False, True)
-    if words:
-        return Guess(False, counted, "" if counted else "its numbers are among those below")
-    least = 3 if any("." in value for column in values for value in column) else 4
-    return Guess(False, counted and len(numbers) >= least and len(below) >= ENOUGH)
+    words = counts["over"] + counts["unseen"]
+    if not counts["near"]:  # names such as 2019 and 2020
+        return Guess(False, words > 0 or counts["far"] == len(cells))
+    note = "its numbers are among those below" if words else ""
+    return Guess(False, counts["over"] > 0, note)
 
 
 def _evidence(cell: str, values: list[str]) -> str:
@@ -594,13 +561,6 @@ def _evidence(cell: str, values: list[str]) -> str:
         return "near"
     low, high = min(plain), max(plain)
     return "near" if 2 * low - high <= float(cell) <= 2 * high - low else "far"
-
-
-def _named(numbers) -> bool:
-    """Whether numbers may be names: integers, or increasing in equal steps."""
-    values = [float(cell) for cell in numbers]
-    steps = {round(after - before, 9) for before, after in zip(values, values[1:])}
-    return all(value == int(value) for value in values) or (len(steps) == 1 and min(steps) > 0)
 
 
 def _counts_up(numbers) -> bool:
@@ -653,22 +613,20 @@ def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
     of X.
     """
     with _refused(name, ".npz file"), np.load(file, allow_pickle=False) as content:
+        X, y, names = (
+            next((content[key] for key in keys if key in content.files), None) for keys in _NAMES
+        )
         sparse = set(content.files) >= _SPARSE
-        keys = [next((key for key in names if key in content.files), None) for names in _NAMES]
-        keys = [None, keys[1], None] if sparse else keys
-        if keys[0] is None and not sparse:
+        if sparse:
+            file.seek(0)
+            X = scipy.sparse.csr_matrix(scipy.sparse.load_npz(file), dtype=np.float64)
+            X.sum_duplicates()
+            _check_numbers(X.data, name)
+        elif X is None:
             raise DataError(
                 f"{name} has the arrays {', '.join(content.files) or '(none)':.200}, but needs an"
                 " array X with the rows"
             )
-        arrays: list[Any] = [None if key is None else content[key] for key in keys]
-        X, y, names = arrays
-        if sparse:
-            file.seek(0)
-            X = scipy.sparse.csr_matrix(scipy.sparse.load_npz(file), dtype=np.float64)
-            X.check_format(full_check=True)
-            X.sum_duplicates()
-            _check_numbers(X.data, name)
         else:
             _check_shape(X, name)
         if y is not None and (y.ndim not in (1, 2) or len(y) != X.shape[0]):
@@ -777,8 +735,6 @@ class ParquetGroups:
         with _refused(name, "Parquet file"):
             self._content = pyarrow.parquet.ParquetFile(file)
         self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
-        if len(set(self.schema.names)) < len(self.schema.names):
-            raise DataError(f"{name} has two columns of the same name")
 
     def tables(self, groups: Iterable[Any]) -> Iterator[Table]:
         """The Tables of row groups, each of which fits into memory; groups: lists of their numbers,
@@ -795,9 +751,10 @@ class ParquetGroups:
 
 def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]]) -> Table:
     """The Table of a pyarrow table; columns of its file's schema that it lacks have no cells."""
-    index, categorical = _pandas_columns(schema)
+    saved_index = (schema.pandas_metadata or {}).get("index_columns", ())
+    index = frozenset(column for column in saved_index if isinstance(column, str))
     dictionary = lazy.pyarrow.types.is_dictionary
-    categorical |= {field.name for field in schema if dictionary(field.type)}
+    categorical = frozenset(field.name for field in schema if dictionary(field.type))
     table = Table(name, schema.names, True, [], index=index, categorical=categorical)
     worded = as_words(table)
     for position, column in enumerate(schema):
@@ -834,20 +791,6 @@ def _is_number(kind) -> bool:
     types = lazy.pyarrow.types
     checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_duration)
     return any(check(kind) for check in checks)
-
-
-def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
-    """The columns that pandas wrote as its index, and as categories, according to a file's
-    metadata.
-    """
-    metadata = schema.pandas_metadata or {}
-    index = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
-    categorical = [
-        column["field_name"]
-        for column in metadata.get("columns", ())
-        if column["pandas_type"] == "categorical"
-    ]
-    return frozenset(index), frozenset(categorical)
 
 
 # ----------------------------------------------------------------------

@@ -6,7 +6,6 @@ among other columns.
 """
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -73,11 +72,6 @@ class Input:
         return "date" if self.form is not None and self.form.kind == "dates" else "number"
 
     @property
-    def one_hot(self) -> bool:
-        """Whether it is one-hot encoded."""
-        return self.kind == "category"
-
-    @property
     def width(self) -> int:
         """Its number of columns of X."""
         return len(self.titles())
@@ -94,7 +88,7 @@ class Input:
 
     def is_text(self) -> bool:
         """Whether the cells are read as text."""
-        return self.categories is not None or (self.form is not None and self.form.kind != "truth")
+        return self.categories is not None or self.form is not None
 
     def places(self, words) -> list[int]:
         """The number of each word's category, -1 for none: the same text, else the only one with
@@ -198,7 +192,7 @@ class Schema:
         blocks = []
         for part, column in zip(parts, inputs):
             block: Any = part.reshape(n_rows, -1)
-            if column.one_hot:
+            if column.kind == "category":
                 seen = np.flatnonzero(part >= 0)
                 ones = np.ones(len(seen)), (seen, part[seen])
                 block = scipy.sparse.csr_matrix(ones, (n_rows, column.width))
@@ -227,7 +221,7 @@ class Schema:
         if away:
             filled = all(column.fill is not None for column in away)
             raise DataError(
-                f"{table.name} has no column {_listed([column.name for column in away])},"
+                f"{table.name} has no column {some(f'{column.name!r:.80}' for column in away)},"
                 " which the model needs; its columns are"
                 f" {', '.join(table.names):.300}"
                 + ("; to mark a column as missing, add it with empty cells" * filled)
@@ -297,8 +291,7 @@ class Schema:
                 " that were absent in training"
             )
             new = [cells.values[code] for code in np.unique(cells.codes[unseen])]
-            like = {word.casefold(): word for word in categories}
-            _left_out(what, new, strict, like, "ignored" if column.one_hot else _AS_MEAN)
+            _left_out(what, new, strict, "ignored" if column.means is None else _AS_MEAN)
         if cells.missing.any() and column.fill is None and not gaps:
             raise _missing(table, position)
         codes[cells.missing] = -1 if column.fill is None else categories.index(str(column.fill))
@@ -311,21 +304,16 @@ class Schema:
 
     @classmethod
     def from_dict(cls, saved: dict) -> "Schema":
-        """Read from a model file's header; DataError if it is invalid."""
-        try:
-            inputs, target, form = saved["inputs"], saved["target"], saved.get("format")
-            parts = {
-                "inputs": None if inputs is None else [_input(column) for column in inputs],
-                "target": None if target is None else (target[0], target[1]),
-                "ignored": tuple(saved["ignored"]),
-                "target_form": _form(saved["target_form"]),
-                "format": None if form is None else FileFormat(**form),
-            }
-            return cls(**saved | parts)
-        except (TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
-            raise DataError(
-                f"its schema is damaged ({type(error).__name__}: {error!s:.100})"
-            ) from None
+        """Read from a model file's header."""
+        inputs, target, form = saved["inputs"], saved["target"], saved.get("format")
+        parts = {
+            "inputs": None if inputs is None else [_input(column) for column in inputs],
+            "target": None if target is None else (target[0], target[1]),
+            "ignored": tuple(saved["ignored"]),
+            "target_form": _form(saved["target_form"]),
+            "format": None if form is None else FileFormat(**form),
+        }
+        return cls(**saved | parts)
 
     @classmethod
     def of_header(cls, header: dict) -> "Schema | None":
@@ -364,24 +352,17 @@ def _input(saved: dict) -> Input:
 
 
 def _form(saved) -> written.Form | None:
-    """The Form from a model file's header; TypeError if it is invalid."""
-    return None if saved is None else written.Form(**saved)
+    """The Form from a model file's header; TypeError if it is invalid. Earlier versions wrote
+    the kind `truth` for columns of 0 and 1.
+    """
+    return None if saved is None or saved["kind"] == "truth" else written.Form(**saved)
 
 
-def _listed(names, like: Mapping[str, str] = {}) -> str:
-    """Names in a sentence; like: the model's names by their text in lower case."""
-
-    def shown(name):
-        near = like.get(name.strip().casefold())
-        return f"{name!r:.80}" + ("" if near is None else f" (the model has {near!r:.80})")
-
-    return some(map(shown, names))
-
-
-def _left_out(what, names, strict, like: Mapping[str, str] = {}, fate="ignored"):
+def _left_out(what, names, strict, fate="ignored"):
+    listed = some(f"{name!r:.80}" for name in names)
     if strict:
-        raise DataError(f"{what}: {_listed(names, like)}; without --strict they are {fate}")
-    warnings.warn(f"{what}, which are {fate}: {_listed(names, like)}", RfxWarning, stacklevel=2)
+        raise DataError(f"{what}: {listed}; without --strict they are {fate}")
+    warnings.warn(f"{what}, which are {fate}: {listed}", RfxWarning, stacklevel=2)
 
 
 def _missing(table, position, hint=True):
@@ -401,7 +382,7 @@ def _numbers(table, position, form=None):
     is not a number of its form.
     """
     cells = table.cells(position)
-    plain = form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%")
+    plain = form is None or (form.kind == "numbers" and form.sign != "%")
     if plain and not isinstance(cells, Words):
         return cells
     words = _words(table, position)
@@ -410,7 +391,7 @@ def _numbers(table, position, form=None):
     if bad.any():
         row = int(np.argmax(bad))
         what = "a date" if form is not None and form.kind == "dates" else "a number"
-        like = " in the format of the training rows" * (form is not None and form.kind != "truth")
+        like = " in the format of the training rows" * (form is not None)
         raise DataError(
             f"{table.place(row)}: {table.title(position)} has"
             f" {words.values[words.codes[row]]!r:.80}, which is not {what}{like}"
@@ -425,14 +406,12 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
     Raises DataError for a missing cell, for text instead of a number, or if no label is known.
     """
     cells = table.cells(position)
-    words = isinstance(cells, Words)
     if table.gaps(position).any():
         raise _missing(table, position, hint=False)
-    if words and labels is not None:
-        return places(cells, labels, table.name)
-    truths = words and all(map(written.truth, cells.values))
-    numbers = _numbers(table, position, written.Form("truth") if truths else None)
-    return numbers if labels is None else places(labelwords.of_numbers(numbers), labels, table.name)
+    if labels is None:
+        return _numbers(table, position)
+    words = cells if isinstance(cells, Words) else labelwords.of_numbers(cells)
+    return places(words, labels, table.name)
 
 
 def places(values: Words, labels: list[str], name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ A column is judged as a whole: `1,234` alone is ambiguous, but next to `1,234.50
 import contextlib
 import datetime
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -38,11 +38,7 @@ def _pattern(decimal, group):
     if not group:
         tail = rf"{re.escape(decimal)}[0-9]+"
         return re.compile(rf"(?:[0-9]+{fraction}|{tail}){exponent}")
-    mark = re.escape(group)
-    # thousands and, with commas, lakhs and crores (12,34,567)
-    grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+"
-    if group == ",":
-        grouped = rf"(?:{grouped}|[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}})"
+    grouped = rf"[1-9][0-9]{{0,2}}(?:{re.escape(group)}[0-9]{{3}})+"
     return re.compile(rf"{grouped}{fraction}|{_pattern(decimal, '').pattern}")
 
 
@@ -69,26 +65,21 @@ _TIME = (
     r"(?:[.,](?P<fraction>[0-9]+))?)? ?(?P<half>[AaPp]\.?[Mm]\.?)?"
     r" ?(?P<zone>Z|z|UTC|GMT|[+-][0-9]{2}:?(?:[0-9]{2})?)?)?"
 )
-_WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?"
 _DATES = [
-    re.compile(_WEEKDAY + day + _TIME, re.IGNORECASE)
+    re.compile(day + _TIME, re.IGNORECASE)
     for day in (
         r"(?P<year>[0-9]{4})(?P<mark>[-/.])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})",
         r"(?P<a>[0-9]{1,2})(?P<mark>[-/.])(?P<b>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})",
         r"(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})",
-        r"(?P<month>[0-9]{1,2})[-/](?P<year>[0-9]{4})",
         r"(?P<year>[0-9]{4})[-/ ]?Q(?P<quarter>[1-4])",
-        r"Q(?P<quarter>[1-4])[-/ ](?P<year>[0-9]{4})",
         rf"(?P<name>{_MONTH})\.?[-/ ,]+(?P<year>[0-9]{{4}})",
-        rf"(?P<year>[0-9]{{4}})[-/ ](?P<name>{_MONTH})",
         rf"(?P<name>{_MONTH})[-/ ](?P<short>[0-9]{{2}})",
         r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
         (
-            rf"(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?[-/ .](?P<name>{_MONTH})\.?[-/"
+            rf"(?P<day>[0-9]{{1,2}})[-/ .](?P<name>{_MONTH})\.?[-/"
             r" ,]+(?P<year>[0-9]{4})"
         ),
-        rf"(?P<name>{_MONTH})\.? (?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?,? (?P<year>[0-9]{{4}})",
-        rf"(?P<year>[0-9]{{4}})[-/ ](?P<name>{_MONTH})[-/ ](?P<day>[0-9]{{1,2}})",
+        rf"(?P<name>{_MONTH})\.? (?P<day>[0-9]{{1,2}}),? (?P<year>[0-9]{{4}})",
         r"(?P<a>[0-9]{1,2})/(?P<b>[0-9]{1,2})/(?P<short>[0-9]{2})",
         rf"(?P<day>[0-9]{{1,2}})[- ](?P<name>{_MONTH})[- ](?P<short>[0-9]{{2}})",
     )
@@ -106,10 +97,9 @@ class Unclear(Exception):
 class Form:
     """How the text of a column becomes numbers.
 
-    kind: `numbers`, `dates` or `truth` (true and false in any case become 1 and 0). For numbers:
-    the decimal mark, the thousands mark, and a currency sign or `%`, each possibly empty. For
-    dates: the order of day and month if both are numbers (`dmy`, `mdy`, or `ymd` if not needed),
-    and the day from which elapsed days count.
+    kind: `numbers` or `dates`. For numbers: the decimal mark, the thousands mark, and a currency
+    sign or `%`, each possibly empty. For dates: the order of day and month if both are numbers
+    (`dmy`, `mdy`, or `ymd` if not needed), and the day from which elapsed days count.
     """
 
     kind: str
@@ -129,7 +119,7 @@ class Form:
         Dates are days since `origin`, with the time of day as a fraction, in UTC if the text has an
         offset.
         """
-        one = {"numbers": self._number, "dates": self._date, "truth": _truth_number}[self.kind]
+        one = self._date if self.kind == "dates" else self._number
         return np.array([one(word) for word in words], np.float64)
 
     def spread(self, days: np.ndarray) -> np.ndarray:
@@ -177,29 +167,11 @@ def truth(text: str) -> str | None:
     return _TRUTHS.get(text.lower()) if 4 <= len(text) <= 5 else None
 
 
-def truth_text(word: str) -> str:
-    """`True` or `False` for a boolean, or for 0 or 1."""
-    return truth(word) or str(float(word) == 1)
-
-
-def amount(text: str) -> tuple[str, float] | None:
-    """The sign, such as `%`, and the value of an unambiguous text with a sign."""
-    sign, _, values = _amount(text) or ("", "", {})
-    numbers = {*values.values()}
-    return (sign, numbers.pop()) if sign and len(numbers) == 1 else None
-
-
 def example(words: Iterable[str], form: Form) -> str:
     """An example text of a column of that form, and its value; preferably with a sign or marks."""
     words = list(words)
     word = next((word for word in words if kind(word) == "written"), words[0])
     return f"{word!r:.80} is {shortest(float(form.read([word])[0]))}"
-
-
-def _truth_number(word: str) -> float:
-    if is_number(word):
-        return float(word)
-    return {"True": 1.0, "False": 0.0}.get(truth(word) or "", np.nan)
 
 
 def kind(text: str) -> str:
@@ -226,22 +198,21 @@ def same(text: str):
     return truth(text) or text.strip()
 
 
-def matched(words: Iterable[str], choices: Iterable[str], key: Callable = same) -> list[int]:
-    """The position of each word among `known` ones, or -1: of the same text, else of the only one
-    with the same key. 1 and 0 match if all known words are booleans.
+def matched(words: Iterable[str], choices: Iterable[str]) -> list[int]:
+    """The position of each word among the choices, or -1: of the same text, else of the only one
+    with the same value. 1 and 0 match if all choices are booleans.
     """
     places = {word: place for place, word in enumerate(choices)}
-    truths = all(map(truth, places))
     by_key: dict = {}
     for word, place in places.items():
-        by_key.setdefault(key(word), []).append(place)
-
-    def place_of(word):
-        value = key(word)
-        alike = by_key.get(str(value == 1) if truths and value in (0, 1) else value, ())
-        return alike[0] if len(alike) == 1 else -1
-
-    return [places[word] if word in places else place_of(word) for word in words]
+        by_key.setdefault(same(word), []).append(place)
+    if all(map(truth, places)):
+        by_key |= {number: by_key.get(name, ()) for number, name in ((0, "False"), (1, "True"))}
+    alike = lambda word: by_key.get(same(word), ())
+    return [
+        places[word] if word in places else alike(word)[0] if len(alike(word)) == 1 else -1
+        for word in words
+    ]
 
 
 # ---------------------------------------------------------------------- columns

@@ -37,7 +37,7 @@ from rfx.runs.runner import NAP, Ending, Way, failure, result_of
 # produced it.
 
 LOCAL = "local"
-DEATHS = 3  # workers that one task may end, on a local cluster
+DEATHS = 3  # workers that one task may end, on a local cluster, and attempts to start the workers
 _LOGGERS = (
     "distributed",
     "distributed.client",
@@ -157,8 +157,18 @@ def _local(count):
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 512 << 20,
     }
     with lazy.dask.config.set(settings):
+        cluster = _started(count)
         try:
-            cluster = dask().LocalCluster(
+            yield cluster
+        finally:
+            _close(cluster)
+
+
+def _started(count):
+    """A local cluster of this many workers; another attempt if one ends while it starts."""
+    for _ in range(DEATHS):
+        try:
+            return dask().LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
                 processes=True,
@@ -170,15 +180,23 @@ def _local(count):
                 memory_limit=1 / count,
             )
         except (OSError, TimeoutError, RuntimeError) as error:
-            raise ClusterError(
-                f"the {count} worker processes ended during start-up; they may lack memory: start"
-                f" fewer of them ({error})"
-            ) from None
-        try:
-            yield cluster
-        finally:
-            with suppress(TimeoutError):
-                cluster.close(timeout=5)
+            reason = error
+    raise ClusterError(
+        f"the {count} worker processes ended during start-up; they may lack memory: start fewer of"
+        f" them ({reason})"
+    )
+
+
+def _close(cluster) -> None:
+    """End a local cluster and its workers, including those that do not respond, such as stopped
+    ones.
+    """
+    pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+    with suppress(TimeoutError):
+        cluster.close(timeout=5)
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def dask_setup(worker) -> None:

@@ -165,7 +165,8 @@ class LinearSDCA(DualSolver):
     def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         before = self.a[index]
         self.last[index] = self.ascend(self.features(X), Y, index)
-        return (self.a[index] != before).any(axis=1)
+        moved: np.ndarray = (self.a[index] != before).any(axis=1)
+        return moved
 
     def ascend(self, Z: np.ndarray, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Updates with features Z (n, n_features), C order, in all rows: the values (n, n_outputs)
@@ -229,7 +230,8 @@ class KernelSDCA(DualSolver):
             y, f = np.ascontiguousarray(Y[:, k]), F[:, k].copy()
             _gram(G, y, after[:, k], f, *self.loss_code, self.sweeps)
         self._raw[where] = times(after, own)
-        return (after != before).any(axis=1)
+        moved: np.ndarray = (after != before).any(axis=1)
+        return moved
 
     def _dual(self, index: np.ndarray, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         place = self.place[index]

@@ -45,6 +45,11 @@ def prepare() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir() / "numba"))
 
 
+def nothing_compiled() -> bool:
+    """Whether numba's cache is empty."""
+    return next(Path(os.environ["NUMBA_CACHE_DIR"]).glob("*"), None) is None
+
+
 @lru_cache
 def cores() -> int:
     """Number of processor cores available to this process, by its affinity and its control group's

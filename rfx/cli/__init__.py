@@ -11,7 +11,7 @@ import click
 
 from rfx import env
 from rfx._version import __version__
-from rfx.errors import RfxError, RfxWarning, plain
+from rfx.errors import RfxError, RfxWarning, UsageError, or_near, plain
 
 # The function of each command, below rfx.cli, and its help.
 COMMANDS = {
@@ -74,11 +74,19 @@ COMMANDS = {
     "help": ("show_help", "Show the help of a command."),
 }
 
+# Commands that wait for numba when its cache is empty.
+_COMPILING = ("train", "predict", "eval", "explain", "featurize", "run", "reproduce")
 _READER_GONE = 141  # exit code of a program ended by SIGPIPE, as a shell reports it
 
 
 class LazyGroup(click.Group):
     """Looks a command up in COMMANDS and imports it when it is needed."""
+
+    def resolve_command(self, ctx, args):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = or_near(args[0], COMMANDS, "the commands are")
+            raise UsageError(f"there is no command {args[0]!r:.80}{near}")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx):
         return list(COMMANDS)
@@ -132,6 +140,13 @@ def main(args=None):
     env.own_process()
     _say_warnings()
     with env.terminate_as_interrupt():
+        asks_help = {"--help", "-h", "--help-all"} & {*args}
+        if args and args[0] in _COMPILING and not asks_help and env.nothing_compiled():
+            click.echo(
+                "rfx: compiling functions on first use, which takes some seconds (`rfx warm`"
+                " compiles all of them)",
+                err=True,
+            )
         code = _run(args)
         if "rfx.parallel" in sys.modules:
             sys.modules["rfx.parallel"].close()

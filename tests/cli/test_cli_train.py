@@ -266,7 +266,7 @@ REFUSALS = [
     (
         ["featurize", "{}/train.txt", "--map", "binning", "-n", "0"],
         2,
-        "--n-features is 0; it must be 1 or more",
+        "--n-features is '0'; it must be a whole number 1 or more",
     ),
     (["featurize", "{}/wide.txt", "--train", "{}/train.txt"], 1, "beyond the 3"),
     (
@@ -372,7 +372,8 @@ REFUSALS = [
         2,
         "method 'lkrf' can't be searched; did you mean rf",
     ),
-    (["help", "trian"], 2, "No such command 'trian'"),
+    (["trian"], 2, "there is no command 'trian'; did you mean train?"),
+    (["help", "trian"], 2, "there is no command 'trian'; did you mean train?"),
     (["train", "--method", "rff", "--help"], 2, "method 'rff' is unknown; did you mean rf"),
     (["help", "train", "--method", "rff"], 2, "method 'rff' is unknown; did you mean rf"),
     *(

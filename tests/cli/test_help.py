@@ -2,6 +2,7 @@
 empty cache, and the first command that has to compile says why it takes long.
 """
 
+import os
 from types import SimpleNamespace
 
 import click
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from rfx import methods
-from rfx.cli import COMMANDS, cli
+from rfx import env, methods
+from rfx.cli import _COMPILING, COMMANDS, cli, main
 from rfx.cli.models import warm as command
 
 TWO = pytest.mark.parametrize("name", ["train", "tune"])
@@ -120,3 +121,19 @@ def test_every_method_is_trained(monkeypatch):
     monkeypatch.setattr(methods, "create", create)
     assert CliRunner().invoke(command).exit_code == 0
     assert fitted == {(name, task) for name in methods.names() for task in ("binary", "regression")}
+
+
+def test_an_empty_cache_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert env.nothing_compiled()
+    for args in (["train"], ["train", "--help"], ["methods", "rf"]):
+        try:
+            main(args)
+        except SystemExit:
+            pass
+        assert ("compiling" in capsys.readouterr().err) == (
+            args[0] in _COMPILING and "--help" not in args
+        )
+    os.makedirs(tmp_path / "numba" / "x")
+    assert not env.nothing_compiled()
+    assert set(_COMPILING) <= set(COMMANDS)

@@ -397,6 +397,8 @@ class Reader:
 
     def value(self, name: str, value: Any, where: str) -> Any:
         """The value of an entry, converted to its type; that of an option is converted later."""
+        if not isinstance(value, (str, int, float, bool)):
+            self.fail(f"{where} {name} = {quoted(value)}: must be text, a number, true or false")
         try:
             converted: Any = _VALUES[name].convert(value) if name in _VALUES else value
         except UsageError as error:

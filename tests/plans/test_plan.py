@@ -229,7 +229,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "split = 3", "split: --split is 3; it must be text"),
         (RUN + "timeout = true", "timeout: --timeout is True; it must be a number"),
         (RUN + "options.lam = []", r"lam = \[\]: must be a value"),
-        (RUN + "options.lam = {a = 1}", "--lam is {'a': 1}; it must be"),
+        (RUN + "options.lam = {a = 1}", "lam = .*must be text, a number, true or false"),
         (RUN + "options.lam = -1", "--lam is -1; it must be"),
         (RUN + "options.lamda = 1", "method rf has no option --lamda"),
         (RUN + "options = 1", "options must be a table"),

@@ -23,7 +23,7 @@ from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinningMap, Bins, merged
 from rfx.features.partition import Partition, sampled
 from rfx.fitting.options import AUTO
-from rfx.fitting.preprocessing import stays_sparse
+from rfx.fitting.problem import stays_sparse
 from rfx.methods.local import fitted_cells, grown_cell
 from rfx.methods.rb import numbered
 from rfx.operators.binned import BinnedMatrix

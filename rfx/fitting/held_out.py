@@ -60,12 +60,6 @@ def evenly(count: int, most: int | None) -> np.ndarray:
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
 
 
-def evenly_last(count: int, last: int) -> np.ndarray:
-    """All positions, ascending but for evenly spaced ones, so many, that come last."""
-    out = evenly(count, last)
-    return np.concatenate([np.setdiff1d(np.arange(count), out), out])
-
-
 def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
     """At most so many rows of a part to fit and to evaluate, drawn by the seed."""
     rng = np.random.default_rng(seed)
@@ -96,15 +90,12 @@ class HeldOut:
         """Whether no row can be held out because all belong to one group or time."""
         return self.apart is not None and self.apart.one
 
-    def sample(self, kept: int, out: int, share: float, out_first: bool = False) -> Part:
-        """At most so many rows to fit and to evaluate; share: of the evaluated rows, if groups or
-        times determine them. out_first: draw the held-out rows first.
-        """
+    def sample(self, size: int) -> Part:
+        """At most so many rows to fit, and as many to evaluate."""
         if self.apart is not None:
-            return fewer(self.apart.held_out(share, self.seed), kept, out, self.seed)
-        sizes = (out, kept) if out_first else (kept, out)
-        one, other = drawn(self.count, self.seed, *sizes)
-        return (other, one) if out_first else (one, other)
+            return fewer(self.apart.held_out(0.5, self.seed), size, size, self.seed)
+        train, test = drawn(self.count, self.seed, size, size)
+        return train, test
 
     def part(self, share: float, option: str) -> Part:
         """A fraction `share` of the rows is held out.
@@ -117,24 +108,21 @@ class HeldOut:
             return self.apart.held_out(share, self.seed)
         cut = int(share * self.count)
         if not 0 < cut < self.count:
-            there = "there is 1" if self.count == 1 else f"there are {self.count}"
             least = math.ceil(1 / share)
-            raise UsageError(f"{option}, which needs at least {least} rows, but {there}")
-        return self.sample(self.count - cut, cut, share, out_first=True)
+            raise UsageError(f"{option}, which needs at least {least} rows, not {self.count}")
+        out, kept = drawn(self.count, self.seed, cut, self.count - cut)
+        return kept, out
 
     def parts(self, share: float, fewest: int, option: str) -> list[Part]:
         """`part`, or if that has fewer than `fewest` held-out rows, the 1 / share folds of a
         cross-validation.
         """
         first, number = self.part(share, option), round(1 / share)
-        if len(first[1]) >= fewest or (self.apart is None and number < 2):
+        if len(first[1]) >= fewest:
             return [first]
         if self.apart is not None:
             return self.apart.up_to(number, self.seed)
-        return self.shares([len(fold) for fold in np.array_split(np.arange(self.count), number)])
-
-    def shares(self, sizes: list[int]) -> list[Part]:
-        """A part for each size of disjoint held-out rows."""
+        sizes = [len(fold) for fold in np.array_split(np.arange(self.count), number)]
         held_out = drawn(self.count, self.seed, *sizes)
         return [(np.setdiff1d(np.arange(self.count), out), out) for out in held_out]
 
@@ -236,10 +224,8 @@ class ErrorQuantiles:
         Raises
         ------
         UsageError
-            For a level that so few rows can't state, or no level.
+            For a level that so few rows can't state.
         """
-        if not 0 < level < 1:
-            raise UsageError(f"the level is {level:g}; it must be between 0 and 1, such as 0.9")
         rank = math.ceil((self.rows + 1) * level - 1e-9)
         if rank > self.rows:
             raise UsageError(
@@ -254,11 +240,8 @@ class ErrorQuantiles:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> ErrorQuantiles:
-        """Read from a model file's header; raises an error if it is damaged."""
-        values, rows = np.array(saved["values"], float), saved["rows"]
-        if values.shape != _ranks(rows).shape or not (np.diff(values) >= 0).all():
-            raise DataError("its errors of left-out rows are damaged")
-        return cls(values, rows, saved["by"])
+        """Read from a model file's header."""
+        return cls(np.array(saved["values"], float), saved["rows"], saved["by"])
 
 
 def _ranks(count: int) -> np.ndarray:
@@ -301,11 +284,12 @@ class Calibration:
         DataError if one of two outcomes never occurs.
         """
         if kind == "isotonic" and len(y) < LEAST_ROWS:
-            message = (
+            warnings.warn(
                 f"--calibrate isotonic needs {LEAST_ROWS:,} held-out rows, but there are only"
-                f" {len(y):,}; the probabilities are by platt"
+                f" {len(y):,}; the probabilities are by platt",
+                RfxWarning,
+                stacklevel=2,
             )
-            warnings.warn(message, RfxWarning, stacklevel=2)
             kind = "platt"
         if kind == TEMPERATURE:
             return cls(kind, len(y), by, [(slope(decision, np.searchsorted(classes, y)), ZERO)])
@@ -365,19 +349,13 @@ class Calibration:
         """Read from a model file's header; raises DataError if it is not a result of `to_dict` for
         so many outputs.
         """
-        try:
-            kind, rows, by = (saved[name] for name in ("kind", "rows", "by"))
-            curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
-            sound = kind in (*KINDS, TEMPERATURE)
-            sound = sound and len(curves) == (1 if kind == TEMPERATURE else outputs)
-            sound = sound and all(
-                a.shape == b.shape and np.isfinite([a, b]).all() for a, b in curves
-            )
-        except (KeyError, TypeError, ValueError):
-            sound = False
-        if not sound:
+        kind = saved["kind"]
+        curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
+        count = {"platt": outputs, "isotonic": outputs, TEMPERATURE: 1}[kind]
+        sound = (len(a) == len(b) and np.isfinite([a, b]).all() for a, b in curves)
+        if len(curves) != count or not all(sound):
             raise DataError("its calibration is damaged")
-        return cls(kind, rows, by, curves)
+        return cls(kind, saved["rows"], saved["by"], curves)
 
 
 def temperature(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -44,22 +44,23 @@ from rfx.fitting.options import (
     METRIC_WIDTH,
     WIDTHS,
 )
-from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.problem import Problem, error, measured
+from rfx.fitting.problem import Problem, error, input_dtype, measured
 from rfx.fitting.selection import (
     Measure,
     Point,
+    Search,
     SearchBudget,
     SearchGrid,
     SearchRound,
     Tally,
-    search,
 )
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
 from rfx.operators.kernel import left_out
 
 log = logging.getLogger(__name__)
+# The options of the inputs.
+INPUTS = ("scaling", "kernel", "metric", "metric_steps")
 # Maximum rows of the last round, which also learn the metric.
 ROWS = 2000
 # Rows of the rounds before, with the points that reach the next one, and the iterations tried.
@@ -166,20 +167,8 @@ class Sample:
         Z = self.problem.X if metric is None else metric.transform(self.problem.X)
         params = bandwidth(kernel, Z, self.seed, width)
         K = kernels.values(kernel, Z, Z, params)
-        start = METRIC_LAMS.index(METRIC_LAM if lam is None else lam)
-        stride = min(EVERY, max(1, len(K) // CHOOSING))
-
-        def rough(place: int) -> float:
-            return self._error(K, METRIC_LAMS[place], stride)[0]
-
-        best, least = start, rough(start)
-        for way in (1, -1):
-            place = start + way
-            while 0 <= place < len(METRIC_LAMS) and (score := rough(place)) < least:
-                best, least, place = place, score, place + way
-            if best != start:
-                break
-        lam = METRIC_LAMS[best]
+        stride, first = min(EVERY, max(1, len(K) // CHOOSING)), METRIC_LAM if lam is None else lam
+        lam, _ = best_lam(METRIC_LAMS, first, lambda lam: self._error(K, lam, stride)[0])
         return Machine(Z, params, width, metric, lam, *self._error(K, lam))
 
     def _error(self, K: np.ndarray, lam: float, stride: int = 1) -> tuple[float, np.ndarray]:
@@ -267,6 +256,23 @@ class Sample:
         return scores
 
 
+def best_lam(
+    lams: Sequence[float], first: float, error: Callable[[float], float]
+) -> tuple[float, float]:
+    """The lambda of the lowest error, and that error: searched from the first one on towards
+    smaller ones, or else larger ones, as long as the error falls.
+    """
+    start = best = lams.index(first)
+    least = error(first)
+    for way in (1, -1):
+        place = start + way
+        while 0 <= place < len(lams) and (value := error(lams[place])) < least:
+            best, least, place = place, value, place + way
+        if best != start:
+            break
+    return lams[best], least
+
+
 def few(problem: Problem) -> bool:
     """Whether machines of a problem's rows are compared in folds, instead of by leave-one-out."""
     return problem.n_rows <= FOLDED and problem.apart is None
@@ -341,7 +347,7 @@ def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
 
 def most_rows(n_inputs: int) -> int:
     """Number of rows with so many inputs that may be dense at a time."""
-    return max(FEWEST, VALUES // max(1, n_inputs))
+    return max(FEWEST, VALUES // n_inputs)
 
 
 def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
@@ -363,30 +369,38 @@ def compact(X: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class InputsChoice:
-    """The result of the choice.
+class Resolved:
+    """Scaling, kernel and metric of one training.
 
     Parameters
     ----------
     scaler : Scaler
         With the metric.
-    kernel, form : str
-        form: ``none``, ``diagonal`` or ``full``.
-    steps : int
-        Iterations of the metric.
-    lam, width : float
-        Ridge parameter, and the multiple of the median bandwidth.
-    step : dict
-        The trials, in the form of `search.Evidence.step`.
+    options : dict
+        The options that were chosen.
+    steps : list of dict
+        The trials.
+    machine : Machine or None
+        That of the lowest error, if scaling or kernel was chosen.
     """
 
     scaler: Scaler
-    kernel: str
-    form: str
-    steps: int
-    lam: float
-    width: float
-    step: dict[str, Any]
+    options: dict[str, Any]
+    steps: list[dict[str, Any]]
+    machine: Machine | None = None
+
+    def numbers(self, method: Method, problem: Problem) -> dict[str, Any]:
+        """Bandwidth and lambda from a thorough choice if they are ``auto``; without one, or with
+        another loss, the words by which other methods choose them.
+        """
+        if not method.space.thorough:
+            return {}
+        kernel = self.options.get("kernel", method.kernel)
+        numbers: dict[str, Any] = {"gamma": "loo", "lam": "validation"}
+        if self.machine and problem.loss.name == "squared" and learner(kernel) == kernel:
+            params = bandwidth(kernel, problem.X, method.seed, self.machine.width)
+            numbers = {"gamma": params["gamma"], "lam": self.machine.lam * problem.mean_weight}
+        return {name: value for name, value in numbers.items() if method.get(name) == AUTO}
 
 
 def choose_inputs(
@@ -399,9 +413,9 @@ def choose_inputs(
     steps: int = METRIC_STEPS,
     dtype: Any = np.float64,
     seed: int = 0,
-    budget: SearchBudget | None = None,
+    budget: SearchBudget = SearchBudget(),
     leaf_rows: int | None = None,
-) -> InputsChoice | None:
+) -> Resolved | None:
     """The combination with the lowest error on rows left out; None for too few rows.
 
     Parameters
@@ -416,12 +430,12 @@ def choose_inputs(
     dtype : numpy type
         Of the scaled rows.
     seed : int
-    budget : SearchBudget, optional
+    budget : SearchBudget
         By default unlimited.
     leaf_rows : int, optional
         Of a method with leaves.
     """
-    if problem.n_rows < FEWEST or not X.shape[1] or problem.undivided:
+    if problem.n_rows < FEWEST or problem.undivided:
         return None
     divided = leaf_rows is not None and problem.n_rows > leaf_rows
 
@@ -475,24 +489,23 @@ def choose_inputs(
     machines: dict[tuple[Any, ...], dict[Any, Machine]] = {}
     better: dict[tuple[Any, ...], list[str]] = {}
     counts = [("none", 0), *((form, number + 1) for form in forms for number in range(steps))]
-    used = [
-        (size, LEAF_POINTS if divided else kept, most)
-        for size, kept, most in ROUNDS
-        if size <= FEWER * count
+    early = [one for one in ROUNDS if one[0] <= FEWER * count]
+    rounds = [
+        SearchRound(size, 1, number, LEAF_POINTS if divided else kept)
+        for number, (size, kept, _) in enumerate(early)
     ]
-    most = [*(one[2] for one in used), steps]
-    rounds = [SearchRound(size, 1, number, kept) for number, (size, kept, _) in enumerate(used)]
-    rounds.append(SearchRound(count, 1, len(used)))
-    trials = len(points) + sum(min(kept, len(points)) for _, kept, _ in used)
-    total = trials * (1 + len(forms))
-    tally = Tally(problem.progress, ["scaling", "kernel", "metric"], total)
+    rounds.append(SearchRound(count, 1, len(early)))
+    most = [*(iterations for _, _, iterations in early), steps]
+    trials = len(points) + sum(min(round.kept or 0, len(points)) for round in rounds)
+    tally = Tally(problem.progress, ["scaling", "kernel", "metric"], trials * (1 + len(forms)))
     what = problem.error_name
     what = what if problem.task == "regression" else f"{what} + {TIE} squared error"
     way = "cross-validated" if few(rows) else "leave-one-out"
     what = what if problem.apart is not None else f"{way} {what}"
     grid = SearchGrid(points, {"inputs": counts}, rounds, various="kernel")
-    evidence = search(errors, grid, Measure(what), budget, together=True)
-    evidence.warn("the choice of scaling, kernel and metric")
+    evidence = Search(errors, grid, Measure(what), budget, together=True).run()
+    for words in evidence.limits:
+        log.warning("the choice of scaling, kernel and metric: %s", words)
     best, (form, iterations) = evidence.best.point, evidence.best.lam
     # a budget may end before the last round
     made = machines.setdefault(_name(best), {}) or trial(best, count, iterations, every=True)
@@ -533,7 +546,8 @@ def choose_inputs(
         "tried": tried,
         "chosen": [*chosen, last],
     }
-    return InputsChoice(mapped(*chosen), kernel, form, iterations, tuned.lam, tuned.width, step)
+    options = dict(zip(INPUTS, (scaling, kernel, form, iterations or None)))
+    return Resolved(mapped(*chosen), options, [step], tuned)
 
 
 def _name(point: Point) -> tuple[Any, ...]:
@@ -569,43 +583,6 @@ def in_leaves(kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int)
 # -------------------------------------------------------------------------- of one training
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """Scaling, kernel and metric of one training.
-
-    Parameters
-    ----------
-    scaler : Scaler
-        With the metric.
-    options : dict
-        The options that were chosen.
-    steps : list of dict
-        The trials.
-    choice : InputsChoice or None
-        Whether scaling or kernel was chosen.
-    """
-
-    scaler: Scaler
-    options: dict[str, Any]
-    steps: list[dict[str, Any]]
-    choice: InputsChoice | None = None
-
-    def numbers(self, method: Method, problem: Problem) -> dict[str, Any]:
-        """Bandwidth and lambda from a thorough choice if they are ``auto``; without one, or with
-        another loss, the words by which other methods choose them.
-        """
-        if not method.space.thorough:
-            return {}
-        choice = self.choice if problem.loss.name == "squared" else None
-        if choice is not None and method.get("kernel") not in (AUTO, choice.kernel):
-            choice = None
-        numbers: dict[str, Any] = {"gamma": "loo", "lam": "validation"}
-        if choice is not None:
-            params = bandwidth(choice.kernel, problem.X, method.seed, choice.width)
-            numbers = {"gamma": params["gamma"], "lam": choice.lam * problem.mean_weight}
-        return {name: value for name, value in numbers.items() if method.get(name) == AUTO}
-
-
 def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolved:
     """Resolve the options scaling, kernel and metric: chosen by leave-one-out, or learnt.
 
@@ -638,14 +615,12 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         # a table that is a single leaf is compared in smaller ones, too
         leaf_rows=min(method.tree(problem.n_rows)[0], LEAF_ROWS[0]) if of_leaves else None,
     )
-    options: dict[str, Any] = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
-    options |= {"kernel": tried[0]} if kernel == AUTO else {}
     if choice is None:
-        return Resolved(Scaler.fit(X, scalings[0], problem.weights), options, [])
-    options |= {"scaling": choice.scaler.kind, "metric": choice.form}
-    options |= {"metric_steps": choice.steps or None}
-    options |= {"kernel": choice.kernel} if kernel == AUTO else {}
-    return Resolved(choice.scaler, options, [choice.step], choice)
+        options = dict(zip(INPUTS, (scalings[0], tried[0], "none", None)))
+        choice = Resolved(Scaler.fit(X, scalings[0], problem.weights), options, [])
+    if kernel != AUTO:
+        del choice.options["kernel"]
+    return choice
 
 
 def _scalings(X: Any, kernel: str | None) -> Sequence[str]:
@@ -668,7 +643,7 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> Resolved:
     """
     forms, fixed = _forms(method.metric), method.metric_steps
     kernel, n = learner(method.get("kernel")), problem.n_rows
-    if n < FEWEST or not problem.n_inputs or problem.undivided:
+    if n < FEWEST or problem.undivided:
         return Resolved(scaler, {"metric": "none", "metric_steps": None}, [])
     own, sample = allowed(forms, problem.X, kernel), Sample.of(problem, ROWS, method.seed)
     fixed = fixed if len(forms) == 1 else None

@@ -33,8 +33,7 @@ from rfx.fitting.options import (
     SearchSpace,
     chosen_kernel,
 )
-from rfx.fitting.preprocessing import check_memory
-from rfx.fitting.problem import Cache, Problem, StepCallback, evaluating
+from rfx.fitting.problem import Cache, Problem, StepCallback, check_memory, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.kernel import linear
@@ -125,7 +124,8 @@ class LinearModel:
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
-        return self.shifted(linear_decision(self.map, self.coef, X))
+        values = linear_decision(self.map, self.coef, X)
+        return values if self.offset is None else values + self.offset
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows."""
@@ -133,10 +133,6 @@ class LinearModel:
         if not len(self.coef):
             return told.constant(self.map.n_inputs, offset)
         return *self.map.steps(), told.linear(self.coef, offset)
-
-    def shifted(self, values: np.ndarray) -> np.ndarray:
-        """The values (n, k) with the offset added."""
-        return values if self.offset is None else values + self.offset
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = {f"map_{key}": value for key, value in self.map.arrays.items()}

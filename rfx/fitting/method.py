@@ -36,8 +36,7 @@ from rfx.fitting.options import (
     TIMEOUT,
     SearchSpace,
 )
-from rfx.fitting.preprocessing import Preprocessing
-from rfx.fitting.problem import Cache, Problem
+from rfx.fitting.problem import Cache, Preprocessing, Problem
 from rfx.model import Array
 from rfx.options import Chosen, Declared, Option, option
 from rfx.solvers.base import Budget, Solution, for_output, stack
@@ -106,7 +105,8 @@ class Method(Declared):
 
     Words such as ``validation`` remain words until `rfx.fitting.selection.choose` returns a method
     with numbers. A subclass adds its options, properties, `fit` and `restore`, and `vectors` for
-    the memory check. Everything else has a default.
+    the memory check; with the option lam_path also ``fit_path(problem, lams, cache)``, which
+    returns a fit for each lambda in decreasing order. Everything else has a default.
 
     Attributes
     ----------
@@ -118,8 +118,8 @@ class Method(Declared):
         The arrays of its model file, with their required forms.
     space : SearchSpace
         The choices of its options on held-out rows.
-    default_loss : str or None
-        The loss if none is given; None for that of the task.
+    default_losses : dict
+        By task.
     evaluates_steps : bool
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
     weighted : bool
@@ -135,7 +135,11 @@ class Method(Declared):
     summary: ClassVar[str] = ""
     arrays: ClassVar[dict[str, Array]] = {}
     space: ClassVar[SearchSpace] = SearchSpace()
-    default_loss: ClassVar[str | None] = None
+    default_losses: ClassVar[dict[str, str]] = {
+        "regression": "squared",
+        "binary": "squared_hinge",
+        "multiclass": "squared_hinge",
+    }
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
@@ -144,8 +148,6 @@ class Method(Declared):
     accelerated: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
-    # the trainer of auto; None for `rfx.fitting.training.Trainer`
-    trainer_class: ClassVar[Any] = None
 
     # Options of every method.
     task: str | None = option(
@@ -216,10 +218,7 @@ class Method(Declared):
                 near = or_near(_flag(name), [one.flag for one in declared.values()], "it has")
                 raise UsageError(f"method {cls.name} has no option {_flag(name)}{near}")
             if value is not None:
-                try:
-                    converted[name] = declared[name].convert(value)
-                except UsageError as error:
-                    raise UsageError(f"{error} (method {cls.name})") from None
+                converted[name] = declared[name].convert(value)
         return converted
 
     @classmethod
@@ -242,11 +241,9 @@ class Method(Declared):
 
     def updated(self, **changes: Any) -> Self:
         """The same method with other values for some options; TypeError for an unknown name."""
-        of_kernel = {k: value for k, value in changes.items() if k not in self.options}
-        if unknown := of_kernel.keys() - self.declared().keys():
-            raise TypeError(f"method {self.name} has no option {', '.join(sorted(unknown))}")
-        own = {name: value for name, value in changes.items() if name in self.options}
-        return super().updated(**own, kernel_options=self.kernel_options | of_kernel)
+        known = self.declared().keys() - self.options.keys()
+        of_kernel = {name: changes.pop(name) for name in [*changes] if name in known}
+        return super().updated(**changes, kernel_options=self.kernel_options | of_kernel)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and name in self.__dict__.get("kernel_options", ()):
@@ -305,16 +302,9 @@ class Method(Declared):
         """The loss of the options, by default that of the task; UsageError if it does not match the
         task.
         """
-        usual = "squared" if task == "regression" else "squared_hinge"
-        name = self.get("loss") or self.default_loss or usual
-        # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
-        numbers = name in losses.OF_NUMBERS
-        if numbers != (task == "regression") and name != "squared":
-            fitting = [
-                loss
-                for loss in self.declared()["loss"].meanings()
-                if loss == "squared" or (loss in losses.OF_NUMBERS) != numbers
-            ]
+        name = self.get("loss") or self.default_losses[task]
+        if not _suits(name, task):
+            fitting = [loss for loss in self.declared()["loss"].meanings() if _suits(loss, task)]
             raise UsageError(
                 f"--loss is {name}, but the task is {task}; use {', '.join(fitting)}, or set --task"
             )
@@ -344,8 +334,12 @@ class Method(Declared):
         if device_name == "cuda" and not cls.accelerated:
             raise UsageError(f"method {cls.name} does not run on a GPU; use --device cpu")
         # auto compares methods, some of which have only code for the processor
-        with device.use(device_name, demanded=cls.trainer_class is None):
+        with device.use(device_name, demanded=cls.suited is Method.suited):
             yield
+
+    def suited(self, X: Any) -> Method:
+        """The method that learns from raw rows X (n, d): this one, unless it only chooses one."""
+        return self
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
         """Learn from the problem; its options are numbers.
@@ -356,10 +350,6 @@ class Method(Declared):
             For options that do not match the problem, and unusable rows.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
-
-    def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
-        """One fit for each lambda of --lam-path, in decreasing order."""
-        raise UsageError(f"method {self.name} has no --lam-path")
 
     def vectors(self, X: Any) -> int:
         """Approximate number of float64 vectors of the length of a row of X in training."""
@@ -452,7 +442,8 @@ class Method(Declared):
     @property
     def saves(self) -> bool:
         """Whether its models can be saved: whether it defines `restore`, or chooses a method."""
-        return type(self).restore is not Method.restore or self.trainer_class is not None
+        own = type(self)
+        return own.restore is not Method.restore or own.suited is not Method.suited
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         """The model from a file's header and arrays, which have the declared forms."""
@@ -486,6 +477,17 @@ class TunedMethod(Method):
     gamma: float | Chosen = CHOSEN_GAMMA()
     max_iter: int | None = MAX_ITER()
     max_memory: float | None = MAX_MEMORY()
+
+
+# Least squares on the targets +-1 (Wu et al. 2016) for every task.
+ONLY_SQUARED = dict.fromkeys(Method.default_losses, "squared")
+
+
+def _suits(loss: str, task: str) -> bool:
+    """Whether the loss is for targets of the task; squared is also for classes."""
+    if loss == "softmax":
+        return task == "multiclass"
+    return loss == "squared" or (loss in losses.OF_NUMBERS) == (task == "regression")
 
 
 def has_gamma(kernel: str) -> bool:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from rfx import device, kernels, losses, model, parallel, plugins
-from rfx import model as model_file
+from rfx import device, losses, model, parallel
 from rfx import steps as told
 from rfx.data import transforms
 from rfx.data.tabular.schema import Schema
@@ -23,14 +22,14 @@ from rfx.data.transforms import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.held_out import TEMPERATURE, Calibration, ErrorQuantiles, LeftOut, of_all
 from rfx.fitting.method import Method
-from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
+from rfx.fitting.problem import CLASSIFICATION, Preprocessing, input_dtype
 
 # ----------------------------------------------------------------------
 # A trained model with everything needed to predict from raw rows; the content of a model file.
 
 # Losses that define probabilities.
 PROBABILISTIC = ("logistic", "softmax")
-ARRAYS = transforms.ARRAYS | {"classes": model_file.Array("f", "classes")}
+ARRAYS = transforms.ARRAYS | {"classes": model.Array("f", "classes")}
 
 
 @dataclass(frozen=True)
@@ -300,6 +299,16 @@ class Pipeline:
         """The result of score, from decision_function's values."""
         return self.method.score(self.preprocessing, self.ranked(decision), y)
 
+    def check_finite(self) -> None:
+        """Raise DataError for a certificate or a model with a number that is not finite."""
+        objective, gap = self.outcome.objective, self.outcome.gap
+        parts = [np.array([objective, gap or 0.0]), *self.model.arrays().values()]
+        if not all(np.isfinite(part).all() for part in parts):
+            raise DataError(
+                f"training {self.name} diverged: its numbers are not finite (objective"
+                f" {objective:g}); try another --lam or --gamma, smaller steps, or scale the inputs"
+            )
+
     # ------------------------------------------------------------------ left-out rows
 
     def judged(self, rows: LeftOut, calibrate: str | None = None) -> Pipeline:
@@ -363,12 +372,11 @@ class Pipeline:
         """Raise UsageError if it has no probabilities."""
         if self.classes is None:
             raise UsageError("--proba is for classification, but the model is a regression")
-        if self.has_probabilities:
-            return
-        raise UsageError(
-            "the model has no probabilities, because it is one of --lam-path, or of an earlier"
-            " version; train it again with --calibrate platt"
-        )
+        if not self.has_probabilities:
+            raise UsageError(
+                "the model has no probabilities, because it is one of --lam-path, or of an earlier"
+                " version; train it again with --calibrate platt"
+            )
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities of decision values, in the order of the classes; raises like
@@ -442,46 +450,13 @@ class Pipeline:
             "target_scaler": None if target is None else target.to_dict(),
             "scaling": self.method.scaling,
             "scaler": plain,
-            "plugins": self._plugins(),
             "schema": None if self.schema is None else self.schema.to_dict(),
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            "errors": None if self.errors is None else self.errors.to_dict(),
         }
-        if self.calibration is not None:
-            header["calibration"] = self.calibration.to_dict()
-        if self.errors is not None:
-            header["errors"] = self.errors.to_dict()
         if self.classes is not None:
             arrays["classes"] = self.classes
-        if path is not None and header["plugins"]:
-            self._check_loading(header, arrays)
-        return model_file.write(path, header, arrays)
-
-    def _check_loading(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Raise DataError if the model of a plug-in could not be loaded again."""
-        try:
-            Pipeline.of_state(self.method, json.loads(json.dumps(header)), arrays)
-        except Exception as error:  # a plug-in may raise anything
-            raise DataError(
-                f"the model of {self.name} can't be saved, because it could not be loaded again"
-                f" ({type(error).__name__}: {error!s:.200}); correct the arrays, header and restore"
-                f" of {type(self.method).__name__} and its model"
-            ) from error
-
-    def _plugins(self) -> list[dict[str, Any]]:
-        """The plug-ins used: kind, name, package."""
-        used: list[tuple[str, str, Any, str]] = [
-            ("method", self.name, type(self.method), "rfx.methods")
-        ]
-        if kernel := self.method.get("kernel"):
-            used.append(("kernel", kernel, kernels.get_kernel(kernel), "rfx.feature_maps"))
-        return [
-            {
-                "kind": kind,
-                "name": name,
-                "package": plugins.package_of(plugins.entries(group)[name]),
-            }
-            for kind, name, made, group in used
-            if name in plugins.entries(group) and not made.__module__.startswith("rfx.")
-        ]
+        return model.write(path, header, arrays)
 
     @classmethod
     def of_state(cls, method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> Pipeline:
@@ -490,7 +465,7 @@ class Pipeline:
         Raises DataError or KeyError if the file is damaged or incomplete.
         """
         known = sizes(method, header, arrays)
-        model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
+        model.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
         regression, outputs = header["task"] == "regression", known["outputs"]
         scaler = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
         preprocessing = Preprocessing(
@@ -561,10 +536,6 @@ class Keeper:
     path: Path
     every: int | None = None
     resume: bool = False
-
-    def due(self, t: int) -> bool:
-        """Whether to write a checkpoint after step t."""
-        return self.every is not None and t % self.every == 0
 
     def write(self, method: Method, header: dict[str, Any], arrays: Arrays) -> None:
         """Write the state of a training of that method."""

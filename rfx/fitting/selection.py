@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -213,14 +213,10 @@ class SearchGrid:
             points = [point for _, point in sorted(zip(ranks, points), key=lambda one: one[0])]
         return points[:most]
 
-    def size(self, point: Point) -> int:
-        """The point's size; 1 if its method has none."""
-        return point[self.sizes[point.method].option] if point.method in self.sizes else 1
-
     def work(self, point: Point, round: SearchRound) -> float:
         """Rows times size, for each fold; rows squared for a method without a size."""
-        size = self.size(point) if point.method in self.sizes else round.rows
-        return round.parts * (FOLD + round.rows * size)
+        size = self.sizes.get(point.method)
+        return round.parts * (FOLD + round.rows * (point[size.option] if size else round.rows))
 
     def at(self, point: Point, number: int) -> Point:
         """The point with its size in a round."""
@@ -256,10 +252,8 @@ class SearchBudget:
 
         cost: that of the work, relative to SPEED. deadline: another outer bound, or None.
         """
-        late = math.inf if deadline is None else deadline
-        if seconds is None:
-            return cls(late)
-        return cls(min(late, time.monotonic() + seconds), work=SPEED / cost * seconds)
+        most, late = (math.inf if limit is None else limit for limit in (seconds, deadline))
+        return cls(min(late, time.monotonic() + most), work=SPEED / cost * most)
 
 
 @dataclass(frozen=True)
@@ -313,11 +307,6 @@ class Evidence:
         return [
             _LIMITS[limit].format(f"{n} trial{'s' * (n > 1)}") for limit, n in self.cut.items() if n
         ]
-
-    def warn(self, what: str) -> None:
-        """Log what the budget left out."""
-        for words in self.limits:
-            log.warning("%s: %s", what, words)
 
     def within(self, slack: float) -> list[Trial]:
         """The trials whose error exceeds the lowest by at most this fraction."""
@@ -380,22 +369,9 @@ class Tally:
         self.report()
 
 
-# The arguments of callbacks of `search`.
-Fit: TypeAlias = Callable[[Point, SearchRound, Sequence[Any]], list[float]]
-Known: TypeAlias = Callable[[Point, SearchRound], Trial | None]
-Tell: TypeAlias = Callable[[Trial, bool], None]
-
-
-def search(
-    fit: Fit,
-    grid: SearchGrid,
-    measure: Measure,
-    budget: SearchBudget | None = None,
-    known: Known = lambda point, round: None,
-    tell: Tell = lambda trial, known: None,
-    together: bool = False,
-) -> Evidence:
-    """Try the points of the grid within the budget.
+@dataclass(frozen=True)
+class Search:
+    """Trials of the points of a grid within a budget; `run` executes them.
 
     Parameters
     ----------
@@ -404,42 +380,31 @@ def search(
     grid : SearchGrid
     measure : Measure
         Of the values.
-    budget : SearchBudget, optional
+    budget : SearchBudget
         By default unlimited.
-    known : callable, optional
+    known : callable
         Maps (point, round) to a trial of an earlier search, which then costs nothing, or None.
-    tell : callable, optional
+    tell : callable
         Called with each trial, and whether it was known.
     together : bool
         Distribute the points of a round over threads.
-
-    Returns
-    -------
-    Evidence
-        With the best trial of the last completed round; of equal ones the first.
-
-    Raises
-    ------
-    UsageError
-        If no point could be tried.
     """
-    return _Search(fit, grid, measure, budget or SearchBudget(), known, tell, together).run()
 
-
-@dataclass(frozen=True)
-class _Search:
-    fit: Fit
+    fit: Callable[[Point, SearchRound, Sequence[Any]], list[float]]
     grid: SearchGrid
     measure: Measure
-    budget: SearchBudget
-    known: Known
-    tell: Tell
-    together: bool
+    budget: SearchBudget = SearchBudget()
+    known: Callable[[Point, SearchRound], Trial | None] = lambda point, round: None
+    tell: Callable[[Trial, bool], None] = lambda trial, known: None
+    together: bool = False
     trials: list[Trial] = field(default_factory=list)
     cut: Counter[str] = field(default_factory=Counter)
     errors: list[RfxError] = field(default_factory=list)
 
     def run(self) -> Evidence:
+        """The best trial of the last completed round, of equal ones the first, and all trials;
+        UsageError if no point could be tried.
+        """
         points, last = self.grid.points, self.grid.rounds[-1]
         for round in self.grid.rounds:
             sized = [self.grid.at(point, round.number) for point in points]
@@ -650,9 +615,8 @@ def _gammas(
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """(the bandwidth, several for validation, or none if the method computes it; the trials)."""
     word, space = method.gamma, method.space
-    steps: list[dict[str, Any]] = []
     if word == "validation":
-        return _multiples(method, problem, space.values["gamma"]), steps
+        return _multiples(method, problem, space.values["gamma"]), []
     if word == "loo":
         lams = [lam * problem.mean_weight for lam in method.ridge_lams(problem)]
         value, steps = loo(method, problem, lams)
@@ -662,8 +626,8 @@ def _gammas(
         return [value], steps
     if others and isinstance(word, str):
         # from all rows: a model of some of them uses the bandwidth of the model it selects for
-        return [method.kernel_params(problem.X)["gamma"]], steps
-    return [], steps
+        return [method.kernel_params(problem.X)["gamma"]], []
+    return [], []
 
 
 def _multiples(method: Method, problem: Problem, factors: Sequence[float]) -> list[float]:
@@ -713,7 +677,8 @@ def loo(
         parts = apart.up_to(PARTS, seed)
         errors = lambda point, round, lams: _in_parts(next(family), Y, lams, roots, parts)
         measure = Measure("mean squared error of parts held out in turn")
-    evidence = search(errors, _grid("kernel ridge regression", gammas, lams, len(rows)), measure)
+    grid = _grid("kernel ridge regression", gammas, lams, len(rows))
+    evidence = Search(errors, grid, measure).run()
     best = evidence.best
     if method.space.slack:
         far = {value: abs(np.log(factor)) for value, factor in zip(gammas, LOO_FACTORS)}
@@ -784,7 +749,7 @@ def tuned(
     held_out = HeldOut(problem.n_rows, seed, problem.apart)
     if size == 0 or held_out.none:
         return gammas[GAMMA_FACTORS.index(1.0)], []
-    train, test = held_out.sample(size, size, 0.5)
+    train, test = held_out.sample(size)
     params = method.updated(gamma=gammas[0]).kernel_params(X)
     scale, own = 1 / np.sqrt(FEATURES), weights.part(problem.weights, train)
 
@@ -798,7 +763,7 @@ def tuned(
         return [error("regression", rows @ (scale * one.coef), Y[test], out) for one in solutions]
 
     grid = _grid("ridge on random features", gammas, lams, len(train))
-    evidence = search(errors, grid, Measure("mean squared error"))
+    evidence = Search(errors, grid, Measure("mean squared error")).run()
     # this lambda is for the sample, and not used further
     return evidence.best.point["gamma"], [evidence.step(len(lams) > 1, len(test))]
 
@@ -893,7 +858,7 @@ class _Validation:
             return errors
 
         rounds = [SearchRound(self.folds[0][0].n_rows, len(self.folds))]
-        evidence = search(fit, SearchGrid(points, {method.name: lams}, rounds), measure)
+        evidence = Search(fit, SearchGrid(points, {method.name: lams}, rounds), measure).run()
         count_out = sum(out.n_rows for _, out in self.folds)
         step = evidence.step("lam" in grid, count_out, self._best(evidence, count_out))
         return step if measure.target is None else step | {"target": measure.target}

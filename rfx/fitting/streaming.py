@@ -15,10 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from rfx import losses, parallel
 from rfx import steps as told
@@ -28,7 +27,7 @@ from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import PCA, SAMPLE, Inputs, Scaler, Survey, TargetScaler
-from rfx.errors import DataError, RfxError, UsageError
+from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS
 from rfx.fitting import inputs, selection, weights
 from rfx.fitting.held_out import LeftOut
@@ -47,18 +46,19 @@ from rfx.fitting.options import (
     SearchSpace,
 )
 from rfx.fitting.pipeline import PROBABILISTIC, Keeper, Outcome, Pipeline, silent
-from rfx.fitting.preprocessing import (
+from rfx.fitting.problem import (
+    Cache,
     Preprocessing,
+    Problem,
+    Progress,
     check_inputs,
     check_known,
-    check_size,
     checked_targets,
     encoded,
     input_dtype,
     learn_targets,
     targets_per_row,
 )
-from rfx.fitting.problem import Cache, Problem, Progress
 from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, option
@@ -67,8 +67,6 @@ from rfx.solvers.stochastic.gradient import DAMPING, Descent, Steps
 # Prepared rows, encoded targets (n, outputs), and the rows' numbers.
 Batch = tuple[Any, np.ndarray, np.ndarray]
 Arrays = dict[str, np.ndarray]
-# Maps example numbers, or the number of one transformation of all rows, to the transformed rows.
-Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
 # Rows per prediction call, and virtual examples generated at a time.
 ROWS = 8192
 # Number of first rows for learning preprocessing, if the input can be read only once.
@@ -162,30 +160,6 @@ class BatchWeights:
         return product
 
 
-class Solver(Protocol):
-    """A function f that learns; it can be pickled.
-
-    That of a resumable method also has ``state()``, arrays from which ``restore(state)`` of another
-    continues bitwise identically.
-    """
-
-    t: int
-
-    def step(
-        self,
-        X: Any,
-        Y: np.ndarray,
-        index: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
-    ) -> float:
-        """One step over prepared rows X (n, d) and encoded targets Y (n, outputs), with their
-        numbers in the set and (n,) factors of their losses; returns the mean loss before it.
-        """
-
-    def predictions(self, X: Any) -> np.ndarray:
-        """(n, outputs) float64 values of f."""
-
-
 @dataclass(frozen=True)
 class Setup:
     """What a solver is started from, and f recreated from a model file.
@@ -220,12 +194,13 @@ class Setup:
     @classmethod
     def of(cls, header: dict[str, Any], method: StreamMethod, classes: Any) -> Setup:
         """That of a model file or checkpoint."""
+        labels = () if classes is None else classes
         return cls(
             header["task"],
             losses.get_loss(header["loss"], method.get("epsilon")),
             header["kernel_params"],
             header["n_prepared"],
-            n_outputs(classes, header.get("n_targets", 1)),
+            header.get("n_targets", 1) if len(labels) <= 2 else len(labels),
             header["n_rows"],
         )
 
@@ -259,14 +234,8 @@ class StreamModel:
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows."""
-        arrays, setup, method = self.parameters(), self.setup, self.method
-        if "coef" in arrays and not len(arrays["coef"]):
-            own = told.constant(setup.n_inputs, np.zeros(setup.n_outputs))
-        elif (steps := method.function(self.about, arrays, setup)[1]) is not None:
-            own = steps()
-        else:
-            raise UsageError(f"models of {method.name} can't be exported: it has no steps for them")
-        return self.inputs.steps(input_dtype(method)) + own
+        function = self.method.function(self.about, self.parameters(), self.setup)[1]
+        return self.inputs.steps(input_dtype(self.method)) + function()
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, outputs) values for scaled rows X (n, d)."""
@@ -289,17 +258,18 @@ class StreamModel:
 class StreamMethod(Method):
     """A method that learns in batches.
 
-    A subclass defines `start`, which creates its solver, `parameters` and `describe`, and
-    `function`, which recreates f from the arrays of a model file.
+    A subclass defines
 
-    Attributes
-    ----------
-    default_losses : dict
-        By task.
-    without : tuple
-        Losses that it does not support.
-    resumable : bool
-        Whether it can write checkpoints.
+    - ``start(setup)``: its solver before the first step. A solver can be pickled and has ``t``, the
+      number of its steps; ``step(X, Y, index, weights)``, which makes one over prepared rows X
+      (n, d) and encoded targets Y (n, outputs), with their numbers in the set and factors (n,) of
+      their losses or None, and returns the mean loss before it; ``predictions(X)``, the float64
+      values (n, outputs) of f; and if the method is resumable ``state()``, arrays from which
+      ``restore(state)`` of another solver continues bitwise identically.
+    - ``parameters(solver)``: the arrays of the model.
+    - ``describe(solver)``: ``n_features``, ``model_size`` and more, as columns of a results row.
+    - ``function(header, arrays, setup)``: f of prepared rows from a model file, and what returns
+      its computation steps for dense rows.
     """
 
     kernel: str = KERNEL(choices=lambda: [name for name in MAPS if not KERNELS[name].needs_rows])
@@ -409,12 +379,7 @@ class StreamMethod(Method):
         multiples=(1.0, 4.0, 16.0),
         simplest=True,
     )
-    default_losses: ClassVar[dict[str, str]] = {
-        "regression": "squared",
-        "binary": "squared_hinge",
-        "multiclass": "softmax",
-    }
-    without: ClassVar[tuple[str, ...]] = ()
+    default_losses = Method.default_losses | {"multiclass": "softmax"}
     resumable: ClassVar[bool] = True
     arrays: ClassVar[dict[str, Array]] = {
         "pca_mean": Array("f", "inputs"),
@@ -446,28 +411,8 @@ class StreamMethod(Method):
 
     def check_stream(self, source: Source) -> None:
         """Raise UsageError for options that need the rows in memory."""
-        for name, used in (("virtual", self.virtual != "none"), ("replace", self.replace)):
-            if used:
-                raise UsageError(f"--{name} needs the rows in memory; omit --stream")
-
-    def check_further(self) -> None:
-        """Raise UsageError for options that partial_fit does not support."""
-
-    def loss_for(self, task: str) -> losses.Loss:
-        name = self.loss or self.default_losses[task]
-        if name in self.without:
-            raise UsageError(f"--loss is {name}, which method {self.name} does not support")
-        if task == "regression" and name not in losses.OF_NUMBERS:
-            raise UsageError(
-                f"--loss is {name}, but the task is regression; choose squared, absolute or"
-                " epsilon_insensitive"
-            )
-        if name == "softmax" and task != "multiclass":
-            raise UsageError(f"--loss is softmax, but the task is {task}; choose logistic")
-        return losses.get_loss(name, self.get("epsilon"))
-
-    def vectors(self, X: Any) -> int:
-        return 0
+        if self.virtual != "none" or self.replace:
+            raise UsageError("--virtual and --replace need the rows in memory; omit --stream")
 
     @property
     def endless(self) -> bool:
@@ -486,25 +431,9 @@ class StreamMethod(Method):
 
     # ------------------------------------------------------------------ the solver
 
-    def start(self, setup: Setup) -> Solver:
-        """The solver before its first step."""
-        raise TypeError(f"{type(self).__name__} does not define start")
-
     def predict(self, solver: Any, X: Any) -> np.ndarray:
         """(n, outputs) values of f for prepared rows."""
         return solver.predictions(X)
-
-    def follow(self, solver: Any, X: Any) -> Callable[[], np.ndarray]:
-        """A function without arguments that repeatedly returns f of prepared rows."""
-        return partial(self.predict, solver, X)
-
-    def parameters(self, solver: Any) -> Arrays:
-        """The arrays of the model."""
-        raise TypeError(f"{type(self).__name__} does not define parameters")
-
-    def describe(self, solver: Any) -> dict[str, Any]:
-        """``n_features``, ``model_size`` and more."""
-        raise TypeError(f"{type(self).__name__} does not define describe")
 
     def header(self, solver: Any) -> dict[str, Any]:
         """The solver's part of the model file's header."""
@@ -522,7 +451,7 @@ class StreamMethod(Method):
         """Further entries of the results row after training; batches() reads all rows again."""
         return {}
 
-    def learnt(self, problem: Problem) -> Solver:
+    def learnt(self, problem: Problem) -> Any:
         """The solver after learning from prepared rows in memory, with a random order in each
         epoch.
         """
@@ -535,7 +464,7 @@ class StreamMethod(Method):
             problem.n_inputs,
             problem.n_outputs,
             problem.n_rows,
-            dense(problem.X[order[: max(1, self.n_landmarks())]]),
+            inputs.dense(problem.X[order[: max(1, self.n_landmarks())]]),
             batch_weights.relative(),
             True,
         )
@@ -602,14 +531,6 @@ class StreamMethod(Method):
             yield np.full((X_out.shape[0], problem.n_outputs), np.inf)
 
     # ------------------------------------------------------------------ models
-
-    def function(
-        self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps] | None]:
-        """f of prepared rows from a model file, and what returns its computation steps for dense
-        rows; None for a method that can't be exported.
-        """
-        raise TypeError(f"{type(self).__name__} does not define function")
 
     def views_of(self, X: Any) -> Iterator[Any]:
         """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, …
@@ -727,13 +648,6 @@ class DescentMethod(GradientMethod):
         return [value * problem.unit for value in (THETAS[:1] if self.precondition else THETAS)]
 
 
-def n_outputs(classes: np.ndarray | None, n_targets: int) -> int:
-    """The outputs of f: one per target, or per class if there are more than two."""
-    if classes is None:
-        return n_targets
-    return 1 if len(classes) <= 2 else len(classes)
-
-
 def pca_arrays(inputs: Inputs) -> Arrays:
     """The principal components, for model files and checkpoints."""
     p = inputs.pca
@@ -747,11 +661,6 @@ def inputs_of(header: dict[str, Any], arrays: Arrays, scaler: Any) -> Inputs:
     mean, components = arrays["pca_mean"], arrays["pca_components"]
     pca = PCA.from_dict({"centred": header["centred"], "mean": mean, "components": components})
     return Inputs(scaler, header["unit"], pca)
-
-
-def dense(X: Any) -> np.ndarray:
-    """Rows X (n, d), array or CSR, as an array."""
-    return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 # Returns an iterator of (X, y) over all rows each time it is called.
@@ -956,18 +865,15 @@ class Session:
                 # a class whose rows all have weight zero remains a class
                 classes = np.unique(every)
         self.weights, self.weight_sum = BatchWeights(own), None if own is None else float(own.sum())
-        source: Source
+        if s.endless and s.budget_samples is None and s.budget_seconds is None:
+            raise UsageError(
+                "--virtual is endless; set --budget-samples, --budget-seconds or --virtual-copies"
+            )
+        if s.virtual_copies is not None:
+            X, y = virtual_copies(s.virtual, X, y, s.seed, s.virtual_copies)
+        source: Source = ArraySource(X, y, s.seed, s.replace, own)
         if s.endless:
-            if s.budget_samples is None and s.budget_seconds is None:
-                raise UsageError(
-                    "--virtual is endless; set --budget-samples, --budget-seconds or"
-                    " --virtual-copies"
-                )
             source = virtual_source(s.virtual, X, y, s.seed)
-        else:
-            if s.virtual_copies is not None:
-                X, y = virtual_copies(s.virtual, X, y, s.seed, s.virtual_copies)
-            source = ArraySource(X, y, s.seed, s.replace, own)
         return self._run(source, lambda: iter([(X, y)]), 0, start, classes)
 
     @parallel.one_blas_thread()
@@ -997,7 +903,11 @@ class Session:
         The first call also learns scaling, gamma and, unless `classes` is given, the labels. The
         loss of each row is multiplied by its weight divided by the mean weight so far.
         """
-        self.method.check_further()
+        if not self.method.incremental:
+            raise UsageError(
+                f"method {self.method.name} does not learn from further rows; use fit, or another"
+                " method"
+            )
         y = checked_targets(X, y, None if self.learned is None else self.learned.n_targets)
         given = weights.of_rows(y, sample_weight)
         labelled = BatchWeights(None, self.method.get("class_weight"), self.schema)
@@ -1107,8 +1017,6 @@ class Session:
         )
         check_inputs(survey.n_inputs)
         task, labels, target_scaler = learn_targets(s, survey, classes)
-        if target_scaler is not None:
-            check_size(target_scaler.in_units(target_scaler.transform(survey.y)))
         self.weights.check(task, labels, s.get("class_weight"))
         loss = s.loss_for(task)
         # first the metric, which changes distances, then the options that depend on them
@@ -1126,12 +1034,11 @@ class Session:
                 survey.X = found.scaler.metric.transform(survey.X)
         some = np.arange(len(Y)) if own is None else np.flatnonzero(own)
         problem = replace(problem, X=survey.X).rows(some[:CHOICE_ROWS])
-        start = time.perf_counter()
         with silent():
             choice = s.chosen(
                 replace(problem, progress=self.progress), survey.n_rows if counted else None
             )
-        self.seconds_choice = time.perf_counter() - start
+        self.seconds_choice = choice.seconds
         dtype, scaler = input_dtype(s), survey.inputs.scaler
         self._know(
             Learned(
@@ -1142,9 +1049,9 @@ class Session:
                     loss,
                     choice.method.kernel_params(survey.X[:SAMPLE]),
                     survey.X.shape[1],
-                    n_outputs(labels, survey.n_targets),
+                    Y.shape[1],
                     survey.n_rows,
-                    dense(survey.X[:n_kept]),
+                    inputs.dense(survey.X[:n_kept]),
                 ),
                 survey.n_inputs,
                 survey.n_targets,
@@ -1163,9 +1070,8 @@ class Session:
         more: Any = {"weights": self.weights.relative(), "rewindable": rewindable}
         self.solver = s.start(replace(self.learned.setup, **more))
         if self.held_out is not None:
-            rows = map(self._prepared, s.views_of(self.held_out[0]))
-            followed = [s.follow(self.solver, view) for view in rows]
-            self._live = lambda: np.mean([values() for values in followed], axis=0)
+            views = [self._prepared(view) for view in s.views_of(self.held_out[0])]
+            self._live = lambda: np.mean([s.predict(self.solver, view) for view in views], axis=0)
 
     def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
         """One step over a batch of raw rows."""
@@ -1203,7 +1109,7 @@ class Session:
                 last_told = time.perf_counter()
                 entry = {"samples": self.samples, "seconds": self.seconds, "loss": self.mean_loss}
                 self.progress(entry | {"share": self._share()})
-            if keeper and keeper.due(self.solver.t):
+            if keeper and keeper.every is not None and self.solver.t % keeper.every == 0:
                 self._save(keeper, stream)
             if s.budget_samples is not None and self.samples >= s.budget_samples:
                 break
@@ -1287,12 +1193,6 @@ class Session:
     ) -> Pipeline:
         """The pipeline of the training so far."""
         s, known, solver = self.method, self.learned, self.solver
-        arrays = s.parameters(solver).values()
-        if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in arrays)):
-            raise DataError(
-                f"training {s.name} diverged: its numbers are not finite (mean loss"
-                f" {self.mean_loss:g}); try smaller steps or another --gamma"
-            )
         setup = known.setup
         model = StreamModel(
             s,
@@ -1328,6 +1228,7 @@ class Session:
         outcome = Outcome.of(info | model.description | not_none(optional) | (more or {}))
         of_model = model, setup.loss, outcome, self.curve
         trained = Pipeline(self.asked, known.preprocessing, *of_model, chosen=s)
+        trained.check_finite()
         if not self.judged or not np.isfinite(self.judged[0]).all():
             return trained
         values, y = self.judged
@@ -1365,20 +1266,20 @@ def virtual_source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSour
     return GeneratedSource(make, X.shape[1])
 
 
-def _change(kind: str, X: Any, seed: int) -> Change:
+def _change(kind: str, X: Any, seed: int) -> Callable[[np.ndarray | int], np.ndarray]:
     """index -> the virtual examples of the rows X with these numbers; for one number, that
     transformation of all of them.
     """
     n_inputs = X.shape[1]
     if kind.startswith("molecules"):
-        matrices = virtual.from_triangles(dense(X).astype(np.float64))
+        matrices = virtual.from_triangles(inputs.dense(X))
         noise = 1.0 if kind == "molecules-sorted" else None
         return lambda index: virtual.triangles(virtual.permute(matrices, index, seed, noise))
     if kind == "digits":
         side = math.ceil(math.sqrt(n_inputs))
         # the last pixels may be missing
         images = np.zeros((X.shape[0], side * side), np.float32)
-        images[:, :n_inputs] = dense(X).astype(np.float32)
+        images[:, :n_inputs] = inputs.dense(X).astype(np.float32)
         images, flat = images.reshape(-1, side, side), (-1, side * side)
         return lambda index: virtual.deform(images, index, seed).reshape(flat)[:, :n_inputs]
     planes = next((n for n in (1, 3) if n_inputs == n * math.isqrt(n_inputs // n) ** 2), None)
@@ -1390,7 +1291,7 @@ def _change(kind: str, X: Any, seed: int) -> Change:
     side = math.isqrt(n_inputs // planes)
     border = max(1, side // 8)
     framed = np.pad(
-        dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
+        inputs.dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
         ((0, 0), (border, border), (border, border), (0, 0)),
     )
     crops = partial(virtual.crops_and_flips, framed, seed=seed, size=side)

@@ -16,33 +16,34 @@ from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import Scaler, TargetScaler
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.fitting import inputs, weights
 from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut
 from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Keeper, Outcome, Pipeline, silent
-from rfx.fitting.preprocessing import (
+from rfx.fitting.problem import (
+    Cache,
+    HeldOutCurve,
     Preprocessing,
+    Problem,
+    Progress,
     check_classes,
     check_inputs,
     check_memory,
     check_several,
-    check_size,
     checked_targets,
     input_dtype,
     target_scaling,
     targets_per_row,
     tube,
 )
-from rfx.fitting.problem import Cache, HeldOutCurve, Problem, Progress
 from rfx.fitting.selection import choose
 from rfx.fitting.streaming import Session, StreamMethod
 from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.
-INPUTS = ("scaling", "kernel", "metric", "metric_steps")
-CHOSEN = (*INPUTS, "gamma", "lam")
+CHOSEN = (*inputs.INPUTS, "gamma", "lam")
 # Fraction of the rows held out for probabilities where leave-one-out costs much; of fewer than
 # FEWEST rows none is.
 HELD_OUT, FEWEST = 0.2, 10
@@ -90,11 +91,7 @@ class Trainer:
         resume: start from the existing one. UsageError if the method can't write checkpoints.
         """
         if not self.method.resumable:
-            self.in_batches("checkpoint")
-            raise UsageError(
-                f"method {self.name} can't write checkpoints, because scikit-learn does not expose"
-                " Adam's state; omit --checkpoint"
-            )
+            raise UsageError(f"method {self.name} can't write checkpoints; omit --checkpoint")
         return replace(self, keeper=Keeper(File(path), every, resume))
 
     def in_batches(self, option: str) -> StreamMethod:
@@ -161,12 +158,18 @@ class Trainer:
         DataError
             For unusable rows or targets, and if a number is not finite.
         """
-        method = self.method
+        method = self.method.suited(X)
+        if method is not self.method:
+            trainer = replace(self, method=method)
+            listening: Any = {"held_out": held_out, "squared": squared, "progress": progress}
+            return trainer.fit(X, y, sample_weight, apart=apart, **listening)
         if isinstance(method, StreamMethod):
             return self.session(held_out, squared, progress).fit(X, y, sample_weight, apart)
         if held_out is not None and (not method.evaluates_steps or method.get("lam_path")):
-            what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
-            raise UsageError(f"curves are not supported for {what}; omit --curve")
+            raise UsageError(
+                f"curves are not supported for method {method.name}, or with --lam-path; omit"
+                " --curve"
+            )
         start = time.perf_counter()
         begun = begin(self, X, y, sample_weight, progress, apart)
         problem, preprocessing, chosen = begun.problem, begun.preprocessing, begun.method
@@ -177,7 +180,6 @@ class Trainer:
         path, cache = method.get("lam_path"), Cache()
         with silent():
             choice = choose(chosen, problem, cache)
-            cache.keep_only("map")
             if begun.steps or choice.steps:
                 problem.doing("fitting the chosen model")
             # left out alone, a row of a group would be predicted by the others
@@ -188,7 +190,7 @@ class Trainer:
             fits = chosen.fit_path(problem, lams, cache) if path else [chosen.fit(problem, cache)]
         seconds, steps = begun.seconds + choice.seconds, begun.steps + choice.steps
         numbers = {k: value for k, value in chosen.values.items() if k in CHOSEN}
-        asked = {k: value for k in INPUTS if (value := method.get(k)) != numbers.get(k)}
+        asked = {k: value for k in inputs.INPUTS if (value := method.get(k)) != numbers.get(k)}
         gpu, row_weights = device.current(), problem.weights
         more = {
             "validation": steps or None,
@@ -201,11 +203,11 @@ class Trainer:
         seconds = time.perf_counter() - start - seconds
         points: list[Pipeline] = []
         for lam, fitted in zip(lams, fits, strict=True):
-            _check_finite(method, lam, fitted)
             outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | not_none(more))
             asking = begun.asked.updated(lam=lam) if path else begun.asked
             of_model = fitted.model, problem.loss, outcome, fitted.solution.trace
             points.append(Pipeline(asking, preprocessing, *of_model, chosen=chosen))
+            points[-1].check_finite()
         if path:
             return points[-1].replace(path=tuple(points))
         decision = fits[-1].left_out if wanted else None
@@ -317,7 +319,6 @@ class Trainer:
         lams: list[float],
         X_out: Any,
         apart: Apart | None = None,
-        sample_weight: Any = None,
     ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
@@ -330,7 +331,7 @@ class Trainer:
             The pipeline labels and scores decision values; it has no model.
         """
         method, cache = self.method, Cache()
-        begun = begin(self, X, y, sample_weight, apart=apart)
+        begun = begin(self, X, y, apart=apart)
         problem, preprocessing = begun.problem, begun.preprocessing
         method = choose(begun.method.trial(), problem, cache).method
         rows = preprocessing.rows(X_out)
@@ -414,14 +415,13 @@ def begin(
         check_classes(task, classes)
     preprocessing = Preprocessing(task, scaler, dtype, classes, target_scaler, schema)
     Y = preprocessing.targets(y)
-    if target_scaler is not None and isinstance(Y, np.ndarray):
-        check_size(target_scaler.in_units(Y))
     method = method.updated(**tube(method, Y))
     loss = method.loss_for(task)
-    measure = method.measure
-    if measure is not None and task == "regression":
-        raise UsageError(f"--measure is {measure}, but the task is regression; omit it")
-    problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart, measure=measure)
+    if method.measure is not None and task == "regression":
+        raise UsageError(f"--measure is {method.measure}, but the task is regression; omit it")
+    problem = Problem(
+        rows, Y, loss, task, own, deadline, progress, apart=apart, measure=method.measure
+    )
     method.prepare(problem)
     start = time.perf_counter()
     chosen = inputs.resolved(method, X, scaler, problem)
@@ -431,8 +431,7 @@ def begin(
     chosen_method = method.updated(**chosen.options, **chosen.numbers(method, problem))
     asked = trainer.method.updated(**chosen.options)
     seconds = time.perf_counter() - start
-    rows = X, y, own
-    return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds, rows)
+    return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds, (X, y, own))
 
 
 def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> dict[str, Any]:
@@ -451,16 +450,3 @@ def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> di
         "lam": lam,
     }
     return columns | fitted.model.describe() | fitted.details
-
-
-def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:
-    """Raise an error for a certificate or a model with a number that is not finite."""
-    solution = fitted.solution
-    parts = [np.asarray([solution.objective, solution.gap or 0.0]), *fitted.model.arrays().values()]
-    if not all(np.isfinite(part).all() for part in parts):
-        raise DataError(
-            f"training {method.name} with --lam {lam if isinstance(lam, str) else f'{lam:g}'}"
-            " diverged: its numbers are not finite"
-            f" (objective {solution.objective:g}); try another --lam or --gamma, or scale the"
-            " inputs"
-        )

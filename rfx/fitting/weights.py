@@ -8,7 +8,7 @@ losses combine weights with labels (`rfx.losses.Weighted`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from rfx.data.transforms import as_floats
 from rfx.errors import DataError, UsageError, or_near
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import scaled_rows
-from rfx.options import BALANCED, LabelWeights
-
-if TYPE_CHECKING:
-    from rfx.fitting.method import Method
+from rfx.options import BALANCED, Declared, LabelWeights
 
 # `balanced`, or {encoded label: weight}.
 ByLabel: TypeAlias = str | Mapping[float, float]
@@ -33,7 +30,7 @@ WITHOUT = ("liblinear", "libsvm", "prcd")
 
 
 def counted(
-    method: Method,
+    method: Declared,
     task: str,
     schema: Schema | None,
     X: Any,
@@ -63,7 +60,7 @@ def counted(
     return X[kept], y[kept], weights[kept], None if apart is None else apart.rows(kept)
 
 
-def check_method(method: Method) -> None:
+def check_method(method: Declared) -> None:
     """Raise UsageError for a method that does not support sample weights."""
     if not method.weighted:
         raise UsageError(
@@ -89,8 +86,6 @@ def of_rows(
     `balanced`, or {label: weight}; None for ones. Raises DataError for invalid weights,
     UsageError for a label without rows.
     """
-    if sample_weight is None and class_weight is None:
-        return None
     weights = np.ones(len(y)) if sample_weight is None else as_floats(sample_weight)
     if weights.shape != (len(y),):
         raise DataError(
@@ -130,10 +125,6 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
     for (label, weight), code in zip(by_label.items(), codes):
         if code is None or (labels is not None and code < 0):
             raise _no_label(label, labels or [])
-        if float(code) in weights:
-            raise UsageError(
-                f"--class-weight is {class_weight:.80}, which lists the label {label:.40} twice"
-            )
         weights[float(code)] = weight
     return weights
 

@@ -29,8 +29,9 @@ LONG_NAMES = {
 }
 # Methods in the file of another one.
 _FAMILIES = {
-    "dai": "doubly-sgd k-sdca n-pegasos n-sdca norma r-pegasos r-sdca",
+    "dai": "doubly-sgd k-sdca mlp n-pegasos n-sdca norma r-pegasos r-sdca",
     "kernel": "block nystrom rfm",
+    "local": "auto",
     "rb": "sparse-rb",
     "rf": "boosting lkrf sparse-rf",
 }
@@ -102,30 +103,7 @@ def create(name: str, **options):
 
     method = get(name).of(options)
     method.check(method.converted(options))
-    return (method.trainer_class or Trainer)(method)
-
-
-def _check_plugins(path, header) -> None:
-    """Raise DataError for a model that needs a method or a kernel of a package that is not
-    installed.
-    """
-    from rfx.kernels import KERNELS
-
-    plugins = header.get("plugins")
-    for plugin in plugins if isinstance(plugins, list) else ():
-        known = next(
-            (
-                known
-                for known in (METHODS, KERNELS)
-                if isinstance(plugin, dict) and known.kind == plugin.get("kind")
-            ),
-            None,
-        )
-        if known is not None and plugin.get("name") not in known:
-            raise DataError(
-                f"model {path} needs the {known.kind} {plugin.get('name')!s:.80} of package"
-                f" {plugin.get('package')!s:.80}, which is not installed; install it"
-            )
+    return Trainer(method)
 
 
 def load(path):
@@ -137,7 +115,6 @@ def load(path):
     from rfx.fitting.pipeline import Pipeline
 
     header, arrays = model.read(path)
-    _check_plugins(path, header)
     try:
         return Pipeline.of_state(get(header["method"]).of(header["params"]), header, arrays)
     except RfxError as error:

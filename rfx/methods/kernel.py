@@ -39,7 +39,15 @@ from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
 from rfx.fitting.held_out import evenly
 from rfx.fitting.linear import coefficients_along, left_out, solve, step_callback
-from rfx.fitting.method import Fitted, Method, TunedMethod, budget, each_output, scalars
+from rfx.fitting.method import (
+    ONLY_SQUARED,
+    Fitted,
+    Method,
+    TunedMethod,
+    budget,
+    each_output,
+    scalars,
+)
 from rfx.fitting.options import (
     AUTO,
     CG,
@@ -63,8 +71,7 @@ from rfx.fitting.options import (
     SearchSpace,
     chosen_kernel,
 )
-from rfx.fitting.preprocessing import stays_sparse
-from rfx.fitting.problem import Cache, Clock, Problem, evaluating, telling
+from rfx.fitting.problem import Cache, Clock, Problem, evaluating, stays_sparse, telling
 from rfx.kernels.gradients import outer_product
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
@@ -153,13 +160,11 @@ class ExpansionModel:
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
-        found: np.ndarray = np.zeros((X.shape[0], len(self.intercept))) + self.intercept
-        if len(self.coef):
-            values = kernels.decision(
-                self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
-            )
-            found = np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
-        return np.clip(found, -1.0, 1.0) @ of_pairs(self.n_classes) if self.n_classes else found
+        sums = kernels.decision(
+            self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
+        )
+        values = np.asarray(sums, np.float64).reshape(X.shape[0], -1) + self.intercept
+        return np.clip(values, -1.0, 1.0) @ of_pairs(self.n_classes) if self.n_classes else values
 
     def steps(self) -> told.Steps:
         """The computation steps of `decision` for dense rows."""
@@ -441,8 +446,8 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
             shift = method.lam / (2 * (np.ones(len(y)) if row_weights is None else row_weights))
             part = K.part(rows) if n_classes else K
             values[rows, place] = svm(part, beta, y, shift, values[rows, place], bias)
-        found = np.clip(values, -1.0, 1.0) @ of_pairs(n_classes) if n_classes else values
-        solution.left_out = found
+        clipped = np.clip(values, -1.0, 1.0) @ of_pairs(n_classes) if n_classes else values
+        solution.left_out = clipped
     return solution, solution.coef, np.array(intercepts), norm
 
 
@@ -463,23 +468,22 @@ def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | 
     return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / lam)))
 
 
-def _with_metric() -> list[str]:
-    """The kernels with exact values of rows that a metric may map."""
-    return [name for name, kind in kernels.KERNELS.items() if kind.metric and not kind.scalings]
-
-
 class RFM(Kernel):
     """The exact kernel machine with a learnt metric."""
 
     name = "rfm"
     summary = "recursive feature machine: kernel ridge regression with a learnt metric"
     # classes are fitted as targets +-1
-    default_loss = "squared"
+    default_losses = ONLY_SQUARED
     centred = True
     space = replace(Kernel.space, kernels=KERNELS, thorough=True)
     scaling: str = CHOSEN_SCALING(default=AUTO)
     metric: str = METRIC(default=AUTO)
-    kernel: str = chosen_kernel(_with_metric, KERNELS)()
+    # those with exact values of rows that a metric may map
+    kernel: str = chosen_kernel(
+        lambda: [name for name, own in kernels.KERNELS.items() if own.metric and not own.scalings],
+        KERNELS,
+    )()
     gamma: float | Chosen = CHOSEN_GAMMA.adding({AUTO: OF_THE_CHOICE})(default=AUTO)
     lam: float | Chosen = Kernel.options["lam"].adding({AUTO: OF_THE_CHOICE})(default=AUTO)
 
@@ -630,18 +634,13 @@ class Block(ExpansionMethod):
         return super().vectors(X) + cuts
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
-        X, limit = problem.X, self.max_memory or default_memory_mb()
-        need = _block_mb(min(self.block_size, problem.n_rows))
-        if need > limit:
-            raise UsageError(
-                f"--block-size is {self.block_size}, which needs {need:.0f} MiB per block, more"
-                f" than --max-memory of {limit:.0f} MiB; use smaller blocks, or method kernel"
-            )
-        clock, params, seed = Clock(), self.kernel_params(X), self.seed
-        cut: Any = lambda: Partition.fit(dense(X), self.block_size, seed)
+        X, seed = problem.X, self.seed
+        clock, params = Clock(), self.kernel_params(X)
         if self.partition == "uniform":
-            cut = lambda: (None, uniform_blocks(X.shape[0], self.block_size, seed))
-        partition, blocks = clock.timed("features", cut)
+            partition, blocks = None, uniform_blocks(X.shape[0], self.block_size, seed)
+        else:
+            cut = dense(X), self.block_size, seed
+            partition, blocks = clock.timed("features", Partition.fit, *cut)
         solve = _published if self.solver == "liblinear" else _solved
         solutions = solve(problem, params, blocks, self)
         coef = np.concatenate([s.coef for s in solutions])
@@ -679,8 +678,6 @@ class BlockModel(ExpansionModel):
         kernel, params = self.kernel, self.params
         placed = self.partition.place(dense(X))
         out = np.zeros((X.shape[0], len(self.intercept)))
-        if not len(self.coef):
-            return out
         support = kernels.prepare(kernel, self.support, params, np.float64)
         rows = kernels.prepare(kernel, X, params, like=support)
 
@@ -763,13 +760,6 @@ def _published(
     Within a block f = K c. With a factor K = L L' that is the linear machine over the rows of L,
     with c such that L'c = w; the factors together are one CSR matrix.
     """
-    # stored, passed as nodes of 16 bytes, and read by the child
-    need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
-    if need > env.available_memory_mb():
-        raise UsageError(
-            f"--solver is liblinear, for which the kernel values of all blocks need {need:,.0f}"
-            " MiB; use smaller blocks or --solver rfx"
-        )
     kernel, limits = method.kernel, budget(problem, method)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     roots, inverses = [], []

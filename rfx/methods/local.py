@@ -1,4 +1,5 @@
-"""`local`: exact kernel machines in the leaves of a tree, for tables of any size.
+"""`local`: exact kernel machines in the leaves of a tree, for tables of any size; and `auto`, which
+chooses every option.
 
 Medians along first principal directions in the space of the learnt metric split the rows into
 leaves (xRFM: Beaglehole, Holzmüller, Radhakrishnan and Belkin 2025). Each leaf has kernel ridge
@@ -11,7 +12,6 @@ rows.
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import threading
 from dataclasses import dataclass, replace
@@ -27,18 +27,20 @@ from rfx.data.rows import stacked
 from rfx.data.transforms import FORMS, Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition
-from rfx.fitting.held_out import evenly, evenly_last
+from rfx.fitting.held_out import evenly
 from rfx.fitting.inputs import (
     GRADIENT_ROWS,
+    MOST_INPUTS,
     OPTIMISM,
     allowed,
     bandwidth,
+    best_lam,
     compact,
     criterion,
     dense,
     next_metric,
 )
-from rfx.fitting.method import Fitted, Method
+from rfx.fitting.method import ONLY_SQUARED, Fitted, Method
 from rfx.fitting.options import (
     AUTO,
     BUDGET_SECONDS,
@@ -59,26 +61,25 @@ from rfx.fitting.options import (
     chosen_kernel,
 )
 from rfx.fitting.pipeline import Keeper, digest
-from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.problem import Cache, Clock, Problem
+from rfx.fitting.problem import Cache, Clock, Problem, input_dtype
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
 from rfx.losses import get_loss
 from rfx.methods.kernel import (
     CSR,
     PARTITION,
+    RFM,
     partition_arrays,
     restored_partition,
     restored_rows,
     rows_arrays,
 )
-from rfx.model import Array, check_within
+from rfx.model import Array
 from rfx.operators.kernel import left_out, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 from rfx.types import Inputs
 
-log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2", "laplacian")
 # The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
@@ -112,6 +113,8 @@ GAIN = 0.005
 # and the most multiplications for its factor.
 LINEAR_LAMS = tuple(10.0 ** (power / 2) for power in range(-12, 7))
 LINEAR_WORK = 2e10
+# Maximum rows of wide sparse tables for an exact machine, which keeps them sparse.
+EXACT = 8000
 
 
 class Local(Method):
@@ -120,7 +123,7 @@ class Local(Method):
     name = "local"
     accelerated = leaves_out = True
     summary = "exact kernel machines in the leaves of a tree, for tables of any size"
-    default_loss = "squared"
+    default_losses = ONLY_SQUARED
     several_targets = distributed = resumable = True
     space = SearchSpace(kernels=KERNELS)
     scaling: str = CHOSEN_SCALING(default=AUTO)
@@ -181,15 +184,9 @@ class Local(Method):
         partition, cells = fitted_cells(problem.X, self, problem, clock)
         leaves = [leaf for cell in cells for leaf in cell.leaves]
         machines = [machine for leaf in leaves for machine in leaf.machines]
-        if raised := sum(one.lam != self.lam for one in machines if self.lam != AUTO):
-            log.warning(
-                "--lam is %g, with which %d machines have no solution; larger ones are used there",
-                self.lam,
-                raised,
-            )
         model = LocalModel.of(self.kernels, partition, cells)
         if self.dtype == "float16" and not scipy.sparse.issparse(model.rows):
-            model = replace(model, rows=_halved(model.rows))
+            model = replace(model, rows=model.rows.astype(np.float16))
         gap = sum(one.gap for one in machines)
         objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
@@ -208,9 +205,6 @@ class Local(Method):
         no_slopes = np.zeros((0, arrays["diagonals"].shape[1], arrays["offsets"].shape[1]))
         missing |= {"places": 0 * missing["leaves"], "slopes": no_slopes}
         arrays = missing | arrays
-        check_within("places", arrays["places"], 0, len(self.kernels))
-        count = len(arrays["diagonals"]) + len(arrays["matrices"])
-        check_within("metrics", arrays["metrics"], -1, count)
         rows = restored_rows("rows", arrays, header["n_inputs"])
         return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))
 
@@ -228,6 +222,29 @@ class Local(Method):
         # linear leaves store no rows
         rows_of_leaf = max(1.0, model.rows.shape[0] / max(1, len(model.slopes)))
         return total + rows_of_leaf * np.square(model.slopes).sum(axis=(0, 2))
+
+
+class Auto(Method):
+    """`local` with every option chosen, and for wide sparse rows `rfm`.
+
+    Up to 5,000 rows, `local` is one exact machine, or the mean of two. On one split of each of
+    twelve tables it had a lower error than the better of `rfm` and a support vector machine on
+    eleven, and the same on one. Random features are not tried: a comparison on a sample misleads,
+    because `local` gains more from further rows. On cod-rna, they won on 8,000 rows (error of the
+    fit to all 44,651: .053), while `local` had .036.
+    """
+
+    name = "auto"
+    accelerated = leaves_out = True
+    summary = "method local with scaling, kernel and metric of the lowest leave-one-out error"
+    scaling: str = CHOSEN_SCALING(default=AUTO)
+    metric: str = METRIC(default=AUTO)
+    budget_seconds: float | None = BUDGET_SECONDS()
+    class_weight: str | None = CLASS_WEIGHT()
+
+    def suited(self, X: Any) -> Method:
+        wide = scipy.sparse.issparse(X) and X.shape[1] > MOST_INPUTS
+        return (RFM if wide and X.shape[0] <= EXACT else Local).of(self.values)
 
 
 # ---------------------------------------------------------------------- cells of leaves
@@ -278,14 +295,9 @@ def _cell(
     # the rows that a leaf shares are left out of the machine of their own leaf
     for rows, placed, leaf in zip(blocks, partition.place(problem.X), leaves):
         out[placed] = leaf.out[np.searchsorted(rows, placed)]
-    used = _used(blocks, leaves)
+    of_machines = [rows for rows, leaf in zip(blocks, leaves) if leaf.machines]
+    used = np.unique(np.concatenate([np.empty(0, np.intp), *of_machines]))
     return Cell(partition, blocks, leaves, own, out[own], used, problem.X[used])
-
-
-def _used(blocks: list[np.ndarray], leaves: list[Leaf]) -> np.ndarray:
-    """The ascending numbers of the rows of all leaves that are not constant."""
-    used = [rows for rows, leaf in zip(blocks, leaves) if leaf.machines]
-    return np.unique(np.concatenate(used)) if used else np.empty(0, np.intp)
 
 
 def grown_cell(
@@ -320,7 +332,8 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
             last = len(rows)
             if count > 1 and problem.apart is None:
                 last = max(last // 2, min(last, LEFT_OUT))
-            order = evenly_last(len(rows), last)
+            out = evenly(len(rows), last)
+            order = np.concatenate([np.setdiff1d(np.arange(len(rows)), out), out])
             some = problem.rows(rows[order])
             leaf = _leaf(replace(some, X=compact(some.X).astype(input_dtype(method))), method, last)
             leaf = leaf.ordered(np.argsort(order))
@@ -576,39 +589,17 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any) ->
     """The lambda with the lowest leave-one-out squared error on some of the rows."""
     some = np.arange(0, len(K), -(-len(K) // CHOOSING))
     K, T, weights, groups = K[np.ix_(some, some)], T[some], weights[some], part(groups, some)
-    errors: dict[float, float] = {}
 
-    def attempt(lam: float) -> float:
+    def error(lam: float) -> float:
         solved = left_out(K, T, lam, 1 / weights, groups)
-        error = weights @ np.square(solved[1]).sum(axis=1) if solved else math.inf
-        errors[lam] = float(error)
-        return errors[lam]
+        return float(weights @ np.square(solved[1]).sum(axis=1)) if solved else math.inf
 
-    # from the middle downwards, or else upwards, as long as the error falls
-    middle = LEAF_LAMS.index(LEAF_LAM)
-    for lams in (LEAF_LAMS[middle:], LEAF_LAMS[:middle][::-1]):
-        for lam in lams:
-            if attempt(lam) > min(errors.values()):
-                break
-        best = min(errors, key=lambda lam: errors[lam])
-        if best < LEAF_LAMS[middle]:
-            break
-    for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE):
-        attempt(lam)
+    best, least = best_lam(LEAF_LAMS, LEAF_LAM, error)
+    errors = {best: least} | {lam: error(lam) for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE)}
     return min(errors, key=lambda lam: errors[lam])
 
 
 # ---------------------------------------------------------------------- the model
-
-
-def _halved(rows: np.ndarray) -> np.ndarray:
-    """Rows in float16; UsageError if a number is too large."""
-    largest = np.finfo(np.float16).max
-    if np.abs(rows).max(initial=0) > largest:
-        raise UsageError(
-            f"--dtype is float16, but scaled inputs are larger than {largest:g}; use float32"
-        )
-    return rows.astype(np.float16)
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ import numpy as np
 
 from rfx import steps as told
 from rfx.data.rows import room
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
 from rfx.fitting import options, weights
 from rfx.fitting.held_out import HeldOut
-from rfx.fitting.method import Fitted, TunedMethod, budget, each_output
+from rfx.fitting.method import ONLY_SQUARED, Fitted, TunedMethod, budget, each_output
 from rfx.fitting.options import (
     AUTO,
     CHOSEN_LAM,
@@ -46,7 +46,7 @@ from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Chosen, Option, option
-from rfx.solvers.base import Budget, Solution, for_output, stack
+from rfx.solvers.base import Budget, for_output, stack
 from rfx.solvers.l1.bins import solve_prcd, solve_rb_l1
 from rfx.solvers.l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 from rfx.solvers.published.libraries import solve_liblinear
@@ -137,7 +137,8 @@ class BinnedModel:
 class BinnedMethod(TunedMethod):
     """A method whose model is a `BinnedModel`.
 
-    penalty: that of LIBLINEAR, l1 or l2.
+    penalty: that of LIBLINEAR, l1 or l2. A subclass defines ``solved(Z, problem, start, limits,
+    callback, clock)``, the Solution of rfx's own solvers over the features Z.
     """
 
     kernel: str = KERNEL(choices=tuple(WIDTHS), default="laplacian")
@@ -162,10 +163,6 @@ class BinnedMethod(TunedMethod):
         """The number of grids for the rows X."""
         return self.n_grids
 
-    def entry_bytes(self, number: int) -> int:
-        """Bytes of training per row and grid, for bin numbers of `number` bytes."""
-        return number
-
     def vectors(self, X: Any) -> int:
         # up to three numbers per width, and the offset
         return BinMap.width * self.count(X)
@@ -174,7 +171,11 @@ class BinnedMethod(TunedMethod):
         """MiB left for the bin numbers; UsageError, before any computation, if they do not fit."""
         n_rows, available = room(X)
         limit = self.max_memory or available
-        count, per_grid = self.count(X), self.entry_bytes(2 if n_rows < 2**16 else 4) * n_rows
+        # while R grows there is a copy of the training part, and one of the numbers
+        copies, number = 3 if self.get("grow") else 1, 2 if n_rows < 2**16 else 4
+        # prcd also stores the rows of every bin
+        of_entry = copies * number + (4 if self.solver == "prcd" else 0)
+        count, per_grid = self.count(X), of_entry * n_rows
         needed = per_grid * count / 2**20
         if needed > limit:
             raise UsageError(
@@ -228,15 +229,7 @@ class BinnedMethod(TunedMethod):
         """(bins that contain rows, features, the solver's start or None, details of the row)."""
         return *clock.timed("features", numbered, problem.X, grids), None, {}
 
-    def solved(
-        self, Z: Any, problem: Problem, start: Any, limits: Budget, callback: Any, clock: Clock
-    ) -> Solution:
-        """The solution of rfx's own solvers over the features Z."""
-        raise TypeError(f"{type(self).__name__} does not define solved")
-
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinnedModel:
-        if not np.all(arrays["widths"] > 0):
-            raise DataError("array widths has values that are not above 0")
         kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
         grids = BinningMap(kernel, gamma, arrays["widths"], arrays["offsets"])
         return BinnedModel(grids, Bins(arrays["keys"], arrays["starts"]), arrays["coef"])
@@ -256,7 +249,7 @@ class RB(BinnedMethod):
     summary = (
         "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     )
-    default_loss = "squared"
+    default_losses = ONLY_SQUARED
     # the wider the kernel, the more grids are needed for the same accuracy
     space = SearchSpace({"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, slack=0.01)
     distributed = True
@@ -279,10 +272,6 @@ class RB(BinnedMethod):
 
     def count(self, X: Any) -> int:
         return self.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
-
-    def entry_bytes(self, number: int) -> int:
-        # while R grows there is a copy of the training part, and one of the numbers
-        return 3 * number if self.grow else number
 
     def features(self, grids, problem, clock):
         if self.grow is None:
@@ -382,10 +371,6 @@ class SparseRB(BinnedMethod):
         choices=l1_choice(options.L1_LAMS_OF_BINS) | ON_SAMPLE, default=AUTO
     )
     solver: str = SOLVER.adding(PRCD, LIBLINEAR)()
-
-    def entry_bytes(self, number: int) -> int:
-        # prcd also stores the rows of every bin
-        return number + 4 if self.solver == "prcd" else number
 
     def solved(self, Z, problem, start, limits, callback, clock):
         if self.solver == "prcd":

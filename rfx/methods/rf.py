@@ -48,7 +48,6 @@ from rfx.fitting.options import (
     CHOSEN_LAM,
     CHOSEN_SCALING,
     CLASS_WEIGHT,
-    DTYPE,
     GROWING_FEATURES,
     KERNEL,
     KERNELS,
@@ -58,7 +57,6 @@ from rfx.fitting.options import (
     LAM_PATH,
     LIBLINEAR,
     MAX_ITER,
-    MAX_MEMORY,
     METRIC,
     MOST,
     N_FEATURES,
@@ -69,8 +67,7 @@ from rfx.fitting.options import (
     SearchSpace,
     l1_choice,
 )
-from rfx.fitting.preprocessing import stays_sparse
-from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating
+from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating, stays_sparse
 from rfx.kernels import get_kernel
 from rfx.operators.mapped import WORTH_MB, computed, feature_matrix, told_memory_mb
 from rfx.options import Chosen, Path, option
@@ -271,11 +268,6 @@ def _solved(
     limits = budget(problem, method)
     rounds = budget(problem, method, memory_mb=memory_mb)
     if method.solver == "prcd":
-        if Z.size_mb > memory_mb:
-            raise UsageError(
-                f"--solver prcd holds all features, {Z.size_mb:,.0f} MiB, but --max-memory or the"
-                f" free memory is {memory_mb:,.0f} MiB; use another solver or fewer features"
-            )
         columns = clock.timed("features", Z.by_columns)
         descend = lambda y, tell: solve_prcd(
             columns, y, lam, problem.loss, rounds, callback=tell, seed=seed
@@ -516,8 +508,6 @@ class LKRF(LinearMethod):
             objectives.append(solution.objective)
             sizes = np.zeros(pool.n_features)
             sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
-            if not sizes.any():
-                break
             q = best_distribution(sizes, rho)
         return q, objectives
 
@@ -608,8 +598,6 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         )
     )
     max_iter: int | None = MAX_ITER(help="Maximum iterations of rfx's solver per step.")
-    dtype: str = DTYPE()
-    max_memory: float | None = MAX_MEMORY()
     class_weight: str | None = CLASS_WEIGHT()
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:

@@ -31,13 +31,13 @@ from rfx.fitting.selection import (
     Evidence,
     Measure,
     Point,
+    Search,
     SearchBudget,
     SearchGrid,
     SearchRound,
     Size,
     Stop,
     Trial,
-    search,
     until,
 )
 from rfx.fitting.training import begin
@@ -144,9 +144,8 @@ class Tuning:
 
     def run(self) -> Evidence:
         """All trials, and the best of the last completed round."""
-        return search(
-            self._scores, self._grid(), self.measure, self.budget, self._known, self._keep
-        )
+        calls = self._known, self._keep
+        return Search(self._scores, self._grid(), self.measure, self.budget, *calls).run()
 
     def options(self, point: Point) -> dict[str, Any]:
         """The options of a point, and the given options of its method."""

@@ -17,12 +17,12 @@ from rfx.fitting.selection import (
     WAIT,
     Measure,
     Point,
+    Search,
     SearchBudget,
     SearchGrid,
     SearchRound,
     Size,
     Trial,
-    search,
 )
 from rfx.kernels import parameters
 
@@ -153,7 +153,7 @@ def test_more_grids_than_those_tried_choose_as_these():
 
 def test_too_few_rows(caplog):
     with pytest.raises(
-        UsageError, match="--gamma is 'validation', which needs at least 5 rows, but there are 4"
+        UsageError, match="--gamma is 'validation', which needs at least 5 rows, not 4"
     ):
         methods.create("rf", gamma="validation", lam="validation").fit(
             X[:4], TARGETS["regression"][:4]
@@ -271,6 +271,10 @@ def grid(found, lams=(1.0,), rounds=(SearchRound(100),), **more):
 def bowl(centre):
     """An error that is smallest where gamma is `centre`, for every lambda."""
     return lambda point, round, lams: [abs(math.log(point["gamma"] / centre)) + 1 for _ in lams]
+
+
+def search(*given, **more):
+    return Search(*given, **more).run()
 
 
 @pytest.mark.parametrize(

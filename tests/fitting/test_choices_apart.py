@@ -14,7 +14,7 @@ from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.fitting import inputs, selection
 from rfx.fitting.held_out import ErrorQuantiles, HeldOut
-from rfx.methods import auto
+from rfx.methods import local
 from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(8)
@@ -98,7 +98,7 @@ def test_every_choice_keeps_rows_apart(name, options, places, by):
 
 
 def test_auto_compares_methods_on_rows_apart(by, monkeypatch):
-    monkeypatch.setattr(auto, "EXACT", 100)
+    monkeypatch.setattr(local, "EXACT", 100)
     fitted("auto", by)
     assert "inputs" in SEEN
 

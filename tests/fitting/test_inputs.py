@@ -93,14 +93,14 @@ def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     """For a fast-varying function the median's bandwidth is far too wide."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(600, 1))
     given = {"scalings": ("standard",), "tried_kernels": ("gaussian",), "forms": ()}
-    assert choose(X, np.sin(40 * X), **given).width == max(WIDTHS["gaussian"])
+    assert choose(X, np.sin(40 * X), **given).machine.width == max(WIDTHS["gaussian"])
 
 
 def test_the_sample_of_the_choice_is_bounded(monkeypatch):
     monkeypatch.setattr(inputs, "ROWS", 300)
     X = np.random.default_rng(0).normal(size=(5000, 2))
     choice = choose(X, X[:, :1], scalings=("standard",), forms=())
-    assert choice.step["fitted"] == choice.step["held_out"] == 300
+    assert choice.steps[0]["fitted"] == choice.steps[0]["held_out"] == 300
 
 
 def test_the_best_point_of_each_kernel_reaches_the_next_round():
@@ -278,16 +278,16 @@ def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
     given = {"scalings": ("standard",), "forms": ("diagonal",)}
     alone, compared = choose(X, Y, **given), choose(X, Y, leaf_rows=500, **given)
-    first = alone.step["chosen"][-1] + 1
-    rounds = [[row for row in compared.step["tried"] if row[-2] == first + k] for k in range(3)]
+    first = alone.steps[0]["chosen"][-1] + 1
+    rounds = [[row for row in compared.steps[0]["tried"] if row[-2] == first + k] for k in range(3)]
     assert list(map(len, rounds)) == [6, 3, 2]
-    assert compared.step["chosen"] == min(rounds[-1], key=lambda row: row[-1])[:-1]
+    assert compared.steps[0]["chosen"] == min(rounds[-1], key=lambda row: row[-1])[:-1]
 
 
 def test_leaves_of_equal_rows_decide_nothing():
     X = np.repeat(np.random.default_rng(1).normal(size=(3, 4)), 200, axis=0)
     given = {"scalings": ("standard",), "tried_kernels": ("laplacian-l2",), "forms": ()}
-    alone, compared = (choose(X, X[:, :1], leaf_rows=n, **given).step for n in (None, 100))
+    alone, compared = (choose(X, X[:, :1], leaf_rows=n, **given).steps[0] for n in (None, 100))
     assert compared["chosen"] == alone["chosen"]
 
 
@@ -394,7 +394,7 @@ def test_the_choice_has_the_same_bits_with_any_number_of_threads(task, by_thread
     def made():
         with parallel.one_blas_thread():
             chosen = choose(X, Y, task, scalings=("standard", "robust"), steps=2)
-        return chosen.scaler.kind, chosen.kernel, chosen.form, chosen.lam, chosen.step["tried"]
+        return chosen.options, chosen.machine.lam, chosen.steps[0]["tried"]
 
     one, *others = by_threads(made, (1, 2, 3))
     assert others == [one, one]
@@ -408,7 +408,7 @@ def test_too_few_rows_are_not_chosen_by():
 
 
 def test_the_choice_is_of_the_least_error_that_was_tried():
-    step = choose(*signal(200, 6), "regression", scalings=("standard", "robust")).step
+    step = choose(*signal(200, 6), "regression", scalings=("standard", "robust")).steps[0]
     last = [row for row in step["tried"] if row[4] == step["chosen"][4]]
     assert min(last, key=lambda row: row[-1])[:4] == step["chosen"][:4]
     assert step["held_out"] == 200

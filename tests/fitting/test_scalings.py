@@ -13,7 +13,7 @@ from rfx.data import libsvm
 from rfx.data.stream import LibsvmSource
 from rfx.data.transforms import TRANSFORMS, TargetScaler
 from rfx.errors import DataError
-from rfx.fitting.preprocessing import Preprocessing
+from rfx.fitting.problem import Preprocessing
 from rfx.records import keys
 from rfx.records.run import Run
 

@@ -57,7 +57,7 @@ def test_info_has_the_inputs_by_their_shares_of_the_metric(table, capfd, monkeyp
 
 def test_curves_need_a_method():
     X, y = np.eye(60), np.arange(60.0)
-    with pytest.raises(UsageError, match="curves are not supported for method auto"):
+    with pytest.raises(UsageError, match="curves are not supported for method"):
         methods.create("auto", task="regression").fit(X, y, held_out=(X, y))
 
 

@@ -3,18 +3,20 @@
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.special import logit
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from rfx.features.fourier import FourierMap
 from rfx.fitting.linear import LinearMethod, LinearModel, sampled
 from rfx.fitting.method import Fitted, Method
-from rfx.fitting.options import LOSS, SearchSpace
-from rfx.fitting.peers import PeerMethod
+from rfx.fitting.options import CLASS_WEIGHT, LOSS, SCALING, SearchSpace
 from rfx.fitting.problem import Clock, error
 from rfx.kernels import GammaKernel
+from rfx.losses import get_loss
 from rfx.model import Array
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Chosen, option
@@ -126,13 +128,55 @@ class KNN(Method):
         return Neighbours(arrays["rows"], arrays["targets"], header["count"])
 
 
-class Forest(PeerMethod):
+@dataclass(frozen=True)
+class Peer:
+    """A model: an estimator of scikit-learn, whose probabilities become log-odds.
+
+    It has no arrays: a model file runs no code, so that it can't be saved.
+    """
+
+    estimator: Any
+    n_outputs: int
+    regression: bool
+
+    def decision(self, X):
+        if self.regression:
+            return self.estimator.predict(X)[:, None]
+        shares = np.zeros((X.shape[0], max(2, self.n_outputs)))
+        shares[:, self.estimator.classes_] = self.estimator.predict_proba(X)
+        return logit(np.clip(shares, 1e-12, 1 - 1e-12))[:, -self.n_outputs :]
+
+    def arrays(self):
+        return {}
+
+    def header(self):
+        return {}
+
+    def describe(self):
+        return {"model_size": None}
+
+
+class Forest(Method):
     """A random forest."""
 
     name = "forest"
     summary = "a random forest of scikit-learn"
+    scaling: str = SCALING(default="none")
     trees: int = option(100, "Trees.", least=1)
+    class_weight: str | None = CLASS_WEIGHT()
 
-    def estimator(self, task):
-        kind = RandomForestRegressor if task == "regression" else RandomForestClassifier
-        return kind(n_estimators=self.trees, random_state=self.seed % 2**32)
+    def vectors(self, X):
+        return X.shape[1]
+
+    def loss_for(self, task):
+        return get_loss("squared" if task == "regression" else "logistic")
+
+    def fit(self, problem, cache):
+        Y, regression = problem.Y, problem.task == "regression"
+        kind = RandomForestRegressor if regression else RandomForestClassifier
+        forest = kind(n_estimators=self.trees, random_state=self.seed % 2**32)
+        codes = np.argmax(Y, axis=1) if problem.n_outputs > 1 else (Y[:, 0] > 0).astype(int)
+        forest.fit(problem.X, Y[:, 0] if regression else codes, sample_weight=problem.weights)
+        model = Peer(forest, problem.n_outputs, regression)
+        loss = error(problem.task, model.decision(problem.X), Y, problem.weights)
+        return Fitted(model, Solution(np.zeros(0), loss, None, 1, "converged"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rfx import env, losses, methods
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.losses import Logistic, Squared, SquaredHinge
@@ -605,11 +605,3 @@ def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
         prcd.trace[-1]["objective"] == prcd.info["objective"]
         and prcd.info["model_size"] <= prcd.info["n_features"]
     )
-
-
-def test_prcd_refuses_features_that_exceed_the_memory():
-    method = methods.create(
-        "sparse-rf", solver="prcd", n_features=1000, max_memory=1, lam=1, gamma=1
-    )
-    with pytest.raises(UsageError, match="--solver prcd holds all features, 2 MiB, but"):
-        method.fit(ROWS, LABELS)

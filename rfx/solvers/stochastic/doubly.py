@@ -12,7 +12,7 @@ which for one row and one feature is exactly algorithm 1. f = sum_j coef_j phi_j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -93,11 +93,6 @@ class Expansion:
         """
         self._kept.append(KeptValues(self, n_rows))
         return self._kept[-1]
-
-    def follow(self, X: Inputs) -> Callable[[], np.ndarray]:
-        """A function that repeatedly returns the last function's values for these rows."""
-        kept, index = self.keep(X.shape[0]), np.arange(X.shape[0])
-        return lambda: kept.values(X, index)
 
     def features(
         self, X: Inputs, start: int, stop: int, index: np.ndarray | None = None

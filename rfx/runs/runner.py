@@ -645,7 +645,9 @@ def _step(name, folder, form, place, known) -> Step | None:
     path = place / f"{base if base in folder.plans else name}{'-quick' if quick else ''}.csv"
     rows = results.read(path) if path.exists() else []
     todo = missing(wanted, rows, False, results.read_steps(results.beside(path)))
-    cost = known[name, "quick" if quick else "full"]
+    cost = known.get((name, "quick" if quick else "full"))
+    # of a plan without a line in costs.csv: seconds for each run, and the memory of all imports
+    cost = cost or Cost(5.0 * len(wanted.runs), 400.0, "not measured")
     step = Step(wanted, path, todo, cost)
     step.by_hand = [
         one for one in step.datasets if registry.has(one) and not registry.is_obtainable(one)

@@ -1,5 +1,6 @@
 """The `rfx` command: a table of commands, each imported only when it is used."""
 
+import contextlib
 import importlib
 import os
 import shlex
@@ -139,6 +140,8 @@ def main(args=None):
     args = sys.argv[1:] if args is None else list(args)
     env.own_process()
     _say_warnings()
+    with contextlib.suppress(AttributeError, ValueError):  # a closed or other stream
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     with env.terminate_as_interrupt():
         asks_help = {"--help", "-h", "--help-all"} & {*args}
         if args and args[0] in _COMPILING and not asks_help and env.nothing_compiled():
@@ -208,5 +211,6 @@ def _sentence(error) -> str:
         what = f" ({error})" if str(error) else ""
         return f"out of memory{what}; use a smaller --n-features or --max-memory"
     if isinstance(error, OSError):
-        return f"{error.filename or 'the output'}: {error.strerror or error}"
+        what = error.filename or "the output"
+        return f"{what} can't be read or written: {error.strerror or error}"
     return str(error)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from rfx import methods, papers
+from rfx import files, methods, papers
 from rfx.cli.flags import flags
 from rfx.cli.output import Progress, print_json, print_rendered, stamp
-from rfx.errors import UsageError, or_near
+from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
 from rfx.plans.catalogue import rows_for
@@ -108,6 +108,7 @@ def run(
     loaded = plans.load(plan, quick, names)
     loaded = loaded.only(only) if only else loaded
     if trace is not None:
+        files.guard(("--trace", trace), [("--results", results)])
         loaded = replace(loaded, runs=[replace(one, trace=True) for one in loaded.runs])
     if dry_run:
         return said_in_advance(loaded, results, retry_failed, trace, json)
@@ -134,14 +135,18 @@ def run(
 
 @contextlib.contextmanager
 def _report(log):
-    """A function that appends a progress line with a timestamp to the file `log`; None without a
-    file.
+    """A function that appends a progress line with a timestamp to the file `log`, which also
+    receives errors; None without a file.
     """
     if log is None:
         yield None
         return
     with open(log, "a", encoding="utf-8", errors="replace", buffering=1) as file:
-        yield lambda text: file.write(f"{stamp()} {text}\n")
+        try:
+            yield lambda text: file.write(f"{stamp()} {text}\n")
+        except (KeyboardInterrupt, RfxError) as error:
+            file.write(f"{stamp()} {str(error) or 'interrupted'}\n")
+            raise
 
 
 def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:

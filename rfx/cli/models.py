@@ -206,9 +206,8 @@ def train(
         again = None
         if chosen := rows[0].params.get("explicit"):
             # rows are held out again only if they calibrate the model
-            held_out = {} if run.calibrate else {"cv": None, "holdout": None}
-            same = {"method": rows[0].method, "options": scoring.explicit(run, chosen)}
-            again = command_of(replace(run, **same, **held_out))
+            same = replace(run, method=rows[0].method, options=scoring.explicit(run, chosen))
+            again = command_of(same if run.calibrate else replace(same, cv=None, holdout=None))
         print_row(rows[0], json, **({"command": again} if again else {}))
         if again and not json:
             click.echo(
@@ -471,6 +470,9 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
         float,
         "Regression: also print the limits that contain this fraction of new targets, from the"
         " errors of rows left out of the training.",
+        low=0,
+        high=1,
+        open_low=True,
         metavar="LEVEL",
     ),
     Option(
@@ -478,6 +480,9 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
         float,
         "Classification: print for each label whether it is in the set that contains this fraction"
         " of new labels, 1 or 0.",
+        low=0,
+        high=1,
+        open_low=True,
         metavar="LEVEL",
     ),
     "output",

@@ -227,10 +227,10 @@ class ErrorQuantiles:
             For a level that so few rows can't state.
         """
         rank = math.ceil((self.rows + 1) * level - 1e-9)
-        if rank > self.rows:
+        if not 0 < rank <= self.rows:
             raise UsageError(
-                f"{self.rows:,} left-out rows are too few for a level of {level:g}; it can be at"
-                f" most {self.rows / (self.rows + 1):.4g}"
+                f"{self.rows:,} left-out rows can't state the level {level:g}; it must be above 0"
+                f" and at most {self.rows / (self.rows + 1):.4g}"
             )
         return float(self.values[np.searchsorted(_ranks(self.rows), rank)])
 

@@ -164,7 +164,10 @@ class Plan:
                     f"--only {name}: no run of plan {self.name} has this"
                     f" {'value' if there else 'field'} (available: {', '.join(sorted(names))})"
                 )
-        return replace(self, runs=[run for run, entries in runs if matches(entries, wanted)])
+        chosen = [run for run, entries in runs if matches(entries, wanted)]
+        if not chosen:
+            raise UsageError(f"--only: no run of plan {self.name} matches all of the filters")
+        return replace(self, runs=chosen)
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:

@@ -16,7 +16,6 @@ from shell import printed, refused, run
 
 from rfx import errors, methods
 from rfx.data import libsvm, registry
-from rfx.data.stream import ArraySource
 from rfx.errors import DataError, UsageError
 
 RFX = [sys.executable, "-m", "rfx"]
@@ -60,7 +59,7 @@ def test_a_full_disk_is_one_sentence(words, data):
         )
     assert (done.returncode, done.stderr) == (
         1,
-        "rfx: the output: No space left on device\n",
+        "rfx: the output can't be read or written: No space left on device\n",
     )
 
 
@@ -318,20 +317,16 @@ def made(name, **options):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @pytest.mark.parametrize("name", methods.names())
-def test_targets_whose_squares_are_not_finite_are_a_sentence(name):
+def test_targets_whose_squares_are_not_finite_have_no_silent_model(name):
     X, y = np.arange(20.0).reshape(10, 2), 1e200 * np.array([1, -1] * 5)
-    with pytest.raises(
-        (DataError, UsageError),
-        match="the targets are up to 1e.200, and their squares|task is regression",
-    ):
-        made(name, task="regression", target_scaling="none").fit(X, y)
-
-
-def test_targets_of_a_stream_whose_squares_are_not_finite_are_a_sentence():
-    X, y = np.arange(20.0).reshape(10, 2), 1e300 * np.array([1, -1] * 5)
-    with pytest.raises(DataError, match="the targets are up to 1e.300"):
-        made("norma", task="regression").fit_stream(ArraySource(X, y))
+    try:
+        trained = made(name, task="regression", target_scaling="none").fit(X, y)
+    except (DataError, UsageError) as error:
+        assert "not finite" in str(error) or "task is regression" in str(error)
+    else:
+        assert np.isfinite(trained.predict(X)).all()
 
 
 @pytest.mark.parametrize("name", methods.names())
@@ -353,6 +348,20 @@ def test_the_smallest_and_the_largest_lambda_end(name, lam):
         assert "not finite" in str(error)
     else:
         assert np.isfinite(method.decision_function(X)).all()
+
+
+def test_a_narrow_encoding_hides_nothing(tmp_path):
+    """Characters that standard output can't encode are escaped and do not cause a traceback."""
+    path = tmp_path / "table.csv"
+    path.write_text("größe,y\n" + "1,日本\n2,b\n" * 9)
+    for encoding in ("ascii", "latin-1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", "check", str(path)],
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.decode("utf-8" if encoding == "ascii" else encoding).count("größe") == 1
 
 
 @pytest.mark.parametrize(

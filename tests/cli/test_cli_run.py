@@ -103,6 +103,7 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
         ),
         (["run", "p.toml", "--quick"], UsageError, "it has no small form"),
         (["run", "p.toml", "--only", "method=x"], UsageError, "no run of plan p has this value"),
+        (["run", "p.toml", "--results", "r.csv", "--trace", "r.csv"], UsageError, "same file"),
         (
             ["run", "p.toml", "--timeout", "nan"],
             UsageError,
@@ -146,6 +147,11 @@ def test_a_log_has_a_time_in_each_line_and_standard_error_nothing(folder, stub):
     assert len(lines) == 4 + 2 and lines[3].endswith(
         "p: 2 ok, 1 of them did not converge, in results.csv"
     )
+    with results.exclusive("results.csv"):
+        assert "in use by another rfx run" in str(
+            called("run", "p.toml", "--log", "run.log").exception
+        )
+    assert "in use by another rfx run" in (folder / "run.log").read_text().splitlines()[-1]
     assert "none/run.log" in str(called("run", "p.toml", "--log", "none/run.log").exception)
 
 

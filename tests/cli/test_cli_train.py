@@ -256,6 +256,7 @@ REFUSALS = [
         1,
         "beyond the 3 that the model was trained on",
     ),
+    (["predict", "{}/m.npz", "{}/train.txt", "--sets", "0"], 2, "must be a number above 0"),
     (
         ["predict", "{}/m.npz", "{}/wide.txt", "--strict"],
         1,
@@ -371,14 +372,6 @@ REFUSALS = [
     (["help", "trian"], 2, "there is no command 'trian'; did you mean train?"),
     (["train", "--method", "rff", "--help"], 2, "method 'rff' is unknown; did you mean rf"),
     (["help", "train", "--method", "rff"], 2, "method 'rff' is unknown; did you mean rf"),
-    *(
-        (["train", "--method", "rf", "--lam", "1", "--data", f"sphere:{size}"], 2, message)
-        for size, message in (
-            ("n=" + "9" * 26, "must be a whole number from 1 to"),
-            ("n=" + "9" * 5000, "must be a whole number from 1 to"),
-            ("n=1000000000000,d=1000000000000", "is too large"),
-        )
-    ),
     (
         ["train", "--method", "spare-rf", "--data", "x"],
         2,

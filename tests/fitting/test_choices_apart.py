@@ -297,7 +297,7 @@ def test_weights_of_labels_count_once_in_a_cross_validation():
 def test_the_quantile_is_the_value_of_its_rank():
     errors = ErrorQuantiles.of(np.arange(1.0, 100), "here")
     assert [errors.at(level) for level in (0.5, 0.9, 0.99)] == [50, 90, 99]
-    with pytest.raises(UsageError, match="99 left-out rows are too few"):
+    with pytest.raises(UsageError, match="99 left-out rows can.t state the level"):
         errors.at(0.995)
     many = ErrorQuantiles.of(np.arange(1.0, 5000), "here")
     assert len(many.values) == 1000 and 4500 <= many.at(0.9) <= 4505

@@ -98,6 +98,7 @@ def test_only(write):
         (["dataset=cpux"], r"no run of plan p has this value \(available: census, cpu\)"),
         (["datset=cpu"], "no run of plan p has this field .available: dataset, gamma"),
         (["cpu"], "expected NAME=VALUE"),
+        (["dataset=cpu", "n_features=50"], "no run of plan p matches all of the filters"),
     ]:
         with pytest.raises(UsageError, match=message):
             loaded.only(filters)
@@ -134,6 +135,12 @@ def test_sources_of_the_values(write):
         chosen = loaded.source(run, "gamma")
         assert chosen == ("held-out rows: chosen in each run" if tuned else None)
     assert plan.load(write(GRID + SOURCES), quick=True).sources == loaded.sources
+
+
+@pytest.mark.parametrize("name", papers.plans())
+def test_sources_of_the_papers_are_of_a_kind(name):
+    kinds = plan.load(name, known=papers.plans()).sources.values()
+    assert all(text.startswith(plan.SOURCES) for text in kinds)
 
 
 TABLE = """

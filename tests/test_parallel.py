@@ -257,6 +257,5 @@ def test_more_threads_than_cores_are_not_made(tmp_path, capfd, asked):
     path = tmp_path / "rows.svm"
     path.write_text("".join(f"{k % 2} 1:{k} 2:{k % 7}\n" for k in range(40)))
     words = "train --method rf --lam 1 --gamma 1 --n-features 10 --quiet --data".split()
-    code, _, err = run(capfd, *words, path, "--threads", asked)
-    assert code == 0 and env.threads() == min(asked, env.cores())
-    assert (f"rfx: --threads is {asked}, but" in err) == (asked > env.cores())
+    code, *_ = run(capfd, *words, path, "--threads", asked)
+    assert (code, env.threads()) == (0, min(asked, env.cores()))

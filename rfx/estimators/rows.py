@@ -118,6 +118,9 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
         _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
     if isinstance(y, str):
         return rows
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None")
     y = _check_y(y, several, numbers, estimator)
     check_consistent_length(rows, y)
     return rows, column_or_1d(y, warn=True) if several and y.ndim == 2 > y.shape[1] else y

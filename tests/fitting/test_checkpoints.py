@@ -124,7 +124,8 @@ def text(kind, rows) -> str:
     if kind == "csv":
         head = "a,b,y\n" if rows.start == 0 else ""
         return head + "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(X[rows], Y[rows]))
-    return "".join(f"{y} 1:{a:.4f} 2:{b:.4f}\n" for (a, b), y in zip(X[rows], Y[rows]))
+    labels = (Y[rows] == "same") * 1
+    return "".join(f"{y} 1:{a:.4f} 2:{b:.4f}\n" for (a, b), y in zip(X[rows], labels))
 
 
 @pytest.fixture(params=["csv", "libsvm"])

@@ -250,7 +250,7 @@ def test_every_default_is_a_value_that_its_option_takes():
 @pytest.mark.parametrize(
     ("name", "rows", "more", "message"),
     [
-        ("rf", X, {"gamma": 1e300}, "training rf with --lam .* diverged"),
+        ("rf", X, {"gamma": 1e300}, "training rf diverged"),
         ("sparse-rf", X, {"gamma": 1e300}, "the gradient of the losses is not finite"),
         (
             "rf",

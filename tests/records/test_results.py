@@ -583,9 +583,7 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
     assert (
         len(called("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout.splitlines()) == 1
     )
-    assert "is not an rfx trace file" in str(
-        called("run", "p.toml", "--trace", "results.csv").exception
-    )
+    assert "is the same file as" in str(called("run", "p.toml", "--trace", "results.csv").exception)
 
 
 def test_train(tmp_path, monkeypatch):

@@ -271,15 +271,18 @@ def everywhere(client, function, *args) -> dict[str, Any]:
     """The results or errors of function(*args) on the workers, by their addresses; one that leaves
     meanwhile is omitted. ClusterError if there are none.
     """
-    try:
-        client.wait_for_workers(1, timeout=_ARRIVING)
-    except TimeoutError:
-        raise ClusterError(
-            f"{address_of(client)} has no workers, and none came within {_ARRIVING:g} seconds;"
-            " start some"
-        ) from None
-    found = client.run(function, *args, on_error="return")
-    return {who: answer for who, answer in found.items() if not isinstance(answer, OSError)}
+    answers: dict[str, Any] = {}
+    while not answers:
+        try:
+            client.wait_for_workers(1, timeout=_ARRIVING)
+        except TimeoutError:
+            raise ClusterError(
+                f"{address_of(client)} has no workers, and none came within {_ARRIVING:g} seconds;"
+                " start some"
+            ) from None
+        found = client.run(function, *args, on_error="return")
+        answers = {who: answer for who, answer in found.items() if not isinstance(answer, OSError)}
+    return answers
 
 
 def check_versions(client) -> None:

@@ -82,16 +82,16 @@ def _of_signs(
 ) -> Iterator[np.ndarray]:
     some = X.take(rows)
     values, at = block(name, some, X, params), np.ascontiguousarray(some.dense())
+    Z: Any = X.sparse_rows() if X.sparse else X.dense()
     for k in range(coef.shape[1]):
         found, weighted = np.zeros(at.shape), values * coef[:, k]
 
         def part(start: int, end: int) -> None:
             if X.sparse:
-                Z = X.sparse_rows()
                 parts = (Z.indptr, Z.indices, Z.data)
                 _signed_common_sums(at[start:end], *parts, weighted[start:end], found[start:end])
             else:
-                _signed_sums(at[start:end], X.dense(), weighted[start:end], found[start:end])
+                _signed_sums(at[start:end], Z, weighted[start:end], found[start:end])
 
         for_ranges(part, len(at), 64, work=values.size * at.shape[1])
         yield found

@@ -12,6 +12,7 @@ rows.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import threading
 from dataclasses import dataclass, replace
@@ -80,6 +81,7 @@ from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 from rfx.types import Inputs
 
+log = logging.getLogger(__name__)
 KERNELS = ("laplacian-l2", "laplacian")
 # The arrays of a model apart from those of its tree: the rows, and the machines of the leaves.
 ARRAYS = {
@@ -184,9 +186,15 @@ class Local(Method):
         partition, cells = fitted_cells(problem.X, self, problem, clock)
         leaves = [leaf for cell in cells for leaf in cell.leaves]
         machines = [machine for leaf in leaves for machine in leaf.machines]
+        if raised := sum(one.lam != self.lam for one in machines if self.lam != AUTO):
+            log.warning(
+                "--lam is %g, with which %d machines have no solution; larger ones are used there",
+                self.lam,
+                raised,
+            )
         model = LocalModel.of(self.kernels, partition, cells)
         if self.dtype == "float16" and not scipy.sparse.issparse(model.rows):
-            model = replace(model, rows=model.rows.astype(np.float16))
+            model = replace(model, rows=_halved(model.rows))
         gap = sum(one.gap for one in machines)
         objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
@@ -600,6 +608,16 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any) ->
 
 
 # ---------------------------------------------------------------------- the model
+
+
+def _halved(rows: np.ndarray) -> np.ndarray:
+    """Rows in float16; UsageError if a number is too large."""
+    largest = np.finfo(np.float16).max
+    if np.abs(rows).max(initial=0) > largest:
+        raise UsageError(
+            f"--dtype is float16, but scaled inputs are larger than {largest:g}; use float32"
+        )
+    return rows.astype(np.float16)
 
 
 @dataclass(frozen=True)

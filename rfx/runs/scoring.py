@@ -75,6 +75,8 @@ def check(run: Run) -> None:
     if asked and run.stream:
         other = ", or use --test FILE" if asked[0] not in ("groups", "time") else ""
         raise UsageError(f"--{asked[0]} needs all rows in memory; omit --stream{other}")
+    if run.calibrate is not None and run.options.get("task") == "regression":
+        raise UsageError("--calibrate is for classification, but the task is regression")
 
 
 def wanted(run: Run) -> bool:

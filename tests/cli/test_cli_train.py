@@ -368,6 +368,12 @@ REFUSALS = [
         2,
         "method 'lkrf' can't be searched; did you mean rf",
     ),
+    (
+        ["train", "--method", "rf", "--data", "none.csv", "--task", "regression"]
+        + ["--calibrate", "platt"],
+        2,
+        "--calibrate is for classification, but the task is regression",
+    ),
     (["trian"], 2, "there is no command 'trian'; did you mean train?"),
     (["help", "trian"], 2, "there is no command 'trian'; did you mean train?"),
     (["train", "--method", "rff", "--help"], 2, "method 'rff' is unknown; did you mean rf"),

@@ -198,6 +198,7 @@ REFUSED = [
     ("x,y\n", (), "has no rows, only a header"),
     ("x,y\n1,2\n", ("--target", "z"), "--target is 'z', which is not a column of"),
     ("x,y\n1,2\n", ("--target", "3"), "--target is '3', which is not a column of"),
+    ("x,y\n1,2\n", ("--ignore", "y", "--target", "y"), "column 'y' holds the targets, so --ignore"),
     ("1 1:2\n-1 1:3\n", ("--missing", "mean"), "--missing is for tables such as CSV, but"),
     (
         "red 1:2\n3 1:3\n",

@@ -509,3 +509,12 @@ def test_columns_that_are_no_numbers_or_words_must_be_ignored(what, tmp_path, ca
     assert set(printed(capfd, "predict", model, path).split()) == {"p", "q"}
     said = refused(capfd, "predict", model, written(path, {"a": column, "y": labels}))
     assert f"column 'a' {reason}" in said
+
+
+def test_two_parquet_columns_of_one_name_are_a_sentence(tmp_path):
+    pyarrow, path = pytest.importorskip("pyarrow"), tmp_path / "t.parquet"
+    columns = [pyarrow.array([1.0, 2.0])] * 3
+    table = pyarrow.Table.from_arrays(columns, names=["a", "a", "y"])
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    with pytest.raises(DataError, match="two columns of the same name"):
+        tables.File(path).read(Reading())

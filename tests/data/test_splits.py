@@ -415,6 +415,25 @@ def test_80_20_keeps_rows_apart(tmp_path, option):
             UsageError,
             "--groups is 'whom', which is not",
         ),
+        (
+            {"who": list("abca")},
+            {"groups": "y"},
+            UsageError,
+            "column 'y' holds the targets, so --ignore, --dates, --groups",
+        ),
+        ({"who": list("abca")}, {"dates": ("y",)}, UsageError, "column 'y' holds the targets"),
+        (
+            {"who": list("abca")},
+            {"groups": "who", "categorical": ("who",)},
+            UsageError,
+            "--categorical and --groups both name",
+        ),
+        (
+            {"who": list("abca")},
+            {"ignore": ("who",), "dates": ("who",)},
+            UsageError,
+            "--ignore and --dates both name column 'who'",
+        ),
     ],
 )
 def test_what_is_refused(tmp_path, columns, reading, error, message):

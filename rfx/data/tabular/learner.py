@@ -2,6 +2,7 @@
 cells, labels.
 """
 
+import itertools
 import logging
 import re
 from collections import Counter
@@ -77,6 +78,13 @@ class Learner:
             names = getattr(reading, option) or ()
             names = (names,) if isinstance(names, str) else names
             self.asked[option] = {table.find(name, f"--{option}") for name in names}
+        for one, other in itertools.combinations(self.asked, 2):
+            both = self.asked[one] & self.asked[other]
+            if both and (one, other) not in (("ignore", "groups"), ("ignore", "time")):
+                raise UsageError(
+                    f"--{one} and --{other} both name {table.title(min(both))}; use only one of"
+                    " them"
+                )
         no_inputs = self.asked["ignore"] | self.asked["groups"] | self.asked["time"]
         as_words = self.asked["categorical"] | self.asked["dates"]
         positions = {*range(len(table.names))}
@@ -85,6 +93,11 @@ class Learner:
         target = table.own_target
         if reading.target is not None:
             target = table.find(reading.target, "--target")
+        if target in no_inputs | self.asked["dates"]:
+            raise UsageError(
+                f"{table.title(target)} holds the targets, so --ignore, --dates, --groups and"
+                " --time can't name it; --target selects another column"
+            )
         if target is None:
             target = self._guessed_target(sorted(positions - index - no_inputs))
         self.target = target

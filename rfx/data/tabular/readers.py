@@ -735,6 +735,8 @@ class ParquetGroups:
         with _refused(name, "Parquet file"):
             self._content = pyarrow.parquet.ParquetFile(file)
         self.schema, self.n_groups = self._content.schema_arrow, self._content.num_row_groups
+        if len(set(self.schema.names)) < len(self.schema.names):
+            raise DataError(f"{name} has two columns of the same name")
 
     def tables(self, groups: Iterable[Any]) -> Iterator[Table]:
         """The Tables of row groups, each of which fits into memory; groups: lists of their numbers,

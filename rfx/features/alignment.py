@@ -149,28 +149,25 @@ def _chi2(below, rho):
 
 def _kl(below, rho):
     """q_m proportional to exp(-below_m / lam), with lam by a bracketing search."""
-
-    def weights(log_lam):
-        q = np.exp(-below / math.exp(log_lam))
-        return q / q.sum()
-
     # the divergence of such a q is at most 1 / (8 lam^2), because the range is 1
-    log_lam = _root(lambda t: distance(weights(t), "kl"), rho, -0.5 * math.log(8 * rho))
-    return weights(log_lam)
+    return _by_root(lambda t: np.exp(-below / math.exp(t)), "kl", rho, -0.5 * math.log(8 * rho))
 
 
 def _reverse_kl(below, rho):
     """q_m proportional to 1 / (gap + below_m), with gap > 0 by a bracketing search."""
+    # the divergence is at most 1 / (2 gap)
+    high, least = -math.log(2 * rho), math.log(_LEAST_GAP)
+    return _by_root(lambda t: 1 / (math.exp(t) + below), "reverse-kl", rho, high, least)
 
-    def weights(log_gap):
-        q = 1 / (math.exp(log_gap) + below)
+
+def _by_root(relative, divergence, rho, high, least=-math.inf):
+    """The q proportional to relative(t) with that divergence, for t as in `_root`."""
+
+    def weights(t):
+        q = relative(t)
         return q / q.sum()
 
-    # the divergence is at most 1 / (2 gap)
-    log_gap = _root(
-        lambda t: distance(weights(t), "reverse-kl"), rho, -math.log(2 * rho), math.log(_LEAST_GAP)
-    )
-    return weights(log_gap)
+    return weights(_root(lambda t: distance(weights(t), divergence), rho, high, least))
 
 
 def _root(function, target, high, least=-math.inf):

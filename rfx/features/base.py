@@ -39,6 +39,8 @@ _ENTRIES, _LEAST, _MOST = 1 << 18, 256, 4096
 # Float64 multiplications count this many times, including the processing of the product.
 _WORK = 1.5
 _TOGETHER = 4
+# Parts are multiples of this number of rows, because some maps process as many together.
+_WHOLE = 8
 # A sum may be fused with its product, but nothing may be reordered.
 _CHAIN = {"contract"}
 
@@ -60,40 +62,49 @@ class Vectors:
         self.sums = np.zeros(self.W.shape[1])
         add_all(self.W, self.sums)
 
-    def each_part(self, X, function: Callable[[slice, Packed], Any]) -> None:
-        """function(rows, packed rows) for every part of the rows of X (n, n_inputs), array
-        or CSR, by several threads.
+    def compute(self, X, out, function: Callable[..., Any], *more, finish=None):
+        """function(*packed rows, W, sums, *more, out) for every part of the rows of X (n,
+        n_inputs), array or CSR, and of out (n, D), then finish(out) while that is in cache.
         """
         if sp.issparse(X):
             X = X.tocsr()
             X.sum_duplicates()
 
-        n_rows, threads = X.shape[0], env.threads()
-        # of nearly equal size, the same number for each thread
-        most = min(_MOST, max(_LEAST, _ENTRIES // max(1, self.W.shape[1])))
-        count = threads * -(-n_rows // (most * threads))
-        size = _TOGETHER * -(-n_rows // (_TOGETHER * max(1, count)))
-
-        def part(first, last):
-            for k in range(first, last):
-                parallel.check_time()
-                rows = slice(k * size, min((k + 1) * size, n_rows))
-                function(rows, _packed(X[rows]))
-
-        parallel.for_ranges(part, -(-n_rows // max(1, size)), work=_WORK * n_rows * self.W.size)
-
-    def times(self, X, out, finish=None):
-        """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each
-        part, while it is in cache.
-        """
-
-        def part(rows: slice, packed: Packed) -> None:
-            _products(*packed, self.W, self.sums, out[rows])
+        def part(rows: slice, some) -> None:
+            function(*_packed(some), self.W, self.sums, *more, out[rows])
             if finish is not None:
                 finish(out[rows])
 
-        self.each_part(X, part)
+        each_part(X, self.W.shape[1], part, _WORK * X.shape[0] * self.W.size)
+
+    def times(self, X, out, finish=None):
+        """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part."""
+        self.compute(X, out, _products, finish=finish)
         return out
+
+
+def each_part(X, width: int, function: Callable[[slice, Any], Any], work: float) -> None:
+    """function(rows, these rows of X) for every part of the rows of X (n, d), array or CSR, by
+    several threads; width: features per row, which decide the size of the parts.
+    """
+    n_rows, threads = X.shape[0], env.threads()
+    # of nearly equal size, the same number for each thread
+    most = min(_MOST, max(_LEAST, _ENTRIES // max(1, width)))
+    count = threads * -(-n_rows // (most * threads))
+    size = _WHOLE * -(-n_rows // (_WHOLE * max(1, count)))
+
+    def part(first, last):
+        for k in range(first, last):
+            parallel.check_time()
+            rows = slice(k * size, min((k + 1) * size, n_rows))
+            function(rows, X[rows])
+
+    parallel.for_ranges(part, -(-n_rows // max(1, size)), work=work)
+
+
+def as_array(X) -> np.ndarray:
+    """Rows X, an array or CSR, as an array."""
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
 def _packed(X) -> Packed:
@@ -365,7 +376,7 @@ class FeatureMap:
                     " cpu"
                 ) from None
             return None
-        return lambda Z: device.carried_out(steps, Z), X.toarray() if sp.issparse(X) else X
+        return lambda Z: device.carried_out(steps, Z), as_array(X)
 
     def compute(self, X, out) -> None:
         """out (n, n_features) <- the features of the rows of X (n, n_inputs)."""
@@ -489,18 +500,6 @@ class SeededMap(FeatureMap):
         blocks, of = np.unique(numbers // size, return_inverse=True)
         starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
         return blocks, starts, np.argsort(of, kind="stable")
-
-    @staticmethod
-    def _each_part(X, size: int, function: Callable[[slice, np.ndarray], Any], work: float) -> None:
-        """function(rows, these rows as an array) for parts of the rows of X (n, d), array or CSR,
-        of whole groups of `size` rows, by several threads.
-        """
-
-        def part(first, last):
-            rows = slice(first * size, min(last * size, X.shape[0]))
-            function(rows, X[rows].toarray() if sp.issparse(X) else X[rows])
-
-        parallel.for_ranges(part, -(-X.shape[0] // size), work=work)
 
 
 def block_uniforms(seed: int, stream: int, blocks: np.ndarray, width: int) -> np.ndarray:

@@ -102,10 +102,8 @@ class BinningMap:
         def part(start, stop):
             slots = np.empty(2 ** _slot_bits(count), np.int32)
             found = np.empty(count, np.uint64)
-            for first in range(start, stop, _GROUP):
-                last = min(first + _GROUP, stop)
-                for grid, hashed in zip(range(first, last), hashes(first, last, 0, count)):
-                    keys[grid] = found[: _number(hashed, ids[grid], slots, found)].copy()
+            for grid, hashed in hashes(start, stop, 0, count):
+                keys[grid] = found[: _number(hashed, ids[grid], slots, found)].copy()
 
         parallel.for_ranges(part, self.n_grids, work=_hashing(ids, X))
         return ids, Bins(np.concatenate(keys), _starts([len(own) for own in keys]))
@@ -119,11 +117,9 @@ class BinningMap:
         slots, starts = bins.slots
 
         def part(start, stop):
-            for first in range(0, self.n_grids, _GROUP):
-                last = min(first + _GROUP, self.n_grids)
-                for grid, hashed in zip(range(first, last), hashes(first, last, start, stop)):
-                    own = slots[starts[grid] : starts[grid + 1]]
-                    _find(hashed, own, bins.of(grid), ids[grid, start:stop])
+            for grid, hashed in hashes(0, self.n_grids, start, stop):
+                own = slots[starts[grid] : starts[grid + 1]]
+                _find(hashed, own, bins.of(grid), ids[grid, start:stop])
 
         parallel.for_ranges(part, X.shape[0], 64, work=_hashing(ids, X))
         return ids
@@ -173,7 +169,9 @@ class BinningMap:
         )
 
     def _rows(self, X):
-        """A function (first grid, last grid, first row, last row) -> (grids, rows) keys."""
+        """A function of (first grid, last grid, first row, last row): for each grid, its number and
+        the rows' keys, which are computed for some grids at a time.
+        """
         if X.shape[1] != self.n_inputs:
             raise DataError(
                 f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
@@ -186,17 +184,19 @@ class BinningMap:
         else:
             columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
 
-        def hashes(first, last, start, stop):
-            keys = np.empty((last - first, stop - start), np.uint64)
-            offsets, inverses = self.offsets[first:last], self._inverses[first:last]
-            if sp.issparse(X):
-                # grids side by side, so that one nonzero is processed for all of them
-                sides = np.ascontiguousarray(offsets.T), np.ascontiguousarray(inverses.T)
-                ends = X.indptr[start : stop + 1]
-                _hash_sparse(data, X.indices, ends, *sides, multipliers, keys)
-            else:
-                _hash_dense(columns[:, start:stop], offsets, inverses, multipliers, keys)
-            return keys
+        def hashes(low, high, start, stop):
+            for first in range(low, high, _GROUP):
+                grids = slice(first, min(first + _GROUP, high))
+                offsets, inverses = self.offsets[grids], self._inverses[grids]
+                keys = np.empty((len(offsets), stop - start), np.uint64)
+                if sp.issparse(X):
+                    # grids side by side, so that one nonzero is processed for all of them
+                    sides = np.ascontiguousarray(offsets.T), np.ascontiguousarray(inverses.T)
+                    ends = X.indptr[start : stop + 1]
+                    _hash_sparse(data, X.indices, ends, *sides, multipliers, keys)
+                else:
+                    _hash_dense(columns[:, start:stop], offsets, inverses, multipliers, keys)
+                yield from enumerate(keys, first)
 
         return hashes
 
@@ -392,10 +392,10 @@ def _hash_sparse(data, indices, indptr, offsets, inverses, multipliers, keys):
 
 
 @njit(cache=True, nogil=True)
-def _place(key, bits):
-    """The first slot for a key in a table of 2^bits slots."""
+def _place(key, mask):
+    """The first slot for a key in a table of mask + 1 slots, a power of two."""
     mixed = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(64 - bits))
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
 
 
 @njit(cache=True, nogil=True)
@@ -406,14 +406,11 @@ def _number(keys, ids, slots, found):
     slots: scratch with at least twice as many slots as keys; only as many are used as the keys
     found so far need.
     """
-    bits, count = 8, 0
-    while 1 << bits > len(slots):
-        bits -= 1
-    mask = (1 << bits) - 1
+    mask, count = min(256, len(slots)) - 1, 0
     slots[: mask + 1] = -1
     for i in range(len(keys)):
         key = keys[i]
-        place = _place(key, bits)
+        place = _place(key, mask)
         known = slots[place]
         while known >= 0 and found[known] != key:
             place = (place + 1) & mask
@@ -423,9 +420,8 @@ def _number(keys, ids, slots, found):
             slots[place] = count
             found[count] = key
             count += 1
-            if 2 * count > mask and 2 * mask + 2 <= len(slots):
-                bits += 2 if 4 * mask + 4 <= len(slots) else 1
-                mask = (1 << bits) - 1
+            if 2 * count > mask and mask + 1 < len(slots):
+                mask = min(4 * mask + 3, len(slots) - 1)
                 _fill(found[:count], slots[: mask + 1])
         ids[i] = known
     return count
@@ -434,12 +430,10 @@ def _number(keys, ids, slots, found):
 @njit(cache=True, nogil=True)
 def _fill(keys, slots):
     """A table of the keys' numbers; len(slots) is a power of two above len(keys)."""
-    bits, mask = 0, len(slots) - 1
-    while 1 << bits < len(slots):
-        bits += 1
+    mask = len(slots) - 1
     slots[:] = -1
     for number in range(len(keys)):
-        place = _place(keys[number], bits)
+        place = _place(keys[number], mask)
         while slots[place] >= 0:
             place = (place + 1) & mask
         slots[place] = number
@@ -448,11 +442,9 @@ def _fill(keys, slots):
 @njit(cache=True, nogil=True)
 def _find(keys, slots, known, ids):
     """ids_i <- the number of keys_i in the table `slots` of the keys `known`, -1 if absent."""
-    bits, mask = 0, len(slots) - 1
-    while 1 << bits < len(slots):
-        bits += 1
+    mask = len(slots) - 1
     for i in range(len(keys)):
-        place = _place(keys[i], bits)
+        place = _place(keys[i], mask)
         number = slots[place]
         while number >= 0 and known[number] != keys[i]:
             place = (place + 1) & mask

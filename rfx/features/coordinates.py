@@ -11,7 +11,7 @@ from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.data.rows import FILLED, WIDE
 from rfx.errors import DataError, UsageError
-from rfx.features.base import FeatureMap, SeededMap, block_uniforms
+from rfx.features.base import FeatureMap, SeededMap, as_array, block_uniforms, each_part
 from rfx.kernels.distances import Hamming
 from rfx.kernels.products import Kmers, Linear
 from rfx.model import Array, check_within
@@ -61,7 +61,7 @@ class CoordinateMap(FeatureMap):
         columns, scales = self.arrays["columns"], self.arrays["scales"]
         for rows in ranges(X.shape[0], max(1, _VALUES // max(1, self.n_features))):
             part = self.coordinates(X[rows])[:, columns]
-            np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
+            np.multiply(as_array(part), scales, out=out[rows])
 
     def quick_adjoint(self, X, U):
         """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without
@@ -169,7 +169,7 @@ class KmerMap(CoordinateMap):
         """(n, d) uint8 positions of the letters of X in the alphabet.
 
         Raises DataError with the row and position of a letter outside the alphabet."""
-        X = X.toarray() if sp.issparse(X) else np.asarray(X)
+        X = as_array(X)
         codes = X.astype(np.int64)
         table = np.full(256, 255, np.uint8)
         table[np.asarray(self.params["alphabet"], dtype=np.int64)] = np.arange(
@@ -241,8 +241,6 @@ def _words(letters, alphabet, starts, words):
 SUBSET, KEY = 0, 1
 # Features whose signs are the bits of one hash value.
 TOGETHER = 64
-# Rows whose signs are computed together.
-_ROWS = 256
 
 
 class HammingMap(SeededMap):
@@ -289,20 +287,17 @@ class HammingMap(SeededMap):
 
     def compute(self, X, out):
         keys, masks, of, bits = self._plan
-        scales, n = self.arrays["scales"], X.shape[0]
+        scales = self.arrays["scales"]
 
-        def part(first, last):
-            for start in range(first * _ROWS, min(last * _ROWS, n), _ROWS):
-                rows = X[start : start + _ROWS]
-                rows = rows.toarray() if sp.issparse(rows) else rows
-                # codes are compared in the map's type, with 0 for -0
-                codes = np.ascontiguousarray(rows, self.dtype).astype(np.float64) + 0.0
-                words = np.empty((len(codes), len(keys)), np.uint64)
-                _keyed_words(codes, keys, masks, words)
-                _signs(words, of, bits, scales, out[start : start + len(codes)])
+        def part(rows, some):
+            # codes are compared in the map's type, with 0 for -0
+            codes = np.ascontiguousarray(as_array(some), self.dtype).astype(np.float64) + 0.0
+            words = np.empty((len(codes), len(keys)), np.uint64)
+            _keyed_words(codes, keys, masks, words)
+            _signs(words, of, bits, scales, out[rows])
 
-        work = 20 * n * self.n_inputs * len(keys) + 2 * out.size
-        parallel.for_ranges(part, -(-n // _ROWS), work=work)
+        work = 20 * X.shape[0] * self.n_inputs * len(keys) + 2 * out.size
+        each_part(X, self.n_features, part, work)
 
 
 @njit(cache=True, nogil=True)

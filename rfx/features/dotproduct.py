@@ -7,7 +7,14 @@ import numpy as np
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
-from rfx.features.base import FeatureMap, SeededMap, Vectors, block_uniforms
+from rfx.features.base import (
+    FeatureMap,
+    SeededMap,
+    Vectors,
+    as_array,
+    block_uniforms,
+    each_part,
+)
 from rfx.features.random import uniforms
 from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
@@ -71,11 +78,11 @@ class SketchMap(SeededMap):
         X, plan = self._rows(X), self._plan
         root, scales = math.sqrt(self.params["gamma"]), self.arrays["scales"].astype(np.float64)
         work = len(plan[0]) * self.power * (X.shape[1] + 6 * SIZE) * X.shape[0]
-        self._each_part(
+        each_part(
             X,
-            _TOGETHER,
-            lambda rows, dense: _sketched(
-                dense, root, _TWIDDLES, _MIRRORED, scales, out[rows], *plan
+            self.n_features,
+            lambda rows, some: _sketched(
+                as_array(some), root, _TWIDDLES, _MIRRORED, scales, out[rows], *plan
             ),
             work,
         )

@@ -9,12 +9,20 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.special import gammaincinv, ndtr, ndtri
 
-from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.features import random
-from rfx.features.base import BLOCK, MAPS, FeatureMap, SeededMap, block_uniforms, sum_group
+from rfx.features.base import (
+    BLOCK,
+    MAPS,
+    FeatureMap,
+    SeededMap,
+    as_array,
+    block_uniforms,
+    each_part,
+    sum_group,
+)
 from rfx.features.coordinates import random_order
 from rfx.features.random import cauchy, lengths, normals, orthonormals, secants, sobol, uniforms
 from rfx.kernels import Kernel
@@ -151,12 +159,9 @@ class FourierMap(FeatureMap):
         """(count, n_inputs) draws of w."""
         if name == "laplacian":
             return gamma * cauchy(draws.uniforms())
-        w = draws.normals()
         if name == "gaussian":
-            w *= math.sqrt(2 * gamma)
-        else:
-            w *= gamma / np.abs(draws.shared())
-        return w
+            return math.sqrt(2 * gamma) * draws.normals()
+        return gamma / np.abs(draws.shared()) * draws.normals()
 
     @classmethod
     def variants_of(cls, name):
@@ -182,17 +187,17 @@ class FourierMap(FeatureMap):
         if self.dtype != np.float32:
             self._project(X, out, lambda Z: _cosine_full(Z, self._phases))
             return
-        vectors, phases = self._vectors, self._phases
         # in float32 a phase of a hundred turns has lost the cosine's digits, so whole turns are
         # removed before
-        vectors.each_part(
-            self._rows(X),
-            lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]),
-        )
+        self._vectors.compute(self._rows(X), out, _cosines, self._phases)
 
     def own_steps(self):
-        waves = told.linear(self.arrays["frequencies"], self.arrays["phases"])
+        waves = told.linear(self.turns_of_inputs(), self.arrays["phases"])
         return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
+
+    def turns_of_inputs(self) -> np.ndarray:
+        """(n_inputs, n_features) frequencies in turns."""
+        return self.arrays["frequencies"]
 
 
 class HadamardMap(SeededMap, FourierMap):
@@ -241,22 +246,21 @@ class HadamardMap(SeededMap, FourierMap):
     def compute(self, X, out):
         X, plan, single = self._rows(X), self._plan, self.dtype == np.float32
         work = 4 * len(plan[0]) * self.size * math.log2(2 * self.size) * X.shape[0] + 8 * out.size
-        self._each_part(
+        each_part(
             X,
-            random.TOGETHER,
-            lambda rows, dense: _structured(dense, self.size, single, out[rows], *plan),
+            self.n_features,
+            lambda rows, some: _structured(as_array(some), self.size, single, out[rows], *plan),
             work,
         )
 
-    def own_steps(self):
+    def turns_of_inputs(self):
         signs, starts, order, places, scales, _ = self._plan
         w, H = np.zeros((self.n_inputs, self.n_features)), scipy.linalg.hadamard(self.size)
         for block, (first, last) in enumerate(itertools.pairwise(starts)):
             directions = (H * signs[block, 0]) @ (H * signs[block, 1]) @ (H * signs[block, 2])
             rows = directions[places[first:last], : self.n_inputs]
             w[:, order[first:last]] = (scales[first:last, None] * rows).T
-        waves = told.linear(w.astype(self.dtype), self.arrays["phases"])
-        return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
+        return w.astype(self.dtype)
 
 
 FourierMap.forms = {"hadamard": HadamardMap}
@@ -407,8 +411,6 @@ class MaternMap(FourierMap):
 
 # `random_order` draws from stream 0.
 SHIFT, SHIFT_PHASE = 1, 2
-# Inputs and features of the rows that are processed together.
-_VALUES = 1 << 18
 
 
 class AdditiveChi2Map(FeatureMap):
@@ -450,15 +452,14 @@ class AdditiveChi2Map(FeatureMap):
         self.kernels[0].check(X, self.params)
         columns = self.arrays["columns"].astype(np.int64)
         w, b, scales = (self.arrays[name] for name in ("frequencies", "phases", "scales"))
-        step = max(1, _VALUES // (self.n_inputs + self.n_features))
-
-        def part(first, last):
-            for start in range(first * step, min(last * step, X.shape[0]), step):
-                rows = slice(start, min(start + step, X.shape[0]))
-                dense = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows])
-                _waves(dense.astype(np.float64), columns, w, b, scales, out[rows])
-
-        parallel.for_ranges(part, -(-X.shape[0] // step), work=20 * out.size)
+        each_part(
+            X,
+            self.n_inputs + self.n_features,
+            lambda rows, some: _waves(
+                as_array(some).astype(np.float64), columns, w, b, scales, out[rows]
+            ),
+            20 * out.size,
+        )
 
     def own_steps(self):
         inputs = told.Select(self.arrays["columns"])

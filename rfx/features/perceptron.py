@@ -3,12 +3,10 @@
 import math
 
 import numpy as np
-import scipy.sparse as sp
 
-from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
-from rfx.features.base import BLOCK, FeatureMap, sum_group
+from rfx.features.base import BLOCK, FeatureMap, as_array, each_part, sum_group
 from rfx.features.random import normals, uniforms
 from rfx.kernels.products import ArcCosine, Perceptron, Stump, perceptron_constant
 from rfx.model import Array
@@ -94,17 +92,8 @@ class PerceptronMap(FeatureMap):
         return lo, hi
 
     def compute(self, X, out):
-        vectors, thresholds, scales = (
-            self._vectors,
-            self.arrays["thresholds"],
-            self.arrays["scales"],
-        )
-        vectors.each_part(
-            self._rows(X),
-            lambda rows, packed: _signs(
-                *packed, vectors.W, vectors.sums, thresholds, scales, out[rows]
-            ),
-        )
+        thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
+        self._vectors.compute(self._rows(X), out, _signs, thresholds, scales)
 
     def own_steps(self):
         products = told.linear(self.arrays["directions"])
@@ -138,13 +127,13 @@ class StumpMap(FeatureMap):
         }
 
     def compute(self, X, out):
-        dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=self.dtype)
         columns, thresholds = self.arrays["columns"], self.arrays["thresholds"]
 
-        def part(start, stop):
-            _stumps(dense[start:stop], columns, thresholds, out[start:stop])
+        def part(rows, some):
+            dense = np.ascontiguousarray(as_array(some), dtype=self.dtype)
+            _stumps(dense, columns, thresholds, out[rows])
 
-        parallel.for_ranges(part, len(out), smallest=64)
+        each_part(X, self.n_features, part, out.size)
 
     def own_steps(self):
         chosen = told.Select(self.arrays["columns"])

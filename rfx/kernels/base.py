@@ -69,6 +69,11 @@ def compare_inputs(
 
 
 @njit(cache=True, nogil=True)
+def _size(difference: float, squared: bool) -> float:
+    return difference * difference if squared else abs(difference)
+
+
+@njit(cache=True, nogil=True)
 def sum_differences(
     rows: np.ndarray, columns: np.ndarray, place: int, out: np.ndarray, squared: bool, tile: int
 ) -> None:
@@ -93,30 +98,20 @@ def sum_differences(
                 e, f, g, h = rows[m, k], rows[m, k + 1], rows[m, k + 2], rows[m, k + 3]
                 A, B = columns[k, left:right], columns[k + 1, left:right]
                 C, D = columns[k + 2, left:right], columns[k + 3, left:right]
-                if squared:
-                    for j in range(end - begin):
-                        p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
-                        one = first[j] + ((p * p + q * q) + (r * r + s * s))
-                        p, q, r, s = e - A[j], f - B[j], g - C[j], h - D[j]
-                        two = second[j] + ((p * p + q * q) + (r * r + s * s))
-                        first[j] = one
-                        second[j] = two
-                else:
-                    for j in range(end - begin):
-                        one = first[j] + (
-                            (abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j]))
-                        )
-                        two = second[j] + (
-                            (abs(e - A[j]) + abs(f - B[j])) + (abs(g - C[j]) + abs(h - D[j]))
-                        )
-                        first[j] = one
-                        second[j] = two
+                for j in range(end - begin):
+                    p, q = _size(a - A[j], squared), _size(b - B[j], squared)
+                    r, s = _size(c - C[j], squared), _size(d - D[j], squared)
+                    one = first[j] + ((p + q) + (r + s))
+                    p, q = _size(e - A[j], squared), _size(f - B[j], squared)
+                    r, s = _size(g - C[j], squared), _size(h - D[j], squared)
+                    two = second[j] + ((p + q) + (r + s))
+                    first[j] = one
+                    second[j] = two
             for k in range(whole, n_inputs):
                 a, e, A = rows[i, k], rows[m, k], columns[k, left:right]
                 for j in range(end - begin):
-                    p, q = a - A[j], e - A[j]
-                    one = first[j] + (p * p if squared else abs(p))
-                    two = second[j] + (q * q if squared else abs(q))
+                    one = first[j] + _size(a - A[j], squared)
+                    two = second[j] + _size(e - A[j], squared)
                     first[j] = one
                     second[j] = two
 

@@ -42,9 +42,6 @@ class ScaledRows(Matrix):
         for rows, Z in self.inner.row_blocks():
             yield rows, Z * self.factors[rows, None].astype(self.dtype)
 
-    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        return np.multiply(self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out)
-
     def matvec(self, W: np.ndarray) -> np.ndarray:
         return _times(self.factors, self.inner.matvec(W))
 

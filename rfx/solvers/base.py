@@ -175,12 +175,11 @@ class Recorder:
     callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, also
     meaningful on a busy machine) since the start, without the time of callbacks, and the solver's
     values, including `iteration`, `objective` and `gap`; coef() returns the weights of that step.
-    Additions by the callback, such as an error on held-out rows, are stored too. always: common to
-    all entries, such as the number of an output.
+    Additions by the callback, such as an error on held-out rows, are stored too.
     """
 
-    def __init__(self, callback: Callback | None = None, **always: Any) -> None:
-        self.callback, self.always, self._start = callback, always, self._now()
+    def __init__(self, callback: Callback | None = None) -> None:
+        self.callback, self._start = callback, self._now()
         self.trace: list[dict[str, Any]] = []
 
     @staticmethod
@@ -191,7 +190,7 @@ class Recorder:
         """Record one step; coef: a function without arguments that returns its weights."""
         now = self._now()
         seconds, cpu_seconds = (now - self._start).tolist()
-        entry = {"seconds": seconds, "cpu_seconds": cpu_seconds} | self.always | entry
+        entry = {"seconds": seconds, "cpu_seconds": cpu_seconds} | entry
         if self.callback is not None:
             with until(None):
                 self.callback(entry, coef)

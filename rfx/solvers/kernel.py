@@ -31,6 +31,7 @@ from rfx.solvers.base import (
     Recorder,
     Solution,
     checked,
+    for_output,
     stack,
 )
 from rfx.solvers.l2 import newton
@@ -295,7 +296,7 @@ def solve_kernel_newton(
     outputs = Y.reshape(len(Y), -1)
     solutions = []
     for k, y in enumerate(outputs.T):
-        record = Recorder(callback, **({"output": k} if Y.ndim == 2 else {}))
+        record = Recorder(for_output(callback, k) if Y.ndim == 2 else callback)
         nothing = np.zeros_like(y)
         rough = newton(values.quick, values.direction, y, lam, loss, budget, nothing, record)
         solutions.append(
@@ -405,9 +406,9 @@ def solve_kernel_dense(
                 loss,
                 budget,
                 np.zeros_like(y),
-                Recorder(output=k),
+                Recorder(),
             )
-            for k, y in enumerate(Y.T)
+            for y in Y.T
         ]
     )
 

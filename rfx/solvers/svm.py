@@ -246,13 +246,12 @@ class ColumnCache:
         own = self.rows.take(wanted)
         return kernels.block(self.rows.name, own, own, self.rows.params)
 
-    def add_to(self, sums: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> None:
-        """sums += sum_w weights[w] pool[slots[w]] in float64."""
-        for_ranges(
-            lambda first, stop: _accumulate(self.pool, slots, weights, sums, first, stop),
-            len(sums),
-            1024,
-        )
+
+def add_pooled(pool: np.ndarray, slots: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:
+    """sums += sum_w weights[w] pool[slots[w]] in float64."""
+    for_ranges(
+        lambda first, stop: _accumulate(pool, slots, weights, sums, first, stop), len(sums), 1024
+    )
 
 
 def add_columns(
@@ -274,12 +273,7 @@ def add_columns(
         for first in range(0, len(sources), step):
             some = sources[first : first + step]
             kernels.block(rows.name, rows.take(some), part, rows.params, out=K[: len(some)])
-            slots, some_weights = np.arange(len(some)), weights[first : first + step]
-            for_ranges(
-                lambda first, last: _accumulate(K, slots, some_weights, total, first, last),
-                len(total),
-                1024,
-            )
+            add_pooled(K, np.arange(len(some)), weights[first : first + step], total)
         sums[chosen] += total
 
 
@@ -752,7 +746,7 @@ class _Run:
             beta[chosen] = part
             for first in range(0, len(moved), cache.capacity):
                 some = moved[first : first + cache.capacity]
-                cache.add_to(f, cache.fetch(chosen[some]), change[some])
+                add_pooled(cache.pool, cache.fetch(chosen[some]), change[some], f)
             self.blocks += 1
             if len(moved) == 0:
                 self.stalled = True

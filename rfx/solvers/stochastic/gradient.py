@@ -24,12 +24,11 @@ from rfx.errors import UsageError
 from rfx.losses import Loss, times
 from rfx.operators.blocks import block_size, ranges
 from rfx.operators.linear_algebra import factor_in_place, solve
-from rfx.parallel import for_ranges, matmul, one_blas_thread
+from rfx.parallel import add_gram, matmul, one_blas_thread
 from rfx.types import Inputs
 
-# Rows whose products are summed in float32; features on a side of a tile of their covariance,
-# summed by one thread.
-SUMMED, TILE = 1024, 512
+# Rows whose products are summed in float32.
+SUMMED = 1024
 # Support vectors whose kernel values are computed together.
 PIECE = 2048
 
@@ -357,21 +356,11 @@ def _lower_gram(Z: np.ndarray) -> np.ndarray:
     """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over
     rows in float64.
 
-    Bitwise the same for any number of threads, which share its tiles.
+    Bitwise the same for any number of threads.
     """
     C = np.zeros((Z.shape[1], Z.shape[1]), order="F")
-    starts = range(0, len(C), TILE)
-    pairs = [(slice(i, i + TILE), slice(j, j + TILE)) for i in starts for j in starts if j <= i]
-
-    def add(start: int, stop: int) -> None:
-        for rows, columns in pairs[start:stop]:
-            tile = C[rows, columns].T
-            for first in range(0, len(Z), SUMMED):
-                part = Z[first : first + SUMMED]
-                tile += part[:, columns].T @ part[:, rows]
-
-    with one_blas_thread():
-        for_ranges(add, len(pairs))
+    for rows in ranges(len(Z), SUMMED):
+        add_gram(Z[rows], C.T)
     return C
 
 

@@ -121,11 +121,6 @@ def test_no_import_goes_up(path):
         )
 
 
-def test_a_circle_is_found():
-    with pytest.raises(graphlib.CycleError):
-        graphlib.TopologicalSorter({"a": {"b"}, "b": {"c"}, "c": {"b"}}).prepare()
-
-
 @pytest.mark.parametrize("one", [None, "data.tabular"])
 def test_no_module_imports_itself_in_a_circle(one):
     """Not even if a room of `data/` counts as one module."""
@@ -209,18 +204,6 @@ def printed_by(code) -> str:
     """The standard output of a Python program."""
     words = [sys.executable, "-c", code]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-def test_threads_that_ask_at_once_get_one_library():
-    code = (
-        "import threading\nfrom rfx import lazy\nfound, start = [], threading.Barrier(8)\ndef"
-        " ask():\n    start.wait()\n    found.append(lazy.pyarrow.parquet.ParquetFile)\n"
-        "threads = [threading.Thread(target=ask) for _ in range(8)]\nfor thread in threads:\n"
-        "    thread.start()\nfor thread in threads:\n    thread.join()\n"
-        "print(len(found), len(set(found)))"
-    )
-    pytest.importorskip("pyarrow")
-    assert printed_by(code) == "8 1\n"
 
 
 def test_what_is_no_library_is_no_attribute():

@@ -2,22 +2,21 @@
 correct to 1e-5; also on real rows.
 """
 
-import math
 import os
 from functools import cache
 from pathlib import Path
 
+import by_numpy
 import numpy as np
 import pytest
-import scipy.linalg
 import scipy.sparse as sp
 from domains import suited
 
 from rfx import env
 from rfx.data.loading import load
 from rfx.data.transforms import Scaler
-from rfx.features import MAPS, dotproduct, sample
-from rfx.features import random as hadamard
+from rfx.exporting.program import _listed
+from rfx.features import MAPS, sample
 from rfx.operators.mapped import MapMatrix, feature_matrix
 
 MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
@@ -62,68 +61,16 @@ def feature_map(name, X, variant=None):
     return sample(name, X.shape[1], FEATURES, seed=1, variant=variant, **params)
 
 
-def structured(found):
-    """The frequencies of Hadamard features, by explicit matrices."""
-    p, numbers = hadamard.padded(found.n_inputs), found.arrays["numbers"].astype(int)
-    H = scipy.linalg.hadamard(p)
-    W = np.empty((found.n_inputs, found.n_features))
-    signs = found._plan[0]
-    for block, (first, second, third) in zip(np.unique(numbers // p), signs, strict=True):
-        Q = (H * first) @ (H * second) @ (H * third) / p**1.5
-        np.testing.assert_allclose(Q @ Q.T, np.eye(p), atol=1e-12)
-        mine = numbers // p == block
-        W[:, mine] = Q[numbers[mine] % p, : found.n_inputs].T
-    return W * found.arrays["lengths"].astype(np.float64)
-
-
-def sketched(found, X):
-    """The features of TensorSketch, by numpy's Fourier transform of count sketches."""
-    rows = np.hstack([np.ones((len(X), 1)), math.sqrt(found.params["gamma"]) * X])
-    parts = []
-    for block in range(-(-found.n_features // 64)):
-        spectrum = 1
-        for place, sign in zip(*(part[0] for part in found._hashes(np.array([block])))):
-            counts = np.zeros((64, len(X)))
-            np.add.at(counts, place, (rows * sign).T)
-            spectrum = spectrum * np.fft.fft(counts.T)
-        both = np.stack([spectrum.real, spectrum.imag], axis=2)[:, :32] * math.sqrt(2)
-        both[:, 0] = spectrum.real[:, [0, 32]]
-        parts.append(both.reshape(len(X), 64))
-    return np.hstack(parts)[:, : found.n_features]
-
-
 def reference(found, X):
-    """The features by the formula of the map's arrays, in float64."""
-    arrays = {key: values.astype(np.float64) for key, values in found.arrays.items()}
-    X = X.astype(np.float64)
-    if found.name == "additive-chi2":
-        x = X[:, found.arrays["columns"]]
-        turns = arrays["frequencies"] * np.log(np.where(x > 0, x, 1)) + arrays["phases"]
-        return arrays["scales"] * np.sqrt(x) * np.cos(2 * np.pi * turns)
-    if found.name == "skewed-chi2":
-        X = np.log(1 + X / found.params["skewedness"])
-    if isinstance(found, dotproduct.SketchMap):
-        return sketched(found, X)
-    if "frequencies" in arrays:
-        return math.sqrt(2) * np.cos(2 * np.pi * (X @ arrays["frequencies"] + arrays["phases"]))
-    if "numbers" in arrays:
-        turns = X @ structured(found) + arrays["phases"]
-        return math.sqrt(2) * np.cos(2 * np.pi * turns)
-    if found.name == "stump":
-        return np.where(X[:, found.arrays["columns"]] >= arrays["thresholds"], 1.0, -1.0)
-    if found.name == "linear":
-        return X[:, found.arrays["columns"]] * arrays["scales"]
-    if found.name == "perceptron":
-        return (
-            np.where(X @ arrays["directions"] >= arrays["thresholds"], 1.0, -1.0) * arrays["scales"]
-        )
-    if found.name.startswith("arccosine"):
-        products = X @ arrays["directions"]
-        return math.sqrt(2) * (products > 0) * products ** int(found.name[-1])
-    out = np.tile(arrays["scales"], (len(X), 1))
-    for order, signs in enumerate(arrays["signs"]):
-        out *= np.where(arrays["orders"] > order, X @ signs, 1.0)
-    return out
+    """The features by the steps of the map, as numpy carries them out, with its arrays in
+    float64.
+    """
+    arrays = {
+        key: values.astype(np.float64) if values.dtype.kind == "f" else values
+        for key, values in found.arrays.items()
+    }
+    exact = type(found)(found.name, found.n_inputs, found.params, arrays)
+    return by_numpy.carried_out(_listed(exact.steps()), X.astype(np.float64))
 
 
 CASES = [
@@ -161,7 +108,7 @@ def test_same_bits_and_right(data, name, variant):
         assert np.array_equal(
             feature_matrix(found, X, max_mb=max_mb).columns(columns).to_array(), whole[:, columns]
         )
-    if name != "hamming":  # its hashes have no formula
+    if name != "hamming":  # its hashes have no steps
         expected = reference(found, X)
         assert np.all(np.abs(whole - expected) <= 1e-5 * np.maximum(1.0, np.abs(expected)))
 

@@ -60,14 +60,17 @@ def test_order_of_the_minor_that_is_not_positive(monkeypatch):
     assert linear_algebra.factor_in_place(np.asfortranarray(A)) == 38
 
 
-def test_threads_change_nothing(monkeypatch):
+@pytest.mark.usefixtures("shared_out")
+def test_threads_change_nothing(monkeypatch, by_threads):
     monkeypatch.setattr(linear_algebra, "_TILE", 32)
-    A, factors = positive(200), []
-    for threads in (1, 2):
-        env.set_threads(threads)
-        factors.append(np.asfortranarray(A))
-        linear_algebra.factor_in_place(factors[-1])
-    assert np.array_equal(*factors)
+    A = positive(200)
+
+    def factor():
+        L = np.asfortranarray(A)
+        assert linear_algebra.factor_in_place(L) == 0
+        return L
+
+    assert np.array_equal(*by_threads(factor))
 
 
 def test_a_part_that_asks_for_threads_gets_its_own():
@@ -158,16 +161,15 @@ def test_tiles_are_the_whole(in_tiles, monkeypatch, dtype, small, tolerance, cou
     assert np.array_equal(weighted_gram(Z, rows, weights, left, left[:0])[0], square)
 
 
-def test_tiles_by_any_number_of_threads(in_tiles, monkeypatch):
+@pytest.mark.usefixtures("in_tiles", "shared_out")
+def test_tiles_by_any_number_of_threads(monkeypatch, by_threads):
     monkeypatch.setattr(blocks, "SMALL", 0)
     Z, rows, weights, order = problem(np.float32)
-    found = []
-    for threads in (1, 2, 3):
-        monkeypatch.setattr(env, "threads", lambda threads=threads: threads)
-        found.append(weighted_gram(Z, rows, weights, order[:30], order[30:]))
-    for square, cross in found[1:]:
-        assert np.array_equal(square, found[0][0])
-        assert np.array_equal(cross, found[0][1])
+    one, *others = by_threads(
+        lambda: np.hstack(weighted_gram(Z, rows, weights, order[:30], order[30:])), (1, 2, 3)
+    )
+    for other in others:
+        assert np.array_equal(one, other)
 
 
 def test_nothing_to_add(in_tiles):

@@ -9,19 +9,16 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from rfx import kernels, methods
-from rfx.losses import get_loss
+from rfx.losses import OF_NUMBERS, Absolute, Hinge, SquaredHinge, epsilon_insensitive
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers import svm as kernel_svm
 from rfx.solvers.base import Budget
 from rfx.solvers.svm import solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
-CASES = [(loss, bias) for loss in ("hinge", "squared_hinge") for bias in (False, True)]
-TUBES = [
-    (get_loss(*given), bias)
-    for given in (("absolute",), ("epsilon_insensitive", 0.2))
-    for bias in (False, True)
-]
+TUBE = epsilon_insensitive(0.2)
+CASES = [(loss, bias) for loss in (Hinge, SquaredHinge) for bias in (False, True)]
+TUBES = [(loss, bias) for loss in (Absolute, TUBE) for bias in (False, True)]
 ALL = [*CASES, *TUBES]
 
 
@@ -35,19 +32,11 @@ each_loss = pytest.mark.parametrize("loss, bias", ALL, ids=_name)
 GAMMA = {"gamma": 2.0}
 
 
-def of_numbers(loss):
-    return not isinstance(loss, str)
-
-
-def loss_of(loss):
-    return loss if of_numbers(loss) else get_loss(loss)
-
-
-def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0, loss="hinge"):
+def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0, loss=Hinge):
     """Rows and labels, or targets for a loss of numbers."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n_rows, n_inputs))
-    if of_numbers(loss):
+    if loss.name in OF_NUMBERS:
         return X, 1 + np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.standard_normal(n_rows)
     y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] ** 2 > 0.3, 1.0, -1.0)
     return X, np.where(rng.random(n_rows) < noise, -y, y)
@@ -55,12 +44,12 @@ def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0, loss="hinge"):
 
 def solve(name, X, y, params, lam, loss, bias=False, seed=0, weights=None, **limits):
     K, more = KernelMatrix(name, X, params), {"bias": bias, "seed": seed, "weights": weights}
-    return solve_kernel_svm(K, y, lam, loss_of(loss), Budget(**limits), **more)
+    return solve_kernel_svm(K, y, lam, loss, Budget(**limits), **more)
 
 
 def primal(K, y, coef, b, lam, loss):
     f = K @ coef
-    return 0.5 * lam * coef @ f + loss_of(loss).value(f + b, y).sum()
+    return 0.5 * lam * coef @ f + loss.value(f + b, y).sum()
 
 
 def tube_reference(K, y, lam, loss, bias):
@@ -68,7 +57,7 @@ def tube_reference(K, y, lam, loss, bias):
     programming.
     """
     n, both = len(y), np.vstack([np.eye(len(y)), -np.eye(len(y))])
-    linear = both @ y - getattr(loss, "epsilon", 0.0)
+    linear = both @ y - loss.epsilon
     found = minimize(
         lambda a: (
             lam * (0.5 * a @ both @ K @ both.T @ a - linear @ a),
@@ -89,9 +78,9 @@ def reference(K, y, lam, loss, bias):
     """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias, L-BFGS-B on
     the dual without.
     """
-    if of_numbers(loss):
+    if loss.name in OF_NUMBERS:
         return tube_reference(K, y, lam, loss, bias)
-    C, squared = 1.0 / lam, loss == "squared_hinge"
+    C, squared = 1.0 / lam, loss is SquaredHinge
     Q = K + (0.5 * lam * np.eye(len(y)) if squared else 0)
     if bias:
         model = SVC(C=1e9 if squared else C, kernel="precomputed", tol=1e-10, cache_size=10).fit(
@@ -122,7 +111,7 @@ def reference(K, y, lam, loss, bias):
 @each_loss
 @pytest.mark.parametrize("name", NAMES)
 def test_optimum_and_certificate(name, loss, bias):
-    X, y = problem(40 if of_numbers(loss) else 120, loss=loss)
+    X, y = problem(40 if loss.name in OF_NUMBERS else 120, loss=loss)
     params = kernels.parameters(name, X)
     K = kernels.block(name, X, X, params)
     solution = solve(name, X, y, params, 0.5, loss, bias=bias, tol=1e-7)
@@ -149,7 +138,7 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, small_blocks, monkey
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 30)
     X, y = problem(loss=loss)
     K = kernels.block("gaussian", X, X, GAMMA)
-    if of_numbers(loss):
+    if loss.name in OF_NUMBERS:
         optimum = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-9).objective
     else:
         optimum = reference(K, y, 1.0, loss, bias)
@@ -172,7 +161,7 @@ def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, sma
     assert len(solution.trace) > 1 and solution.trace[0]["active"] < 250
 
 
-@pytest.mark.parametrize("loss, bias", CASES)
+@pytest.mark.parametrize("loss, bias", CASES, ids=_name)
 def test_long_rounds_tell_how_far_they_are(loss, bias, small_blocks, monkeypatch):
     X, y = problem(250)
     rounds = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-3)
@@ -199,14 +188,14 @@ def test_targets_that_are_all_equal(loss, bias, value, n_rows):
     assert solution.converged
     if bias:
         assert solution.objective == pytest.approx(0, abs=1e-12)
-        assert solution.intercept == pytest.approx(value, abs=getattr(loss, "epsilon", 0.0))
+        assert solution.intercept == pytest.approx(value, abs=loss.epsilon)
     else:
         K = kernels.block("gaussian", X, X, {"gamma": 1.0})
         assert solution.objective == pytest.approx(reference(K, y, 0.5, loss, False), rel=1e-5)
 
 
 @pytest.mark.parametrize("lam", [1e-4, 0.2, 1e6])
-@pytest.mark.parametrize("loss, bias", CASES)
+@pytest.mark.parametrize("loss, bias", CASES, ids=_name)
 def test_duplicate_rows_with_either_label_and_extremes_of_lam(loss, bias, lam):
     X, y = problem(60)
     X, y = np.vstack([X, X]), np.concatenate([y, np.where(np.arange(60) < 20, -y, y)])
@@ -228,7 +217,7 @@ def test_threads_and_seed_agree(loss, bias, monkeypatch, by_threads):
     assert made(7).objective == pytest.approx(one.objective, rel=1e-4)
 
 
-@pytest.mark.parametrize("loss", ["hinge", get_loss("epsilon_insensitive")], ids=_name)
+@pytest.mark.parametrize("loss", [Hinge, epsilon_insensitive(0.1)], ids=_name)
 @pytest.mark.parametrize("name, lam, scale", [
     ("gaussian", 1e-4, 1), ("laplacian", 1e-6, 1), ("perceptron", 1e-6, 1),
     ("linear", 1.0, 1e3), ("laplacian", 1.0, 1e6), ("perceptron", 1.0, 1e6),
@@ -243,7 +232,7 @@ def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale, loss):
     K = kernels.block(name, X, X, params, dtype=np.float64)
     value = primal(K, y, solution.coef, solution.intercept, lam, loss)
     assert value == pytest.approx(solution.objective, rel=1e-6)
-    dual = loss_of(loss).conjugate(-lam * solution.coef, y).sum()
+    dual = loss.conjugate(-lam * solution.coef, y).sum()
     assert value + dual + 0.5 * lam * solution.coef @ K @ solution.coef <= 1.01e-3 * value
 
 
@@ -253,7 +242,7 @@ def test_clusters_far_apart():
     centre = np.where(rng.random(60) < 0.5, 0.0, 100.0)
     X = 0.1 * rng.normal(size=(60, 40)) + centre[:, None]
     y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
-    solution = solve("gaussian", X, y, {"gamma": 1.0}, 0.1, "hinge", bias=True)
+    solution = solve("gaussian", X, y, {"gamma": 1.0}, 0.1, Hinge, bias=True)
     f = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) @ solution.coef
     value = 0.05 * solution.coef @ f + np.maximum(0, 1 - y * (f + solution.intercept)).sum()
     assert solution.converged and value == pytest.approx(solution.objective, rel=1e-3)
@@ -266,10 +255,10 @@ def test_inputs_without_scaling_do_not_diverge(seed):
     y = np.where(X[:, 0] - 1 + X[:, 1] / 1e4 - 3 + 0.3 * rng.standard_normal(100) > 0, 1.0, -1.0)
     objectives = []
     for blocks in (1, 200):
-        solution = solve("linear", X, y, {}, 1.0, "squared_hinge", bias=True, max_iter=blocks)
+        solution = solve("linear", X, y, {}, 1.0, SquaredHinge, bias=True, max_iter=blocks)
         objectives.append(solution.objective)
         w = X.T @ solution.coef
-        value = 0.5 * w @ w + get_loss("squared_hinge").value(X @ w + solution.intercept, y).sum()
+        value = 0.5 * w @ w + SquaredHinge.value(X @ w + solution.intercept, y).sum()
         assert value == pytest.approx(solution.objective, rel=1e-4)
         assert solution.converged <= (solution.gap <= 1e-3 * solution.objective)
     assert np.isfinite(objectives).all() and objectives[1] < 10_000
@@ -306,11 +295,11 @@ def test_weights_are_repetitions(loss, bias):
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_tube_that_holds_all_targets(bias):
-    X, y = problem(50, loss=get_loss("absolute"))
+    X, y = problem(50, loss=Absolute)
     width = 0.51 * (y.max() - y.min()) if bias else 1.01 * np.abs(y).max()
     # in a slightly narrower tube, the two extreme targets matter
     solution, narrower = (
-        solve("gaussian", X, y, GAMMA, 0.1, get_loss("epsilon_insensitive", own), bias, tol=1e-6)
+        solve("gaussian", X, y, GAMMA, 0.1, epsilon_insensitive(own), bias, tol=1e-6)
         for own in (width, 0.97 * width)
     )
     assert solution.converged and not solution.coef.any()
@@ -325,7 +314,7 @@ def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale, monkeypatch)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
     monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(600, loss=loss)
-    wider = get_loss(loss.name, scale * loss.epsilon) if hasattr(loss, "epsilon") else loss
+    wider = epsilon_insensitive(scale * loss.epsilon)
     one = solve("gaussian", X, y, GAMMA, 0.5, loss, bias, tol=1e-6)
     other = solve("gaussian", X, scale * y, GAMMA, 0.5 / scale, wider, bias, tol=1e-6)
     assert one.converged and other.converged
@@ -334,7 +323,7 @@ def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale, monkeypatch)
 
 def test_what_float32_got_wrong_is_solved_again_in_float64(monkeypatch):
     monkeypatch.setattr(kernel_svm, "_FEW", 0)
-    X, y = problem(200, 5, loss=(loss := get_loss("epsilon_insensitive", 0.1)))
+    X, y = problem(200, 5, loss=(loss := epsilon_insensitive(0.1)))
     solution = solve("linear", X + 1e3, y, {}, 1.0, loss, True, tol=2e-5, max_iter=5000)
     # the entry after the change to float64 is not the last, because its gap was too large
     told = [entry["active"] for entry in solution.trace]

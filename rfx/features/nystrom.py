@@ -1,5 +1,6 @@
 """Features that depend on the rows: Nystrom features, and leverage scores."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -65,8 +66,7 @@ class NystromMap:
         """The map of these features (an index array, a boolean mask or a slice), in that order,
         though all are computed.
         """
-        part = object.__new__(NystromMap)
-        part.__dict__.update(self.__dict__)
+        part = copy.copy(self)
         mine = np.arange(len(self.factor)) if self._columns is None else self._columns
         part._columns = mine[indices]
         return part

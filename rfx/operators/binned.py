@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.kernels.blocks import count_bits
-from rfx.operators.blocks import block_size, ranges
+from rfx.operators.blocks import block_size, ranges, scale_and_mirror
 from rfx.operators.matrix import ColumnLists, DenseMatrix, Matrix
 from rfx.types import Index
 
@@ -51,7 +51,8 @@ def meetings(
                 _rectangle(own[a:b], own[:b], runs, values, square[a:b])
 
         parallel.for_ranges(lower, _BANDS, work=bits.shape[1] * len(left) ** 2)
-        _mirror(square)
+        # the upper triangle from the lower one
+        scale_and_mirror(square.T, 1.0, np.ones(len(square)))
         parallel.for_ranges(
             lambda a, b: _rectangle(own[a:b], other, runs, values, cross[a:b]),
             len(left),
@@ -93,15 +94,6 @@ def _bits(
 
     parallel.for_ranges(part, len(used), work=2 * len(used) * len(rows))
     return bits, runs, values
-
-
-def _mirror(square: np.ndarray) -> None:
-    """The upper triangle <- the lower one, block by block."""
-    for start in range(0, len(square), 512):
-        stop = start + 512
-        square[start:stop, stop:] = square[stop:, start:stop].T
-        block = square[start:stop, start:stop]
-        block[...] = np.tril(block) + np.tril(block, -1).T
 
 
 @njit(cache=True, nogil=True)

@@ -131,7 +131,7 @@ def weighted_gram(
             for_ranges(gather, len(chosen), 64, work=2 * len(chosen) * width)
             for_ranges(multiply, len(tiles), work=len(chosen) * len(left) * width / DENSE)
     wide = [top.astype(np.float64) for top in tops]
-    _finish(totals[0], peak, wide[0])
+    scale_and_mirror(totals[0], peak, wide[0])
     return totals[0], totals[1] * (peak * wide[0][:, None] * wide[1])
 
 
@@ -159,7 +159,7 @@ def _largest(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
+def scale_and_mirror(total: np.ndarray, factor: float, top: np.ndarray) -> None:
     """total <- factor diag(top) total diag(top), computed from its upper triangle, tile by tile."""
     n = len(total)
     for i in range(0, n, 64):

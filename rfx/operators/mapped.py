@@ -13,7 +13,6 @@ from numpy.typing import DTypeLike
 
 from rfx import device, parallel
 from rfx.compiled import njit
-from rfx.losses import Loss
 from rfx.operators.blocks import block_size, default_memory_mb, ranges
 from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows
@@ -66,8 +65,16 @@ class MapMatrix(Matrix):
         self.block = block or block_size(self.shape[1], self.dtype)
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        buffer = np.empty((min(self.block, self.shape[0]), self.shape[1]), self.dtype)
-        for rows in ranges(self.shape[0], self.block):
+        return self._parts(self.block)
+
+    def parts_for(self, V: np.ndarray) -> Iterator[tuple[Index, Matrix]]:
+        """For one vector, of rows whose features stay in cache."""
+        rows = max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))
+        return self._parts(self.block if V.ndim > 1 else min(rows, self.block))
+
+    def _parts(self, block: int) -> Iterator[tuple[Index, Matrix]]:
+        buffer = np.empty((min(block, self.shape[0]), self.shape[1]), self.dtype)
+        for rows in ranges(self.shape[0], block):
             yield rows, DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start]))
 
     def _features(self, rows: Index, out: np.ndarray) -> np.ndarray:
@@ -95,28 +102,13 @@ class MapMatrix(Matrix):
         if W.ndim == 1 and np.count_nonzero(W) < len(W):
             used = np.flatnonzero(W)
             return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
-        return Matrix.matvec(self._for(W), W)
+        return super().matvec(W)
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         if U.ndim == 1 and np.count_nonzero(U) < len(U):
             used = np.flatnonzero(U)
             return self.rows(used).rmatvec(U[used])
-        return Matrix.rmatvec(self._for(U), U)
-
-    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        return Matrix.normal(self._for(P), P, weights)
-
-    def loss_pass(
-        self, W: np.ndarray, loss: Loss, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return Matrix.loss_pass(self._for(W), W, loss, y)
-
-    def _for(self, V: np.ndarray) -> Matrix:
-        """This matrix for a product with V: for one vector with blocks that stay in cache."""
-        rows = max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))
-        return (
-            self if V.ndim > 1 else MapMatrix(self.map, self.X, self.scale, min(rows, self.block))
-        )
+        return super().rmatvec(U)
 
 
 @singledispatch

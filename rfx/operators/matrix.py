@@ -85,6 +85,10 @@ class Matrix(ABC):
         """
         yield slice(0, self.shape[0]), self
 
+    def parts_for(self, V: np.ndarray) -> Iterator[tuple[Index, Matrix]]:
+        """The parts for a product with V, which may be smaller for one vector."""
+        return self.parts()
+
     @abstractmethod
     def rows(self, index: Index) -> Matrix:
         """The matrix of some rows, selected by an integer array or a slice."""
@@ -173,21 +177,21 @@ class Matrix(ABC):
     def matvec(self, W: np.ndarray) -> np.ndarray:
         """Z W: (D,) or (D, k) -> (N,) or (N, k)."""
         out = np.empty((self.shape[0], *W.shape[1:]))
-        for rows, part in self.parts():
+        for rows, part in self.parts_for(W):
             out[rows] = part.matvec(W)
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         """Z'U: (N,) or (N, k) -> (D,) or (D, k)."""
         out = np.zeros((self.shape[1], *U.shape[1:]))
-        for rows, part in self.parts():
+        for rows, part in self.parts_for(U):
             out += part.rmatvec(U[rows])
         return out
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Z' diag(weights) Z P for P (D,) or (D, k), weights (N,) or None for ones."""
         out = np.zeros(P.shape)
-        for rows, part in self.parts():
+        for rows, part in self.parts_for(P):
             own = None if weights is None else weights[rows]
             if part is self:
                 F = self.matvec(P)
@@ -208,7 +212,7 @@ class Matrix(ABC):
         W, y: (D,) and (N,), or (D, k) and (N, k); the sum has shape () or (k,).
         """
         F, G = np.empty((self.shape[0], *W.shape[1:])), np.zeros(W.shape)
-        for rows, part in self.parts():
+        for rows, part in self.parts_for(W):
             F[rows] = scores = part.matvec(W)
             G += part.rmatvec(loss.derivative(scores, y[rows]))
         return F, loss.value(F, y).sum(axis=0), G

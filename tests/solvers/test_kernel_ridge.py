@@ -99,34 +99,26 @@ def test_every_pass_of_conjugate_gradients_is_told_of_as_it_is_made(monkeypatch)
         )
 
 
-def test_small_lam_takes_the_float64_factor_and_large_lam_the_float32_one():
+@pytest.mark.parametrize(
+    ("name", "lam", "memory", "path", "passes"),
+    [
+        ("perceptron", 1e-6, 100.0, "cholesky-float64", 3),
+        ("perceptron", 1e-2, 100.0, "cholesky-float32", 4),
+        ("perceptron", 1e9, 100.0, "cholesky-float32", 4),
+        # that of a larger lambda, where float64 does not fit
+        ("laplacian", 1e-4, 1.01 * 150**2 * 4 / 2**20, "preconditioned-float32", 40),
+        ("laplacian", 1e-4, 0.0, "conjugate-gradients", 80),
+    ],
+)
+def test_the_factor_is_that_of_lambda_and_memory(name, lam, memory, path, passes):
     X, Y = problem()
-    params = kernels.parameters("perceptron", X)
-    paths = {}
-    for lam in (1e-6, 1e-2, 1e9):
-        solution = solve("perceptron", X, params, Y, lam)
-        assert solution.converged
-        paths[lam] = solution.trace[-1]["path"]
-        expected = value("perceptron", X, params, direct("perceptron", X, params, Y, lam), Y, lam)
-        assert solution.objective == pytest.approx(expected, rel=1e-6)
-    assert paths == {1e-6: "cholesky-float64", 1e-2: "cholesky-float32", 1e9: "cholesky-float32"}
-
-
-def test_a_float32_factor_of_a_larger_lam_preconditions_where_float64_does_not_fit():
-    X, Y = problem()
-    params = kernels.parameters("laplacian", X, 4.0)
-    room = len(X) ** 2 * 4 / 2**20
-    passes = {}
-    for memory in (1.01 * room, 0.0):
-        solution = solve("laplacian", X, params, Y, 1e-4, tol=1e-8, memory_mb=memory)
-        assert solution.converged
-        np.testing.assert_allclose(
-            solution.coef,
-            direct("laplacian", X, params, Y, 1e-4),
-            atol=1e-2 * np.abs(solution.coef).max(),
-        )
-        passes[solution.trace[-1]["path"]] = solution.n_iter
-    assert passes["preconditioned-float32"] <= passes["conjugate-gradients"]
+    params = {"gamma": 4.0} if name == "laplacian" else kernels.parameters(name, X)
+    solution = solve(name, X, params, Y, lam, memory_mb=memory)
+    assert solution.converged
+    assert solution.trace[-1]["path"] == path
+    assert solution.n_iter <= passes
+    expected = value(name, X, params, direct(name, X, params, Y, lam), Y, lam)
+    assert solution.objective == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("memory", [100.0, 0.0])

@@ -1,13 +1,12 @@
 """Kill a worker with SIGKILL at a random moment of `rfx train` and `rfx run --scheduler`, and check
 that nothing is lost.
 
-`python tests/kill_workers.py [train|plan|cluster] [ROUNDS]` prints the outcome of each round. It
-exits with 1 if a training gave another model or none, a row was lost or computed twice, or a
-process or folder of the workers was left behind.
+`python tests/kill_workers.py [train|plan] [ROUNDS]` prints the outcome of each round. It exits with
+1 if a training gave another model or none, a row was lost or computed twice, or a process or folder
+of the workers was left behind.
 
 train: `rfx train --scheduler local:2 --parts 4` with each method in turn; plan: `rfx run
---scheduler local:2`; cluster: `rfx run` with a scheduler and two workers that were started by hand.
-Without an argument, all three run.
+--scheduler local:2`. Without an argument, both run.
 """
 
 import csv
@@ -19,12 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import psutil
-from by_hand import Cluster
 
 from rfx import model
 from rfx.data import libsvm
@@ -206,45 +204,14 @@ class Plans(Commands):
         return self.start("run", "plan.toml", "--results", "results.csv")
 
     def check(self, name):
-        found = check_rows(self.folder / "results.csv", self.rows)
+        with open(self.folder / "results.csv", newline="") as file:
+            rows = sorted(csv.DictReader(file), key=lambda row: int(row["seed"]))
+        seeds = [int(row["seed"]) for row in rows]
+        assert seeds == list(range(self.rows)), f"the rows have the seeds {seeds}"
+        assert {row["status"] for row in rows} == {"ok"}, [row["message"] for row in rows]
+        found = [(row["score"], row["objective"]) for row in rows]
         self.known = self.known or found
         assert found == self.known, "other scores"
-
-
-def check_rows(path, count) -> list:
-    """(seed, score, objective) of each row."""
-    with open(path, newline="") as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: int(row["seed"]))
-    seeds = [int(row["seed"]) for row in rows]
-    assert seeds == list(range(count)), f"the rows have the seeds {seeds}"
-    assert {row["status"] for row in rows} == {"ok"}, [row["message"] for row in rows]
-    return [(row["seed"], row["score"], row["objective"]) for row in rows]
-
-
-class ClusterPlans(Plans):
-    """The plan on two workers that were started by hand; a new one replaces the one that dies."""
-
-    names = ("plan on a cluster",)
-
-    def __init__(self, folder: Path, cluster: Cluster, rows: int = 4):
-        super().__init__(folder, rows)
-        self.cluster, self.scheduler = cluster, cluster.address
-        cluster.add()
-        cluster.add()
-
-    def there(self) -> bool:
-        return (self.folder / "results.csv").exists()
-
-    def workers(self, process) -> list[int]:
-        return [worker.pid for worker in self.cluster.workers]
-
-    def check_nothing_left(self):
-        """The dead worker is replaced; the others stay."""
-        for worker in list(self.cluster.workers):
-            if worker.poll() is not None:
-                worker.stderr.close()
-                self.cluster.workers.remove(worker)
-                self.cluster.add()
 
 
 def by_turns(commands, kind, rounds, generator) -> int:
@@ -277,13 +244,11 @@ def main(kinds, rounds: int) -> int:
     for kind in kinds:
         generator = random.Random(kind)
         with tempfile.TemporaryDirectory() as name:
-            with Cluster() if kind == "cluster" else nullcontext() as cluster:
-                made = {"train": Trainings, "plan": Plans, "cluster": ClusterPlans}[kind]
-                commands = made(Path(name), *([cluster] if cluster else []))
-                failed += by_turns(commands, kind, rounds, generator)
+            commands = {"train": Trainings, "plan": Plans}[kind](Path(name))
+            failed += by_turns(commands, kind, rounds, generator)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    kinds = [word for word in sys.argv[1:] if not word.isdecimal()] or ["train", "plan", "cluster"]
+    kinds = [word for word in sys.argv[1:] if not word.isdecimal()] or ["train", "plan"]
     sys.exit(main(kinds, next((int(word) for word in sys.argv[1:] if word.isdecimal()), 20)))

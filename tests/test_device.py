@@ -242,10 +242,10 @@ def test_commands_use_the_device_and_the_row_names_it(gpu, tmp_path, capfd):
     data, model = tmp_path / "rows.npz", tmp_path / "m.npz"
     np.savez(data, X=X, y=TARGETS)
     words = ("train", "--data", data, "--split", 0.8, "--no-baseline", "--quiet", "--method")
-    device = ("--device", "cuda")
-    row = json.loads(printed(capfd, *words, "rf", "--model", model, *device, "--json"))
+    device, fixed = ("--device", "cuda"), ("rf", "--gamma", 1, "--lam", 1)
+    row = json.loads(printed(capfd, *words, *fixed, "--model", model, *device, "--json"))
     assert row["params"]["device"] == "numpy"
-    plain = json.loads(printed(capfd, *words, "rf", "--json"))
+    plain = json.loads(printed(capfd, *words, *fixed, "--json"))
     assert plain["key"] == row["key"]
     assert "device" not in plain["params"]
     predict = ("predict", model, data, "--digits", 4, "--device")

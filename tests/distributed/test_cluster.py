@@ -109,17 +109,6 @@ def test_a_scheduler_without_workers(hurry):
         cluster.Workers(client)
 
 
-def test_a_scheduler_that_goes_away():
-    with (
-        Cluster() as by_hand,
-        pytest.raises(ClusterError, match=f"the scheduler at {by_hand.address} is lost"),
-        cluster.connect(by_hand.address) as client,
-    ):
-        future = client.submit(pow, 2, 10, pure=False)
-        by_hand.scheduler.kill()
-        future.result()
-
-
 def test_what_goes_wrong_in_the_block_is_told_as_it_is(client):
     with pytest.raises(OSError, match="of mine"), cluster.connect(client.scheduler.address):
         raise OSError("of mine")

@@ -10,10 +10,12 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shell import called
 
 from rfx import methods
 from rfx.data import libsvm, stream, transforms
@@ -23,8 +25,9 @@ from rfx.distributed import cluster
 from rfx.distributed import rows as matrix
 from rfx.distributed import training as spread
 from rfx.distributed.cluster import Workers
-from rfx.distributed.rows import BY_MOMENTS, DistributedRows
+from rfx.distributed.rows import DistributedRows
 from rfx.errors import DataError, UsageError
+from rfx.estimators import RFClassifier, RFRegressor
 from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.methods import rf
@@ -73,46 +76,6 @@ def rows_of(workers, path, parts=3, **more):
     )
 
 
-def trained(workers, path, name, parts=3, **options):
-    method = methods.create(name, **options)
-    moments = method.method.scaling in BY_MOMENTS
-    rows = rows_of(workers, path, parts, moments=moments)
-    return method.fit(rows, rows.y)
-
-
-@pytest.mark.parametrize(
-    "name, options",
-    [
-        ("rf", {"loss": "squared", "task": "regression", "target_scaling": "minmax01"}),
-        ("rf", {"loss": "squared_hinge", "scaling": "standard"}),
-        ("rf", {"loss": "logistic", "gamma": "tuned"}),
-        ("rf", {"loss": "squared", "solver": "cg", "tol": 1e-9}),
-        ("sparse-rf", {"loss": "squared_hinge", "rounds": 2, "lam": 5.0}),
-        ("rb", {"loss": "squared", "n_grids": 8, "tol": 1e-7}),
-        ("rb", {"loss": "squared_hinge", "n_grids": 4, "tol": 1e-7, "lam": 10.0}),
-        ("lkrf", {"loss": "logistic", "pool": 200}),
-    ],
-)
-def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
-    options = (
-        {"task": "binary", "lam": 1.0, "seed": 3}
-        | ({"metric": "none"} if name == "rb" else {"n_features": 40, **PLAIN})
-        | options
-    )
-    theirs = trained(workers, folder, name, **options)
-    ours = methods.create(name, **options).fit(X, Y)
-    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
-    assert theirs.info["gap"] <= 1.01 * max(
-        ours.info["gap"], (options.get("tol") or 1e-4) * ours.info["objective"]
-    )
-    assert theirs.info["converged"] and theirs.info["kernel_params"] == pytest.approx(
-        ours.info["kernel_params"], rel=1e-12
-    )
-    np.testing.assert_allclose(
-        theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2
-    )
-
-
 @pytest.mark.parametrize("kind", ["numbers", "classes", "weights"])
 def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
     """Bit for bit, however the rows are cut into parts."""
@@ -134,24 +97,6 @@ def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
         model = methods.create("local", **options).fit(there, there.y, there.weights)
         for name, array in here.model.arrays().items():
             assert np.array_equal(array, model.model.arrays()[name]), name
-
-
-@pytest.mark.parametrize("name", ["rf", "rb", "lkrf"])
-def test_options_are_chosen_as_on_one_machine(workers, folder, name):
-    options = {"rb": {"n_grids": 16}, "lkrf": {"pool": 100, "n_features": 30}}
-    options = options.get(name, {"n_features": 30}) | {"task": "binary"}
-    # scaling and metric are chosen in the same way for all of them
-    same = {"rb": {"metric_steps": 1}, "rf": {}}
-    options |= same.get(name, {"scaling": "standard", "metric": "none"})
-    there, here = trained(workers, folder, name, **options), methods.create(name, **options)
-    # LIBSVM text gives sparse rows, for which a full metric is not tried
-    here = here.fit(scipy.sparse.csr_matrix(X), Y)
-    ours, theirs = (model.info["explicit"] for model in (here, there))
-    numbers = {option for option, value in ours.items() if isinstance(value, float)}
-    assert ours.keys() == theirs.keys() and numbers == {"gamma", "lam"}
-    for option, value in ours.items():
-        expected = pytest.approx(value, rel=1e-5) if option in numbers else value
-        assert theirs[option] == expected, option
 
 
 @pytest.mark.parametrize("kind", list(transforms.TRANSFORMS))
@@ -184,7 +129,8 @@ def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch)
         return made[-1]
 
     monkeypatch.setattr(matrix.PartsMatrix, "hold", watched)
-    theirs = trained(workers, folder, "rf", **options)
+    rows = rows_of(workers, folder, moments=True)
+    theirs = methods.create("rf", **options).fit(rows, rows.y)
     assert any(Z.cost < READ for Z in made) and theirs.info["converged"]
     assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
     assert theirs.info["gap"] <= 1e-4 * theirs.info["objective"]
@@ -238,8 +184,8 @@ def test_features_held_or_computed_are_the_same(workers, folder):
         ("rf", {"loss": "squared_hinge"}),
         ("rf", {"loss": "logistic"}),
         ("rf", {"loss": "squared"}),
-        ("sparse-rf", {"loss": "squared_hinge", "rounds": 2}),
-        ("rb", {"loss": "squared", "n_grids": 4}),
+        ("sparse-rf", {"loss": "squared_hinge", "rounds": 2, "n_features": 12, "lam": 30.0}),
+        ("rb", {"loss": "squared", "n_grids": 4, "lam": 10.0}),
         ("lkrf", {"loss": "logistic", "pool": 100}),
     ],
 )
@@ -255,13 +201,8 @@ def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options)
 
     whole = matrix.RowVector.__array__
     monkeypatch.setattr(matrix.RowVector, "__array__", fetched)
-    method = methods.create(
-        name,
-        task="binary",
-        lam=1.0,
-        gamma=1.0,
-        **options | ({} if name == "rb" else {"n_features": 40}),
-    )
+    size = {} if name == "rb" else {"n_features": 40}
+    method = methods.create(name, task="binary", **{"lam": 1.0, "gamma": 1.0} | size | options)
     assert method.fit(rows, rows.y).info["converged"]
 
 
@@ -374,10 +315,6 @@ def test_files_that_change_are_refused(rows):
 
 def test_estimators_take_dask_arrays_and_dataframes(workers):
     array, frames = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
-    import pandas
-
-    from rfx.estimators import RFClassifier, RFRegressor
-
     words, options = np.where(Y > 0, "yes", "no"), {"lam": 1.0, "n_features": 30, **PLAIN}
     frame = pandas.DataFrame(X, columns=list("abcd"))
     blocks = frames.from_pandas(frame.assign(y=X[:, 0] ** 2), npartitions=3)
@@ -399,10 +336,6 @@ def test_estimators_take_dask_arrays_and_dataframes(workers):
 
 
 def test_train_by_a_scheduler(workers, tmp_path):
-    from click.testing import CliRunner
-
-    from rfx.cli import cli
-
     table = tmp_path / "t.csv"
     lines = [f"{x},{'red' if z > 0 else 'blue'},{'on' if y > 0 else 'off'}"
              for x, z, y in zip(X[:, 0], X[:, 1], Y)]  # fmt: skip
@@ -410,18 +343,13 @@ def test_train_by_a_scheduler(workers, tmp_path):
     # nothing is chosen, because one process would choose without the rows of its score
     line = ["train", "--method", "rf", "--lam", "1", "--n-features", "30", "--json", "--gamma"]
     line += ["0.4", "--kernel", "gaussian", "--scaling", "standard", "--metric", "none"]
-    line += ["--data", str(table)]
-
-    def call(*words):
-        done = CliRunner().invoke(cli, words, catch_exceptions=False)
-        return json.loads(done.stdout)
-
-    model = str(tmp_path / "m.npz")
-    ours = call(*line)
+    line += ["--data", table]
+    call = lambda *words: json.loads(called(*words).stdout)
+    model, ours = tmp_path / "m.npz", call(*line)
     theirs = call(*line, "--scheduler", workers.client.scheduler.address, "--model", model)
     assert theirs["objective"] == pytest.approx(ours["objective"], rel=1e-6)
     assert theirs["key"] == ours["key"]
-    score = call("eval", model, "--data", str(table), "--json")["score"]
+    score = call("eval", model, "--data", table, "--json")["score"]
     assert theirs["params"]["train_score"] == pytest.approx(score)
     assert methods.load(model).schema.labels == ["off", "on"]
 
@@ -431,8 +359,6 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
     """Files of each kind by an address that fsspec opens, and as a folder; the objective equals
     that of the files in one process.
     """
-    import pandas
-
     options = {"lam": 1.0, "n_features": 30, "task": "binary", "seed": 3, **PLAIN}
     ours = methods.create("rf", **options).fit(X, Y)
     for number, rows in enumerate((slice(0, 300), slice(300, None))):

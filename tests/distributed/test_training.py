@@ -72,31 +72,43 @@ def both(run, address, there=None):
 
 def same(ours, theirs, rel=1e-6):
     assert theirs["objective"] == pytest.approx(ours["objective"], rel=rel)
+    assert theirs["gap"] <= max(1.01 * ours["gap"], 1e-4 * ours["objective"])
+    assert theirs["converged"]
     assert theirs["score"] == pytest.approx(ours["score"], abs=2e-3)
     assert (theirs["n_train"], theirs["n_test"]) == (ours["n_train"], ours["n_test"])
     assert theirs["metric"] == ours["metric"]
 
 
+REGRESSION = {"task": "regression", "target_scaling": "mean", "offset": "mean"}
+FEW_BINS = {"n_grids": 4, "lam": 10.0, "tol": 1e-6}
+
+
 @pytest.mark.parametrize(
-    "method, file, options",
+    "method, file, weighted, options",
     [
-        ("rf", "numbers.svm", {"task": "regression", "target_scaling": "mean", "offset": "mean"}),
-        ("rf", "one.svm", {"loss": "squared", "solver": "cg"}),
-        ("rf", "one.svm", {"loss": "squared_hinge", "scaling": "minmax01"}),
-        ("rf", "one.svm", {"loss": "logistic", "gamma": "tuned"}),
-        ("sparse-rf", "one.svm", {"loss": "squared_hinge", "rounds": 2, "tol": 1e-5}),
-        ("rb", "one.svm", {"loss": "squared_hinge", "n_grids": 4, "lam": 10.0, "tol": 1e-7}),
-        ("lkrf", "numbers.svm", {"task": "regression"}),
+        ("rf", "numbers.svm", True, REGRESSION),
+        ("rf", "one.svm", True, {"loss": "squared", "solver": "cg"}),
+        ("rf", "one.svm", True, {"loss": "squared_hinge", "scaling": "minmax01"}),
+        ("rf", "one.svm", False, {"loss": "squared_hinge"}),
+        ("rf", "one.svm", True, {"loss": "logistic", "gamma": "tuned"}),
+        ("sparse-rf", "one.svm", True, {"n_features": 12, "rounds": 2, "lam": 5.0, "tol": 1e-5}),
+        ("rb", "one.svm", True, {"loss": "squared_hinge"} | FEW_BINS),
+        ("rb", "one.svm", False, {"loss": "squared"} | FEW_BINS),
+        ("lkrf", "numbers.svm", True, {"task": "regression"}),
+        ("lkrf", "one.svm", False, {"loss": "logistic"}),
     ],
 )
-def test_weights_count_as_in_one_process(address, folder, method, file, options):
-    weights = {"sample_weight": str(folder / "weights"), "test": str(folder / file)}
-    ours, theirs = both(a_run(folder / file, method, options=options, **weights), address)
+def test_the_answer_is_that_of_one_process(address, folder, method, file, weighted, options):
+    weights = {"sample_weight": str(folder / "weights")} if weighted else {}
+    run = a_run(folder / file, method, options=options, test=str(folder / file), **weights)
+    ours, theirs = both(run, address)
     same(ours, theirs)
-    assert ours["n_train"] == np.count_nonzero(WEIGHTS) and ours["key"] == theirs["key"]
-    assert theirs.params["weight_sum"] == pytest.approx(WEIGHTS.sum())
-    plain = single.execute(a_run(folder / file, method, options=options))
-    assert plain["objective"] != pytest.approx(ours["objective"], rel=1e-3)
+    assert ours["n_train"] == (np.count_nonzero(WEIGHTS) if weighted else len(X))
+    assert ours["key"] == theirs["key"]
+    found, expected = (one.params["kernel_params"] for one in (theirs, ours))
+    assert found == pytest.approx(expected, rel=1e-12)
+    total = pytest.approx(WEIGHTS.sum()) if weighted else None
+    assert theirs.params.get("weight_sum") == total
 
 
 def test_weights_are_of_the_rows_of_all_files_in_order(address, folder):
@@ -106,12 +118,20 @@ def test_weights_are_of_the_rows_of_all_files_in_order(address, folder):
     assert theirs.params["train_score"] == pytest.approx(ours.params["train_score"], abs=2e-3)
 
 
-def test_options_are_chosen_with_weights_as_in_one_process(address, folder):
-    options = dict.fromkeys(("kernel", "gamma", "scaling", "lam", "metric"))
-    weights = str(folder / "weights")
-    ours, theirs = both(a_run(folder / "one.svm", options=options, sample_weight=weights), address)
-    ours, theirs = (found.params["explicit"] for found in (ours, theirs))
-    assert ours.keys() == theirs.keys()
+@pytest.mark.parametrize(
+    "method, options, weighted",
+    [
+        ("rf", {"scaling": None, "metric": None}, True),
+        ("rb", {"scaling": None, "metric": None, "metric_steps": 1}, False),
+        ("lkrf", {}, False),
+    ],
+)
+def test_options_are_chosen_as_in_one_process(address, folder, method, options, weighted):
+    options = dict.fromkeys(("kernel", "gamma", "lam")) | options
+    weights = {"sample_weight": str(folder / "weights")} if weighted else {}
+    run = a_run(folder / "one.svm", method, options=options, **weights)
+    ours, theirs = (found.params["explicit"] for found in both(run, address))
+    assert {"gamma", "lam"} <= ours.keys() == theirs.keys()
     for name, value in ours.items():
         expected = pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
         assert theirs[name] == expected, name
@@ -175,7 +195,8 @@ def test_what_stands_for_missing_cells_is_learnt_without_the_held_out_rows(
 
 @pytest.mark.parametrize("method", ["rf", "sparse-rf"])
 def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
-    options = {"lam": None, "lam_path": "10:1:3", "tol": 1e-6 if method == "rf" else 1e-4}
+    path = {"rf": {"lam_path": "10:1:3", "tol": 1e-6}, "sparse-rf": {"lam_path": "100:30:3"}}
+    options = {"lam": None, "n_features": 12, "tol": 1e-4} | path[method]
     run = a_run(folder / "one.svm", method, options=options, holdout=0.2)
     ours = single.execute_path(run)
     theirs = single.execute_path(replace(run, scheduler=address), elsewhere=training.train)

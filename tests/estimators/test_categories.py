@@ -5,13 +5,13 @@ file; models and pickles that keep them.
 import numpy as np
 import pandas
 import pytest
+from shell import printed
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from test_estimators_use import STREAMING, each
 
 import rfx
 from rfx import estimators, methods
-from rfx.cli import main
 from rfx.data import load
 from rfx.data.reading import Reading
 from rfx.data.tables import File
@@ -227,8 +227,5 @@ def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
     model = classifier().fit(KINDS["category"], LABEL)
     model.save(tmp_path / "m.npz")
     FRAME[["job", "town", "a"]].to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(SystemExit) as stop:
-        main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "rows.csv")])
-    out, err = capfd.readouterr()
-    assert stop.value.code == 0 and err == ""
+    out = printed(capfd, "predict", tmp_path / "m.npz", tmp_path / "rows.csv")
     assert out.split() == model.predict(FRAME).tolist()

@@ -47,8 +47,9 @@ SMALL = {
     "r-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 50},
     "mlp": {"epochs": 10, "batch": 32, "layers": "20", "rate": 3e-2},
     # the choice of kernel, scaling and metric uses fewer rows
-    "rfm": {"metric_steps": 1},
-    "auto": {"metric_steps": 1},
+    "rfm": {"metric_steps": 1, "scaling": "standard"},
+    "auto": {"metric_steps": 1, "scaling": "standard"},
+    "local": {"metric_steps": 1, "scaling": "standard"},
 }
 # Pegasos' first steps, 1 / (nu t), are too long for the squared loss.
 LIPSCHITZ = {"loss": "epsilon_insensitive"}

@@ -7,22 +7,16 @@ import json
 import numpy as np
 import pandas
 import pytest
+from shell import called
 from sklearn.feature_selection import SelectFromModel
 
 import rfx
-from rfx.cli import main
 from rfx.errors import RfxWarning
 from rfx.estimators import RFClassifier
 
 N = 300
 TARGETS = ["y", "two", "three"]
 GIVEN = "--gamma 0.2 --lam 0.1 --n-features 60 --kernel gaussian --metric none --scaling standard"
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as stop:
-        main(list(map(str, words)))
-    assert stop.value.code == 0
 
 
 def table():
@@ -63,14 +57,13 @@ def folder(tmp_path_factory):
         words += ["--dates", "day", "--categorical", "code", "--missing", "median", "--quiet"]
         words += ["--task", "multiclass"] if target == "three" else []
         words += ["--calibrate", "platt"] if target == "two" else []
-        run(*words, *GIVEN.split(), "--model", folder / f"{target}.npz")
+        called(*words, *GIVEN.split(), "--model", folder / f"{target}.npz")
     return folder
 
 
-def predicted(folder, target, capfd, *more):
-    capfd.readouterr()
-    run("predict", folder / f"{target}.npz", folder / "test.csv", "--json", *more)
-    return json.loads(capfd.readouterr().out)
+def predicted(model, rows, *more):
+    """What `rfx predict` says of the rows of a file."""
+    return json.loads(called("predict", model, rows, "--json", *more).stdout)
 
 
 def frames(path):
@@ -87,19 +80,16 @@ def frames(path):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_frame_gives_what_the_command_gives(folder, target, capfd):
-    model = rfx.load(folder / f"{target}.npz")
-    want = np.array(predicted(folder, target, capfd)["predictions"])
+def test_a_frame_gives_what_the_command_gives(folder, target):
+    given = folder / f"{target}.npz", folder / "test.csv"
+    model, want = rfx.load(given[0]), {"predict": predicted(*given)["predictions"]}
     if target != "y":
-        decision = np.array(predicted(folder, target, capfd, "--decision")["decision"])
+        want["decision_function"] = predicted(*given, "--decision")["decision"]
     if target == "two":
-        shares = np.array(predicted(folder, target, capfd, "--proba")["probabilities"])
+        want["predict_proba"] = predicted(*given, "--proba")["probabilities"]
     for frame in frames(folder / "test.csv"):
-        np.testing.assert_array_equal(model.predict(frame), want)
-        if target != "y":
-            np.testing.assert_array_equal(model.decision_function(frame), decision)
-        if target == "two":
-            np.testing.assert_array_equal(model.predict_proba(frame), shares)
+        for name, values in want.items():
+            np.testing.assert_array_equal(getattr(model, name)(frame), np.array(values))
 
 
 @pytest.mark.parametrize("words", [("False", "True"), ("FALSE", "TRUE"), ("false", "true")])
@@ -107,7 +97,7 @@ def test_a_boolean_target_is_boolean_as_pandas_reads_it(tmp_path, words):
     rows = "".join(f"{i % 7},{i % 3},{words[i % 2]}\n" for i in range(40))
     (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}")
     words = ["--method", "rf", "--n-features", 10, "--gamma", 1, "--lam", 1, "--quiet"]
-    run("train", "--data", tmp_path / "t.csv", *words, "--model", tmp_path / "m.npz")
+    called("train", "--data", tmp_path / "t.csv", *words, "--model", tmp_path / "m.npz")
     model, frame = rfx.load(tmp_path / "m.npz"), pandas.read_csv(tmp_path / "t.csv")
     assert model.predict(frame).dtype == frame["y"].dtype == bool
     assert model.score(frame, frame["y"]) == np.mean(model.predict(frame) == frame["y"])
@@ -155,7 +145,7 @@ def test_columns_of_a_file_are_counted_and_named_like_those_of_a_frame(folder):
 def test_each_column_of_a_file_has_one_importance(folder, tmp_path):
     words = ["train", "--method", "rfm", "--data", folder / "train.csv", "--target", "y"]
     words += ["--ignore", "id,two,three", "--metric", "diagonal", "--metric-steps", 1, "--quiet"]
-    run(*words, "--scaling", "standard", "--model", tmp_path / "m.npz")
+    called(*words, "--scaling", "standard", "--model", tmp_path / "m.npz")
     model = rfx.load(tmp_path / "m.npz")
     assert len(model.feature_importances_) == len(model.feature_names_in_) == 7
     assert model.feature_importances_.sum() == pytest.approx(1)
@@ -175,7 +165,7 @@ def test_saving_keeps_it_and_fit_forgets_it(folder, tmp_path):
     assert model.schema_.target is None and model.n_features_in_ == 2
 
 
-def test_a_file_without_names_goes_by_place(tmp_path, capfd):
+def test_a_file_without_names_goes_by_place(tmp_path):
     rng = np.random.default_rng(0)
     rows = pandas.DataFrame(
         {0: rng.normal(size=60), 1: rng.choice(["x", "z"], 60), 2: rng.normal(size=60)}
@@ -183,11 +173,9 @@ def test_a_file_without_names_goes_by_place(tmp_path, capfd):
     rows[:40].to_csv(tmp_path / "train.csv", index=False, header=False)
     rows[40:].to_csv(tmp_path / "test.csv", index=False, header=False)
     words = ["train", "--method", "rf", "--data", tmp_path / "train.csv", "--target", "1"]
-    run(*words, *GIVEN.split(), "--model", tmp_path / "m.npz", "--quiet", "--no-header")
+    called(*words, *GIVEN.split(), "--model", tmp_path / "m.npz", "--quiet", "--no-header")
     model = rfx.load(tmp_path / "m.npz")
-    capfd.readouterr()
-    run("predict", tmp_path / "m.npz", tmp_path / "test.csv", "--json")
-    want = np.array(json.loads(capfd.readouterr().out)["predictions"])
+    want = np.array(predicted(tmp_path / "m.npz", tmp_path / "test.csv")["predictions"])
     np.testing.assert_array_equal(model.predict(rows[40:]), want)
     np.testing.assert_array_equal(model.predict(rows[40:][[1, 2]]), want)
     with pytest.raises(ValueError, match="X has 4 unnamed columns"):

@@ -113,22 +113,27 @@ def test_mutated_checkpoints_are_resumed_or_refused(tmp_path, kind):
     assert refusals
 
 
-WORDS = ("train", "--method", "doubly-sgd", "--stream", "--gamma", 1, "--nu", 1e-4, "--resume")
-WORDS += ("--batch", 32, "--buffer", 100, "--no-baseline", "--json")
+WORDS = (
+    *("train", "--method", "doubly-sgd", "--stream", "--gamma", 1, "--nu", 1e-4, "--resume"),
+    *("--batch", 32, "--buffer", 100, "--no-baseline", "--json"),
+)
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-1, 1, (900, 2))
 Y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
 
 
 def text(kind, rows) -> str:
+    """The rows of a file of that kind, for csv without the line of names."""
     if kind == "csv":
-        head = "a,b,y\n" if rows.start == 0 else ""
-        return head + "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(X[rows], Y[rows]))
+        return "".join(f"{a:.4f},{b:.4f},{y}\n" for (a, b), y in zip(X[rows], Y[rows]))
     labels = (Y[rows] == "same") * 1
     return "".join(f"{y} 1:{a:.4f} 2:{b:.4f}\n" for (a, b), y in zip(X[rows], labels))
 
 
-@pytest.fixture(params=["csv", "libsvm"])
+HEAD = {"csv": "a,b,y\n", "libsvm": ""}
+
+
+@pytest.fixture(params=list(HEAD))
 def kind(request, own_folders):
     return request.param
 
@@ -149,9 +154,8 @@ def coef(tmp_path, name):
 
 def test_rows_that_a_file_gains_are_learnt_like_those_of_another_file(kind, train, tmp_path):
     old, new = slice(0, 300), slice(300, 900)
-    for name in ("grown.txt", "first.txt"):
-        (tmp_path / name).write_text(text(kind, old))
-    (tmp_path / "second.txt").write_text(text(kind, new) if kind != "csv" else "")
+    for name, rows in (("grown.txt", old), ("first.txt", old), ("second.txt", new)):
+        (tmp_path / name).write_text(HEAD[kind] + text(kind, rows))
     first = train("first.txt", checkpoint="other")
     assert train("grown.txt")["params"]["samples"] == 900
     # nothing new: the same model
@@ -161,20 +165,14 @@ def test_rows_that_a_file_gains_are_learnt_like_those_of_another_file(kind, trai
     row = train("grown.txt")
     assert (first["n_train"], row["n_train"]) == (300, 900)
     assert row["params"]["samples"] == 3 * 900
-    if kind == "csv":
-        (tmp_path / "second.txt").write_text("a,b,y\n" + text(kind, new))
     other = train("second.txt", checkpoint="other")
     assert other["n_train"] == 900
     np.testing.assert_array_equal(coef(tmp_path, "grown.txt"), coef(tmp_path, "second.txt"))
-    model = methods.load(tmp_path / "grown.txt.npz")
-    codes = np.unique(Y, return_inverse=True)[1]
-    before = methods.load(tmp_path / "first.txt.npz").score(X, codes)["score"]
-    assert model.score(X, codes)["score"] > before
 
 
 def test_an_interrupted_continuation_is_resumed_to_the_same_bits(kind, train, tmp_path):
     for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text(text(kind, slice(0, 300)))
+        (tmp_path / name).write_text(HEAD[kind] + text(kind, slice(0, 300)))
         train(name, checkpoint=name[0])
         with open(tmp_path / name, "a") as file:
             file.write(text(kind, slice(300, 900)))
@@ -182,14 +180,6 @@ def test_an_interrupted_continuation_is_resumed_to_the_same_bits(kind, train, tm
     assert train("b.txt", "--budget-samples", 1500, checkpoint="b")["params"]["samples"] < 1600
     assert train("b.txt", checkpoint="b")["n_train"] == 900
     np.testing.assert_array_equal(coef(tmp_path, "a.txt"), coef(tmp_path, "b.txt"))
-
-
-def test_an_unfinished_training_needs_its_own_input(kind, train, tmp_path, capfd):
-    (tmp_path / "a.txt").write_text(text(kind, slice(0, 300)))
-    train("a.txt", "--budget-samples", 100)
-    (tmp_path / "a.txt").write_text(text(kind, slice(0, 300)).replace("0.1", "0.2"))
-    words = (*WORDS, "--data", tmp_path / "a.txt", "--checkpoint", tmp_path / "c")
-    assert "has changed since the checkpoint was written" in refused(capfd, *words)
 
 
 def problem(task):
@@ -241,15 +231,18 @@ def test_the_last_error_is_that_of_the_model(name, options, task):
     )
 
 
-@pytest.mark.parametrize("name, options", [("block", {}), ("rf", {"lam_path": "10:1:3"})])
+@pytest.mark.parametrize(
+    "name, options", [("auto", {}), ("block", {}), ("rf", {"lam_path": "10:1:3"})]
+)
 def test_what_can_not_be_watched_is_refused(name, options):
+    X, y = problem("binary")
     with pytest.raises(UsageError, match="curves are not supported for method"):
-        X, y = problem("binary")
         methods.create(name, **options).fit(X, y, held_out=(X, y))
 
 
 def test_curve_goes_into_the_trace(tmp_path, capfd):
     words = ("train", "--method", "rf", "--data", "breast_cancer", "--n-features", 50, "--curve")
+    words += ("--gamma", 1, "--lam", 1, "--no-baseline")
     assert "writes its curve only to a trace" in refused(capfd, *words, code=2)
     printed(capfd, *words, "--trace", tmp_path / "t.csv")
     (steps,) = results.read_steps(tmp_path / "t.csv").values()

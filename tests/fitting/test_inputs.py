@@ -58,7 +58,7 @@ def test_a_kernel_without_a_bandwidth_takes_the_inputs_as_they_were():
 
 @pytest.mark.parametrize("name", [*NAMED, "rfm"])
 def test_the_explicit_options_train_the_same_model(name):
-    X, y = planted(300, 6)
+    X, y = planted(150, 4)
     options = {"task": "regression"} | SMALL.get(name, {})
     chosen = methods.create(name, **options).fit(X, y)
     explicit = chosen.info["explicit"]
@@ -239,7 +239,7 @@ def test_one_map_serves_all_trials_and_the_model(name, monkeypatch):
     )
     for word, times in {"median": 1, "loo": 1, "validation": 5}.items():
         drawn.clear()
-        method = methods.create(name, gamma=word, n_features=40).fit(X, Y[:, 0])
+        method = methods.create(name, gamma=word, n_features=40, **FIXED).fit(X, Y[:, 0])
         # validation draws a map for each of four bandwidths, for all folds and lambdas, and the
         # model has its own
         assert 1 <= len(drawn) <= times and drawn[-1] == method.info["kernel_params"]["gamma"]
@@ -444,16 +444,11 @@ def test_every_method_gains_by_the_metric_of_a_planted_signal(name):
 
 
 @pytest.mark.parametrize("name", ["doubly-sgd", "r-sdca", "norma"])
-def test_streaming_methods_learn_it_from_their_first_rows_and_go_on_with_it(name, tmp_path):
+def test_streaming_methods_learn_it_from_their_first_rows(name):
     X, Y = signal(400, 20)
     options = {"task": "regression", "scaling": "standard", "metric": "diagonal", "epochs": 2}
-    whole = methods.create(name, metric_steps=2, **options).fit(X, Y[:, 0])
-    assert whole.preprocessing.scaler.metric.shares()[:2].sum() > 0.6
-    place = tmp_path / "checkpoint.npz"
-    trainer = methods.create(name, metric_steps=2, **options)
-    trainer.keep(place).fit(X, Y[:, 0])
-    again = trainer.keep(place, resume=True).fit(X, Y[:, 0])
-    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+    trained = methods.create(name, metric_steps=2, **options).fit(X, Y[:, 0])
+    assert trained.preprocessing.scaler.metric.shares()[:2].sum() > 0.6
 
 
 def test_the_machine_predicts_the_mean_far_from_all_rows():

@@ -44,7 +44,8 @@ def test_lambda_is_chosen_by_it(measure):
 def test_the_choice_of_inputs_follows_it():
     chosen = {}
     for measure in ("accuracy", "log_loss"):
-        trained = methods.create("rfm", task="binary", measure=measure).fit(X, NOISY * 1.0)
+        given = {"measure": measure, "scaling": "standard", "metric": "none"}
+        trained = methods.create("rfm", task="binary", **given).fit(X, NOISY * 1.0)
         step = trained.info["validation"][0]
         assert MEASURES[measure] in step["error"]
         chosen[measure] = [error for *_, error in step["tried"]]

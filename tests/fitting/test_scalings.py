@@ -89,7 +89,8 @@ def test_a_model_file_has_the_transform_and_nothing_more(kind, tmp_path, reloade
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["rf", "rb", "boosting"])
 def test_sparse_rows_are_scaled_as_dense_ones(name, kind):
-    method = methods.create(name, scaling=kind, seed=1, lam=1.0)
+    size = {"rf": {"n_features": 100}, "rb": {"n_grids": 32}, "boosting": {"n_features": 20}}
+    method = methods.create(name, scaling=kind, seed=1, lam=1.0, **size[name])
     dense = method.fit(X[TRAIN], Y[TRAIN])
     sparse = method.fit(scipy.sparse.csr_matrix(X[TRAIN]), Y[TRAIN])
     np.testing.assert_array_equal(
@@ -99,7 +100,7 @@ def test_sparse_rows_are_scaled_as_dense_ones(name, kind):
 
 
 # with fewer than 1,000 rows there is one quantile per row, so repeated rows would have more
-@pytest.mark.parametrize("kind", ["power", "robust"])
+@pytest.mark.parametrize("kind", ["standard", "power", "robust"])
 def test_sample_weights_count_in_the_scaling(kind):
     weights = RNG.integers(0, 3, 300)
     weights[:3] = 1
@@ -133,28 +134,6 @@ def test_a_stream_scales_as_rows_in_memory(kind, tmp_path, capfd):
         np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_checkpoint_goes_on_with_the_transform(kind, tmp_path):
-    options = {"scaling": kind, "gamma": 0.5, "batch": 32, "seed": 2}
-    path = tmp_path / "c.npz"
-    methods.create("r-pegasos", **options, epochs=1).keep(path, 2).fit(X, Y)
-    header, arrays = model.read(path)
-    assert {f"scaler_{name}" for name in TRANSFORMS[kind].forms} <= set(arrays)
-    resumed = methods.create("r-pegasos", **options, epochs=2).keep(path, 2, True).fit(X, Y)
-    straight = methods.create("r-pegasos", **options, epochs=2).fit(X, Y)
-    np.testing.assert_array_equal(resumed.decision_function(X), straight.decision_function(X))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_partial_fit_keeps_the_scaling_of_the_first_rows(kind):
-    one = estimators.RPegasosClassifier(scaling=kind, gamma=0.5, n_features=20)
-    one.partial_fit(X[:200], Y[:200], classes=[-1.0, 1.0])
-    first = one.method_.preprocessing.scaler.to_dict()
-    one.partial_fit(X[200:], Y[200:])
-    for name, values in one.method_.preprocessing.scaler.to_dict().items():
-        np.testing.assert_array_equal(values, first[name])
-
-
 DRAWS = np.random.default_rng(0)
 ROWS, NEW = DRAWS.uniform(-3, 3, (200, 2)), DRAWS.uniform(-3, 3, (100, 2))
 TARGETS = np.sin(2 * ROWS[:, 0]) + ROWS[:, 1] / 3
@@ -166,7 +145,7 @@ SMALL = {
     "sparse-rf": {"n_features": 60, "rounds": 1},
     "rb": {"n_grids": 32, "tol": 1e-5},
     "sparse-rb": {"n_grids": 16},
-    "boosting": {"n_features": 10},
+    "boosting": {"n_features": 6, "per_step": 2},
     "kernel": {},
     "block": {},
 }
@@ -187,7 +166,7 @@ def predictions(*args, **options):
 
 
 @pytest.mark.parametrize("name", [*SMALL, *BATCHES])
-@pytest.mark.parametrize(("shift", "unit"), [(1013, 10), (1.6e9, 3600), (0, 1e-46), (0, 1e40)])
+@pytest.mark.parametrize(("shift", "unit"), [(1.6e9, 3600), (0, 1e-46), (0, 1e40)])
 def test_targets_in_another_unit_give_the_same_model(name, shift, unit):
     expected = predictions(name, TARGETS)
     found = (predictions(name, shift + unit * TARGETS) - shift) / unit
@@ -195,7 +174,7 @@ def test_targets_in_another_unit_give_the_same_model(name, shift, unit):
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("unit", [1e-9, 1 / 200, 1e8])
+@pytest.mark.parametrize("unit", [1e-9, 1e8])
 def test_weights_in_another_unit_give_the_same_model(name, unit):
     if methods.get(name).weighted:
         expected = predictions(name, TARGETS, WEIGHTS)

@@ -11,7 +11,6 @@ from shell import printed, refused
 
 from rfx import methods
 from rfx.cli.output import chosen_words
-from rfx.errors import UsageError
 
 
 @pytest.fixture
@@ -53,12 +52,6 @@ def test_info_has_the_inputs_by_their_shares_of_the_metric(table, capfd, monkeyp
     assert shares[0] > 0.9
     printed(capfd, *command, "--metric", "none", "--model", "none.npz")
     assert json.loads(printed(capfd, "info", "none.npz", "--json"))["metric_shares"] is None
-
-
-def test_curves_need_a_method():
-    X, y = np.eye(60), np.arange(60.0)
-    with pytest.raises(UsageError, match="curves are not supported for method"):
-        methods.create("auto", task="regression").fit(X, y, held_out=(X, y))
 
 
 @pytest.mark.parametrize(

@@ -205,12 +205,6 @@ def landmarks(how, count, kernel="laplacian", rows=X, seed=0, memory=1000.0):
     return choose_landmarks(how, kernel, rows, problem(kernel, rows)[0], count, seed, memory)
 
 
-def trace_error(kernel, chosen, rows=X):
-    params, K = problem(kernel, rows)
-    Z = NystromMap(kernel, chosen, params, np.float64).transform(rows)
-    return float(np.trace(K) - np.sum(Z**2))
-
-
 @pytest.mark.parametrize("kernel", OF_KERNELS)
 def test_products_are_the_nystrom_approximation(kernel):
     params, _ = problem(kernel)
@@ -233,16 +227,14 @@ def test_all_rows_as_landmarks_give_the_kernel(kernel):
     assert feature_map.n_features == (4 if kernel == "linear" else 400)
 
 
-def mean_error(kernel, how, count, rows=X, seeds=10):
-    chosen = [landmarks(how, count, kernel, rows, seed) for seed in range(seeds)]
-    return np.mean([trace_error(kernel, own, rows) for own in chosen])
-
-
-@pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
-def test_error_falls_with_the_number_of_landmarks(kernel, how):
-    errors = [mean_error(kernel, how, count, seeds=3) for count in (5, 20, 80)]
-    assert errors[0] > 1.1 * errors[1] > 1.2 * errors[2] >= 0
+def mean_error(kernel, how, count, rows=X):
+    """The mean trace of the error of the kernel over ten choices of landmarks."""
+    (params, K), errors = problem(kernel, rows), []
+    for seed in range(10):
+        chosen = landmarks(how, count, kernel, rows, seed)
+        Z = NystromMap(kernel, chosen, params, np.float64).transform(rows)
+        errors.append(np.trace(K) - np.sum(Z**2))
+    return np.mean(errors)
 
 
 def test_random_pivots_and_centres_are_better_than_uniform_rows():
@@ -368,17 +360,6 @@ def test_nystrom_predictions_are_those_of_the_dense_reference(how, dtype, atol):
     expected = dense_reference(X[:300], X[300:], VALUES[:300], chosen, 0.1, 2.0)
     np.testing.assert_allclose(method.predict(X[300:]), expected, atol=atol)
     assert method.info["rank"] == method.info["model_size"] == 50
-
-
-@pytest.mark.parametrize(("loss", "bias"), [("squared", {}), ("squared_hinge", {"bias": False})])
-def test_all_rows_as_landmarks_are_the_exact_machine(loss, bias):
-    own = {"kernel": "laplacian", "gamma": 2.0, "lam": 0.1, "tol": 1e-7, "loss": loss}
-    exact = methods.create("kernel", **own, **bias).fit(X[:300], LABELS[:300])
-    ours = methods.create("nystrom", n_features=300, dtype="float64", **own)
-    ours = ours.fit(X[:300], LABELS[:300])
-    expected = exact.decision_function(X[300:])
-    np.testing.assert_allclose(ours.decision_function(X[300:]), expected, atol=2e-3)
-    assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])

@@ -22,7 +22,6 @@ from rfx.fitting.options import (
     KERNEL,
     MAP_GAMMA,
     MAX_MEMORY,
-    MOST,
     N_FEATURES,
     SCALING,
     SEED,
@@ -35,14 +34,7 @@ from rfx.options import Option
 _OF_BINNING = (
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
     MAP_GAMMA,
-    Option(
-        "n_grids",
-        int,
-        "Number R of random grids; each row falls into one bin of each grid.",
-        low=1,
-        high=MOST,
-        default=256,
-    ),
+    methods.get("sparse-rb").options["n_grids"],
     SCALING,
     SEED,
 )

@@ -280,8 +280,8 @@ class Trial:
 
     def like(self, point: Point) -> bool:
         """Whether it has the same method and kernel as another point."""
-        kernels = [one.options.get("kernel") for one in (self.point, point)]
-        return self.point.method == point.method and kernels[0] == kernels[1]
+        same_kernel = self.point.options.get("kernel") == point.options.get("kernel")
+        return self.point.method == point.method and same_kernel
 
 
 # What a limit of the budget left out, in words.
@@ -795,13 +795,12 @@ def _validated(
         kept, out = kept[evenly(len(kept), most)], out[evenly(len(out), most)]
         folds.append((problem.rows(kept), problem.rows(out)))
     trial = method.trial()
-    targets = [trial.target_error(one, out, one.n_rows / total, cache) for one, out in folds]
-    errors = [value for value in targets if value is not None]
-    target = float(np.mean(errors)) if errors else None
+    errors: Any = [trial.target_error(one, out, one.n_rows / total, cache) for one, out in folds]
+    target = None if None in errors else float(np.mean(errors))
     # with several folds, the mean error is the one to approximate
     lams = grid.get("lam", [])
     ordered = lams == sorted(lams, reverse=True)
-    stop = Stop(bool(errors) or not ordered, target if len(folds) == 1 else None)
+    stop = Stop(target is not None or not ordered, target if len(folds) == 1 else None)
     measure = Measure(problem.error_name, target=target)
     validation = _Validation(trial, folds, total, stop, measure, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}

@@ -116,11 +116,11 @@ class BatchWeights:
         self.own, self.by_label, self.schema = own, by_label or {}, schema
         self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
 
-    def check(self, task: str, classes: np.ndarray | None, class_weight: str | None) -> None:
+    def check(self, classes: np.ndarray | None, class_weight: str | None) -> None:
         """Raise UsageError for weights of unknown labels."""
         if self.by_label and classes is None:
             raise weights.not_for_regression(class_weight)
-        if self.by_label and classes is not None:
+        if classes is not None:
             weights.of_labels(classes, self.by_label, self.schema)
 
     def relative(self) -> np.ndarray | None:
@@ -812,7 +812,6 @@ class Session:
         self.squared, self.progress = squared, progress
         self.apart: Apart | None = None
         self.weights = BatchWeights()
-        self.weight_sum: float | None = None
         self.learned: Any = None
         self.solver: Any = None
         self.curve: list[dict[str, Any]] = []
@@ -864,7 +863,7 @@ class Session:
             if classes is None and len(y) < len(every) and task != "regression":
                 # a class whose rows all have weight zero remains a class
                 classes = np.unique(every)
-        self.weights, self.weight_sum = BatchWeights(own), None if own is None else float(own.sum())
+        self.weights = BatchWeights(own)
         if s.endless and s.budget_samples is None and s.budget_seconds is None:
             raise UsageError(
                 "--virtual is endless; set --budget-samples, --budget-seconds or --virtual-copies"
@@ -1017,7 +1016,7 @@ class Session:
         )
         check_inputs(survey.n_inputs)
         task, labels, target_scaler = learn_targets(s, survey, classes)
-        self.weights.check(task, labels, s.get("class_weight"))
+        self.weights.check(labels, s.get("class_weight"))
         loss = s.loss_for(task)
         # first the metric, which changes distances, then the options that depend on them
         check_known(survey.y, labels, self.schema)
@@ -1056,7 +1055,7 @@ class Session:
                 survey.n_inputs,
                 survey.n_targets,
                 steps + choice.steps,
-                self.weight_sum,
+                None if self.weights.own is None else self.weights.sum,
                 {name: float(value) for name, value in choice.chosen.items()},
             )
         )
@@ -1067,8 +1066,8 @@ class Session:
     def start(self, rewindable: bool) -> None:
         """Create the solver, and follow its values for the held-out rows."""
         s, self._evaluating = self.method, 0.0
-        more: Any = {"weights": self.weights.relative(), "rewindable": rewindable}
-        self.solver = s.start(replace(self.learned.setup, **more))
+        setup, own = self.learned.setup, self.weights.relative()
+        self.solver = s.start(replace(setup, weights=own, rewindable=rewindable))
         if self.held_out is not None:
             views = [self._prepared(view) for view in s.views_of(self.held_out[0])]
             self._live = lambda: np.mean([s.predict(self.solver, view) for view in views], axis=0)

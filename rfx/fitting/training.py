@@ -160,9 +160,15 @@ class Trainer:
         """
         method = self.method.suited(X)
         if method is not self.method:
-            trainer = replace(self, method=method)
-            listening: Any = {"held_out": held_out, "squared": squared, "progress": progress}
-            return trainer.fit(X, y, sample_weight, apart=apart, **listening)
+            return replace(self, method=method).fit(
+                X,
+                y,
+                sample_weight,
+                held_out=held_out,
+                squared=squared,
+                progress=progress,
+                apart=apart,
+            )
         if isinstance(method, StreamMethod):
             return self.session(held_out, squared, progress).fit(X, y, sample_weight, apart)
         if held_out is not None and (not method.evaluates_steps or method.get("lam_path")):

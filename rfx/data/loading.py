@@ -12,7 +12,7 @@ from rfx import numerals
 from rfx.data import libsvm, registry, splits, synthetic, tables, textfiles
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.rows import stacked
-from rfx.data.tabular import learner, targetmeans
+from rfx.data.tabular import learner
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
@@ -58,16 +58,12 @@ class Split:
         """
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
-        assert self.schema is not None
+        assert self.schema is not None and self.y_train is not None
         table, reading = self.table
         schema = learner.refilled(self.schema, table.rows(kept), reading)
-        if targetmeans.wanted(schema):
-            assert self.task is not None and self.y_train is not None
-            schema, X = tables.fitted(
-                schema, table, self.y_train, self.task, self.seed, kept, self.apart
-            )
-        else:
-            X = schema.inputs_of(table.rows(kept), {})
+        schema, X, _ = tables.fitted(
+            schema, table, self.y_train, self.task, self.seed, kept, self.apart
+        )
         return X, schema.encode(table.rows(out), targets="ignored")[0]
 
 
@@ -104,10 +100,10 @@ def load(
         info = registry.get(base)
         if info.own is None:
             kind = "libsvm" if info.files else "set"
-            tables.check_reading(kind, info.name, replace(reading, encoding=None))
+            tables.check_reading(kind, info.name, reading)
         if info.own is not None:
-            loaded = _owned(info, split, (seed, means), strict, reading, task)
-            reading = replace(info.own.reading, groups=reading.groups, time=reading.time)
+            loaded, reading = _owned(info, split, (seed, means), reading, task)
+            test = info.own.test if split is test is None else test
         elif info.builtin:
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
         else:
@@ -197,22 +193,20 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     return Split(name, split or "default", info.task, X, y, X_test, y_test, info)
 
 
-def _owned(info, split, drawn, strict, reading, task):
-    """The split of a set from a user registry; drawn: see `_file`."""
-    entry, (seed, _) = info.own, drawn
+def _owned(info, split, drawn, reading, task):
+    """The split of a set from a user registry, without its test rows, and how it is read; drawn:
+    see `_file`.
+    """
     if replace(reading, groups=None, time=None) != Reading():
         raise UsageError(
-            f"{info.name} is a data set of {entry.registry}, which defines how to read it; set this"
-            " option there"
+            f"{info.name} is a data set of {info.own.registry}, which defines how to read it; set"
+            " this option there"
         )
-    own_reading = replace(entry.reading, groups=reading.groups, time=reading.time)
-    loaded = _file(entry.train, split, drawn, own_reading, task or entry.task)
-    if split is None and entry.test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(
-            entry.test, loaded, True, seed, strict, entry.reading
-        )
-    loaded.name, loaded.task, loaded.info = info.name, task or entry.task or loaded.task, info
-    return loaded
+    reading = replace(info.own.reading, groups=reading.groups, time=reading.time)
+    task = task or info.task or None
+    loaded = _file(info.own.train, split, drawn, reading, task)
+    loaded.name, loaded.task, loaded.info = info.name, task or loaded.task, info
+    return loaded, reading
 
 
 def _registered(info, split, offline, seed):

@@ -52,25 +52,6 @@ _FIELDS: dict[str, tuple[type | tuple[str, ...], str]] = {
 }
 
 
-@dataclass(frozen=True)
-class OwnSet:
-    """The name, its registry, the paths of the training and optional test rows, and the task if
-    given.
-    """
-
-    name: str
-    registry: str
-    train: str
-    test: str | None
-    task: str | None
-    title: str
-    reading: Reading
-
-    @property
-    def paths(self) -> list[str]:
-        return [self.train] + ([] if self.test is None else [self.test])
-
-
 def own_files() -> list[Path]:
     """The registries, whether the one that RFX_DATASETS names exists or not."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -81,9 +62,9 @@ def own_files() -> list[Path]:
     return [place] if named or place.exists() else []
 
 
-def _own() -> dict[str, OwnSet]:
+def _own() -> "dict[str, DatasetInfo]":
     """All sets of all registries by name. UsageError with the file and the data set."""
-    sets: dict[str, OwnSet] = {}
+    sets: dict[str, DatasetInfo] = {}
     for path in own_files():
         try:
             entries = tomllib.loads(path.read_text("utf-8-sig"))
@@ -91,7 +72,8 @@ def _own() -> dict[str, OwnSet]:
             raise UsageError(f"{path} is not TOML: {error!s:.200}") from None
         for name, entry in entries.items():
             if _plain(name) in _by_any_name() or name in sets:
-                other = sets[name].registry if name in sets else "rfx itself"
+                own = sets[name].own if name in sets else None
+                other = "rfx itself" if own is None else own.registry
                 raise UsageError(
                     f"{path}: {name} is the name of a data set of {other}; choose another"
                 )
@@ -99,7 +81,7 @@ def _own() -> dict[str, OwnSet]:
     return sets
 
 
-def _entry(path: str, name: str, entry) -> OwnSet:
+def _entry(path: str, name: str, entry) -> "DatasetInfo":
     if not isinstance(entry, dict) or "train" not in entry:
         raise UsageError(
             f"{path}: {name} is {quoted(entry)}; it must be a table [{name}] with train = FILE"
@@ -121,9 +103,9 @@ def _entry(path: str, name: str, entry) -> OwnSet:
         for key, value in entry.items()
         if key not in ("train", "test", "task", "title")
     }
-    title, task = entry.get("title", f"of {path}"), entry.get("task")
-    return OwnSet(
-        name, path, train, test if "test" in entry else None, task, title, Reading(**options)
+    own = OwnSet(path, train, test if "test" in entry else None, Reading(**options))
+    return DatasetInfo(
+        name, entry.get("task", ""), 0, 0, 0, entry.get("title", f"of {path}"), own=own
     )
 
 
@@ -191,14 +173,30 @@ class SplitSpec:
 
 
 @dataclass(frozen=True)
+class OwnSet:
+    """The registry of a user's set, the paths of its training and optional test rows, and how they
+    are read.
+    """
+
+    registry: str
+    train: str
+    test: str | None
+    reading: Reading
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.train] + ([] if self.test is None else [self.test])
+
+
+@dataclass(frozen=True)
 class DatasetInfo:
     """One data set. n is the number of rows of all its splits together, d of inputs; classes is 0
     for regression.
 
     `labels` maps labels of the files to labels of the data set; if given, rows with other labels
     are dropped. `substitute_for` names the data set that this one replaces; `obtain` explains how
-    to get the files. `own` is the entry of a user registry (`OwnSet`); n, d and classes are
-    then 0.
+    to get the files. `own` is the entry of a user registry; n, d and classes are then 0, and the
+    task is empty if it is not given.
     """
 
     name: str
@@ -301,7 +299,7 @@ def get(name: str) -> DatasetInfo:
     if _plain(name) in _by_any_name():
         return _by_any_name()[_plain(name)]
     if name in (sets := _own()):
-        return DatasetInfo(name, sets[name].task or "", 0, 0, 0, sets[name].title, own=sets[name])
+        return sets[name]
     near = difflib.get_close_matches(_plain(name)[:100], [*_by_any_name(), *sets], n=3)
     near = [_by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""

@@ -421,17 +421,14 @@ class TextSource(Source):
             self._open()
         if place is None:
             return
-        before = place["file"]
-        if self.rewindable and before is not None and self._sampled(before[0]) != before:
-            raise self._changed()
-        while self._offset < place["offset"]:
-            data = self._handle.read(min(self._size, place["offset"] - self._offset))
-            if not data:
-                raise self._changed()
+        before, left = place["file"], place["offset"] - self._offset
+        same = not self.rewindable or before is None or self._sampled(before[0]) == before
+        while same and (data := self._handle.read(min(self._size, left))):
             self._digest.update(data)
-            self._offset += len(data)
-        if self._digest.hexdigest() != place["digest"]:
+            left -= len(data)
+        if not same or self._digest.hexdigest() != place["digest"]:
             raise self._changed()
+        self._offset = place["offset"]
         self._line = place["line"]
 
     def _changed(self) -> DataError:

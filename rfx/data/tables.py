@@ -5,7 +5,7 @@ The format follows from the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; e
 content, with LIBSVM text as the last choice.
 """
 
-import functools
+import contextlib
 import io
 import logging
 import re
@@ -63,10 +63,6 @@ def kind_of_content(head: bytes) -> str:
     return "csv" if readers.looks_like(head) and not libsvm.recognised(head) else "libsvm"
 
 
-# Opens the bytes of a file as they are stored.
-_STORED = functools.partial(open, mode="rb")
-
-
 class File:
     """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz,
     parquet, libsvm; format: after reading.
@@ -89,17 +85,17 @@ class File:
                 self._content = _whole(handle, self.name)
         self.kind = self._recognised(None if self.path == "-" else kind_of_name(path), table)
 
-    def _opened(self, opened: Callable):
-        """A handle on the bytes of the file, as a function opens a path."""
-        return opened(self.path) if self._content is None else io.BytesIO(self._content)
+    def _stored(self):
+        """A handle on the bytes of the file as they are stored."""
+        return open(self.path, "rb") if self._content is None else io.BytesIO(self._content)
 
-    def _head(self, opened: Callable) -> bytes:
-        with textfiles.naming(self.name), self._opened(opened) as handle:
+    def _head(self, unpacked: Callable = contextlib.nullcontext) -> bytes:
+        with textfiles.naming(self.name), self._stored() as stored, unpacked(stored) as handle:
             return handle.read(_HEAD)
 
     def _recognised(self, named: str | None, table: bool) -> str:
         """The format of the file: by its name, else by its first bytes."""
-        head = b"" if named in _ARRAYS else self._head(_STORED)
+        head = b"" if named in _ARRAYS else self._head()
         if named in _ARRAYS or kind_of_content(head) in _ARRAYS:
             return named or kind_of_content(head)
         if foreign_kind(head) is None and textfiles.compressed(head[:8]):
@@ -134,7 +130,7 @@ class File:
         words_of = words_of or (schema.words_in if schema else lambda table: frozenset())
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
-            with self._opened(_STORED) as handle:
+            with self._stored() as handle:
                 return _ARRAYS[self.kind][1](handle, self.name, words_of)
         form = None if schema is None else schema.format
         agreed("header", reading, form, self.name)
@@ -211,9 +207,9 @@ def _whole(handle, name) -> bytes:
 
 def check_reading(kind: str, name: str, reading: Reading) -> None:
     """Raise UsageError for table options with LIBSVM text or a sparse matrix, and for an encoding
-    of a file that is not text.
+    of a file of arrays.
     """
-    if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
+    if reading.encoding is not None and kind in _ARRAYS:
         raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; omit it")
     tabular = sorted(reading.given().keys() - {"encoding", "zero_based"})
     what = {"libsvm": "LIBSVM text", "matrix": "a sparse matrix", "set": "not a table"}.get(kind)
@@ -246,7 +242,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
         content = file.read(reading, words_of=learner.begin)
         if isinstance(content, Table):
             return _table_training_rows(file, content, learner, cut, seed)
-        check_reading("matrix", file.name, replace(reading, encoding=None))
+        check_reading("matrix", file.name, reading)
         X, y = content
         schema = Schema(format=file.format)
         if (table := _targets(y, file.name)) is not None:
@@ -281,8 +277,8 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     means = seed is not None and bool(targetmeans.wanted(schema))
     if means:
         task = schema.task() or task or labelwords.guess_task(y)
-        schema, X = fitted(schema, rows, y, task, seed, apart=sides)
-        for message in targetmeans.notes(schema, rows, sides, seed):
+        schema, X, messages = fitted(schema, rows, y, task, seed, apart=sides)
+        for message in messages:
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})
@@ -301,16 +297,19 @@ def fitted(
     schema: Schema,
     table: Table,
     y: np.ndarray,
-    task: str,
+    task: str | None,
     seed: int,
     kept: np.ndarray | None = None,
     apart: Apart | None = None,
 ):
-    """(the schema, X) of the rows of a table, or of those with the numbers `kept`, with columns of
-    many categories encoded by the means of the table's targets y (n,).
+    """(the schema, X, messages) of the rows of a table, or of those with the numbers `kept`, with
+    columns of many categories, if any, encoded by the means of the table's targets y (n,).
 
     apart: the groups or times of the table's rows.
     """
+    if not targetmeans.wanted(schema):
+        return schema, schema.inputs_of(table if kept is None else table.rows(kept), {}), []
+    assert task is not None
     Y = targetmeans.outputs(y, task)
     labels = np.unique(y) if Y.shape[1] > 1 else ()
     titles = [label_text(schema, label) for label in labels]

@@ -142,19 +142,13 @@ class PCA:
     """x -> components' (x - mean), to n_components numbers.
 
     partial_fit processes rows a few at a time and stores their sum and second moments, d x d
-    float64 numbers; `finish` computes the components. centred: about the mean, as principal
-    components are defined; the program of Dai et al. (2014) does not centre.
+    float64 numbers; `finish` computes `mean` and `components`. centred: about the mean, as
+    principal components are defined; the program of Dai et al. (2014) does not centre.
     """
 
     def __init__(self, n_components: int, centred: bool = True):
         self.n_components, self.centred = int(n_components), centred
         self._count = 0
-        # the sum of the rows and of their outer products, about the shift
-        self._shift: Any = None
-        self._sum: Any = None
-        self._moments: Any = None
-        self.mean: Any = None
-        self.components: Any = None
 
     def partial_fit(self, X) -> PCA:
         """Learn from the rows X (n, d), array or CSR, in addition to all earlier ones."""
@@ -170,6 +164,7 @@ class PCA:
                 if self.centred
                 else np.zeros(X.shape[1])
             )
+            # the sum of the rows and of their outer products, about the shift
             self._sum, self._moments = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
         for start in range(0, X.shape[0], 4096):
             part = X[start : start + 4096]
@@ -207,12 +202,9 @@ class PCA:
         offset = -(self.mean @ self.components).astype(dtype)
         return told.linear(self.components.astype(dtype), offset), *told.rounded(dtype)
 
-    def to_dict(self) -> dict:
-        """{"centred": bool, "mean": (d,), "components": (d, n_components)}, for the model file."""
-        return {"centred": self.centred, "mean": self.mean, "components": self.components}
-
     @classmethod
     def from_dict(cls, saved) -> PCA:
+        """From {"centred": bool, "mean": (d,), "components": (d, n_components)}."""
         made = cls(saved["components"].shape[1], bool(saved["centred"]))
         made.mean, made.components = saved["mean"], saved["components"]
         return made
@@ -945,7 +937,8 @@ class Survey:
         A scaling with column transforms is learnt from TRANSFORMED rows, drawn by the seed
         independently of the chunks, or from all rows if there are fewer.
         """
-        self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        # of the targets: the smallest, the largest, and the sum
+        self._y: tuple[Any, Any, Any] = np.inf, -np.inf, 0.0
         seen: Statistics | None = None
         kept: tuple[Any, np.ndarray, np.ndarray] | None = None
         keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
@@ -953,11 +946,9 @@ class Survey:
         for X, y in _cut(chunks()):
             part = Statistics.of(X, scaling == "standard", y=y)
             seen = part if seen is None else seen + part
-            low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
-            if self._y is not None:
-                low, high = np.minimum(self._y[0], low), np.maximum(self._y[1], high)
-                total = self._y[2] + total
-            self._y = low, high, total
+            low, high, total = self._y
+            low, high = np.minimum(low, y.min(axis=0)), np.maximum(high, y.max(axis=0))
+            self._y = low, high, total + y.sum(axis=0)
             part_keys = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
             kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), part_keys, most)
             at = seen.count
@@ -988,7 +979,6 @@ class Survey:
 
     def target_scaler(self, kind: str) -> TargetScaler:
         """The scaling of regression targets that TargetScaler.fit would learn."""
-        assert self._y is not None
         low, high, total = self._y
         return TargetScaler.of(kind, low, high, total / self.n_rows)
 

@@ -67,8 +67,8 @@ class TableRows:
         learner = _Learner(self.reading, task="regression").update(taught)
         titles = range(Y.shape[1]) if classes is None else classes.tolist()
         titles = list(map(str, titles)) if Y.shape[1] > 1 else []
-        schema, X = targetmeans.fitted(learner.finish(), taught, Y, seed, titles)
-        for message in targetmeans.notes(schema, taught):
+        schema, X, messages = targetmeans.fitted(learner.finish(), taught, Y, seed, titles)
+        for message in messages:
             learner.tell(message)
         learner.say(schema, summary=False)
         return replace(schema, target=None, size=len(names)), X

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from rfx import data
-from rfx.data import Split, guess_task, libsvm, load, registry, splits
+from rfx.data import guess_task, libsvm, load, registry, splits
 from rfx.data.reading import Reading
 from rfx.data.tabular import targetmeans
 from rfx.data.tabular.apart import Apart
@@ -116,51 +116,45 @@ def test_guess_task(y, task, seen, caplog):
     assert f"task {task}, inferred from the targets: {seen}" in caplog.text
 
 
-def test_the_official_files_are_the_default_split(tmp_path):
+@pytest.fixture
+def cod_rna(tmp_path):
+    """Its files, with rows 1 to 30 for training, and 101 to 120, which lack a column, for tests."""
     put(tmp_path, "cod-rna", 30, 8)
     put(tmp_path, "cod-rna.t", 20, 7, first=100)
+
+
+def test_the_official_files_are_the_default_split(cod_rna):
     data = load("cod_rna")
-    assert isinstance(data, Split) and (data.name, data.split, data.task) == (
-        "cod-rna",
-        "default",
-        "binary",
-    )
+    assert (data.name, data.split, data.task) == ("cod-rna", "default", "binary")
     # as wide as the registry says
     assert data.X_train.shape == (30, 8) and data.X_test.shape == (20, 8)
     assert numbers(data.X_test).tolist() == list(range(101, 121))
     assert data.info is registry.get("cod-rna")
 
 
-def test_a_papers_split_draws_test_rows(tmp_path, monkeypatch):
-    put(tmp_path, "cod-rna", 30, 8)
-    put(tmp_path, "cod-rna.t", 20, 8, first=100)
+def test_a_papers_split_draws_test_rows(cod_rna, monkeypatch):
     small(monkeypatch, "cod-rna", train=("train",), test=("test",), n_train=30, n_test=6)
-    data = load("cod-rna", split="yen2014", seed=0)
-    again, other = load("cod-rna", split="yen2014"), load("cod-rna", split="yen2014", seed=5)
-    assert data.X_train.shape[0] == 30 and data.X_test.shape[0] == 6 == len(data.y_test)
+    data, other = (load("cod-rna", split="yen2014", seed=seed) for seed in (0, 5))
+    assert data.X_test.shape[0] == len(data.y_test) == len(other.y_test) == 6
     assert set(numbers(data.X_test)) < set(range(101, 121))
-    np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))
-    assert (
-        numbers(other.X_test).tolist() != numbers(data.X_test).tolist() and len(other.y_test) == 6
-    )
+    assert numbers(other.X_test).tolist() != numbers(data.X_test).tolist()
     # all rows, for any seed
-    np.testing.assert_array_equal(numbers(data.X_train), numbers(other.X_train))
+    assert numbers(data.X_train).tolist() == numbers(other.X_train).tolist() == [*range(1, 31)]
 
 
 def test_a_papers_split_pools_files_and_cuts_anew(tmp_path, monkeypatch):
     put(tmp_path, "ijcnn1", 30, 22)
     put(tmp_path, "ijcnn1.t", 20, 22, first=30)
     small(monkeypatch, "ijcnn1", pool=("train", "test"), n_train=45, n_test=5)
-    data = load("ijcnn1", split="yen2014")
-    assert sorted([*numbers(data.X_train), *numbers(data.X_test)]) == list(range(1, 51))
+    data, other = (load("ijcnn1", split="yen2014", seed=seed) for seed in (0, 3))
     assert data.X_train.shape == (45, 22) and data.y_test.shape == (5,)
-    other = load("ijcnn1", split="yen2014", seed=3)
-    assert sorted([*numbers(other.X_train), *numbers(other.X_test)]) == list(range(1, 51))
     assert numbers(other.X_test).tolist() != numbers(data.X_test).tolist()
-    # Labels stay with their rows: they alternate within each file.
-    rows = np.concatenate([numbers(data.X_train), numbers(data.X_test)]) - 1
-    labels = np.concatenate([data.y_train, data.y_test])
-    np.testing.assert_array_equal(labels, np.where(np.where(rows < 30, rows, rows - 30) % 2, 1, -1))
+    for loaded in (data, other):
+        rows = np.concatenate([numbers(loaded.X_train), numbers(loaded.X_test)]) - 1
+        assert sorted(rows) == list(range(50))
+        # labels stay with their rows: they alternate within each file
+        labels = np.concatenate([loaded.y_train, loaded.y_test])
+        np.testing.assert_array_equal(labels, np.where(rows % 2, 1, -1))
 
 
 def test_a_share_of_the_rows_to_train_on(tmp_path):
@@ -214,13 +208,9 @@ def test_labels_are_chosen_and_renamed(tmp_path):
     assert (numbers(data.X_train) % 10).tolist() == [7, 9] * 5
 
 
-def test_fewer_rows_on_request(tmp_path):
-    put(tmp_path, "cod-rna", 30, 8)
-    put(tmp_path, "cod-rna.t", 20, 8)
-    data, other = load("cod-rna", n_train=7, n_test=3), load("cod-rna", n_train=7, n_test=3, seed=1)
-    assert (
-        data.X_train.shape == (7, 8) and data.y_train.shape == (7,) and data.X_test.shape == (3, 8)
-    )
+def test_fewer_rows_on_request(cod_rna):
+    data, other = (load("cod-rna", n_train=7, n_test=3, seed=seed) for seed in (0, 1))
+    assert (data.X_train.shape, len(data.y_train), data.X_test.shape) == ((7, 8), 7, (3, 8))
     assert numbers(data.X_train).tolist() != numbers(other.X_train).tolist()
     with pytest.raises(UsageError, match="can't draw 31 rows from 30"):
         load("cod-rna", n_train=31)
@@ -378,14 +368,6 @@ def test_times_are_numbers_or_dates(tmp_path, cells, order):
     assert split.schema.ignored == ("when",)
 
 
-def test_a_column_of_npz_is_found_by_its_name(tmp_path):
-    X = np.array([[1.0, 5], [2, 5], [1, 6], [3, 7]])
-    np.savez(tmp_path / "t.npz", X=X, y=[1.5, 2, 3, 4], feature_names=["who", "a"])
-    split = data.load(tmp_path / "t.npz", reading=Reading(groups="who"))
-    assert split.apart.values.tolist() == [0, 1, 0, 2]
-    np.testing.assert_array_equal(split.X_train, X[:, 1:])
-
-
 @pytest.mark.parametrize("option", ["groups", "time"])
 def test_80_20_keeps_rows_apart(tmp_path, option):
     who = np.random.default_rng(0).permutation(np.arange(200) // 5)
@@ -460,25 +442,8 @@ def encoded(codes, y, apart):
     words = Words(codes.astype(np.int32), [f"c{number:02}" for number in range(50)])
     schema = Schema([Input("c", 0, sorted(words.values))], True, 2, ("y", 1))
     rows = Table("t", ["c", "y"], True, [words, y])
-    schema, X = targetmeans.fitted(schema, rows, y[:, None], 0, apart=apart)
-    return schema, X[:, 0], list(targetmeans.notes(schema, rows, apart))
-
-
-def test_means_of_nested_categories_are_informative_without_groups():
-    _, X, notes = encoded(NESTED, NESTED.astype(float), None)
-    assert np.corrcoef(X, NESTED)[0, 1] > 0.9
-    assert notes == []
-
-
-@pytest.mark.parametrize("by", ["groups", "time"])
-def test_categories_of_one_group_or_time_say_nothing(by):
-    """Each group has its own category: means of other groups would fall as its targets rise."""
-    y = NESTED.astype(float)
-    schema, X, (note,) = encoded(NESTED, y, Apart(by, NESTED))
-    np.testing.assert_allclose(X, y.mean())
-    np.testing.assert_allclose(schema.columns[0].means.values, y.mean())
-    assert "50 of 50 categories of column 'c' occur in only one" in note
-    assert "--ignore c leaves the column out" in note
+    schema, X, messages = targetmeans.fitted(schema, rows, y[:, None], 0, apart=apart)
+    return schema, X[:, 0], messages
 
 
 @pytest.mark.parametrize("by", ["groups", "time"])
@@ -489,6 +454,7 @@ def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
     apart = Apart(by, NESTED // 10)
     schema, X, (note,) = encoded(codes, y, apart)
     assert "1 of 50 categories of column 'c' occur in only one" in note
+    assert "--ignore c leaves the column out" in note
     part, means = apart.numbered(5, 0), schema.columns[0].means.values
     for number in range(5):
         others = part < number if by == "time" else part != number

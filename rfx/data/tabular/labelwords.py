@@ -72,28 +72,26 @@ def decided(
     for (word, count), number in zip(words.items(), numbers):
         counts[unsigned(word)] += count
         values[unsigned(word)] = number
-    if task == "regression" or all(map(printed, counts)):
-        return None, task
-    if task == KEPT and not are_numbers(counts):
+    if (
+        task == "regression"
+        or all(map(printed, counts))
+        or (task == KEPT and not are_numbers(counts))
+        or (task in (None, KEPT) and len(set(values.values())) > FEWEST_NUMBERS)
+    ):
         return None, task
     exact = {word: value(word) for word in counts}
     labels = sorted(counts, key=lambda word: (values[word], exact[word] or 0, word))
-    if task in (None, KEPT) and len(set(values.values())) > FEWEST_NUMBERS:
-        return None, task
     if task is None:
         rows = np.array([counts[label] for label in labels])
         task = guess_of(np.array([values[label] for label in labels]), rows, labels)
         if task == "regression":
             return None, task
-    alike: dict = {}
-    for label in labels:
-        key = values[label] if exact[label] is None else exact[label]
-        alike.setdefault(key, []).append(label)
-    twice = next((same for same in alike.values() if len(same) > 1), None)
-    if twice is not None and task != KEPT:
+    number_of = lambda label: values[label] if exact[label] is None else exact[label]
+    twice = written.alike(labels, number_of)
+    if twice and task != KEPT:
         warnings.warn(
             f"labels of {name} are the same number in several spellings"
-            f" ({', '.join(twice):.100}): they remain different labels; spell equal labels"
+            f" ({', '.join(twice[0]):.100}): they remain different labels; spell equal labels"
             " alike",
             RfxWarning,
             stacklevel=2,

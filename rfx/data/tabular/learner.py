@@ -504,10 +504,7 @@ def _common(category: str):
 
 def _alike(words: Iterable[str], common: Callable = _common) -> list[str]:
     """Groups of words with the same key, each as a text."""
-    groups: dict = {}
-    for word in words:
-        groups.setdefault(common(word), []).append(word)
-    return [" and ".join(map(repr, group)) for group in groups.values() if len(group) > 1]
+    return [" and ".join(map(repr, group)) for group in written.alike(words, common)]
 
 
 @dataclass(eq=False)

@@ -757,13 +757,14 @@ def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]
     index = frozenset(column for column in saved_index if isinstance(column, str))
     dictionary = lazy.pyarrow.types.is_dictionary
     categorical = frozenset(field.name for field in schema if dictionary(field.type))
-    table = Table(name, schema.names, True, [], index=index, categorical=categorical)
+    typed = frozenset(field.name for field in schema if not _is_number(field.type))
+    table = Table(name, schema.names, True, [], index=index, typed=typed, categorical=categorical)
     worded = as_words(table)
     for position, column in enumerate(schema):
-        numeric, cells = _is_number(column.type), Words(np.full(len(rows), -1, np.int32), [])
+        cells = Words(np.full(len(rows), -1, np.int32), [])
         if column.name not in rows.column_names:
             table.unread[position] = f"is of type {column.type!s:.40}"
-        elif numeric and position not in worded and column.name not in categorical:
+        elif column.name not in typed and position not in worded:
             cells = _column(rows, column).to_numpy(np.float64, na_value=np.nan)
         else:
             try:
@@ -771,8 +772,6 @@ def table_of(rows, schema, name: str, as_words: Callable[[Table], frozenset[int]
             except UnicodeDecodeError:
                 table.unread[position] = "has words that are not UTF-8"
         table.columns.append(cells)
-    typed = [f.name for f, cells in zip(schema, table.columns) if not _is_number(f.type)]
-    table.typed = frozenset(typed)
     return table
 
 

@@ -11,7 +11,6 @@ References
    Classification and Prediction Problems", SIGKDD Explorations 3(1), 2001.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -36,14 +35,11 @@ def learn(codes, n_categories: int, Y, titles, prior=None) -> TargetMeans:
     return TargetMeans(means, prior.tolist(), list(titles))
 
 
-def smoothed(
-    codes: np.ndarray, n_categories: int, Y: np.ndarray, prior: np.ndarray | None = None
-) -> np.ndarray:
+def smoothed(codes: np.ndarray, n_categories: int, Y: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """(n_categories, k) smoothed means of the targets Y (n, k) for each category.
 
     A category with m rows, mean a and variance s^2 has w a + (1 - w) b, where b is the prior (k,),
-    by default the mean of all rows, t^2 their variance and w = t^2 m / (t^2 m + s^2). Without rows
-    it has b.
+    t^2 the variance of all rows and w = t^2 m / (t^2 m + s^2). Without rows it has b.
 
     codes: (n,) the category numbers, -1 for missing.
     """
@@ -51,7 +47,6 @@ def smoothed(
     present_codes = codes[present]
     counts = np.bincount(present_codes, minlength=n_categories)
     smooth = np.empty((n_categories, Y.shape[1]))
-    prior = Y.mean(axis=0) if prior is None else prior
     for output, (y, mean) in enumerate(zip(Y.T, prior)):
         y_known = y[present]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -151,9 +146,11 @@ def fitted(
     titles=(),
     apart: Apart | None = None,
 ):
-    """(the schema with the means of its training rows, X (n, width) of these rows).
+    """(the schema with the means of its training rows, X (n, width) of these rows, messages).
 
-    The schema has the means of all rows; X has, for each row, means of the rows in other parts.
+    The schema has the means of all rows; X has, for each row, means of the rows in other parts. A
+    message names a column with missing cells, or with categories of one part alone, which become
+    the mean of the targets.
 
     Parameters
     ----------
@@ -169,7 +166,7 @@ def fitted(
     apart : Apart, optional
         The means of a row then come from other groups, or from earlier rows.
     """
-    inputs, training = list(schema.columns), {}
+    inputs, training, messages = list(schema.columns), {}, []
     if apart is None:
         part = parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
         prior, earlier = None, False
@@ -180,38 +177,25 @@ def fitted(
     for place in wanted(schema):
         column = replace(inputs[place], fill=None, means=None)
         codes, count = schema.codes(table, column.position, column, gaps=True), column.width
+        title, gone = table.title(column.position), np.count_nonzero(codes < 0)
         if apart is not None:
             # no training row can use the mean of such a category, so no prediction does
-            lone = np.append(in_one_part(codes, count, part), False)
-            codes = np.where(lone[codes], -1, codes)
+            lone = in_one_part(codes, count, part)
+            codes = np.where(np.append(lone, False)[codes], -1, codes)
+            one = "group" if apart.by == "groups" else "span of time"
+            if lone.any():
+                messages.append(
+                    f"{table.name}: {lone.sum():,} of {count:,} categories of {title} occur in only"
+                    f" one {one} and become the mean of the targets;"
+                    f" {typed('ignore', [column.name])} leaves the column out"
+                )
+        if gone:
+            cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
+            messages.append(
+                f"{table.name}: {cells} of {title} without a value {become} the mean of the targets"
+            )
         means = learn(codes, count, Y, titles, prior)
         inputs[place] = replace(column, means=means)
         training[place] = cross_fitted(codes, count, Y, part, earlier, prior)
     schema = replace(schema, inputs=inputs)
-    return schema, schema.inputs_of(table, training)
-
-
-def notes(schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0) -> Iterator[str]:
-    """A message for each column with missing cells, or with categories of one part alone, which
-    become the mean of the targets.
-    """
-    for place in wanted(schema):
-        column = schema.columns[place]
-        if apart is not None:
-            codes = schema.codes(table, column.position, replace(column, fill=None), gaps=True)
-            parts = apart.numbered(min(PARTS, apart.count), seed)
-            lone = in_one_part(codes, len(column.categories or ()), parts)
-            one = "group" if apart.by == "groups" else "span of time"
-            if lone.any():
-                yield (
-                    f"{table.name}: {lone.sum():,} of {len(lone):,} categories of"
-                    f" {table.title(column.position)} occur in only one {one} and become the mean"
-                    f" of the targets; {typed('ignore', [column.name])} leaves the column out"
-                )
-        gone = int(table.gaps(column.position).sum())
-        if gone:
-            cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
-            yield (
-                f"{table.name}: {cells} of {table.title(column.position)} without a value {become}"
-                " the mean of the targets"
-            )
+    return schema, schema.inputs_of(table, training), messages

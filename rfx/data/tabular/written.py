@@ -7,7 +7,7 @@ A column is judged as a whole: `1,234` alone is ambiguous, but next to `1,234.50
 import contextlib
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -196,6 +196,14 @@ def same(text: str):
     if is_number(text) and not re.match(r"[+-]?0[0-9]", text):
         return Decimal(text)
     return truth(text) or text.strip()
+
+
+def alike(words: Iterable[str], key: Callable[[str], Any]) -> list[list[str]]:
+    """The groups of several words with the same key."""
+    groups: dict[Any, list[str]] = {}
+    for word in words:
+        groups.setdefault(key(word), []).append(word)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def matched(words: Iterable[str], choices: Iterable[str]) -> list[int]:

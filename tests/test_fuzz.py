@@ -8,7 +8,7 @@ from fuzz import libsvm, model, plan, results
 TARGETS = [
     (libsvm, 3_000, 150),
     (model, 1_000, 30),
-    (plan, 500, 50),
+    (plan, 150, 15),
     (results, 2_000, 100),
 ]
 

@@ -210,14 +210,6 @@ def parquet(**columns):
     return "t.parquet"
 
 
-def test_a_parquet_column_that_cannot_be_read_is_named():
-    """Bears-R-Us/arkouda#2820: columns of unsupported types were silently dropped."""
-    said = refused(
-        "convert", parquet(a=([1, 2],), words=([["u"], ["v", "w"]],), y=([1.5, 2.5],)), "x.svm"
-    )
-    assert "column 'words' is of type list" in said
-
-
 def test_durations_of_parquet_are_seconds_in_whatever_unit():
     """apache/drill#2788: a column in microseconds was compared as if it had another unit."""
     pyarrow = pytest.importorskip("pyarrow")

@@ -27,48 +27,45 @@ from rfx.errors import DataError, LockedError
 TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
 
 
-class Server:
-    """Serve `files` (path: bytes, or parts without an end); each path in `failures` first answers
-    that many times with a status. The sizes that are announced of `sizes` are others.
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        server, path = self.server, self.path
+        server.requests.append(path)
+        status, left = server.failures.get(path, (0, 0))
+        if left:
+            server.failures[path] = status, left - 1
+            self.send_error(status)
+        elif path not in server.files:
+            self.send_error(404)
+        else:
+            self.send_response(200)
+            for size in server.sizes.get(path, []):
+                self.send_header("Content-Length", str(size))
+            self.end_headers()
+            with contextlib.suppress(OSError):  # the other side has closed
+                self.wfile.writelines(server.files[path])
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serve `files` (path: parts of the content, which may have no end); each path in `failures`
+    first answers that many times with a status. `sizes`: those that are announced.
     """
 
     def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.sizes, self.failures, self.requests = {}, {}, {}, []
-        server = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                server.requests.append(self.path)
-                status, left = server.failures.get(self.path, (0, 0))
-                if left:
-                    server.failures[self.path] = status, left - 1
-                    self.send_error(status)
-                elif self.path not in server.files:
-                    self.send_error(404)
-                else:
-                    body = server.files[self.path]
-                    self.send_response(200)
-                    if isinstance(body, bytes):
-                        size = server.sizes.get(self.path, len(body))
-                        self.send_header("Content-Length", str(size))
-                    self.end_headers()
-                    with contextlib.suppress(OSError):  # the other side has closed
-                        self.wfile.writelines([body] if isinstance(body, bytes) else body)
-
-            def log_message(self, *_):
-                pass
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_port}"
 
 
 @pytest.fixture
 def server():
-    server = Server()
-    yield server
-    server.http.shutdown()
-    server.http.server_close()
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 @pytest.fixture(autouse=True)
@@ -128,22 +125,17 @@ PACKED = {
 @pytest.mark.parametrize("suffix", PACKED)
 def test_a_download_is_unpacked_checked_and_kept(server, entry, suffix):
     target = entry("/files/toy" + suffix)
-    server.files["/files/toy" + suffix] = PACKED[suffix](TEXT)
+    server.files["/files/toy" + suffix] = [PACKED[suffix](TEXT)]
     server.failures["/files/toy" + suffix] = 500, 2
+    stale = target.parent / ".parts" / "toy"  # of a killed run
+    stale.mkdir(parents=True)
+    (stale / "plain").write_bytes(b"half a fi")
     assert not registry.is_fetched("toy")
     for _ in range(2):  # nothing to do the second time
         assert registry.fetch("toy") == {"train": target}
     assert target.read_bytes() == TEXT
     assert not left_over(target)
     assert len(server.requests) == 3
-
-
-def encrypted(content):
-    """A zip archive with the encryption flag in the member's header and in the directory."""
-    changed = bytearray(content)
-    for at, mark in ((6, b"PK\3\4"), (8, b"PK\1\2")):
-        changed[changed.index(mark) + at] |= 1
-    return bytes(changed)
 
 
 def tar_of(name, content):
@@ -179,7 +171,6 @@ WRONG = {
         {},
         "toy.zip can't be unpacked.*2 files instead of one",
     ),
-    "encrypted": ("toy.zip", encrypted(zipped("toy")), {}, "toy.zip can't be unpacked .*encrypted"),
     "more than declared": (
         "toy.xz",
         lzma.compress(TEXT + b"\n" * (64 << 20)),
@@ -216,7 +207,7 @@ WRONG = {
 @pytest.mark.parametrize("what", WRONG)
 def test_what_is_wrong_is_named_and_not_kept(server, entry, what):
     name, content, said, message = WRONG[what]
-    server.files["/files/" + name] = content
+    server.files["/files/" + name] = [content]
     target = entry("/files/" + name, **said)
     with pytest.raises(DataError, match=message):
         registry.fetch("toy")
@@ -225,17 +216,17 @@ def test_what_is_wrong_is_named_and_not_kept(server, entry, what):
 
 
 TOO_MUCH = itertools.repeat(b"\n" * 65536)
-# By what the server does: its status, what it sends, the size that it announces, the number of
-# requests, and the message.
+# By what the server does: its status, what it sends, the size that it announces, if any, the number
+# of requests, and the message.
 UNSERVED = {
-    "has nothing": (404, b"", 0, 1, r"toy: http://127.*toy.bz2 was not found \(404\)"),
-    "forbids": (403, b"", 0, 1, r"\(status 403\); RFX_MIRROR"),
-    "is busy": (503, b"", 0, 4, r"can't be downloaded \(status 503\) after 4 attempts; RFX_MIRROR"),
-    "breaks off": (200, PACKED_TEXT, 99_999, 4, "can't be downloaded .* after 4 attempts"),
+    "has nothing": (404, [], [], 1, r"toy: http://127.*toy.bz2 was not found \(404\)"),
+    "forbids": (403, [], [], 1, r"\(status 403\); RFX_MIRROR"),
+    "is busy": (503, [], [], 4, r"can't be downloaded \(status 503\) after 4 attempts; RFX_MIRROR"),
+    "breaks off": (200, [PACKED_TEXT], [99_999], 4, "can't be downloaded .* after 4 attempts"),
     "never ends": (
         200,
         TOO_MUCH,
-        0,
+        [],
         1,
         r"toy.bz2 exceeds the expected maximum of [\d,]+ bytes; nothing was saved",
     ),
@@ -279,7 +270,7 @@ OTHER = b"1 1:9 2:3\n-1 2:7\n"
     "content", [b"<html>please log in</html>", TEXT[:9], TEXT + TEXT, b"1 3:1\n2 1:1\n"]
 )
 def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
-    server.files["/files/toy.bz2"] = bz2.compress(content)
+    server.files["/files/toy.bz2"] = [bz2.compress(content)]
     target = entry(sha256=None)
     message = (
         "toy.bz2: toy (is not LIBSVM text|has .* but datasets.toml says 2 rows and at most 2"
@@ -293,7 +284,7 @@ def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
 
 
 def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monkeypatch):
-    server.files["/files/toy.bz2"] = PACKED_TEXT
+    server.files["/files/toy.bz2"] = [PACKED_TEXT]
     target = entry(sha256=None)
     assert registry.check_of(registry.get("toy").files[0]) == "size"
     registry.fetch("toy")
@@ -312,7 +303,7 @@ def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monke
 
 @pytest.mark.parametrize("published", [sha256(TEXT), None])
 def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, published):
-    server.files["/files/toy.bz2"] = PACKED_TEXT
+    server.files["/files/toy.bz2"] = [PACKED_TEXT]
     target = entry(sha256=published)
     registry.fetch("toy")
     status = target.stat()
@@ -362,7 +353,7 @@ def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name):
 
 
 def test_a_mirror_on_the_web(server, entry, monkeypatch):
-    server.files["/mirror/toy.xz"] = lzma.compress(TEXT)
+    server.files["/mirror/toy.xz"] = [lzma.compress(TEXT)]
     monkeypatch.setenv("RFX_MIRROR", server.url + "/mirror/")
     entry()
     assert registry.fetch("toy")["train"].read_bytes() == TEXT
@@ -384,7 +375,7 @@ def cpu_archive():
 
 
 def test_a_source_is_converted(server, entry, tmp_path, monkeypatch):
-    server.files["/files/cpu.tgz"] = cpu_archive()
+    server.files["/files/cpu.tgz"] = [cpu_archive()]
     expected = b"90 1:1 2:2.5\n7 2:3 3:4\n"
     target = entry("/files/cpu.tgz", convert="cpu_train", sha256=sha256(expected))
     assert registry.fetch("toy")["train"].read_bytes() == expected
@@ -433,16 +424,6 @@ def test_one_process_fetches_a_file(entry, monkeypatch):
     with FileLock(target.parent / ".locks" / "toy", is_singleton=False):
         with pytest.raises(LockedError, match="another process has been fetching"):
             registry.fetch("toy")
-
-
-def test_what_a_killed_run_left_is_cleared(server, entry):
-    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
-    target = entry()
-    stale = target.parent / ".parts" / "toy"
-    stale.mkdir(parents=True)
-    (stale / "plain").write_bytes(b"half a fi")
-    registry.fetch("toy")
-    assert target.read_bytes() == TEXT and not left_over(target)
 
 
 def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
@@ -528,8 +509,3 @@ def test_a_stream_reads_a_pipe_from_its_first_byte(content):
     with piped(content) as pipe:
         source = stream.LibsvmSource(f"/dev/fd/{pipe.fileno()}", n_inputs=2)
         assert sum(len(y) for _, y, _ in stream.Stream(source, 10)) == 50
-
-
-def test_a_file_of_a_tar_archive(tmp_path):
-    (tmp_path / "a.tar.gz").write_bytes(tar_of("x.data", ROWS))
-    assert convert._member(tmp_path / "a.tar.gz", "x.data") == ROWS

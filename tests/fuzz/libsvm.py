@@ -2,10 +2,8 @@
 agree on every line.
 """
 
-import random
-
 import numpy as np
-from fuzz.mutations import mutated
+from fuzz.mutations import count, spliced
 
 from rfx.data import libsvm, textfiles
 
@@ -72,8 +70,5 @@ def one(content: bytes, zero_based: bool) -> bool:
 
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated texts were valid."""
-    generator = random.Random(seed)
-    return sum(
-        one(mutated(generator.choice(_WHOLES), generator, _PIECES), generator.random() < 0.2)
-        for _ in range(cases)
-    )
+    make = lambda random: spliced(random.choice(_WHOLES), random, _PIECES)
+    return count("libsvm", cases, seed, make, lambda text, random: one(text, random.random() < 0.2))

@@ -12,8 +12,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from fuzz import mutations
-from fuzz.mutations import check_sentence, count
+from fuzz.mutations import BYTES, check_sentence, count, spliced
 
 from rfx import methods
 from rfx.errors import RfxError
@@ -84,7 +83,7 @@ def mutated(content: bytes, random: random.Random) -> bytes:
     header.
     """
     if random.random() < 0.25:
-        return mutations.mutated(content, random)
+        return spliced(content, random, BYTES)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     for _ in range(random.choice((1, 1, 2, 3))):
@@ -137,7 +136,7 @@ def _array(members, name, random):
 
 
 def _bytes(members, name, random):
-    members[name] = mutations.mutated(members[name], random) or b"\0"
+    members[name] = spliced(members[name], random, BYTES) or b"\0"
 
 
 def _drop(members, name, random):

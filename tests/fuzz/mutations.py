@@ -5,35 +5,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-
-def mutated(content: bytes, random, pieces=(), most: int = 6) -> bytes:
-    """`content` with one to `most` changes: bytes replaced, inserted, deleted or repeated, pieces
-    inserted, the end cut off.
-    """
-    content = bytearray(content)
-    for _ in range(random.randint(1, most)):
-        at = random.randrange(len(content) + 1)
-        how = random.randrange(7)
-        if how == 0 and at < len(content):
-            content[at] = random.randrange(256)
-        elif how == 1 and at < len(content):
-            content[at] ^= 1 << random.randrange(8)
-        elif how == 2:
-            content[at:at] = random.randbytes(random.randint(1, 4))
-        elif how == 3:
-            del content[at : at + random.randint(1, 8)]
-        elif how == 4 and pieces:
-            content[at:at] = random.choice(pieces)
-        elif how == 5:
-            content[at:at] = content[at : at + random.randint(1, 16)] * random.randint(1, 3)
-        elif how == 6 and random.random() < 0.2:
-            del content[at:]
-    return bytes(content)
+BYTES = [bytes([code]) for code in range(256)]
 
 
-def spliced(content, random, pieces, letters, most, lengths, times):
-    """`content`, text or bytes, with one to `most` pieces or letters inserted, or parts deleted,
-    repeated or moved.
+def spliced(content, random, pieces, letters=BYTES, most=6, lengths=(0, 1, 8), times=(1, 2, 3)):
+    """`content`, text or bytes, with one to `most` pieces or letters inserted, or parts replaced,
+    deleted, repeated or moved, or cut off.
     """
     for _ in range(random.randint(1, most)):
         at = random.randrange(len(content) + 1)
@@ -42,7 +19,7 @@ def spliced(content, random, pieces, letters, most, lengths, times):
         piece = random.choice((random.choice(pieces), random.choice(letters), repeated))
         at = random.randrange(len(content) + 1) if random.random() < 0.3 else at
         content = content[:at] + piece + content[random.choice((at, max(at, end))) :]
-    return content
+    return content[: random.randrange(len(content) + 1)] if random.random() < 0.1 else content
 
 
 def check_sentence(error) -> None:

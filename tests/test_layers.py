@@ -3,6 +3,7 @@ nothing heavy.
 """
 
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -90,6 +91,7 @@ def imports(tree, but=frozenset()):
             yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
 
 
+@functools.cache
 def for_types(tree) -> set:
     """What a file does for type checkers alone."""
     return {
@@ -100,6 +102,7 @@ def for_types(tree) -> set:
     }
 
 
+@functools.cache
 def inside(tree) -> set:
     """What stands inside functions of a file."""
     return {
@@ -137,8 +140,8 @@ def test_only_distributed_asks_whether_rows_are_on_workers():
     """Elsewhere, functions of rows are dispatched by their type."""
     asked = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in FILES.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", None) == "isinstance"
         and {own.id for own in ast.walk(node.args[1]) if isinstance(own, ast.Name)}

@@ -551,7 +551,8 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
         found = kind.draw(name, n_inputs, start + first, start + last, seed, params, variant)
         return {key: _typed(value, dtype) for key, value in found.items()}
 
-    parts = parallel.for_ranges(draw, stop - start, parts=-(-(stop - start) * n_inputs // _DRAWN))
+    numbers = (stop - start) * n_inputs * kind.width
+    parts = parallel.for_ranges(draw, stop - start, parts=max(1, -(-numbers // _DRAWN)))
     return {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}
 
 

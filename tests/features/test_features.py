@@ -112,7 +112,7 @@ def test_sparsity_and_file_form_change_nothing(name, variant):
 
 
 def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
-    feature_map = sample("perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS).fit(
+    feature_map = sample("perceptron", 6, 60_000, seed=3, dtype=np.float64, radius=RADIUS).fit(
         X, "range"
     )
     Z = feature_map.transform(X)
@@ -295,7 +295,7 @@ def test_chi_square_features_of_every_start_are_unbiased_over_the_seeds():
                         rows
                     )
                 )
-                for s in range(4000)
+                for s in range(1500)
             ]
         )
         error = np.abs(found.mean(0) - expected)

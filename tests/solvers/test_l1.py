@@ -353,9 +353,7 @@ def by_liblinear(A, y, lam, loss, budget, warm=None):
     return solve_liblinear(A, y, lam, loss, Budget(tol=1e-6), penalty="l1")
 
 
-CASES = [(solve_l1, loss) for loss in (Squared, SquaredHinge, Logistic)] + [
-    (in_parts(by_liblinear), loss) for loss in (SquaredHinge, Logistic)
-]
+CASES = [*((solve_l1, loss) for loss in LOSSES), (in_parts(by_liblinear), SquaredHinge)]
 
 
 def exactly(solve):

@@ -437,11 +437,7 @@ class StumpSearch:
         values, or at the smallest value for the constant stump, and has X's type.
         """
         u = np.ascontiguousarray(u, np.float64)
-        low, high, sums = (
-            np.empty(self.X.shape[1]),
-            np.empty(self.X.shape[1]),
-            np.empty(self.X.shape[1]),
-        )
+        low, high, sums = np.empty((3, self.X.shape[1]))
 
         def part(start: int, stop: int) -> None:
             for j in range(start, stop):

@@ -34,6 +34,13 @@ def map_problem(
     return memory, rows
 
 
+def _labels(model: Any) -> np.ndarray:
+    """The labels of a model; none for regression."""
+    if not model.label:
+        return np.empty(0, np.int32)
+    return np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
+
+
 def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
     binding = lazy.liblinear
     problem = binding.problem.__new__(binding.problem)
@@ -45,14 +52,8 @@ def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]
     model = binding.liblinear.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.nr_class if model.nr_class > 2 else 1
     coef = np.ctypeslib.as_array(model.w, shape=(job["n_columns"] * count,)).reshape(-1, count)
-    # absent for regression
-    labels = (
-        np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
-        if model.label
-        else np.empty(0, np.int32)
-    )
     del keep
-    return {"coef": coef, "labels": labels}
+    return {"coef": coef, "labels": _labels(model)}
 
 
 def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -70,14 +71,13 @@ def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
     indices = (
         np.ctypeslib.as_array(model.sv_indices, shape=(count,)) if count else np.empty(0, np.int32)
     )
-    # absent for regression
-    labels = (
-        np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
-        if model.label
-        else np.empty(0, np.int32)
-    )
     del keep
-    return {"coef": coef, "indices": indices, "labels": labels, "rho": np.array(model.rho[0])}
+    return {
+        "coef": coef,
+        "indices": indices,
+        "labels": _labels(model),
+        "rho": np.array(model.rho[0]),
+    }
 
 
 def main() -> None:

@@ -88,16 +88,20 @@ class DualSolver(ABC):
         weights: np.ndarray | None = None,
     ) -> float:
         """Maximise, in turn, the variables of the due rows of X (n, d), whose numbers in the set
-        are `index`.
+        are `index`, each at most once.
 
         Y: (n, n_outputs). weights: not used, because those of the set are known. Returns the mean
         loss, for every row before the last step in which it was due.
         """
         self.t += 1
-        due = _due(self.skips[0], index)
+        resting = self.skips[0, index] > 0
+        self.skips[0, index] -= resting
+        due = np.flatnonzero(~resting)
         if len(due):
-            moved = self._ascend(X if len(due) == len(Y) else X[due], Y[due], index[due])
-            _note(self.skips, index[due], moved)
+            rows = index[due]
+            moved = self._ascend(X if len(due) == len(Y) else X[due], Y[due], rows)
+            wait = np.where(moved, 0, np.clip(2 * self.skips[1, rows], 1, LONGEST))
+            self.skips[:, rows] = np.maximum(wait - 1, 0), wait
         return float(times(self.loss.value(self.last[index], Y), self._own(index)).sum() / len(Y))
 
     def bounds(
@@ -262,25 +266,6 @@ class KernelSDCA(DualSolver):
 
 def _over(a: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return a if weights is None else a / weights[:, None]
-
-
-@njit(cache=True, nogil=True, boundscheck=True)
-def _due(left: np.ndarray, index: np.ndarray) -> np.ndarray:
-    places, count = np.empty(len(index), np.int64), 0
-    for i in range(len(index)):
-        if left[index[i]] > 0:
-            left[index[i]] -= 1
-        else:
-            places[count] = i
-            count += 1
-    return places[:count]
-
-
-@njit(cache=True, nogil=True, boundscheck=True)
-def _note(counts: np.ndarray, index: np.ndarray, moved: np.ndarray) -> None:
-    for i in range(len(index)):
-        wait = 0 if moved[i] else min(max(2 * counts[1, index[i]], 1), LONGEST)
-        counts[0, index[i]], counts[1, index[i]] = max(wait - 1, 0), wait
 
 
 @njit(cache=True, nogil=True)

@@ -120,18 +120,37 @@ def fits(cpu, gap):
     return [{"turn": str(turn), "cpu": str(one), "gap": str(gap)} for turn, one in enumerate(cpu)]
 
 
-def test_peers_are_compared_at_their_gap_or_less(peers):
-    loose, middle, tight = fits([1, 1, 1], 1e-2), fits([3, 2, 4], 1e-5), fits([9, 9, 9], 1e-12)
-    ours = [loose, middle, tight]
-    assert peers.beside(fits([5], 2e-2), ours) is loose, "the cheapest of those that are as good"
-    assert peers.beside(fits([5], 1e-4), ours) is middle
-    assert peers.beside(fits([5], 1e-5), ours) is middle
-    assert peers.beside(fits([5], 9e-6), ours) is tight
-    assert peers.beside(fits([5], 1e-15), ours) is tight, "below rounding all are equal"
-    assert peers.beside(fits([5], 9e-6), ours[:2]) is None
-    # a peer counts with its best turn, rfx with its worst
-    assert peers.beside([*fits([5], 1e-4), *fits([5], 1e-6)], ours) is tight
-    assert peers.beside(fits([5], 1e-4), [middle[:1] + fits([1], 1e-2), tight]) is tight
-    assert peers.times(fits([6, 8, 8], 1e-4), middle) == "2.00 (2.00 to 4.00)"
-    assert peers.times(fits([6, 8, 8], 1e-4)[1:], middle[:2]) == "4.00"
-    assert peers.times(fits([6], 1e-4), middle[1:]) == "-"
+LOOSE, MIDDLE, TIGHT = fits([1, 1, 1], 1e-2), fits([3, 2, 4], 1e-5), fits([9, 9, 9], 1e-12)
+OURS = [LOOSE, MIDDLE, TIGHT]
+
+
+@pytest.mark.parametrize(
+    "theirs, ours, expected",
+    [
+        # the cheapest of those that are as good
+        (fits([5], 2e-2), OURS, LOOSE),
+        (fits([5], 1e-4), OURS, MIDDLE),
+        (fits([5], 1e-5), OURS, MIDDLE),
+        (fits([5], 9e-6), OURS, TIGHT),
+        # below rounding all are equal
+        (fits([5], 1e-15), OURS, TIGHT),
+        (fits([5], 9e-6), OURS[:2], None),
+        # a peer counts with its best turn, rfx with its worst
+        ([*fits([5], 1e-4), *fits([5], 1e-6)], OURS, TIGHT),
+        (fits([5], 1e-4), [MIDDLE[:1] + fits([1], 1e-2), TIGHT], TIGHT),
+    ],
+)
+def test_peers_are_compared_at_their_gap_or_less(peers, theirs, ours, expected):
+    assert peers.beside(theirs, ours) is expected
+
+
+@pytest.mark.parametrize(
+    "theirs, ours, expected",
+    [
+        (fits([6, 8, 8], 1e-4), MIDDLE, "2.00 (2.00 to 4.00)"),
+        (fits([6, 8, 8], 1e-4)[1:], MIDDLE[:2], "4.00"),
+        (fits([6], 1e-4), MIDDLE[1:], "-"),
+    ],
+)
+def test_times_are_of_the_same_turns(peers, theirs, ours, expected):
+    assert peers.times(theirs, ours) == expected

@@ -4,7 +4,6 @@ distribution is built, installed outside the tree, and trains and predicts there
 """
 
 import configparser
-import fnmatch
 import os
 import shutil
 import subprocess
@@ -110,9 +109,8 @@ def test_another_distribution_has_replaced_files_of_ours(environment, files):
     install(site, "rfx", files)
     code, out, err = run("datasets")
     assert (code, out) == (1, "") and err.count("\n") == 1
-    assert err.startswith(
-        "rfx: rfx has files in the same package rfx as rfx-kernels"
-    ) and err.endswith(f"then {REPAIR}\n")
+    assert err.startswith("rfx: rfx has files in the same package rfx as rfx-kernels")
+    assert err.endswith(f"then {REPAIR}\n")
 
 
 def test_another_package_hides_ours(environment, tmp_path):
@@ -213,24 +211,14 @@ def tracked():
 
 
 def test_the_wheel_holds_every_file_of_the_package():
-    patterns = []
-    for package, text in config()["options.package_data"].items():
-        patterns += [
-            f"{package.replace('.', '/')}/{pattern.strip()}" for pattern in text.split(",")
-        ]
-    left_out = [name for name in tracked() if name.startswith("rfx/") and not name.endswith(".py")]
-    left_out = [
-        name for name in left_out if not any(_matches(name, pattern) for pattern in patterns)
+    patterns = [
+        f"{package.replace('.', '/')}/{pattern.strip()}"
+        for package, text in config()["options.package_data"].items()
+        for pattern in text.split(",")
     ]
+    files = [name for name in tracked() if name.startswith("rfx/") and not name.endswith(".py")]
+    left_out = [name for name in files if not any(map(Path(name).match, patterns))]
     assert left_out == [], "setup.cfg, package_data"
-
-
-def _matches(name, pattern):
-    """Whether the pattern matches as in setuptools, where * stays within one folder or file
-    name.
-    """
-    names, patterns = name.split("/"), pattern.split("/")
-    return len(names) == len(patterns) and all(map(fnmatch.fnmatch, names, patterns))
 
 
 def test_every_package_has_an_init():
@@ -240,23 +228,12 @@ def test_every_package_has_an_init():
 
 
 def test_the_sdist_holds_every_file_of_the_project():
-    included = {
-        "README.md",
-        "setup.cfg",
-        "pyproject.toml",
-        f"{config()['options']['py_modules']}.py",
-    }
-    grafted = {"rfx"}
+    known = {"rfx", "README.md", "setup.cfg", "pyproject.toml"}
+    known |= {f"{config()['options']['py_modules']}.py"}
     for line in (ROOT / "MANIFEST.in").read_text().splitlines():
-        words = line.split()
-        if words and words[0] == "include":
-            included |= set(words[1:])
-        if words and words[0] == "graft":
-            grafted |= set(words[1:])
-    left_out = [
-        name for name in tracked() if name not in included and name.split("/")[0] not in grafted
-    ]
-    assert left_out == [".gitignore"]
+        if line.startswith(("include ", "graft ")):
+            known |= set(line.split()[1:])
+    assert [name for name in tracked() if name.split("/")[0] not in known] == [".gitignore"]
 
 
 def test_every_requirement_has_a_lower_bound():

@@ -45,9 +45,6 @@ def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
     )
 
 
-WEIGHTS = np.random.default_rng(1).integers(0, 3, 200)
-
-
 def trained_words(files, *more, method="rf"):
     words = ["train", "--method", method, "--data", files / "train.txt", "--gamma", 2]
     words += ("--n-features", 100) if method != "kernel" else ()
@@ -479,31 +476,16 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
     assert not (files / "out.txt").exists() and not (files / "none.csv").exists()
 
 
-def test_a_long_name_is_that_of_a_method(files, capfd):
-    """An alias means the same; rows and models contain the short name."""
-    code, out, _ = run(capfd, "methods", "random-binning")
-    assert code == 0 and out.startswith("rb: ") and "(or random-binning)\n" in out
-    named = {
-        entry["name"]: entry["long_name"]
-        for entry in json.loads(run(capfd, "methods", "--json")[1])
-    }
-    assert named["sparse-rf"] == "sparse-random-features" and named["kernel"] is None
-    words = ["--data", str(files / "train.txt"), "--gamma", "1", "--lam", "1", "--n-features", "8"]
-    words += ["--split", "0.7", "--results", str(files / "r.csv"), "--json"]
-    rows = [
-        json.loads(run(capfd, "train", "--method", name, *words)[1])
-        for name in ("rf", "random-features")
-    ]
-    assert rows[0]["key"] == rows[1]["key"] and rows[1]["method"] == "rf"
-    assert (rows[0]["split"], rows[0]["n_train"], rows[0]["n_test"]) == ("0.7", 140, 60)
-
-
-def test_methods_lists_all_options(capfd):
-    code, out, _ = run(capfd, "methods")
-    assert code == 0 and all(f"{name}: " in out for name in methods.names()) and "--rounds" in out
-    listed = json.loads(run(capfd, "methods", "--json")[1])
-    assert [entry["name"] for entry in listed] == methods.names()
-    assert "squared_hinge, hinge, logistic" in run(capfd, "methods", "kernel")[1]
+def test_methods_lists_all_options_and_long_names(capfd):
+    out = printed(capfd, "methods")
+    assert all(f"{name}: " in out for name in methods.names()) and "--rounds" in out
+    found = json.loads(printed(capfd, "methods", "--json"))
+    listed = {one["name"]: one["long_name"] for one in found}
+    assert [*listed] == methods.names()
+    assert listed["sparse-rf"] == "sparse-random-features" and listed["kernel"] is None
+    out = printed(capfd, "methods", "random-binning", "kernel")
+    assert out.startswith("rb: ") and "(or random-binning)\n" in out
+    assert "squared_hinge, hinge, logistic" in out
 
 
 @pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("rfx", "kernel")])
@@ -568,56 +550,30 @@ def test_short_memory_is_one_sentence(capfd, monkeypatch):
 # ------------------------------------------------------------------ weights of rows and classes
 
 
-@pytest.fixture
-def weighted(files):
-    """Weights of the training rows, and a file that has these rows as often."""
-    repeated = np.repeat(np.arange(200), WEIGHTS)
-    libsvm.write(files / "repeated.txt", X[repeated], LABELS[repeated])
-    (files / "weights").write_text("".join(f"{weight}\n" for weight in WEIGHTS))
-    return files
-
-
-def weighted_words(folder, *more, method="rf", data="train.txt"):
+def weighted_words(folder, *more, method="rf"):
     options = ("--gamma", 2, "--scaling", "none", "--task", "binary", "--json", "--force")
     model = ("--model", folder / "m.npz")
-    return ["train", "--method", method, "--data", folder / data, *options, *model, *more]
+    return ["train", "--method", method, "--data", folder / "train.txt", *options, *model, *more]
 
 
-def fitted(capfd, folder, *more, **how):
+def fitted(capfd, folder, *more):
     """(row, decision values) of a training."""
-    row = json.loads(printed(capfd, *weighted_words(folder, *more, **how)))
+    row = json.loads(printed(capfd, *weighted_words(folder, *more)))
     return row, methods.load(folder / "m.npz").decision_function(X)
 
 
-@pytest.mark.parametrize(
-    ("method", "more"),
-    [
-        ("rf", ("--n-features", 50, "--tol", 1e-10, "--lam", 1)),
-        ("rb", ("--tol", 1e-10, "--lam", 0.01)),
-        ("kernel", ("--lam", 1)),
-    ],
-)
-def test_weights_are_repetitions(method, more, weighted, capfd):
-    weights = ("--sample-weight", weighted / "weights")
-    row, values = fitted(capfd, weighted, *weights, *more, method=method)
-    assert row["n_train"] == np.count_nonzero(WEIGHTS)
-    assert row["params"]["weight_sum"] == WEIGHTS.sum()
-    assert row["params"]["sample_weight"] == "weights"
-    again, expected = fitted(capfd, weighted, *more, method=method, data="repeated.txt")
-    assert again["objective"] == pytest.approx(row["objective"], rel=1e-3)
-    np.testing.assert_allclose(expected, values, atol=0.05 if method == "kernel" else 1e-3)
-
-
-def test_class_weight_and_scores_without_test_rows(weighted, capfd):
-    kept = ("--cv", 3, "--results", weighted / "r.csv")
-    by_label, values = fitted(capfd, weighted, "--class-weight", "1:5", *kept)
+def test_weights_of_rows_and_classes_and_scores_without_test_rows(files, capfd):
+    kept = ("--cv", 3, "--results", files / "r.csv")
+    by_label, values = fitted(capfd, files, "--class-weight", "1:5", *kept)
     assert by_label["params"]["class_weight"] == "1:5"
-    assert results.read(weighted / "r.csv")[0]["score"] == by_label["score"]
-    assert methods.load(weighted / "m.npz").method.class_weight == "1:5"
-    text = "".join("5\n" if label > 0 else "1.0\n" for label in LABELS[:200])
-    (weighted / "weights").write_text(text)
-    by_row, expected = fitted(capfd, weighted, "--sample-weight", weighted / "weights", "--cv", 3)
+    assert results.read(files / "r.csv")[0]["score"] == by_label["score"]
+    assert methods.load(files / "m.npz").method.class_weight == "1:5"
+    weights = np.where(LABELS[:200] > 0, 5, 1)
+    np.savetxt(files / "weights", weights)
+    by_row, expected = fitted(capfd, files, "--sample-weight", files / "weights", "--cv", 3)
     assert by_row["score"] == by_label["score"]
+    assert by_row["params"]["sample_weight"] == "weights"
+    assert by_row["params"]["weight_sum"] == weights.sum()
     np.testing.assert_array_equal(expected, values)
 
 
@@ -641,13 +597,12 @@ NO_WEIGHTS = [
 
 
 @pytest.mark.parametrize("text, method, words, code, says", NO_WEIGHTS)
-def test_weights_that_can_not_be_are_refused(text, method, words, code, says, weighted, capfd):
-    (weighted / "binary").write_bytes(b"\xff\xfe\x00")
-    weights = weighted / "weights"
-    weights.write_text(text or weights.read_text())
-    before = weights.read_text()
-    more = words.format(weighted).split()
-    said = refused(capfd, *weighted_words(weighted, *more, method=method), code=code)
+def test_weights_that_can_not_be_are_refused(text, method, words, code, says, files, capfd):
+    (files / "binary").write_bytes(b"\xff\xfe\x00")
+    text = text or "1\n2\n" * 100
+    (files / "weights").write_text(text)
+    more = words.format(files).split()
+    said = refused(capfd, *weighted_words(files, *more, method=method), code=code)
     assert says in said
     assert "Traceback" not in said
-    assert weights.read_text() == before
+    assert (files / "weights").read_text() == text

@@ -11,6 +11,7 @@ from rfx import env, papers
 from rfx.data import registry
 from rfx.data.reading import Reading
 from rfx.errors import UsageError
+from rfx.papers.yen2014 import tables
 from rfx.plans import plan
 from rfx.records import keys
 from rfx.records.run import Run
@@ -77,8 +78,6 @@ def test_grid_set_and_skip(write):
         assert ("gamma" in run.options) == (run.label == "tuned")
         assert Run.of(json.loads(json.dumps(run.as_dict()))) == run
 
-
-def test_quick_keeps_sets_and_skips(write):
     small = plan.load(write(GRID), quick=True)
     assert small.name == "p-quick"
     assert {(run.dataset, run.options["n_features"], run.options["lam"]) for run in small.runs} == {
@@ -94,25 +93,36 @@ def test_only(write):
     assert {(run.options["lam"], run.options["kernel"]) for run in chosen} == {(10, "gaussian")}
     assert len(loaded.only(["dataset=cpu", "dataset=census"]).runs) == len(loaded.runs)
     assert len(loaded.only(["seed=3"]).runs) == len(loaded.runs) / 2
-    for filters, message in [
-        (["dataset=cpux"], r"no run of plan p has this value \(available: census, cpu\)"),
-        (["datset=cpu"], "no run of plan p has this field .available: dataset, gamma"),
-        (["cpu"], "expected NAME=VALUE"),
-        (["dataset=cpu", "n_features=50"], "no run of plan p matches all of the filters"),
-    ]:
-        with pytest.raises(UsageError, match=message):
-            loaded.only(filters)
 
 
-def test_only_takes_values_with_commas_and_equals_signs(write):
-    text = '[[run]]\ndataset = ["sphere:n=10000,d=5", "sphere:n=200,d=5", "cpu"]\nmethod = "rf"'
+SPHERES = '[[run]]\ndataset = ["sphere:n=10000,d=5", "sphere:n=200,d=5", "cpu"]\nmethod = "rf"'
+
+
+@pytest.mark.parametrize(
+    "filters, names",
+    [
+        (["dataset=sphere:n=10000,d=5"], ["sphere:n=10000,d=5"]),
+        (["dataset=cpu", "dataset=sphere:n=200,d=5"], ["sphere:n=200,d=5", "cpu"]),
+    ],
+)
+def test_only_takes_values_with_commas_and_equals_signs(write, filters, names):
+    assert [run.dataset for run in plan.load(write(SPHERES)).only(filters).runs] == names
+
+
+@pytest.mark.parametrize(
+    "text, filters, message",
+    [
+        (GRID, ["dataset=cpux"], r"no run of plan p has this value \(available: census, cpu\)"),
+        (GRID, ["datset=cpu"], "no run of plan p has this field .available: dataset, gamma"),
+        (GRID, ["cpu"], "expected NAME=VALUE"),
+        (GRID, ["dataset=cpu", "n_features=50"], "no run of plan p matches all of the filters"),
+        (SPHERES, ["dataset=sphere:n=3,d=5"], "no run of plan p has this value"),
+    ],
+)
+def test_filters_that_match_nothing_are_refused(write, text, filters, message):
     loaded = plan.load(write(text))
-    one = loaded.only(["dataset=sphere:n=10000,d=5"]).runs
-    assert [run.dataset for run in one] == ["sphere:n=10000,d=5"]
-    two = loaded.only(["dataset=cpu", "dataset=sphere:n=200,d=5"]).runs
-    assert [run.dataset for run in two] == ["sphere:n=200,d=5", "cpu"]
-    with pytest.raises(UsageError, match="no run of plan p has this value"):
-        loaded.only(["dataset=sphere:n=3,d=5"])
+    with pytest.raises(UsageError, match=message):
+        loaded.only(filters)
 
 
 SOURCES = """
@@ -135,12 +145,6 @@ def test_sources_of_the_values(write):
         chosen = loaded.source(run, "gamma")
         assert chosen == ("held-out rows: chosen in each run" if tuned else None)
     assert plan.load(write(GRID + SOURCES), quick=True).sources == loaded.sources
-
-
-@pytest.mark.parametrize("name", papers.plans())
-def test_sources_of_the_papers_are_of_a_kind(name):
-    kinds = plan.load(name, known=papers.plans()).sources.values()
-    assert all(text.startswith(plan.SOURCES) for text in kinds)
 
 
 TABLE = """
@@ -370,36 +374,24 @@ def test_the_example_has_every_part_of_the_format(write):
 
 @pytest.mark.parametrize("name", papers.plans())
 def test_plans_that_come_with_rfx(name):
-    loaded = plan.load(name, known=papers.plans())
+    known = papers.plans()
+    loaded = plan.load(name, known=known)
     assert loaded.title and loaded.table in papers.tables()
+    assert all(text.startswith(plan.SOURCES) for text in loaded.sources.values())
     assert len({keys.key(run) for run in loaded.runs}) == len(loaded.runs)
     for run in loaded.runs:
         dataset, _, parameters = run.dataset.partition(":")
         info = registry.get(dataset)
         assert info.name == dataset and (info.builtin or not parameters)
         assert run.split is None or run.split in info.splits
+    small = plan.small(name, known)
+    assert small is None or 0 < len(small.runs) <= len(loaded.runs)
+    assert small is None or plan.load(f"{name}-quick", known=known) == small
 
 
-@pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2"])
-def test_small_forms_are_smaller(name):
-    small, whole = (plan.load(name, quick, papers.plans()) for quick in (True, False))
-    assert 0 < len(small.runs) < len(whole.runs) / 2
-    assert max(run.options.get("n_features", 0) for run in small.runs) <= 1000
-
-
-def test_quick_as_part_of_the_name():
-    known = papers.plans()
-    assert plan.load("yen2014-table1-quick", known=known) == plan.load(
-        "yen2014-table1", quick=True, known=known
-    )
-    assert plan.load("demo").name == "demo", "a general plan needs no paper"
-
-
-def test_every_run_of_the_plans_has_a_place_in_its_table():
-    from rfx.papers.yen2014 import tables
-
-    for table in (tables.TABLE1, tables.TABLE2):
-        for run in plan.load(table.builder.name, known=papers.plans()).runs:
-            assert run.dataset in {data.name for data in table.data}
-            assert run.method in tables.METHODS and run.options["kernel"] in tables.KERNELS
-            assert run.label in {*table.settings, "inference", "published"}
+@pytest.mark.parametrize("table", [tables.TABLE1, tables.TABLE2], ids=["1", "2"])
+def test_every_run_of_the_plans_has_a_place_in_its_table(table):
+    for run in plan.load(table.builder.name, known=papers.plans()).runs:
+        assert run.dataset in {data.name for data in table.data}
+        assert run.method in tables.METHODS and run.options["kernel"] in tables.KERNELS
+        assert run.label in {*table.settings, "inference", "published"}

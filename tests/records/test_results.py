@@ -21,7 +21,7 @@ from rfx import env
 from rfx.errors import DataError, LockedError
 from rfx.records import results
 from rfx.records.run import Missing
-from rfx.reporting import cells, columns, figures, tables
+from rfx.reporting import cells, figures, tables
 from rfx.runs import single
 
 HEADER = (",".join(results.COLUMNS) + "\n").encode()
@@ -148,19 +148,6 @@ def test_a_path_that_is_no_results_file_is_found_before_anything_is_made(
     assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
 
 
-@pytest.mark.parametrize(
-    "content, column",
-    [
-        (HEADER.decode() + "," * 90 + "x\n", ""),
-        ("key,status,dataset,method,n_train\nk,ok,cpu,rf,6.554\n", "n_train holds '6.554'"),
-    ],
-)
-def test_a_wrong_field_is_named(tmp_path, content, column):
-    (tmp_path / "r.csv").write_text(content)
-    with pytest.raises(DataError, match=f"line 2: the column .*{column}"):
-        results.read(tmp_path / "r.csv")
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
 def test_a_file_that_another_program_rearranged_is_refused(tmp_path, delimiter, start):
@@ -246,12 +233,8 @@ def test_no_cell_of_text_is_run_by_a_spreadsheet(tmp_path, text):
         (record,) = csv.DictReader(file)
     assert record["dataset"][0] not in "=+-@\t\r＝" and record["score"] == "-0.5"
     (read,) = results.read(path)
-    assert (read["dataset"], read["message"], read["score"], read["params"]) == (
-        text,
-        text,
-        -0.5,
-        {"=a": "=b"},
-    )
+    assert (read.dataset, read.message, read.score) == (text, text, -0.5)
+    assert read.params == {"=a": "=b"}
 
 
 @settings(max_examples=200, deadline=None)
@@ -320,16 +303,6 @@ def written(path, *rows) -> Path:
     return path
 
 
-def call(*words):
-    """A command in this process: click's result; exceptions other than error messages are
-    raised.
-    """
-    done = called(*words)
-    if done.exception is not None and not isinstance(done.exception, DataError):
-        raise done.exception
-    return done
-
-
 def test_every_row_of_the_documentation_is_read():
     files = [path for path in sorted(ROWS.glob("*.csv")) if ".trace" not in path.name]
     for path in files:
@@ -359,26 +332,24 @@ def test_a_value_that_no_run_writes_is_refused_with_file_line_and_column(tmp_pat
     assert len(str(caught.value)) < 400
 
 
+def test_a_line_with_more_cells_than_columns_is_refused(tmp_path):
+    (tmp_path / "r.csv").write_text(HEADER.decode() + "," * 90 + "x\n")
+    with pytest.raises(DataError, match="line 2: the column"):
+        results.read(tmp_path / "r.csv")
+
+
 @pytest.mark.parametrize("name", ["score", "objective", "gap", "peak_rss_mb"])
 def test_a_measure_that_is_not_a_number_is_not_known(tmp_path, name):
-    (row,) = results.read(written(tmp_path / "r.csv", {name: "nan"}))
-    assert row[name] is None
-    for words in (
-        ("table", "summary"),
-        ("table", "summary", "--mean-over", "seed"),
-        ("figure", "pareto", "--output", f"{tmp_path}/f/"),
-    ):
-        call(
-            *words,
-            "--results",
-            written(tmp_path / "r.csv", {name: "nan"}, {"key": "k2", "seed": "1", name: "nan"}),
-        )
+    nan = {"key": "k2", "seed": "1", name: "nan"}
+    rows = results.read(written(tmp_path / "r.csv", {name: "nan"}, nan))
+    assert [row[name] for row in rows] == [None, None]
+    for more in ({}, {"mean_over": "seed"}):
+        assert tables.render(tables.build("summary", rows, **more), "text")
 
 
 def test_what_rfx_writes_of_no_certificate_is_kept(tmp_path):
-    (row,) = results.read(
-        written(tmp_path / "r.csv", {"gap": "inf", "objective": "inf", "converged": "true"})
-    )
+    no_bound = {"gap": "inf", "objective": "inf", "converged": "true"}
+    (row,) = results.read(written(tmp_path / "r.csv", no_bound))
     assert (row.gap, row.objective, row.converged) == (math.inf, None, True)
     assert row.params["label"] == "paper"
 
@@ -409,17 +380,18 @@ def test_a_wrong_step_of_a_trace_is_refused_with_file_line_and_column(tmp_path, 
 def test_the_figure_of_lambda_without_any_model_size_has_no_panel_of_sizes(tmp_path):
     """As `rfx tune --results` writes rows."""
     path = written(tmp_path / "r.csv", *({"key": f"k{n}", "lam": str(10.0**n)} for n in range(3)))
-    done = call("figure", "lambda", "--results", path, "--output", f"{tmp_path}/figs/")
-    assert done.exit_code == 0 and len(list((tmp_path / "figs").iterdir())) == 4
-    built = figures.catalogue.figures()["lambda"](results.read(path), None)
-    assert [panel.y_axis for panel in built] == ["accuracy"]
+    chart = figures.lambda_path(results.read(path))
+    assert [panel.y_axis for panel in chart] == ["accuracy"]
+    assert figures.paint(chart)
 
 
-@pytest.mark.parametrize("name", ["lambda", "features", "grid", "pareto", "tune"])
+@pytest.mark.parametrize("name", figures.FIGURES)
 @pytest.mark.parametrize(
     "change",
     [
+        None,
         {"score": ""},
+        {"score": "nan", "peak_rss_mb": "nan"},
         {"lam": "0"},
         {"lam": ""},
         {"seconds_fit": "0"},
@@ -439,27 +411,18 @@ def test_the_figure_of_lambda_without_any_model_size_has_no_panel_of_sizes(tmp_p
 def test_a_figure_of_rows_that_lack_something_is_drawn_or_refused_in_one_sentence(
     tmp_path, name, change
 ):
+    """None: without any row."""
     rows = [
         {"key": f"k{n}", "lam": str(10.0**n), "n_features": str(2**n), "seed": str(n % 2)} | change
-        for n in range(4)
+        for n in range(0 if change is None else 4)
     ]
-    done = call(
-        "figure",
-        name,
-        "--results",
-        written(tmp_path / "r.csv", *rows),
-        "--output",
-        f"{tmp_path}/figs/",
-    )
-    assert done.exception is None or "\n" not in str(done.exception)
-
-
-@pytest.mark.parametrize("name", ["lambda", "features", "grid", "pareto", "tune"])
-def test_a_figure_of_an_empty_results_file_is_one_sentence(tmp_path, name):
-    path = written(tmp_path / "r.csv")
-    assert isinstance(
-        call("figure", name, "--results", path, "--output", f"{tmp_path}/f/").exception, DataError
-    )
+    rows = results.read(written(tmp_path / "r.csv", *rows))
+    try:
+        chart = figures.FIGURES[name](rows)
+    except DataError as error:
+        assert "\n" not in str(error)
+    else:
+        assert rows and figures.paint(chart)
 
 
 # ---------------------------------------------------------------------------------------- many rows
@@ -468,35 +431,8 @@ def test_a_figure_of_an_empty_results_file_is_one_sentence(tmp_path, name):
 def test_means_and_deviations_are_those_of_the_statistics():
     for values in ([0.1, 0.2, 0.4], [1e-9, 3e-9], [1e99, -1e99, 3.0], [5, 5, 6]):
         found = cells.mean_if_any(values)
-        assert found.value == statistics.fmean(values) and found.sd == pytest.approx(
-            statistics.stdev(values), rel=1e-14
-        )
-
-
-def test_what_varies_among_rows_is_found_in_one_pass(tmp_path):
-    rows = [
-        {
-            "key": f"k{n}",
-            "seed": str(n % 3),
-            "lam": str(10.0 ** (n // 3)),
-            "kernel": "gaussian" if n < 3 else "laplacian",
-        }
-        for n in range(6)
-    ]
-    given = columns.of(results.read(written(tmp_path / "r.csv", *rows)))
-    assert (
-        given.varying == ["kernel", "lam", "seed"]
-        and "setting paper" in given.constant()
-        and len(given.values) == 6
-    )
-    assert [one["lam"] for one in given.values] == [
-        1.0,
-        1.0,
-        1.0,
-        10.0,
-        10.0,
-        10.0,
-    ] and given.requested[0]["seed"] == 0
+        assert found.value == statistics.fmean(values)
+        assert found.sd == pytest.approx(statistics.stdev(values), rel=1e-14)
 
 
 def test_equal_inputs_have_one_token_and_others_another():
@@ -508,9 +444,7 @@ def test_equal_inputs_have_one_token_and_others_another():
 def test_many_failures_of_one_reason_are_one_note(tmp_path):
     rows = [{"key": f"k{n}", "status": "failed", "message": "no data"} for n in range(5)]
     table = tables.build("summary", results.read(written(tmp_path / "r.csv", *rows)))
-    assert [note for note in table.notes if "no data" in note] == [
-        "cpu rf (failed): no data (5 runs)"
-    ]
+    assert table.notes[0] == "cpu rf (failed): no data (5 runs)"
 
 
 # ---------------------------------------------------------------------------------------- traces
@@ -528,13 +462,11 @@ def test_steps_read_back_by_name(tmp_path):
     assert results.read_steps(path) == {"v1-a": STEPS, "v1-b": STEPS[:1]}
     with path.open(newline="") as file:
         records = list(csv.DictReader(file))
-    assert [record["step"] for record in records] == ["0", "1", "0"] and json.loads(
-        records[1]["more"]
-    ) == {"nnz": 7}
+    assert [record["step"] for record in records] == ["0", "1", "0"]
+    assert json.loads(records[1]["more"]) == {"nnz": 7}
+    # of several traces of one run the last counts
     results.append_steps(path, "v1-a", STEPS[1:])
-    assert results.read_steps(path)["v1-a"] == STEPS[1:], (
-        "of several traces of one run the last counts"
-    )
+    assert results.read_steps(path)["v1-a"] == STEPS[1:]
     assert results.read_steps(tmp_path / "none.csv") == {}
 
 
@@ -558,6 +490,9 @@ PLAN = """
 dataset = "diabetes-sklearn"
 options.n_features = 16
 options.lam = 1
+options.kernel = "gaussian"
+options.scaling = "standard"
+options.metric = "none"
 [[run]]
 method = "sparse-rf"
 """
@@ -573,44 +508,25 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
         "there is a row, but no trace"
     )
     assert called("run", "p.toml").return_value == 0
-    known, rows = results.read_steps("results.trace.csv"), results.read("results.csv")
-    assert {row["key"] for row in rows} == set(known) and all(
-        "trace" not in row["params"] for row in rows
-    )
-    for row in results.read("results.csv", results.finder("results.trace.csv")):
-        assert row["trace"] and row["trace"][-1]["objective"] == pytest.approx(row["objective"])
+    (row,) = results.read("results.csv", results.finder("results.trace.csv"))
+    assert "trace" not in row["params"]
+    assert row["trace"][-1]["objective"] == pytest.approx(row["objective"])
     assert called("run", "p.toml", "--dry-run").stdout == ""
-    assert (
-        len(called("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout.splitlines()) == 1
-    )
-    assert "is the same file as" in str(called("run", "p.toml", "--trace", "results.csv").exception)
+    said = called("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout
+    assert len(said.splitlines()) == 1
 
 
 def test_train(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [
-        "train",
-        "--method",
-        "sparse-rf",
-        "--data",
-        "diabetes-sklearn",
-        "--n-features",
-        "16",
-        "--lam",
-        "1",
-    ]
-    done = called(*words, "--trace", "t.csv", "--results", "r.csv", "--json")
+    line = "train --method sparse-rf --data diabetes-sklearn --n-features 16 --lam 1 --no-baseline"
+    line += " --kernel gaussian --scaling standard --metric none --trace"
+    done = called(*line.split(), "t.csv", "--results", "r.csv", "--json")
     (row,) = results.read("r.csv")
-    assert "trace" not in json.loads(done.stdout) and list(results.read_steps("t.csv")) == [
-        row["key"]
-    ]
-    assert (
-        called(*words, "--trace", "t.csv").exception is None
-        and len(results.read_steps("t.csv")) == 1
-    )
-    assert "is the same file as --results" in str(
-        called(*words, "--trace", "r.csv", "--results", "r.csv").exception
-    )
+    assert "trace" not in json.loads(done.stdout)
+    assert called(*line.split(), "t.csv").exception is None
+    assert list(results.read_steps("t.csv")) == [row["key"]]
+    refused = called(*line.split(), "r.csv", "--results", "r.csv").exception
+    assert "is the same file as --results" in str(refused)
 
 
 def test_a_method_whose_solver_tells_of_no_steps_has_its_end():

@@ -8,11 +8,12 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
-from sklearn.inspection import partial_dependence, permutation_importance
+from shell import called, printed, refused, run
+from sklearn.inspection import partial_dependence
+from sklearn.metrics import root_mean_squared_error, zero_one_loss
 
 import rfx
 from rfx import methods
-from rfx.cli import main
 from rfx.cli.rows import rows_for
 from rfx.data import libsvm
 from rfx.data.reading import Reading
@@ -43,12 +44,6 @@ def table():
     )
 
 
-def run(*words):
-    with pytest.raises(SystemExit) as stop:
-        main(list(map(str, words)))
-    return stop.value.code
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Training and held-out rows, and models of numbers, of two and of three classes."""
@@ -62,7 +57,7 @@ def folder(tmp_path_factory):
         others = ",".join({"y", "two", "three"} - {target})
         words = ["train", "--method", "rf", "--data", folder / "train.csv", "--target", target]
         words += ["--ignore", others, "--dates", "day", *GIVEN.split(), *more, "--quiet"]
-        assert run(*words, "--model", folder / f"{target}.npz") == 0
+        assert called(*words, "--model", folder / f"{target}.npz").exception is None
     return folder
 
 
@@ -77,38 +72,22 @@ def by_name(found):
     return {one.name: one for one in found.importances}
 
 
-def test_a_rise_is_that_of_the_file_with_a_shuffled_column(folder):
-    model, X, y, frame = rows_of(folder, "y")
+@pytest.mark.parametrize(
+    "target, measure", [("y", root_mean_squared_error), ("three", zero_one_loss)]
+)
+def test_a_rise_is_that_of_the_file_with_a_shuffled_column(folder, target, measure):
+    model, X, y, frame = rows_of(folder, target)
     found = by_name(explain.explain(model, X, y, top=0, seed=3))
     assert sorted(found) == sorted(NAMES)  # each column of the file once
-    estimator = rfx.load(folder / "y.npz")
-    rmse = lambda rows: np.sqrt(np.mean((estimator.predict(rows) - y) ** 2))
+    estimator = rfx.load(folder / f"{target}.npz")
+    targets = pandas.read_csv(folder / "test.csv")[target]
+    error = lambda rows: measure(targets, estimator.predict(rows))
     for place, name in enumerate(NAMES):
         for repeat in (0, 9):
             order = explain.shuffle(len(y), 3, explain._ROLE, place, repeat)
             other = frame.assign(**{name: frame[name].to_numpy()[order]})
-            rise = rmse(other) - rmse(frame)
+            rise = error(other) - error(frame)
             assert found[name].rises[repeat] == pytest.approx(rise, rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "target, scoring", [("y", "neg_root_mean_squared_error"), ("three", "accuracy")]
-)
-def test_importances_are_those_of_scikit_learn(folder, target, scoring):
-    model, X, y, frame = rows_of(folder, target)
-    found = by_name(explain.explain(model, X, y, top=0, repeats=30))
-    targets = pandas.read_csv(folder / "test.csv")[target]
-    want = permutation_importance(
-        rfx.load(folder / f"{target}.npz"),
-        frame,
-        targets,
-        scoring=scoring,
-        n_repeats=30,
-        random_state=0,
-    )
-    for name, mean, deviation in zip(NAMES, want.importances_mean, want.importances_std):
-        within = 4 * np.hypot(deviation, np.std(found[name].rises)) / np.sqrt(30) + 1e-12
-        assert found[name].mean == pytest.approx(mean, abs=within), name
 
 
 @pytest.mark.parametrize("target", ["y", "two", "three"])
@@ -236,28 +215,27 @@ def test_of_many_classes_those_that_differ_most_are_shown():
 
 
 def test_the_command_prints_columns_and_dependence(folder, capfd):
-    assert run("explain", folder / "y.npz", "--data", folder / "test.csv", "--top", "2") == 0
-    out, err = capfd.readouterr()
-    assert "rows    300 of test.csv" in out and "error   RMSE" in out and err == ""
+    words = ("explain", folder / "y.npz", "--data", folder / "test.csv", "--top", "2")
+    code, out, err = run(capfd, *words)
+    assert (code, err) == (0, "")
+    assert "rows    300 of test.csv" in out and "error   RMSE" in out
     assert all(f"\n{name} " in out for name in NAMES)
     assert "The mean of 10 shuffles" in out and out.count("mean prediction by") == 2
-    assert run("explain", folder / "three.npz", "--data", folder / "test.csv") == 0
-    out, _ = capfd.readouterr()
+    out = printed(capfd, "explain", folder / "three.npz", "--data", folder / "test.csv")
     assert "error   error rate" in out and "mean probability by" in out
-    heads = [line.split() for line in out.splitlines()]
-    assert ["low", "mid", "top"] in heads
+    assert ["low", "mid", "top"] in [line.split() for line in out.splitlines()]
 
 
 def test_json_has_each_shuffle(folder, capfd):
     words = ["explain", folder / "two.npz", "--data", folder / "test.csv", "--json"]
-    assert run(*words, "--rows", "100", "--columns", "job,noise", "--repeats", "12") == 0
-    found = json.loads(capfd.readouterr().out)
-    assert (found["rows"], found["rows_given"], found["repeats"]) == (100, 300, 12)
+    words += ["--rows", "100", "--columns", "job,noise", "--repeats", "12"]
+    found = json.loads(printed(capfd, *words))
+    facts = {"rows": 100, "rows_given": 300, "repeats": 12, "outputs": ["yes"]}
+    facts |= {"response": "mean probability", "metric": "error rate", "maybe_training_rows": False}
+    assert {name: found[name] for name in facts} == facts
     assert [one["name"] for one in found["importances"]] == ["job", "noise"]
     for one in found["importances"]:
         assert len(one["rises"]) == 12 and one["low"] <= one["mean"] <= one["high"]
-    assert found["response"] == "mean probability" and found["outputs"] == ["yes"]
-    assert found["maybe_training_rows"] is False and found["metric"] == "error rate"
     assert found["partial_dependence"][0]["grid"] == ["baker", "clerk", "smith"]
 
 
@@ -265,72 +243,64 @@ def test_shares_of_the_metric_stand_beside_them(folder, tmp_path, capfd):
     words = ["train", "--method", "rfm", "--data", folder / "train.csv", "--target", "y"]
     words += ["--ignore", "two,three", "--dates", "day", "--gamma", "0.1", "--lam", "0.1"]
     words += ["--kernel", "laplacian-l2", "--metric", "diagonal", "--metric-steps", "1"]
-    assert run(*words, "--scaling", "standard", "--model", tmp_path / "m.npz", "--quiet") == 0
-    capfd.readouterr()
+    printed(capfd, *words, "--scaling", "standard", "--model", tmp_path / "m.npz", "--quiet")
     words = ["explain", tmp_path / "m.npz", "--data", folder / "test.csv", "--top", "0", "--json"]
-    assert run(*words) == 0
-    found = {one["name"]: one["share"] for one in json.loads(capfd.readouterr().out)["importances"]}
-    assert run("info", tmp_path / "m.npz", "--json") == 0
-    assert found == json.loads(capfd.readouterr().out)["importances"]
+    importances = json.loads(printed(capfd, *words))["importances"]
+    found = {one["name"]: one["share"] for one in importances}
+    told = json.loads(printed(capfd, "info", tmp_path / "m.npz", "--json"))
+    assert found == told["importances"]
     assert sum(found.values()) == pytest.approx(1)
 
 
 def test_training_rows_are_told(folder, tmp_path, capfd):
-    assert run("explain", folder / "y.npz", "--data", folder / "train.csv", "--top", "0") == 0
-    assert "may be training rows of the model" in capfd.readouterr().err
+    words = ("explain", folder / "y.npz", "--top", "0", "--data")
+    assert "may be training rows of the model" in run(capfd, *words, folder / "train.csv")[2]
     (tmp_path / "train.csv").write_bytes((folder / "test.csv").read_bytes())
-    assert run("explain", folder / "y.npz", "--data", tmp_path / "train.csv", "--top", "0") == 0
-    assert capfd.readouterr().err == ""
+    assert run(capfd, *words, tmp_path / "train.csv")[2] == ""
 
 
 @pytest.mark.parametrize("form, mark", [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_a_figure_is_drawn(folder, tmp_path, form, mark):
+def test_a_figure_is_drawn(folder, tmp_path, capfd, form, mark):
     path = tmp_path / f"e.{form}"
     words = ["explain", folder / "three.npz", "--data", folder / "test.csv", "--figure", path]
-    assert run(*words) == 0
+    printed(capfd, *words)
     first = path.read_bytes()
     assert mark in first[:2000]
-    if form == "svg":
-        for gid in ("importance", "dependence-job-top"):
-            assert f'id="{gid}"'.encode() in first
+    gids = ("importance", "dependence-job-top") if form == "svg" else ()
+    assert all(f'id="{gid}"'.encode() in first for gid in gids)
     # overwritten without confirmation, with the same result
-    assert run(*words) == 0 and path.read_bytes() == first
+    printed(capfd, *words)
+    assert path.read_bytes() == first
 
 
 def test_another_name_of_the_target(folder, tmp_path, capfd):
     rows = pandas.read_csv(folder / "test.csv").rename(columns={"y": "price"})
     rows.drop(columns=["two", "three"]).to_csv(tmp_path / "t.csv", index=False)
     words = ["explain", folder / "y.npz", "--top", "0", "--json", "--data"]
-    assert run(*words, folder / "test.csv") == 0
-    want = json.loads(capfd.readouterr().out)
-    assert run(*words, tmp_path / "t.csv") == 1
-    assert "has no column 'y', which holds the targets" in capfd.readouterr().err
-    assert run(*words, tmp_path / "t.csv", "--target", "price") == 0
-    found, err = capfd.readouterr()
-    assert json.loads(found) == want | {"data": "t.csv"} and err == ""
+    want = json.loads(printed(capfd, *words, folder / "test.csv"))
+    said = refused(capfd, *words, tmp_path / "t.csv")
+    assert "has no column 'y', which holds the targets" in said
+    code, found, err = run(capfd, *words, tmp_path / "t.csv", "--target", "price")
+    assert (code, json.loads(found), err) == (0, want | {"data": "t.csv"}, "")
 
 
-def test_libsvm_text_and_what_is_refused(folder, tmp_path, capfd):
+def test_libsvm_text_and_what_is_refused(tmp_path, capfd):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     libsvm.write(tmp_path / "a.txt", X, np.where(X[:, 1] > 0, 1.0, -1.0))
     words = ["train", "--method", "rf", "--data", tmp_path / "a.txt", *GIVEN.split(), "--quiet"]
-    assert run(*words, "--model", tmp_path / "m.npz") == 0
+    printed(capfd, *words, "--model", tmp_path / "m.npz")
     libsvm.write(tmp_path / "b.txt", X[:100], np.where(X[:100, 1] > 0, 1.0, -1.0))
-    capfd.readouterr()
     words = ["explain", tmp_path / "m.npz", "--data", tmp_path / "b.txt"]
-    assert run(*words, "--json") == 0
-    found = json.loads(capfd.readouterr().out)
+    found = json.loads(printed(capfd, *words, "--json"))
     assert found["importances"][0]["name"] == "2" and found["columns"] == 3
+    (tmp_path / "e.svg").write_text("my notes, which are no figure of rfx\n")
     for more, says in (
         (["--target", "y"], "--target is for tables"),
         (["--figure", tmp_path / "e.jpg"], "its name must end in one of .png, .svg, .pdf"),
         (["--figure", tmp_path / "b.txt"], "its name must end in one of"),
+        (["--figure", tmp_path / "e.svg"], "--force"),
         (["--repeats", "9"], "--repeats is '9'; it must be a whole number 10 or more"),
         (["--columns", "nine"], "--columns has 'nine'"),
     ):
-        assert run(*words, *more) == 2, more
-        assert says in capfd.readouterr().err
-    (tmp_path / "e.svg").write_text("my notes, which are no figure of rfx\n")
-    assert run(*words, "--figure", tmp_path / "e.svg") == 2
-    assert "--force" in capfd.readouterr().err
+        assert says in refused(capfd, *words, *more, code=2)

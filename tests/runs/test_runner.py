@@ -14,7 +14,7 @@ import pytest
 from waiting import pid_in, wait_for
 
 from rfx.cli.output import Progress
-from rfx.errors import DataError, LockedError, NoData, OutOfTime
+from rfx.errors import LockedError, NoData, OutOfTime
 from rfx.plans.plan import Plan
 from rfx.records import keys, results
 from rfx.records.run import Result, Run
@@ -58,7 +58,7 @@ def execute(run, progress):
         time.sleep(0.05)
     named = {"dataset": spec["dataset"], "method": spec["method"], "threads": spec.get("threads")}
     return Result(key="child's own", status="ok", metric="rmse", score=0.5,
-                  converged=name != "limit", params={"gamma": 0.5, "extra": 1}, **named)
+                  params={"gamma": 0.5, "extra": 1}, **named)
 if name == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if name == "crash":
@@ -119,20 +119,6 @@ def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
     assert not _alive(pid_in(tmp_path / "pid"))
 
 
-def test_another_runner_is_refused(tmp_path, stub):
-    path = tmp_path / "r.csv"
-    with results.exclusive(path), pytest.raises(LockedError, match="in use by another rfx run"):
-        runner.run(a_plan("a"), path, command=stub)
-    assert not path.exists()
-
-
-def test_a_foreign_results_file_is_refused_before_anything_runs(tmp_path):
-    path = tmp_path / "r.csv"
-    path.write_text("a,b\n")
-    with pytest.raises(DataError, match="is not an rfx results file"):
-        runner.run(a_plan("a"), path, command=["/no/such/program"])
-
-
 def _start(tmp_path, stub, datasets, jobs=1, **options):
     """A runner in its own process, which can be interrupted and killed."""
     runs = [a_run(name, **options) for name in datasets]
@@ -179,12 +165,6 @@ def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
         assert [row["dataset"] for row in results.read(tmp_path / "r.csv")] == ["short"]
 
 
-def only_row(path, stub, run, **options):
-    summary = runner.run(Plan("p", "", "", "", [run]), path, command=stub, **options)
-    assert summary.rows == results.read(path)
-    return summary, summary.rows[0]
-
-
 def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
     path, said = tmp_path / "r.csv", []
     summary = runner.run(a_plan("a", "b"), path, command=stub, report=said.append)
@@ -220,19 +200,15 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
 )
 def test_a_child_that_fails_gives_a_row_with_its_reason(tmp_path, stub, dataset, status, message):
     run = replace(a_run(dataset, lam="validation"), timeout=1 if dataset == "slow" else None)
-    summary, row = only_row(tmp_path / "r.csv", stub, run)
+    summary = runner.run(Plan("p", "", "", "", [run]), tmp_path / "r.csv", command=stub)
+    (row,) = results.read(tmp_path / "r.csv")
+    assert summary.rows == [row]
     assert row["status"] == status
     assert message in row["message"]
     assert row["params"]["label"] == "paper"
     assert (row["lam"], row["params"]["lam"]) == (None, "validation"), "a wish is not a number"
     assert row["peak_rss_mb"] > 1
     assert summary.exit_code == 3
-
-
-def test_not_converged_is_done_but_says_so(tmp_path, stub):
-    summary, row = only_row(tmp_path / "r.csv", stub, a_run("limit"))
-    assert (row["status"], row["converged"]) == ("ok", False)
-    assert (summary.not_converged, summary.exit_code) == (1, 3)
 
 
 def test_what_is_run_again(tmp_path, stub):

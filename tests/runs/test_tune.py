@@ -1,7 +1,9 @@
 """rfx tune: what it finds, keeps and refuses; each through the command or on small sets."""
 
+import itertools
 import json
 import xml.etree.ElementTree as xml
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from rfx.fitting.held_out import Calibration, HeldOut
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs.tune import Tuning
+from rfx.runs.tune import SIZES, Tuning
 from rfx.solvers.ridge import ridge_path
 
 RNG = np.random.default_rng(5)
@@ -65,44 +67,31 @@ def kept():
 
 def test_the_path_is_ridge_for_each_lambda():
     Z, Y = RNG.standard_normal((60, 20)).astype(np.float32), RNG.standard_normal((60, 2))
-    wide = Z.astype(float)
-    for lam, W in zip((10.0, 0.1, 1e-300), ridge_path(DenseMatrix(Z), Y, (10.0, 0.1, 1e-300))):
-        np.testing.assert_allclose(
-            W, np.linalg.solve(wide.T @ wide + lam * np.eye(20), wide.T @ Y), rtol=1e-8, atol=1e-10
-        )
+    wide, lams = Z.astype(float), (10.0, 0.1, 1e-300)
+    for lam, W in zip(lams, ridge_path(DenseMatrix(Z), Y, lams)):
+        expected = np.linalg.solve(wide.T @ wide + lam * np.eye(20), wide.T @ Y)
+        np.testing.assert_allclose(W, expected, rtol=1e-8, atol=1e-10)
 
 
 def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbers, tmp_path):
-    row = found(
-        "--method",
-        "rf",
-        "--data",
-        numbers,
-        "--n-features",
-        "100",
-        "--cv",
-        "3",
-        "--model",
-        "m.npz",
-        "--results",
-        "t.csv",
-    )
+    words = "--method rf --n-features 100 --cv 3 --model m.npz --results t.csv --data".split()
+    row = found(*words, numbers)
     best = row["params"]["tuned"]
     y = np.loadtxt([line.split()[0] for line in Path(numbers).read_text().splitlines()])
-    grid = []
-    parts = HeldOut(len(y), 0).folds(None, 3)
-    for gamma in 4.0 ** np.arange(-4, 5):
-        for lam in 10.0 ** np.arange(-3, 3):
-            scores = [
-                methods.create(
-                    "rf", task="regression", gamma=gamma, lam=lam * len(kept) / 500, n_features=100
-                )
-                .fit(X[kept].round(6), y[kept])
-                .score(X[out].round(6), y[out])["score"]
-                for kept, out in parts
-            ]
-            grid.append(np.mean(scores))
-    assert best["score"] <= 1.02 * min(grid) and best["cv"] == 3
+
+    def error(gamma, lam):
+        given = {"task": "regression", "gamma": gamma, "n_features": 100}
+        scores = [
+            methods.create("rf", **given, lam=lam * len(kept) / 500)
+            .fit(X[kept].round(6), y[kept])
+            .score(X[out].round(6), y[out])["score"]
+            for kept, out in HeldOut(len(y), 0).folds(None, 3)
+        ]
+        return np.mean(scores)
+
+    grid = itertools.product(4.0 ** np.arange(-2, 4), 10.0 ** np.arange(-3, 2))
+    least = min(itertools.starmap(error, grid))
+    assert best["score"] <= 1.02 * least and best["cv"] == 3
     words = row["command"].split()[1:]
     alone = CliRunner().invoke(cli, [*words, "--json"], standalone_mode=False)
     assert json.loads(alone.stdout)["objective"] == row["objective"]
@@ -117,11 +106,8 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
     assert len(trials) == first["params"]["tuned"]["trials"] >= 5
     for row in trials:
         lams, scores = zip(*row["params"]["path"])
-        assert (
-            list(lams) == sorted(lams, reverse=True)
-            and row["score"] == max(scores)
-            and row["metric"] == "accuracy"
-        )
+        assert list(lams) == sorted(lams, reverse=True)
+        assert (row["score"], row["metric"]) == (max(scores), "accuracy")
     again = tune(*arguments)
     assert again.stdout.count("(was there)") == len(trials)
     assert len(kept()) == len(trials)
@@ -130,83 +116,45 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
     Path("t.csv").write_text("".join(lines[:4]))
     assert tune(*arguments).stdout.count("(was there)") == 3
     second = found(*arguments)
-    assert (second["lam"], second["objective"], second["params"]["tuned"]) == (
-        first["lam"],
-        first["objective"],
-        first["params"]["tuned"],
-    )
+    assert second["objective"] == first["objective"]
+    assert second["params"]["tuned"] == first["params"]["tuned"]
 
 
 def test_rounds_have_more_rows_and_fewer_candidates(monkeypatch, labels):
     from rfx.runs import tune as module
 
     monkeypatch.setattr(module, "ROWS", (60, 150))
-    row = found(
-        "--method",
-        "rf",
-        "--data",
-        labels,
-        "--n-features",
-        "64",
-        "--results",
-        "t.csv",
-        "--kernels",
-        "gaussian,laplacian",
-        *PLAIN,
-    )
+    words = "--method rf --n-features 64 --results t.csv --kernels gaussian,laplacian --data"
+    row = found(*words.split(), labels, *PLAIN)
     trials = kept()
-    rounds = [
-        [one["n_train"] for one in trials if one["params"]["round"] == number]
-        for number in range(3)
-    ]
-    assert (len(rounds[0]), len(rounds[1])) == (14, 4) and len(rounds[2]) >= 2
-    assert set(rounds[0]) == {60} and set(rounds[1]) == {150} and set(rounds[2]) == {400}
+    rounds = Counter((one["params"]["round"], one["n_train"]) for one in trials)
+    assert rounds == {(0, 60): 14, (1, 150): 4, (2, 400): rounds[2, 400]}
+    assert rounds[2, 400] >= 2
     assert {one["kernel"] for one in trials} == {"gaussian", "laplacian"}
-    assert row["params"]["tuned"]["score"] == max(
-        one["score"] for one in trials if one["params"]["round"] == 2
-    )
+    last = [one["score"] for one in trials if one["params"]["round"] == 2]
+    assert row["params"]["tuned"]["score"] == max(last)
 
 
 @pytest.mark.parametrize("metric", ["balanced_accuracy", "auc", "log_loss"])
 def test_other_measures(labels, metric):
-    row = found(
-        "--method",
-        "rf",
-        "--data",
-        labels,
-        "--n-features",
-        "40",
-        "--measure",
-        metric,
-        "--trials",
-        "3",
-        "--gamma",
-        "4",
-        *PLAIN,
-    )
-    score = row["params"]["tuned"]["score"]
+    words = "--method rf --n-features 40 --trials 3 --gamma 4 --measure".split()
+    score = found(*words, metric, "--data", labels, *PLAIN)["params"]["tuned"]["score"]
     assert 0.05 < score < 0.6 if metric == "log_loss" else 0.8 < score <= 1
 
 
 @pytest.mark.parametrize("method", ["nystrom", "rb", "block", "kernel", "sparse-rf", "sparse-rb"])
 def test_every_method_that_can_be_searched(numbers, method):
-    size = {"nystrom": "--n-features", "sparse-rf": "--n-features"}.get(method)
-    size = size or {"rb": "--n-grids", "sparse-rb": "--n-grids"}.get(method)
     words = ["--method", method, "--data", numbers, "--trials", "2", "--gamma", "median"]
-    row = found(*words, *PLAIN, *([size, "100"] if size else []))
+    option = SIZES[method][0]
+    size = () if option in (None, "block_size") else (f"--{option.replace('_', '-')}", "100")
+    row = found(*words, *PLAIN, *size)
     assert row["method"] == method and row["params"]["tuned"]["score"] < 0.5 * np.std(SMOOTH)
 
 
 def test_auto_searches_several(numbers):
-    done = tune("--data", numbers, "--trials", "30", "--budget-seconds", "60")
-    assert {line.split()[2] for line in done.stdout.splitlines() if line.strip()[:1].isdigit()} == {
-        "local",
-        "rf",
-        "nystrom",
-        "rb",
-        "kernel",
-        "rfm",
-    }
+    done = tune("--data", numbers, *PLAIN, "--gamma", "median", "--trials", "12")
+    lines = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
+    assert {line[2] for line in lines} == {"local", "rf", "nystrom", "rb", "kernel", "rfm"}
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
 
 
@@ -262,27 +210,12 @@ def test_without_a_file_and_with_another_seed():
 
 
 def test_the_edge_is_said(numbers):
-    done = tune(
-        "--method", "rf", "--data", numbers, "--n-features", "30", "--lam", "1", "--trials", "1"
-    )
+    words = "--method rf --n-features 30 --kernel gaussian --data".split()
+    done = tune(*words, numbers, *PLAIN, "--lam", "1", "--trials", "1")
     assert "at the edge" not in done.stderr, "a lambda that was given has no edge"
-    exact = file(Path("exact.libsvm"), SMOOTH)
-    done = tune(
-        "--method",
-        "rf",
-        "--data",
-        exact,
-        "--n-features",
-        "30",
-        "--gamma",
-        "1",
-        "--kernel",
-        "gaussian",
-    )
-    assert (
-        "at the edge: lambda 0.001 is the smallest value tried; values beyond it may be better"
-        in done.stderr
-    )
+    done = tune(*words, file(Path("exact.libsvm"), SMOOTH), *PLAIN, "--gamma", "1")
+    edge = "at the edge: lambda 0.001 is the smallest value tried; values beyond it may be better"
+    assert edge in done.stderr
 
 
 def test_figure(numbers):

@@ -8,10 +8,20 @@ from scipy import stats
 from shell import called
 
 from rfx import papers
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.records import results
 from rfx.reporting import claims, figures
-from rfx.reporting.claims import Claim, Limits, difference, frame, judge, ratio, reached
+from rfx.reporting.claims import (
+    Claim,
+    Limits,
+    difference,
+    exponent,
+    frame,
+    judge,
+    ratio,
+    reached,
+    share,
+)
 
 SOURCES = ("printed", "authors' program", "held-out rows", "test rows", "ours")
 
@@ -120,6 +130,13 @@ def test_pairs_are_of_one_seed_and_the_newest_run():
     ]
     assert ratio("score", RF, RB)(frame(rows)) == {"d": [2.0]}
     assert difference("score", RF, RB)(frame(rows)) == {"d": [1.0]}
+    assert share("score", 2.0)(frame(rows[1:2])) == {"d": [1.0]}
+
+
+def test_an_exponent_is_that_of_each_seed_with_enough_places():
+    rows = [row("rf", seed, 3.0 * size**2, size=size) for seed in (0, 1) for size in (1, 2, 4)]
+    rows += [row("rf", 2, 1.0, size=size) for size in (1, 2)]
+    assert exponent("score", "size")(frame(rows)) == {"d": pytest.approx([2.0, 2.0])}
 
 
 def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():
@@ -173,8 +190,9 @@ def test_claims_of_partial_results_are_judged_by_what_there_is(request, n_grids)
 
 
 def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, monkeypatch):
-    """Every table and chart is built; nothing is drawn, which takes most of the time."""
-    monkeypatch.setattr(figures, "paint", lambda chart: None)
+    """Every table and chart is built and painted; no file of a figure is written, which takes most
+    of the time.
+    """
     monkeypatch.setattr(figures, "save", lambda chart, figure, stem: figures._targets(stem))
     done = called("report", "--results", request.config.rootpath / ROWS, "--output", tmp_path)
     page = (tmp_path / "index.html").read_text()
@@ -184,16 +202,3 @@ def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, mon
     for name in ("yen2014-table1", "dai2014-synthetic", "wu2016-fig5", "sinha2016-joint"):
         assert f'<article id="{name}"' in page
         assert f'<li id="{name}">' not in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--results", "results.csv"], "not a folder of results files"),
-    ],
-)
-def test_claims_refuse_what_they_do_not_read(arguments, says, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results.csv").write_text("")
-    error = called("table", "claims", *arguments).exception
-    assert isinstance(error, (DataError, UsageError)) and says in str(error)

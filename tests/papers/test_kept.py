@@ -2,7 +2,8 @@
 ask for these rows. A folder per paper is found by its presence; nothing of a paper is elsewhere.
 
 `python tests/papers/test_kept.py` writes them anew; the difference shows what a change does to
-them. Every effect and interval of the claims is that which pandas and scipy alone find.
+them. Effects and intervals of the claims about theorems are those that pandas and scipy alone
+find.
 """
 
 import io
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from rfx import env, methods, papers
 from rfx.cli import cli
+from rfx.errors import DataError
 from rfx.papers.dai2014 import curves as dai2014
 from rfx.plans import catalogue, plan
 from rfx.records import keys, results
@@ -83,10 +85,10 @@ def test_effects_and_verdicts_are_as_kept(found):
 
 @pytest.fixture(scope="module")
 def both(found):
-    """Every effect and interval of the claims, beside those that pandas alone finds."""
+    """Every effect and interval of the claims about theorems, beside those of pandas alone."""
     keys = ["paper", "claim", "case"]
     return recompute_claims.everything().merge(
-        found.dropna(subset="case"), "outer", keys, suffixes=("", "_rfx"), indicator=True
+        found.dropna(subset="case"), "left", keys, suffixes=("", "_rfx"), indicator=True
     )
 
 
@@ -101,6 +103,20 @@ def test_numbers_agree(both, number):
     assert both[number].astype(float).tolist() == pytest.approx(
         expected, rel=1e-6, abs=1e-9, nan_ok=True
     )
+
+
+PLANS = {
+    name: page.plan_of(folder, name)
+    for folder in papers.folders()
+    for name, builder in folder.figures.items()
+    if not builder.alone
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_figure_without_rows_names_the_plan_that_makes_them(name):
+    with pytest.raises(DataError, match=f"no .* of {PLANS[name]}; rfx run {PLANS[name]} makes"):
+        papers.figures()[name]([])
 
 
 def test_what_is_general_has_no_name_of_a_paper():

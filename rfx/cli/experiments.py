@@ -14,7 +14,6 @@ from rfx.cli.output import Progress, print_json, print_rendered, stamp
 from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
-from rfx.plans.catalogue import rows_for
 from rfx.records import results as results_file
 from rfx.records.run import STATUSES
 
@@ -48,12 +47,7 @@ FOLDER = Option(
         help="Run only the rows with this dataset, method, kernel, label, … (repeatable).",
     ),
     Option("quick", bool, "Run the plan's small form.", default=False),
-    Option(
-        "timeout",
-        str,
-        "Stop a run that takes longer and record this in its row.",
-        metavar="SECONDS",
-    ),
+    TIMEOUT.but(help="Stop a run that takes longer and record this in its row.", metavar="SECONDS"),
     "dry_run",
     Option(
         "retry_failed",
@@ -96,7 +90,6 @@ def run(
         titles = "".join(f"{name:24} {plans.title(name, names)}\n" for name in names)
         click.echo(titles if list else plans.example(), nl=False)
         return 0
-    timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(names)}, or pass a TOML file")
     pool = None
@@ -257,6 +250,15 @@ def _plan_of(name, plans, tables, figures) -> str:
 # ---------------------------------------------------------------------- tables and figures
 
 
+def _rows(builder, results, trace) -> list:
+    """The rows of a results file with their traces; none if there is no builder, or it needs
+    none.
+    """
+    if builder is None or getattr(builder, "alone", False):
+        return []
+    return results_file.read(results, results_file.chosen(trace, results))
+
+
 @click.command(
     "table", short_help="Print a paper's table from a results file, next to the published values."
 )
@@ -306,9 +308,7 @@ def table(name, results, format, width, trace, setting, group_by, mean_over, lis
         judged = claims.judged(papers.folders(), lambda plan: page.find(folder, plan).rows)
         print_rendered(claims.table(judged), format, width)
         return
-    results = "results.csv" if results is None else results
-    find = results_file.chosen(trace, results)
-    rows = rows_for(known.get(name), lambda: results_file.read(results, find))
+    rows = _rows(known.get(name), "results.csv" if results is None else results, trace)
     how = {"group_by": group_by, "mean_over": mean_over}
     print_rendered(tables.build(name, rows, setting, known, **how), format, width)
 
@@ -354,8 +354,7 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
         trained = methods.load(model)
         drawn = figures.draw(name, trained, output, None, figures.OF_MODELS, force)
     else:
-        find = results_file.chosen(trace, results)
-        rows = rows_for(known.get(name), lambda: results_file.read(results, find))
+        rows = _rows(known.get(name), results, trace)
         drawn = figures.draw(name, rows, output, setting, known, force)
     for path in drawn:
         click.echo(path)

@@ -431,16 +431,21 @@ _HEADINGS = ("round", "rows", "method", "kernel", "gamma", "size", "lambda", "sc
 _LINE = "{:>5} {:>8} {:<9} {:<14} {:>9} {:>6} {:>8} {:>9} {:>6}"
 
 
-def _cells(trial) -> Iterator[str]:
+def _cells(trial) -> list[str]:
     from rfx.runs.tune import searchable
 
-    options = trial.point.options
-    yield from (f"{trial.round.number + 1}", f"{trial.round.rows}", trial.point.method)
-    yield options["kernel"]
-    yield f"{options['gamma']:.4g}" if "gamma" in options else "-"
-    yield f"{options.get(searchable()[trial.point.method][0], '-')}"
-    lam = "auto" if trial.lam is None else f"{trial.lam:g}"
-    yield from (lam, f"{trial.score:.5g}", f"{trial.seconds:.1f}")
+    method, options = trial.point.method, trial.point.options
+    return [
+        f"{trial.round.number + 1}",
+        f"{trial.round.rows}",
+        method,
+        options["kernel"],
+        f"{options['gamma']:.4g}" if "gamma" in options else "-",
+        f"{options.get(searchable()[method][0], '-')}",
+        "auto" if trial.lam is None else f"{trial.lam:g}",
+        f"{trial.score:.5g}",
+        f"{trial.seconds:.1f}",
+    ]
 
 
 _BELOW = 5  # exit code of --fail-below

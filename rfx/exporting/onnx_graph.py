@@ -5,9 +5,9 @@ CPUs.
 from __future__ import annotations
 
 import json
-import math
+import operator
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -416,18 +416,11 @@ def _keys(step: told.Bins, x: Value) -> Value:
     return x.graph.scan(body, first, scanned, (True, [False, False, False, True]))
 
 
-def _product(step: told.Product, x: Value, n: int) -> Value:
-    return math.prod(
-        (_carried_out(part, x, n) for part in step.parts[1:]),
-        start=_carried_out(step.parts[0], x, n),  # type: ignore[type-var]
-    )
-
-
-def _sum(step: told.Sum, x: Value, n: int) -> Value:
-    return sum(
-        (_carried_out(part, x, n) for part in step.parts[1:]),
-        start=_carried_out(step.parts[0], x, n),
-    )
+def _joined(
+    join: Callable[[Value, Value], Value], step: told.Product | told.Sum, x: Value, n: int
+) -> Value:
+    """The results of several lists of steps, joined two by two."""
+    return reduce(join, (_carried_out(part, x, n) for part in step.parts))
 
 
 def _complex_product(step: told.ComplexProduct, x: Value, n: int) -> Value:
@@ -447,13 +440,11 @@ def _complex_product(step: told.ComplexProduct, x: Value, n: int) -> Value:
 def _branch(step: told.Branch, x: Value, n: int) -> Value:
     tree = Partition(step.directions, step.thresholds, step.children)
     leaves = _carried_out(tree.steps(), x, n)
-    return sum(
-        (
-            _carried_out(part, x, n) * leaves.gather(np.array([leaf]), axis=1)
-            for leaf, part in enumerate(step.parts[1:], 1)
-        ),
-        start=_carried_out(step.parts[0], x, n) * leaves.gather(np.array([0]), axis=1),
+    each = (
+        _carried_out(part, x, n) * leaves.gather(np.array([leaf]), axis=1)
+        for leaf, part in enumerate(step.parts)
     )
+    return reduce(operator.add, each)
 
 
 _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
@@ -470,8 +461,8 @@ _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
     told.Compare: _compare,
     told.ArcCosine: _arc_cosine,
     told.Bins: _bins,
-    told.Product: _product,
-    told.Sum: _sum,
+    told.Product: partial(_joined, operator.mul),
+    told.Sum: partial(_joined, operator.add),
     told.ComplexProduct: _complex_product,
     told.Branch: _branch,
     told.Softmax: lambda step, x, n: x.graph.node("Softmax", x, axis=1),

@@ -15,8 +15,6 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from rfx.records.run import Result
-
 PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 
 
@@ -67,11 +65,6 @@ def figures(package: str = REPORTING) -> dict[str, Callable]:
 def claims(package: str) -> Sequence[Any]:
     """The claims of a paper's package; empty if it has no module `claims`."""
     return [claim for one in _lists(package, "claims", "CLAIMS") for claim in one]
-
-
-def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list[Result]:
-    """The result of read() if a builder needs rows; empty if there is no builder."""
-    return [] if builder is None or getattr(builder, "alone", False) else read()
 
 
 def _lists(package: str, start: str, attribute: str) -> list[Any]:

@@ -574,7 +574,7 @@ class Cost:
     hours: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
 class Step:
     """A plan to run: its results file, the missing runs, and their requirements.
 
@@ -585,13 +585,10 @@ class Step:
     path: Path
     todo: list[Run]
     cost: Cost
-    seconds: float = 0.0
-    without: str = ""
-    by_hand: list[str] = field(default_factory=list)
-
-    @property
-    def datasets(self) -> list[str]:
-        return list(dict.fromkeys(run.dataset.partition(":")[0] for run in self.todo))
+    seconds: float
+    without: str
+    datasets: list[str]
+    by_hand: list[str]
 
 
 def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
@@ -615,31 +612,18 @@ def steps_ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]
 
     form: "quick", the small forms; "full", all runs; "most", all except the plans that take hours.
     """
-    steps, memory = [], env.available_memory_mb()
-    for folder in folders:
-        known = costs(folder)
-        for name in folder.plans:
-            step = _step(name, folder, form, Path(place), known)
-            if step is not None:
-                if step.cost.memory_mb > memory:
-                    step.without = (
-                        f"it needs {step.cost.memory_mb:,.0f} MB of memory, but {memory:,.0f} MB"
-                        " are free"
-                    )
-                elif step.cost.hours and form == "most":
-                    step.without = "it takes hours; use make reproduce-full"
-                elif step.todo and len(step.by_hand) == len(step.datasets):
-                    step.without = (
-                        f"its data must be obtained by hand; see rfx fetch {' '.join(step.by_hand)}"
-                    )
-                steps.append(step)
-    return steps
+    steps = (
+        _step(name, folder, form, Path(place), known)
+        for folder in folders
+        for known in [costs(folder)]
+        for name in folder.plans
+    )
+    return [step for step in steps if step is not None]
 
 
 def _step(name, folder, form, place, known) -> Step | None:
-    quick = form == "quick"
+    quick, base = form == "quick", name.removesuffix("-full")
     wanted = small(name, folder.plans) if quick else load(name, False, folder.plans)
-    base = name.removesuffix("-full")
     if wanted is None or (quick and base != name):
         return None
     path = place / f"{base if base in folder.plans else name}{'-quick' if quick else ''}.csv"
@@ -648,13 +632,22 @@ def _step(name, folder, form, place, known) -> Step | None:
     cost = known.get((name, "quick" if quick else "full"))
     # of a plan without a line in costs.csv: seconds for each run, and the memory of all imports
     cost = cost or Cost(5.0 * len(wanted.runs), 400.0, "not measured")
-    step = Step(wanted, path, todo, cost)
-    step.by_hand = [
-        one for one in step.datasets if registry.has(one) and not registry.is_obtainable(one)
-    ]
-    ready = [run for run in todo if run.dataset.partition(":")[0] not in step.by_hand]
-    step.seconds = cost.seconds * len(ready) / max(1, len(wanted.runs))
-    return step
+    datasets = list(dict.fromkeys(run.dataset.partition(":")[0] for run in todo))
+    by_hand = [one for one in datasets if registry.has(one) and not registry.is_obtainable(one)]
+    ready = [run for run in todo if run.dataset.partition(":")[0] not in by_hand]
+    free = env.available_memory_mb()
+    obstacles = {
+        f"it needs {cost.memory_mb:,.0f} MB of memory, but {free:,.0f} MB are free": (
+            cost.memory_mb > free
+        ),
+        "it takes hours; use make reproduce-full": cost.hours and form == "most",
+        f"its data must be obtained by hand; see rfx fetch {' '.join(by_hand)}": (
+            todo and by_hand == datasets
+        ),
+    }
+    without = next((words for words, applies in obstacles.items() if applies), "")
+    seconds = cost.seconds * len(ready) / max(1, len(wanted.runs))
+    return Step(wanted, path, todo, cost, seconds, without, datasets, by_hand)
 
 
 def minutes(steps: list[Step], jobs: int) -> float:

@@ -301,10 +301,14 @@ def files_of_the_pages(folder):
     np.savetxt(folder / "weights.txt", np.ones(60))
     for name in ("results.csv", "before.csv", "results/plan.csv"):
         shutil.copy(ROOT / "tests/fixtures/results.csv", folder / name)
-    keys = ('dataset = "breast_cancer"', 'method = "rf"', "options.lam = 1", "seed = [0, 1]")
+    keys = ['dataset = "breast_cancer"', 'method = "rf"', "options.lam = 1", "seed = [0, 1]"]
+    # nothing is chosen of the inputs, which takes most of the time
+    keys += ['options.kernel = "gaussian"', 'options.scaling = "standard"']
+    keys += ['options.metric = "none"']
     (folder / "plan.toml").write_text("\n".join(["[[run]]", *keys]))
-    train = "rfx train --method rf --data people.csv --target income --ignore id"
-    run(f"{train} --n-features 50 --loss squared --model m.npz", folder)
+    train = "rfx train --method rf --data people.csv --target income --ignore id --loss squared"
+    inputs = "--n-features 50 --kernel gaussian --scaling standard --metric none"
+    run(f"{train} {inputs} --no-baseline --model m.npz", folder)
 
 
 def run(line, out):

@@ -20,6 +20,8 @@ EXAMPLE = ROOT / "tests/plugin"
 # a file: reading it does not need scikit-learn
 ROWS = ROOT / "tests/fixtures/cancer.libsvm"
 DOCUMENT = (ROOT / "docs/plugins.md").read_text()
+# nothing is chosen of the inputs, which takes most of the time
+INPUTS = ("--scaling", "minmax01", "--metric", "none", "--no-baseline")
 
 
 @pytest.fixture(scope="module")
@@ -30,22 +32,10 @@ def installed(tmp_path_factory):
     pytest.importorskip("setuptools")
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     shutil.copytree(EXAMPLE, source / "plugin")
-    code = "import setuptools; setuptools.setup()"
-    commands = [
-        "-q",
-        "install_lib",
-        "--install-dir",
-        target,
-        "install_egg_info",
-        "--install-dir",
-        target,
-    ]
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *commands],
-        cwd=source / "plugin",
-        check=True,
-        capture_output=True,
-    )
+    words = [sys.executable, "-W", "ignore", "-c", "import setuptools; setuptools.setup()", "-q"]
+    for name in ("install_lib", "install_egg_info"):
+        words += [name, "--install-dir", target]
+    subprocess.run(words, cwd=source / "plugin", check=True, capture_output=True)
     return target
 
 
@@ -98,7 +88,7 @@ def test_the_documents_commands_run(rfx):
 
 def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     words = f"--data {ROWS} --task binary --kernel inverse-quadratic --gamma 0.5".split()
-    words += ["--n-features", "64"]
+    words += ["--n-features", "64", *INPUTS]
     more = ("--steps", "30", "--model", "m.npz", "--test", ROWS, "--json")
     trained = json.loads(rfx("train", "--method", "landweber", *words, *more)[0])
     assert (trained["method"], trained["n_iter"]) == ("landweber", 30)
@@ -116,14 +106,9 @@ def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
 def test_a_method_with_kernel_and_lambda_is_tuned(rfx, tmp_path):
     code = "from rfx.methods.rf import RF\n\n\nclass Own(RF):\n    name = 'own'\n"
     package(tmp_path / "own", "own", "[rfx.methods]\nown = own:Own\n", code)
-    words = ["--data", ROWS, "--trials", "2", "--scaling", "minmax01", "--metric", "none"]
-    assert (
-        "rfx train --method own"
-        in rfx("tune", "--method", "own", *words, folders=[tmp_path / "own"])[0]
-    )
-    assert (
-        "'landweber' can't be searched" in rfx("tune", "--method", "landweber", *words, code=2)[1]
-    )
+    words = ["tune", "--data", ROWS, "--trials", "2", *INPUTS[:4], "--method"]
+    assert "rfx train --method own" in rfx(*words, "own", folders=[tmp_path / "own"])[0]
+    assert "'landweber' can't be searched" in rfx(*words, "landweber", code=2)[1]
 
 
 def test_options_are_listed_and_checked(rfx, tmp_path):
@@ -284,9 +269,12 @@ def test_one_that_fails_is_left_out(rfx, tmp_path, code):
     assert "kernel broken-kernel of package broken 2.0" in err
     assert len(err.splitlines()) == 2
     assert all(line.endswith("; it is ignored") for line in err.splitlines())
-    # it stops no other
+
+
+def test_one_that_fails_stops_no_other(rfx, tmp_path):
+    folders = [package(tmp_path / "site", "broken", FAILS, "import nothing_of_that_name")]
     words = ["--data", ROWS, "--task", "binary"]
-    rfx("train", "--method", "rf", *words, "--n-features", "16", folders=folders)
+    rfx("train", "--method", "rf", *words, *INPUTS, "--n-features", "16", folders=folders)
     out, err = rfx("train", "--method", "broken", *words, folders=folders, code=1)
     assert out == "" and "method broken of package broken 2.0" in err
     assert "fix or remove that package" in err
@@ -301,5 +289,5 @@ def test_a_name_that_is_taken(rfx, installed, tmp_path):
     assert out.count("landweber:") == 1 and out.count("\nrf:") == 1
     assert "method rf of package taken 2.0 is ignored: rfx has its own method of that name" in err
     words = ("--method", "rf", "--data", ROWS, "--task", "binary", "--n-features", "16")
-    said = rfx("train", *words, folders=[taken])[1]
+    said = rfx("train", *words, *INPUTS, folders=[taken])[1]
     assert said == "rfx: nothing is kept; --model FILE keeps the model\n"

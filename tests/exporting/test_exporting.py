@@ -21,7 +21,7 @@ from shell import called, printed, refused, run
 
 from rfx import lazy, methods, steps
 from rfx import model as model_file
-from rfx.data.transforms import ARRAYS, Scaler
+from rfx.data.transforms import ARRAYS
 from rfx.errors import UsageError
 from rfx.exporting import c_source, onnx_graph
 from rfx.exporting.program import Program, json_text, step_name
@@ -573,15 +573,6 @@ def test_views_and_models_without_steps_are_refused(trained):
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def test_ranks_are_those_of_quantiles_that_repeat():
-    X = np.array([0.0, 0, 0, 1, 2, 2, 3, 5, 5, 5])[:, None]
-    scaler = Scaler.fit(X, "quantile")
-    rows = np.array([-1, 0, 1e-9, 0.5, 1, 1.5, 2, 2.5, 3, 4.999, 5, 6])[:, None]
-    read = json.loads(json_text(Program((), scaler.steps(np.float64), 1, None, None, {})))
-    found = by_numpy.carried_out(read["steps"], rows)
-    np.testing.assert_allclose(found, scaler.transform(rows), atol=1e-9)
 
 
 def test_the_document_has_every_array_of_a_model_file():

@@ -14,6 +14,7 @@ from rfx.cli.output import Progress, print_json, print_rendered, stamp
 from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
+from rfx.plans import catalogue
 from rfx.records import results as results_file
 from rfx.records.run import STATUSES
 
@@ -207,14 +208,18 @@ def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> 
 
 def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
     """Run the plan of one table or figure, with --full also its long rows; print the table and draw
-    the figure.
+    the figure. UsageError if there is neither, or no plan for them.
     """
     from rfx.runs import runner
 
     quick = form == "quick" or name.endswith("-quick")
     name, end = name.removesuffix("-quick"), "-quick" if quick else ""
     plans, tables, figures = papers.plans(), papers.tables(), papers.figures()
-    rows = _plan_of(name, plans, tables, figures)
+    builder = tables.get(name) or figures.get(name)
+    rows = catalogue.plan_of(builder, name)
+    if builder is None or (rows not in plans and not getattr(builder, "alone", False)):
+        near = or_near(name, sorted({*tables, *figures}), "there are")
+        raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
     path, code = folder / f"{rows}{end}.csv", 0
     todo = [rows + end] if rows in plans else []
     if todo and form == "full" and not quick and f"{rows}-full" in plans:
@@ -233,18 +238,6 @@ def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
         drawn = str(folder / f"{name}{end}")
         ctx.invoke(figure, name=name, results=path, output=drawn, force=force)
     return code
-
-
-def _plan_of(name, plans, tables, figures) -> str:
-    """The plan whose rows a table and a figure use; UsageError if one is needed but missing."""
-    builders = [own[name] for own in (tables, figures) if name in own]
-    others = [builder.plan for builder in builders if getattr(builder, "plan", "")]
-    plan = f"{name.partition('-')[0]}-{others[0]}" if others else name
-    alone = all(getattr(builder, "alone", False) for builder in builders)
-    if not builders or (plan not in plans and not alone):
-        near = or_near(name, sorted({*tables, *figures}), "there are")
-        raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
-    return plan
 
 
 # ---------------------------------------------------------------------- tables and figures

@@ -67,6 +67,12 @@ def claims(package: str) -> Sequence[Any]:
     return [claim for one in _lists(package, "claims", "CLAIMS") for claim in one]
 
 
+def plan_of(builder: Callable | None, name: str) -> str:
+    """The plan whose rows the builder of a table or figure shows; name: its full name."""
+    plan = getattr(builder, "plan", "")
+    return f"{name.partition('-')[0]}-{plan}" if plan else name
+
+
 def _lists(package: str, start: str, attribute: str) -> list[Any]:
     """An attribute of the modules of a package whose names begin with `start`, where it is set."""
     names = (

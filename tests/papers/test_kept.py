@@ -35,7 +35,7 @@ def tables_of(paper):
     """All tables of a paper as text, in every setting with rows."""
     folder, texts = papers.folder(paper), []
     for name, builder in folder.tables.items():
-        rows = page.find(ROWS, page.plan_of(folder, name)).rows
+        rows = page.find(ROWS, catalogue.plan_of(builder, name)).rows
         settings = settings_of(builder, rows) or [None]
         for setting in settings if rows else ():
             texts.append(f"{name}\n\n{render(builder(rows, setting), 'text')}")
@@ -106,7 +106,7 @@ def test_numbers_agree(both, number):
 
 
 PLANS = {
-    name: page.plan_of(folder, name)
+    name: catalogue.plan_of(builder, name)
     for folder in papers.folders()
     for name, builder in folder.figures.items()
     if not builder.alone

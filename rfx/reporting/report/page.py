@@ -336,7 +336,11 @@ def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dic
     source_of = {name: find(results, name) for name in dict.fromkeys(map(base, shorter))}
     rows_of = lambda plan: source_of.get(base(plan), Source())
     plans = [coverage(name, rows_of(name), all_plans, str(results)) for name in shorter]
-    items = [_item(folder, name, rows_of(plan_of(folder, name)), output) for name in names(folder)]
+    builders = folder.figures | folder.tables
+    items = [
+        _item(folder, name, rows_of(catalogue.plan_of(builders[name], name)), output)
+        for name in names(folder)
+    ]
     return {
         "name": folder.name,
         "citation": folder.citation,
@@ -354,12 +358,6 @@ def names(folder: catalogue.Folder) -> list[str]:
     """The tables and figures of a paper: tables first, each with the figure of the same name."""
     order = lambda name: ("table" not in name.partition("-")[2], name)
     return sorted({*folder.tables, *folder.figures}, key=order)
-
-
-def plan_of(folder: catalogue.Folder, name: str) -> str:
-    """The plan whose rows a table or figure shows."""
-    plan = getattr(folder.tables.get(name) or folder.figures[name], "plan", "")
-    return f"{folder.name}-{plan}" if plan else name
 
 
 def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> dict:

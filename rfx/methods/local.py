@@ -147,7 +147,8 @@ class Local(Method):
     )
     leaf_steps: int = option(
         1,
-        "Iterations of a metric tried in each leaf; kept where leave-one-out improves.",
+        "Iterations of a metric tried in each leaf with fewer inputs than rows; kept where"
+        " leave-one-out improves.",
         least=0,
         most=20,
     )
@@ -555,7 +556,9 @@ def _machine(
     metric: Metric | None = None
     full, width = "full" in allowed(FORMS, X, kernel), LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
     T, row_weights = Y - offset, np.ones(len(Y)) if weights is None else weights
-    for step in range(method.leaf_steps + 1):
+    # a metric learnt from fewer rows than inputs only seems to improve their errors
+    steps = method.leaf_steps if X.shape[1] < len(Y) else 0
+    for step in range(steps + 1):
         Z = X if metric is None else metric.transform(X)
         params = bandwidth(kernel, Z, method.seed, width)
         K = kernels.values(kernel, Z, Z, params)
@@ -579,7 +582,7 @@ def _machine(
         A = None if metric is None else metric.map
         machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, A)
         best = machine, out
-        if step < method.leaf_steps:
+        if step < steps:
             metric = next_metric(kernel, Z, coef, params, metric, full, weights)
             if metric is None:
                 break

@@ -274,6 +274,7 @@ def choose(X, Y, task="regression", **more):
 
 def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
     monkeypatch.setattr(inputs, "ROWS", 200)
+    monkeypatch.setattr(inputs, "FOLDED", 100)
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
     given = {"scalings": ("standard",), "forms": ("diagonal",)}

@@ -292,12 +292,14 @@ def test_classes_have_weights():
     assert np.mean(heavy.predict(X) > 0) > np.mean(light.predict(X) > 0) + 0.05
 
 
-@pytest.mark.parametrize("n_inputs", [400, 1200], ids=["wide", "text"])
-def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(n_inputs, reloaded):
-    wide = np.zeros((600, n_inputs))
-    wide[:, :4] = np.abs(X)
-    rows, y = sp.csr_matrix(wide), np.sin(4 * np.abs(X[:, 0]))
-    options = {"leaf_rows": 300, "scaling": "none", "mixed": False}
+@pytest.mark.parametrize(
+    ("n_inputs", "n_rows", "leaf_rows"), [(400, 900, 500), (1200, 1300, 1300)], ids=["wide", "text"]
+)
+def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(n_inputs, n_rows, leaf_rows, reloaded):
+    wide = np.zeros((n_rows, n_inputs))
+    wide[:, :4] = np.random.default_rng(1).uniform(0, 1, (n_rows, 4))
+    rows, y = sp.csr_matrix(wide), np.sin(4 * wide[:, 0])
+    options = {"leaf_rows": leaf_rows, "scaling": "none", "mixed": False}
     there, here = (local(**options).fit(each, y) for each in (rows, wide))
     assert sp.issparse(there.model.rows)
     np.testing.assert_allclose(
@@ -307,6 +309,21 @@ def test_sparse_rows_stay_sparse_and_have_a_diagonal_metric(n_inputs, reloaded):
     assert len(there.model.diagonals) == there.model.metrics.max() + 1
     np.testing.assert_allclose(there.predict(rows), here.predict(wide), atol=1e-4)
     reloaded(there, rows)
+
+
+def test_a_metric_is_not_learnt_from_fewer_rows_than_inputs_if_it_only_helps_these():
+    rng = np.random.default_rng(0)
+    words, topics = rng.dirichlet(np.full(1500, 0.02), 8), rng.dirichlet(np.full(8, 0.3), 4000)
+    rows, values = (
+        sp.csr_matrix(1.0 * rng.poisson(40 * topics @ words)),
+        topics @ rng.normal(size=8),
+    )
+    labels = 1.0 * (values + values.std() * rng.normal(size=4000) > np.median(values))
+    trained = methods.create("local").fit(rows[:1000], labels[:1000])
+    assert trained.chosen.metric == "none"
+    assert (trained.model.metrics == -1).all()
+    # .68 with one, which seemed to be .9
+    assert np.mean(trained.predict(rows[1000:]) == labels[1000:]) > 0.71
 
 
 def test_a_model_stores_every_row_once():

@@ -273,6 +273,13 @@ def each(names: Iterable[str], make: Callable[[str], Measure]) -> Measure:
 _PART = 16
 
 
+def machine_value(row: Row, lam: float) -> float:
+    """lam ||w*||_2 + mean loss of an exact kernel machine, from its row."""
+    norm = row["params"]["norm"]
+    loss = row["objective"] - 0.5 * row["lam"] * norm**2
+    return (lam * norm + loss) / row["n_train"]
+
+
 @dataclass(frozen=True)
 class Reference:
     """The exact kernel machine: value = lam ||w*||_2 + mean loss, norm = ||w*||_2, zero =
@@ -293,13 +300,12 @@ class Reference:
         square: of the largest feature. blocks: the number of features drawn together. ||w*||_1 is
         at most sqrt(blocks) ||w*||_2, and `value` includes this factor.
         """
-        n_rows, lam, norm = row["n_train"], row["lam"], row["params"]["norm"]
+        n_rows, norm = row["n_train"], row["params"]["norm"]
         kind = losses.get_loss(row["params"]["loss"])
         zero = float(kind.value(np.zeros(1), np.ones(1))[0])
         if row["metric"] == "rmse":
             zero = row["trace"][0]["objective"] / n_rows
-        loss = row["objective"] - 0.5 * lam * norm**2
-        value = (lam * math.sqrt(blocks) * norm + loss) / n_rows
+        value = machine_value(row, row["lam"] * math.sqrt(blocks))
         return cls(value, norm, zero, row["objective"] / n_rows, kind.curvature * square, kappa)
 
     @property

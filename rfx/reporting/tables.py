@@ -705,9 +705,7 @@ def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
 # --------------------------------------------------------------------------- two files side by side
 
 
-def compare(
-    rows_a: Sequence[Row], rows_b: Sequence[Row], names: tuple[str, str] = ("A", "B")
-) -> Table:
+def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Table:
     """Scores and training seconds of the runs in both files. Runs are matched by key, else by all
     their inputs.
     """
@@ -733,11 +731,12 @@ def compare(
     of_input = lambda name: lambda cell: words(columns.written(name, cell[name]))
     heads: Heads = {
         **{columns.heading(name): of_input(name) for name in shown},
-        **{f"score {one}": partial(_score, end=end) for one, end in zip(names, "ab")},
+        "score A": partial(_score, end="a"),
+        "score B": partial(_score, end="b"),
         "change": of("change", lambda change: f"{change:+.2g}" if change else "0"),
-        f"train {names[0]}, s": of("seconds_a", short),
-        f"train {names[1]}, s": of("seconds_b", short),
-        f"{names[1]} / {names[0]}": of("ratio", short),
+        "train A, s": of("seconds_a", short),
+        "train B, s": of("seconds_b", short),
+        "B / A": of("ratio", short),
     }
     only_a, only_b = (len(rows) - len(pairs) for rows in (rows_a, rows_b))
     changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
@@ -751,13 +750,12 @@ def compare(
     if ratios:
         mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
         notes.append(
-            f"Training time of {names[1]} over {names[0]}: {mean:.3g} in the geometric mean,"
-            f" {min(ratios):.3g} to {max(ratios):.3g}."
+            f"Training time of B over A: {mean:.3g} in the geometric mean, {min(ratios):.3g} to"
+            f" {max(ratios):.3g}."
         )
     return Table(
         name="compare",
-        title=f"{len(pairs)} runs in both, {only_a} in {names[0]} only, {only_b} in {names[1]}"
-        " only",
+        title=f"{len(pairs)} runs in both, {only_a} in A only, {only_b} in B only",
         sections=[grid("", heads, cells, len(columns.ALWAYS))],
         notes=notes,
         cells=cells,

@@ -15,7 +15,7 @@ import numpy as np
 from rfx.errors import DataError
 from rfx.parallel import cached
 from rfx.reporting.cells import Row, good, grouped, labelled, needed
-from rfx.reporting.claims import Excess, Reference, exact_machines
+from rfx.reporting.claims import Excess, Reference, exact_machines, machine_value
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
 DATA = {
@@ -70,12 +70,7 @@ class Line:
     @cached
     def bounds(self) -> dict[int, float]:
         """(lambda_N/N) ||w*||_2 + mean loss of each seed, the right-hand side of (22)."""
-        bounds = {}
-        for row in self.rows:
-            norm = row["params"]["norm"]
-            loss = row["objective"] - 0.5 * row["lam"] * norm**2
-            bounds[row["seed"]] = (self.lam_l1 * norm + loss) / row["n_train"]
-        return bounds
+        return {row["seed"]: machine_value(row, self.lam_l1) for row in self.rows}
 
     def bound(self, seed: int) -> float:
         """The bound of this seed, or the mean over the seeds if it has none."""

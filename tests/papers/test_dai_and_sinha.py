@@ -110,32 +110,6 @@ def test_a_table_of_several_nu_says_so(nu, said):
 # ---------------------------------------------------------------------- a reader's feature files
 
 
-def features(n, d, classes, seed):
-    """Rows like the last layer of a network, with few nonzero entries, and their labels."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, classes, n)
-    # six columns of eight groups, ascending
-    columns = (
-        np.sort(np.argsort(rng.random((n, 8)), axis=1)[:, :6] * (d // 8), axis=1)
-        + 1
-        + (y % (d // 8))[:, None]
-    )
-    values = rng.integers(100, 2000, (n, 6))
-    lines = (
-        " ".join(f"{j}:{v}" for j, v in zip(*row)) for row in zip(columns.tolist(), values.tolist())
-    )
-    return "".join(f"{label} {line}\n" for label, line in zip(y, lines)) + f"0 {d}:1\n"
-
-
-def test_feature_files_of_imagenet_run_through_their_plan(tmp_path):
-    for role in ("train", "test"):
-        (tmp_path / f"i.{role}").write_text(features(400, 512, 12, 3))
-    files = {"dataset": str(tmp_path / "i.train"), "test": str(tmp_path / "i.test"), "split": None}
-    more = {"pca": 16, "gamma": 1e-8, "task": "multiclass", "budget_samples": 512}
-    made = small("fig1-imagenet", more | {"batch": 128, "block": 32}, **files)
-    assert made["score"] > 1 / 12 and made["params"]["pca"] == 16
-
-
 def test_feature_files_of_molecules_run_through_their_plan(tmp_path):
     path, rng = str(tmp_path / "m.npz"), np.random.default_rng(1)
     matrices = rng.uniform(0, 5, (60, 75, 75))

@@ -12,8 +12,8 @@ from rfx import numerals
 from rfx.data import libsvm, registry, splits, synthetic, tables, textfiles
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.rows import stacked
-from rfx.data.tabular import learner
 from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import DataError, UsageError, quoted
@@ -30,7 +30,7 @@ class Split:
     test rows, X_test and y_test are None. `task` is binary, multiclass or regression, and `info`
     the registry's entry; both are None for a file, except the task if labels are words. `schema` is
     what the training rows determine about reading other rows, or None. `weights` (n,) are the
-    sample weights of the training rows, if any. `table` is the training table and how it was read,
+    sample weights of the training rows, if any. `table` is the training table and its learner,
     if X depends on further learning: cells are missing, or columns become target means, for which
     `seed` splits the rows into parts. `apart` keeps related training rows together when some are
     held out. `held_out` has the results on held-out training rows (`rfx.runs.scoring.HeldOut`),
@@ -47,7 +47,7 @@ class Split:
     info: registry.DatasetInfo | None = None
     schema: Schema | None = None
     weights: np.ndarray | None = None
-    table: tuple[Table, Reading] | None = None
+    table: tuple[Table, Learner] | None = None
     seed: int = 0
     apart: Apart | None = None
     held_out: Any = None
@@ -59,8 +59,8 @@ class Split:
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
         assert self.schema is not None and self.y_train is not None
-        table, reading = self.table
-        schema = learner.refilled(self.schema, table.rows(kept), reading)
+        table, learner = self.table
+        schema = learner.relearnt(self.schema, table.rows(kept))
         schema, X, _ = tables.fitted(
             schema, table, self.y_train, self.task, self.seed, kept, self.apart
         )
@@ -259,8 +259,6 @@ def _file(path, split, drawn, reading, task=None):
     share = check_split(str(path), split, []) or splits.FRACTION
 
     def cut(count, apart):
-        if split is None:
-            return None, None
         if apart is None:
             return splits.cut_share(count, share, seed)
         if apart.one:
@@ -268,7 +266,7 @@ def _file(path, split, drawn, reading, task=None):
         return apart.held_out(1 - share, seed)
 
     (X, y), (X_test, y_test), schema, table, task, apart = tables.training_rows(
-        path, reading, cut, task, seed if means else None
+        path, reading, None if split is None else cut, task, seed if means else None
     )
     name = "stdin" if str(path) == "-" else textfiles.plain_name(path)
     task = (None if schema is None else schema.task()) or task
@@ -281,7 +279,7 @@ def _file(path, split, drawn, reading, task=None):
         X_test,
         y_test,
         schema=schema,
-        table=None if table is None else (table, reading),
+        table=table,
         seed=seed,
         apart=apart,
     )

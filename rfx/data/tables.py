@@ -217,9 +217,12 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
         raise UsageError(f"--{tabular[0]} is for tables such as CSV, but {name} is {what}")
 
 
-def training_rows(path, reading: Reading, cut, task: str | None = None, seed: int | None = None):
+def training_rows(
+    path, reading: Reading, cut=None, task: str | None = None, seed: int | None = None
+):
     """(X, y) of the training rows and of the others, the Schema learnt from the former, their Table
-    if X depends on further learning, the task, and the groups or times of the training rows.
+    and its Learner if X depends on further learning, the task, and the groups or times of the
+    training rows.
 
     task: as requested. It is inferred here if numeric targets have other spellings than rfx prints,
     which classes keep, and if columns become target means.
@@ -228,7 +231,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     many categories; None if rows are only written, with one-hot columns.
 
     cut: a function of the number of rows and of what keeps them apart, or None, that returns the
-    numbers of the training rows and of the others, either None for all.
+    numbers of the training rows and of the others; None: all are training rows.
     """
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
@@ -248,7 +251,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
         if (table := _targets(y, file.name)) is not None:
             schema.labels, schema.target_form, task = targets_of(table, task)
             y = schema.targets_of(table, 0)
-    train, test = cut(X.shape[0], None)
+    train, test = (None, None) if cut is None else cut(X.shape[0], None)
     first = (X, y) if train is None else (X[train], y[train])
     others = (None, None) if test is None else (X[test], y[test])
     return first, others, schema, None, task, None
@@ -268,7 +271,7 @@ def _targets(column, name: str) -> Table | None:
 def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed):
     """The result of `training_rows` for a file that is a table."""
     sides = kept_apart(content, learner.reading)
-    train, test = cut(content.n_rows, sides)
+    train, test = (None, None) if cut is None else cut(content.n_rows, sides)
     if train is not None and sides is not None:
         sides = sides.rows(train)
     rows = content if train is None else content.rows(train)
@@ -283,11 +286,13 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     else:
         X = schema.inputs_of(rows, {})
     learner.say(schema, seed is not None)
+    further = (rows, learner) if means or learner.has_gaps else None
+    learner.restart()  # its numbers are those of the table
     return (
         (X, y),
         (None, None) if test is None else schema.encode(content.rows(test)),
         schema,
-        rows if means or learner.has_gaps else None,
+        further,
         task,
         sides,
     )
@@ -333,9 +338,7 @@ def written_rows(
     labels. n_inputs, schema, letters: learnt from other rows, if any.
     """
     if n_inputs is None:
-        (X, y), _, schema, *_ = training_rows(
-            path, reading, lambda count, apart: (None, None), labelwords.KEPT
-        )
+        (X, y), _, schema, *_ = training_rows(path, reading, task=labelwords.KEPT)
     else:
         if schema is not None and schema.has_numeric_labels:
             schema = replace(schema, labels=labelwords.OpenLabels(schema.labels or ()))

@@ -100,11 +100,6 @@ def _members(source, new) -> Iterator[bytes]:
             packed = more.lstrip(b"\0")
 
 
-def joined(head: bytes, rest) -> io.BufferedReader:
-    """A handle on bytes already read from the handle `rest`, followed by the rest."""
-    return _handle(chain([head], iter(partial(rest.read, _PIECE), b"")))
-
-
 def compressed(head: bytes) -> bool:
     """Whether a file that starts with these bytes is compressed."""
     return head.startswith((*_MEMBERS, _GZIP, _ZIP))
@@ -286,7 +281,8 @@ class Text:
 
     def put_back(self, data: bytes) -> None:
         """Let the next read begin with these bytes."""
-        self._handle = joined(data, self._handle)
+        rest = iter(partial(self._handle.read, _PIECE), b"")
+        self._handle = _handle(chain([data], rest))
 
     def __enter__(self):
         return self

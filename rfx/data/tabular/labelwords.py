@@ -13,7 +13,7 @@ import numpy as np
 from rfx import numerals
 from rfx.data.tabular import written
 from rfx.data.tabular.table import Words
-from rfx.errors import DataError, RfxWarning, UsageError
+from rfx.errors import RfxWarning, UsageError
 
 # The task for rows that are only rewritten: labels keep their spelling, and nothing is inferred.
 KEPT = "kept"
@@ -97,16 +97,6 @@ def decided(
             stacklevel=2,
         )
     return labels, task
-
-
-def task_of_many(task: str | None, name: str) -> str:
-    """The task of labels with too many spellings to count. DataError for classification."""
-    if task not in (None, KEPT, "regression"):
-        raise DataError(
-            f"the labels of {name} have more than {MOST:,} distinct values, too many for classes;"
-            " set --task regression"
-        )
-    return task or "regression"
 
 
 def printed(text: str) -> bool:

@@ -7,6 +7,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -165,7 +166,7 @@ class Learner:
         for p in self.kept:
             self.columns[p] = _Column(
                 isinstance(table.columns[p], Words),
-                not self.bounded,
+                None if self.bounded else [],
                 table.names[p] in table.categorical or p in self.asked["categorical"],
                 table.names[p] in table.typed,
                 p == self.target,
@@ -310,6 +311,12 @@ class Learner:
             return float(lazy.pandas.Series(numbers).mode()[0])
         numbers = numbers[~np.isnan(numbers)]
         return float(numbers.mean() if how == "mean" else np.median(numbers))
+
+    def relearnt(self, schema: Schema, table: Table) -> Schema:
+        """`refilled` from these rows alone."""
+        again = copy(self)
+        again.restart()
+        return again.update(table).refilled(schema)
 
     def refilled(self, schema: Schema) -> Schema:
         """A schema of these columns with replacements of missing cells learnt from the rows seen.
@@ -527,20 +534,19 @@ class _Trouble(Exception):
 class _Column:
     """The statistics of a column.
 
-    as_words: it is read as words. keeps: whether to keep all numbers. declared: it is categorical,
-    whatever its cells; typed: the file declares words. target: it holds the targets; forgets: if
-    these are more than labelwords.MOST plain numbers, their spelling does not matter.
+    as_words: it is read as words. values: the numbers, None if they are not kept. declared: it is
+    categorical, whatever its cells; typed: the file declares words. target: it holds the targets;
+    forgets: if these are more than labelwords.MOST plain numbers, their spelling does not matter.
     """
 
     as_words: bool
-    keeps: bool
+    values: list[np.ndarray] | None
     declared: bool = False
     typed: bool = False
     target: bool = False
     forgets: bool = False
     words: dict[str, int] | None = None  # the number of cells
     places: dict[str, str] = field(default_factory=dict)  # of the first cell of each word
-    values: list[np.ndarray] | None = None
     count: int = 0
     many: bool = False
     # of numbers: whether all are integers, and whether a part repeats one
@@ -552,7 +558,6 @@ class _Column:
 
     def __post_init__(self) -> None:
         self.words = {} if self.as_words or self.declared else None
-        self.values = [] if self.keeps else None
 
     @property
     def constant(self) -> bool:
@@ -699,7 +704,12 @@ class _Column:
             if odd is not None:
                 why = f"{odd!r:.80}, which is not a number, unlike most cells"
                 raise _Trouble(why, self.places[odd])
-            return None, None, labelwords.task_of_many(task, table.name)
+            if task not in (None, labelwords.KEPT, "regression"):
+                raise DataError(
+                    f"the labels of {table.name} have more than {labelwords.MOST:,} distinct"
+                    " values, too many for classes; set --task regression"
+                )
+            return None, None, task or "regression"
         categories, form = self.settled(n_rows, table.decimal)
         if self.words is None:
             return None, None, task
@@ -716,23 +726,10 @@ class _Column:
         return labels, form if labels is None else None, task
 
 
-def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
-    """The schema with replacements of missing cells learnt again from some rows of its table."""
-    learner = Learner(reading)
-    learner.table = table
-    for learnt in schema.columns:
-        if learnt.means is None:
-            cells = table.columns[learnt.position]
-            as_words = isinstance(cells, Words) or learnt.categories is not None
-            column = learner.columns[learnt.position] = _Column(as_words, True, declared=as_words)
-            column.update(table, learnt.position)
-    return learner.refilled(schema)
-
-
 def targets_of(table: Table, task: str | None):
     """(labels, None for numbers; Form or None; task) of a table with one column, the targets."""
     learner = Learner(Reading(), task=task)
     learner.table, learner.target, learner.n_rows = table, 0, table.n_rows
-    learner.columns[0] = _Column(isinstance(table.columns[0], Words), True, target=True)
+    learner.columns[0] = _Column(isinstance(table.columns[0], Words), [], target=True)
     learner.columns[0].update(table, 0)
     return *learner._targets(), learner.task

@@ -7,6 +7,7 @@ A column is judged as a whole: `1,234` alone is ambiguous, but next to `1,234.50
 import contextlib
 import datetime
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -315,10 +316,7 @@ def _date(text: str) -> dict[str, float]:
     time = None if match is None else _time(match)
     if match is None or time is None:
         return {}
-    groups: dict[str, Any] = dict.fromkeys(
-        ("year", "short", "name", "month", "quarter", "day", "a", "b", "mark")
-    )
-    groups |= match.groupdict()
+    groups = defaultdict(str, match.groupdict())
     month = groups["month"] or 3 * int(groups["quarter"] or 1) - 2
     month = _MONTHS[groups["name"].lower()] if groups["name"] else month
     days: dict[str, tuple] = {"": (month, groups["day"] or 1)}

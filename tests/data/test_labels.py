@@ -84,7 +84,6 @@ def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
     right = np.trace(found["confusion"]) / (12 * len(others))
     assert found["accuracy"] == pytest.approx(right)
     assert right <= 1 - 1 / len(others)
-    assert found["f1"] < 0.8
     assert not {"auc", "log_loss"} & found.keys()
     assert "absent in training" not in measures(capfd, model, data)[1]
 

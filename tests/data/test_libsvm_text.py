@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -277,12 +278,9 @@ def test_a_model_refuses_letters_that_it_never_saw(tmp_path, capfd):
 
 
 def scanned(content, piece, zero_based=False):
-    before, textfiles.SIZE = textfiles.SIZE, piece
-    try:
-        scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based)
+    scan = libsvm.Scan(textfiles.Text("f", content=content), zero_based)
+    with mock.patch.object(textfiles, "SIZE", piece):
         return scan, list(scan.problems())
-    finally:
-        textfiles.SIZE = before
 
 
 WORDS = st.sampled_from("1,-1,2.5,1:2,2:-1,3:1e3,0:1,x,1:nan,#,5:, ,\t,\r,\0".split(","))

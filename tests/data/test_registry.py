@@ -155,15 +155,6 @@ def place(tmp_path, own_folders, monkeypatch):
     return tmp_path / "own.toml"
 
 
-def refused(place, content) -> str:
-    place.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UsageError) as told:
-        registry.has("people")
-    message = str(told.value)
-    assert "\n" not in message and len(message) < 600 and str(place) in message
-    return message.removeprefix(f"{place}, ")
-
-
 GOOD = '[people]\ntrain = "rows.csv"\n'
 BAD = {
     "twice": (GOOD + GOOD, "is not TOML: Cannot declare ('people',) twice (at line 3"),
@@ -194,7 +185,10 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_one_sentence_with_the_data_set(place, name):
     content, expected = BAD[name]
-    assert expected in refused(place, content)
+    place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UsageError, match=re.escape(expected)) as told:
+        registry.has("people")
+    assert str(told.value).startswith(f"{place}") and "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])

@@ -366,16 +366,11 @@ def _around(
     ga, gb, gc, gd = held[0], held[1], held[2], held[3]
     for r in range(0, whole, 4):
         a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
-        ga[: sizes[r]] = 0.0
-        gb[: sizes[r + 1]] = 0.0
-        gc[: sizes[r + 2]] = 0.0
-        gd[: sizes[r + 3]] = 0.0
+        for k in range(4):
+            held[k, : sizes[r + k]] = 0.0
         for i in range(len(u)):
-            v = u[i]
-            ga[a[i]] += v
-            gb[b[i]] += v
-            gc[c[i]] += v
-            gd[d[i]] += v
+            for k in range(4):
+                held[k, ids[r + k, i]] += u[i]
         for i in range(len(u)):
             out[i] += (ga[a[i]] + gb[b[i]]) + (gc[c[i]] + gd[d[i]])
     for r in range(whole, grids):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx import env, losses
+from rfx import losses
 from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators import blocks, mapped
@@ -298,18 +298,20 @@ def in_small_blocks(block, kind=np.asarray):
         (lambda: in_small_blocks(100, sp.csr_matrix), ()),
     ],
 )
-def test_threads_change_no_bit(make, outputs, monkeypatch):
+def test_threads_change_no_bit(make, outputs, monkeypatch, by_threads):
     monkeypatch.setattr(mapped, "_LEAST_ROWS", 1)
     monkeypatch.setattr(mapped, "_CACHED_BYTES", 7 * 90 * 4)  # seven rows at a time
-    Z, rng, results = make(), np.random.default_rng(2), []
+    Z, rng = make(), np.random.default_rng(2)
     W, U = rng.standard_normal((Z.shape[1], *outputs)), rng.standard_normal((Z.shape[0], *outputs))
     weights = rng.random(Z.shape[0])
-    for count in (1, 2, 3):
-        env.set_threads(count)
-        products = Z.matvec(W), Z.rmatvec(U), Z.normal(W), Z.normal(W, weights), Z.outer(U)
-        results.append([*Z.loss_pass(W, losses.Logistic, np.sign(U)), *products])
-    for other in results[1:]:
-        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+    def products():
+        once = Z.matvec(W), Z.rmatvec(U), Z.normal(W), Z.normal(W, weights), Z.outer(U)
+        return [*Z.loss_pass(W, losses.Logistic, np.sign(U)), *once]
+
+    one, *others = by_threads(products, (1, 2, 3))
+    for other in others:
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("kind", [None, np.int8])

@@ -307,16 +307,6 @@ def test_frequencies_of_chi_square_have_the_density_sech():
     assert stats.kstest(w * np.pi, stats.hypsecant.cdf).pvalue > 0.01
 
 
-@pytest.mark.parametrize("make", [np.array, sp.csr_matrix])
-@pytest.mark.parametrize(
-    ("name", "low"), [("additive-chi2", "0 or more"), ("skewed-chi2", "above -0.4")]
-)
-def test_features_of_inputs_out_of_the_domain_are_refused(name, low, make):
-    found = sample(name, 2, 8, 0, **PARAMS[name])
-    with pytest.raises(DataError, match=f"kernel {name} is for inputs .*{low}.*but one is -0.5"):
-        found.transform(make(np.array([[1.0, 0.0], [0.0, -0.5]])))
-
-
 def test_hamming_features_are_signs_of_codes():
     codes = RNG.integers(4, size=(50, 6)).astype(float)
     found = sample("hamming", 6, 200, 0, gamma=0.2)

@@ -472,10 +472,6 @@ def rows(n_rows=90, others=5, two=70, low=-1.0, high=1.0, seed=0):
     return X[:, np.random.default_rng(1).permutation(X.shape[1])]
 
 
-def literal(name, X, Y, gamma):
-    return reference(name, X, Y, {"gamma": gamma})
-
-
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize(
     ("others", "two"), [(0, 70), (40, 70), *((5, two) for two in (8, 31, 32, 33, 64, 70, 100))]
@@ -487,7 +483,7 @@ def test_values_are_those_of_the_formula(name, others, two, form):
     left = kernels.prepare(name, form(X), params, np.float64)
     right = kernels.prepare(name, form(Y), params, np.float64, like=left)
     assert left._bits is not None and right._bits is not None
-    expected, some = literal(name, X, Y, params["gamma"]), np.array([4, 80, 7])
+    expected, some = reference(name, X, Y, params), np.array([4, 80, 7])
     np.testing.assert_allclose(
         kernels.block(name, left, right, params), expected, rtol=1e-11, atol=1e-14
     )
@@ -512,13 +508,15 @@ def test_columns_of_other_values_are_compared_as_numbers(form):
     # zeros and others
     X[:, 18] = np.where(rng.random(400) < 0.5, -0.5, 0.5) * (rng.random(400) < 0.9)
     X[:, 19] = np.where(np.arange(400) == 399, 7.0, X[:, 0])  # two values except in the last row
-    left = kernels.prepare("laplacian", form(X), {"gamma": 0.2}, np.float64)
+    params = {"gamma": 0.2}
+    left = kernels.prepare("laplacian", form(X), params, np.float64)
     assert left._binary.columns.tolist() == [*range(10), 17]
     Y = np.vstack([X[:50], np.full((1, 26), 0.25)])  # of two values and of another
     for other in (X, Y):
-        right = kernels.prepare("laplacian", form(other), {"gamma": 0.2}, np.float64, like=left)
-        K = kernels.block("laplacian", left, right, {"gamma": 0.2})
-        np.testing.assert_allclose(K, literal("laplacian", X, other, 0.2), rtol=1e-11, atol=1e-14)
+        right = kernels.prepare("laplacian", form(other), params, np.float64, like=left)
+        K = kernels.block("laplacian", left, right, params)
+        expected = reference("laplacian", X, other, params)
+        np.testing.assert_allclose(K, expected, rtol=1e-11, atol=1e-14)
 
 
 def test_only_distances_are_compared_as_bits():

@@ -463,7 +463,7 @@ FEATURES = {
 }
 
 
-@pytest.fixture(params=[1, 2, 4])
+@pytest.fixture(params=[1, 4])
 def threads(request):
     env.set_threads(request.param)
     yield request.param

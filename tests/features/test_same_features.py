@@ -20,7 +20,7 @@ from rfx.features import MAPS, sample
 from rfx.operators.mapped import MapMatrix, feature_matrix
 
 MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
-REAL = ("cod-rna", "ijcnn1", "covtype.first20k.binary")
+REAL = ("cod-rna", "covtype.first20k.binary")
 # 30 dense inputs, and 54 of which most are -1
 GENERATED = ("dense", "flags")
 # the rows whose features are compared, and the features

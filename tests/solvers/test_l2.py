@@ -21,15 +21,16 @@ from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 LOSSES = [SquaredHinge, Logistic, Squared]
 
 
-def make(n_rows, n_columns, seed=0, decay=0.0):
+def gaussian_rows(n_rows, n_columns, outputs=(), seed=0, decay=0.0, dtype=np.float32):
     rng = np.random.default_rng(seed)
-    Z = (rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))).astype(
-        np.float32
-    )
-    y = np.where(
-        Z[:, : n_columns // 2 + 1].sum(axis=1) + rng.standard_normal(n_rows) > 0, 1.0, -1.0
-    )
-    return Z, y
+    Z = rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))
+    Z = Z.astype(dtype)
+    return Z, rng.standard_normal((n_rows, *outputs))
+
+
+def make(n_rows, n_columns, seed=0, decay=0.0):
+    Z, noise = gaussian_rows(n_rows, n_columns, (), seed, decay)
+    return Z, np.where(Z[:, : n_columns // 2 + 1].sum(axis=1) + noise > 0, 1.0, -1.0)
 
 
 def waves():
@@ -40,7 +41,7 @@ def waves():
 
 
 def objective(Z, y, lam, loss, w):
-    return 0.5 * lam * w @ w + loss.value(Z.astype(np.float64) @ w, y).sum()
+    return 0.5 * lam * np.sum(w**2) + loss.value(Z.astype(np.float64) @ w, y).sum()
 
 
 def reference(Z, y, lam, loss):
@@ -203,17 +204,6 @@ def test_a_tiny_lambda_with_more_features_than_rows_of_the_first_subset(loss, co
     assert gap <= 1.1e-4 * value
 
 
-def gaussian_rows(n_rows, n_columns, outputs=(), seed=0, decay=0.0, dtype=np.float32):
-    rng = np.random.default_rng(seed)
-    Z = rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))
-    Z = Z.astype(dtype)
-    return Z, rng.standard_normal((n_rows, *outputs))
-
-
-def ridge_objective(Z, Y, lam, W):
-    return 0.5 * lam * np.sum(W**2) + 0.5 * np.sum((Z.astype(np.float64) @ W - Y) ** 2)
-
-
 def closed_form(Z, Y, lam):
     Z = Z.astype(np.float64)
     return np.linalg.solve(Z.T @ Z + lam * np.eye(Z.shape[1]), Z.T @ Y)
@@ -225,13 +215,13 @@ def closed_form(Z, Y, lam):
 def test_agrees_with_the_closed_form_and_the_gap_bounds_the_error(shape, outputs, lam):
     Z, Y = gaussian_rows(*shape, outputs)
     exact = closed_form(Z, Y, lam)
-    best = ridge_objective(Z, Y, lam, exact)
+    best = objective(Z, Y, lam, Squared, exact)
     for tol in (1e-2, 1e-6, 1e-12):
         solution = solve_ridge(DenseMatrix(Z), Y, lam, budget=Budget(tol=tol))
         assert solution.converged
         assert solution.coef.shape == (shape[1], *outputs)
         assert solution.objective == pytest.approx(
-            ridge_objective(Z, Y, lam, solution.coef), rel=1e-9
+            objective(Z, Y, lam, Squared, solution.coef), rel=1e-9
         )
         assert -1e-9 * best <= solution.objective - best <= solution.gap + 1e-9 * best
         assert solution.gap <= tol * solution.objective
@@ -266,7 +256,7 @@ def test_a_grid_of_lambdas_has_one_gram_matrix_and_the_solutions_of_each(
     for lam, solution in zip(lams, solutions, strict=True):
         exact = closed_form(Z, Y, lam)
         assert solution.converged
-        assert solution.objective <= ridge_objective(Z, Y, lam, exact) * (1 + 1.01e-9)
+        assert solution.objective <= objective(Z, Y, lam, Squared, exact) * (1 + 1.01e-9)
         assert np.linalg.norm(solution.coef - exact) <= np.sqrt(2 * solution.gap / lam) * 1.001
     if memory is None:
         assert len({gram for gram, _ in made}) == 1
@@ -293,7 +283,7 @@ def test_ridge_with_a_lambda_below_the_rounding_of_a_float32_gram_matrix(shape):
     y = Z[:, :50].sum(axis=1) - 500 + rng.standard_normal(shape[0])
     assert np.finfo(np.float32).eps * np.linalg.norm(Z, 2) ** 2 > 50 * 0.1
     solution = solve_ridge(DenseMatrix(Z), y, 0.1)
-    best = ridge_objective(Z, y, 0.1, closed_form(Z, y, 0.1))
+    best = objective(Z, y, 0.1, Squared, closed_form(Z, y, 0.1))
     assert (
         solution.converged
         and solution.n_iter < 20
@@ -318,7 +308,7 @@ def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(
     Z = sample("gaussian", 5, 1300, 0, gamma=gamma).transform(X) * np.float32(1300**-0.5)
     solution, _ = solve_ridge_grid(DenseMatrix(Z), Y, [lam, 2 * lam], budget=Budget(tol=1e-8))
     assert solution.converged
-    best = ridge_objective(Z, Y, lam, closed_form(Z, Y, lam))
+    best = objective(Z, Y, lam, Squared, closed_form(Z, Y, lam))
     assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
     assert len(made) == direct
 
@@ -339,7 +329,7 @@ def test_plain_conjugate_gradients_to_a_residual(shape, outputs):
             np.linalg.norm(residual, axis=0) <= 1.01 * tol * np.linalg.norm(right, axis=0)
         )
         assert solution.objective == pytest.approx(
-            ridge_objective(Z, Y, lam, solution.coef), rel=1e-9
+            objective(Z, Y, lam, Squared, solution.coef), rel=1e-9
         )
         assert solution.gap == pytest.approx(np.sum(residual**2) / (2 * lam), rel=1e-5)
     np.testing.assert_allclose(solution.coef, exact, atol=1e-3 * np.abs(exact).max())

@@ -549,7 +549,10 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
 
     def draw(first, last):
         found = kind.draw(name, n_inputs, start + first, start + last, seed, params, variant)
-        return {key: _typed(value, dtype) for key, value in found.items()}
+        return {
+            key: np.ascontiguousarray(value, dtype if value.dtype.kind == "f" else None)
+            for key, value in found.items()
+        }
 
     numbers = (stop - start) * n_inputs * kind.width
     parts = parallel.for_ranges(draw, stop - start, parts=max(1, -(-numbers // _DRAWN)))
@@ -567,10 +570,6 @@ def find(name: str) -> tuple[type[FeatureMap] | type[BinMap], str]:
             f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}"
         )
     return BinMap if name == "binning" else MAPS[kernel], kernel
-
-
-def _typed(values, dtype):
-    return np.ascontiguousarray(values, dtype=dtype if values.dtype.kind == "f" else values.dtype)
 
 
 # ----------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from rfx.compiled import njit
 from rfx.data.transforms import as_floats
 from rfx.errors import UsageError
 from rfx.losses import OF_NUMBERS, Loss, SmoothLoss, Weighted
@@ -208,6 +209,14 @@ def for_output(callback: Callback | None, k: int) -> Callback | None:
         callback(entry, coef)
 
     return tell
+
+
+@njit(cache=True, nogil=True)
+def soft(value: float, width: float) -> float:
+    """Soft thresholding: the value moved towards zero by at most the width."""
+    if value > width:
+        return value - width
+    return value + width if value < -width else 0.0
 
 
 # ----------------------------------------------------------------------

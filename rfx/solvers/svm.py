@@ -20,6 +20,7 @@ from rfx.solvers.base import (
     Recorder,
     Solution,
     checked,
+    soft,
 )
 from rfx.types import Index
 
@@ -65,7 +66,7 @@ def solve_singles(
             return step
         goal = beta[chosen] + error[chosen] / curvature[chosen]
         if tube is not None:
-            goal = _soft(goal, tube / curvature[chosen])
+            goal = soft(goal, tube / curvature[chosen])
         moved = min(max(goal, lo[chosen]), hi[chosen])
         change = moved - beta[chosen]
         beta[chosen] = moved
@@ -165,16 +166,8 @@ def _slope(error: float, beta: float, tube: float | None) -> float:
     if tube is None:
         return error
     if beta == 0:
-        return _soft(error, tube)
+        return soft(error, tube)
     return error - tube if beta > 0 else error + tube
-
-
-@njit(cache=True, nogil=True)
-def _soft(value: float, width: float) -> float:
-    """Soft thresholding: the value moved towards zero by at most the width."""
-    if value > width:
-        return value - width
-    return value + width if value < -width else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -502,14 +502,12 @@ class StreamMethod(Method):
             lams = list(LAMS) if isinstance(self.nu, str) else [self.nu * n_known]
             gamma, steps = selection.tuned(self, first, lams)
             choice = self.updated(gamma=gamma).chosen(problem, n_rows)
-            numbers = {"gamma": gamma} | choice.chosen
-            return selection.Choice(choice.method, numbers, steps + choice.steps, choice.seconds)
+            chosen, steps = {"gamma": gamma} | choice.chosen, steps + choice.steps
+            return replace(choice, chosen=chosen, steps=steps)
         default = self.updated(epochs=None)
         trial = default.updated(epochs=default.passes(n_rows)).with_words()
         choice = selection.choose(trial, problem, Cache())
-        return selection.Choice(
-            self.with_choice(choice.chosen), choice.chosen, choice.steps, choice.seconds
-        )
+        return replace(choice, method=self.with_choice(choice.chosen))
 
     def with_words(self) -> Self:
         """The method with words for all options that are chosen."""

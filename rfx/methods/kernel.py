@@ -241,10 +241,8 @@ def pairs(n_classes: int) -> list[tuple[int, int]]:
 
 def of_pairs(n_classes: int) -> np.ndarray:
     """(pairs, classes), the matrix from the values of pairs to the means of the classes."""
-    found = np.zeros((len(pairs(n_classes)), n_classes))
-    for place, (first, second) in enumerate(pairs(n_classes)):
-        found[place, first], found[place, second] = 1.0, -1.0
-    return found / (n_classes - 1)
+    classes, (first, second) = np.eye(n_classes), np.transpose(pairs(n_classes))
+    return (classes[first] - classes[second]) / (n_classes - 1)
 
 
 class ExpansionMethod(TunedMethod):

@@ -19,6 +19,7 @@ from functools import cache as kept
 from typing import Any, Self, cast
 
 import numpy as np
+import scipy.linalg
 
 from rfx import kernels, losses
 from rfx.errors import UsageError
@@ -670,10 +671,7 @@ def _joined(
     arrays = {name: np.concatenate([part[name] for part in found], axis=-1) for name in found[0]}
     if "scales" in arrays:
         arrays["scales"] = arrays["scales"] * arrays["scales"].dtype.type(scale)
-    coef, start = np.zeros((sum(len(s.coef) for s in solutions), len(solutions))), 0
-    for k, solution in enumerate(solutions):
-        coef[start : start + len(solution.coef), k] = solution.coef / scale
-        start += len(solution.coef)
+    coef = scipy.linalg.block_diag(*(solution.coef[:, None] / scale for solution in solutions))
     details: dict[str, Any] = {"n_features": method.n_features, "n_found": len(coef)}
     if method.kernel == "stump":
         # the gap covers all stumps, while --tol refers to those found

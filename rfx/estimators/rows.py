@@ -4,7 +4,6 @@ are read by the same code as in tables of files.
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,8 +112,16 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
         rows = _encoded(estimator, X, schema)
     if rows is None:
         readers.check_columns(X, *([ADVICE] if reads else []))
-        form: Any = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        rows = _summed(validate_data(estimator, X, reset=reset, **form))
+        rows = _summed(
+            validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+            )
+        )
         _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
     if isinstance(y, str):
         return rows

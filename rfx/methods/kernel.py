@@ -383,8 +383,15 @@ def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int
 
     callback, limits = evaluating(problem, decide), budget(problem, method)
     if ridge:
-        wanted: Any = {"left_out": problem.left_out, "centred": method.centred}
-        solution = solve_kernel_ridge(K, Y, method.lam, limits, callback, **wanted)
+        solution = solve_kernel_ridge(
+            K,
+            Y,
+            method.lam,
+            limits,
+            callback,
+            left_out=problem.left_out,
+            centred=method.centred,
+        )
     else:
         solution = solve_kernel_newton(K, Y, method.lam, loss, limits, callback)
     coef = (np.asarray(solution.coef).reshape(problem.n_rows, -1).T * factors).T
@@ -427,9 +434,16 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
         if method.solver == "libsvm":
             machine = solve_libsvm(part, Y[:, 0], method.lam, loss, limits, seed=method.seed)
         else:
-            listener = for_output(tell, place)
-            more: dict[str, Any] = {"bias": bias, "weights": row_weights, "callback": listener}
-            machine = solve_kernel_svm(part, Y[:, 0], method.lam, loss, limits, **more)
+            machine = solve_kernel_svm(
+                part,
+                Y[:, 0],
+                method.lam,
+                loss,
+                limits,
+                for_output(tell, place),
+                bias=bias,
+                weights=row_weights,
+            )
         norms[place] = _norm(machine, part, Y, loss, method.lam)
         intercepts[place] = machine.intercept
         coef = np.zeros(problem.n_rows)

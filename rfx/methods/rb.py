@@ -203,11 +203,17 @@ class BinnedMethod(TunedMethod):
         callback = evaluating(problem, lambda X: used.transform(X, bins).__matmul__)
         limits = budget(problem, self)
         if self.solver == "liblinear":
-            own: dict[str, Any] = {"penalty": self.penalty, "seed": self.seed}
             solution = each_output(
                 problem.Y,
                 lambda y, tell: solve_liblinear(
-                    Z, y, self.lam, problem.loss, limits, callback=tell, **own
+                    Z,
+                    y,
+                    self.lam,
+                    problem.loss,
+                    limits,
+                    tell,
+                    penalty=self.penalty,
+                    seed=self.seed,
                 ),
                 callback,
             )

@@ -158,9 +158,6 @@ def test_unknown_and_missing_categories():
         model.predict(new.assign(town="t1", job="king"))
     with pytest.raises(ValueError, match="row 2: column 'job' has no value; fill it in, or"):
         model.predict(new.assign(town="t1", job=["smith", None, "smith"]))
-    gaps = FRAME.assign(town=np.where(CODES == 3, None, TOWN))
-    with pytest.warns(RfxWarning, match=f"{(CODES == 3).sum()} cells of column 'town' without"):
-        classifier().fit(gaps, LABEL)
 
 
 def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():

@@ -284,7 +284,3 @@ def test_joint_optimisation_never_goes_up(sphere, loss):
     found = method.info["joint_objectives"]
     assert len(found) == 5 and np.all(np.diff(found) <= 1e-4 * found[0])
     assert found[-1] < 0.99 * found[0]
-    random = methods.create(
-        "rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=300
-    )
-    assert score(method, sphere) > score(random.fit(sphere.X_train, sphere.y_train), sphere) - 0.02

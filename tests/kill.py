@@ -63,9 +63,10 @@ class Jobs:
             ), "another model"
 
     def stream(self):
-        options = "--method doubly-sgd --stream --task binary --batch 10 --block 64 --epochs 20"
+        options = "--method doubly-sgd --stream --task binary --batch 10 --block 64 --epochs 6"
+        fixed = "--kernel gaussian --metric none --scaling none --gamma 1 --nu 1e-3 --no-baseline"
         more = "--buffer 100 --averaging linear --checkpoint s.point --every 3 --resume"
-        words = (*options.split(), *more.split(), "--model", "s.npz", "--data", self.data)
+        words = (*f"{options} {fixed} {more} --model s.npz --data".split(), self.data)
         process = self.start("train", *words)
         # the first kill comes after a checkpoint, the others also before training goes on
         while not (self.folder / "s.point").exists() and process.poll() is None:

@@ -74,6 +74,38 @@ def built(name, rows):
     return tables.build(f"dai2014-{name}", rows, None, papers.tables())
 
 
+def tried(name, seed, held, **params):
+    """A row of the choice with a test score that would choose otherwise."""
+    params |= {"loss": "hinge", "held_out_score": held}
+    return row(name, "doubly-sgd", seed=seed, score=0.9 - held, params=params)
+
+
+def test_settings_are_chosen_by_held_out_rows_alone():
+    whole, quick = (
+        plan.load(f"dai2014-choice{end}", known=papers.plans()) for end in ("", "-quick")
+    )
+    assert 0 < len(quick.runs) < len(whole.runs)
+    assert all(run.holdout for run in whole.runs)
+    steps = ((1.0, 0.81), (3.0, 0.84), (10.0, 0.8))
+    rows = [tried("choice-adult", 0, held, step0=step) for step, held in steps]
+    rows += [
+        row(
+            "choice-qm7",
+            "doubly-sgd",
+            params={"gamma": gamma, "held_out_score": 9.0, "held_out_mae": mae, "mae": 9 - mae},
+            task="regression",
+            dataset="qm7",
+        )
+        for gamma, mae in ((4e-4, 5.5), (8e-4, 5.25))
+    ]
+    table = built("choice", rows)
+    assert [texts(section) for section in table.sections] == [
+        [["1", "19.00", "2"], ["3", "16.00 !", "2"], ["10", "20.00", "2"]],
+        [["0.0004", "5.50", "2"], ["0.0008", "5.25 !", "2"]],
+    ]
+    assert [cell["setting"] for cell in table.cells if cell["chosen"]] == ["adult", "qm7"]
+
+
 # ---------------------------------------------------------------------- one objective, its sources
 
 
@@ -105,6 +137,34 @@ def test_a_table_of_several_nu_says_so(nu, said):
     notes = [note for note in built("fig1-adult", made).notes if "not one objective" in note]
     start = f"{dai.CRITERIA['sc1']}: not one objective: there are runs with nu"
     assert notes == [f"{start} {values}." for values in said]
+
+
+def test_one_nu_is_the_least_mean_of_the_best_steps_of_every_method():
+    held = {
+        ("norma", 1e-5, 1.0): 0.80,
+        ("norma", 1e-5, 3.0): 0.86,
+        ("norma", 1e-4, 1.0): 0.84,
+        ("norma", 1e-4, 3.0): 0.85,
+        ("k-sdca", 1e-5, None): 0.82,
+        ("k-sdca", 1e-4, None): 0.85,
+        ("k-sdca", 1e-3, None): 0.90,
+    }
+    made = [
+        row(
+            "choice-adult-nu",
+            method,
+            score=0.1,
+            params={"nu": nu, "step0": step, "held_out_score": score},
+        )
+        for (method, nu, step), score in held.items()
+    ]
+    table = built("choice", made)
+    assert [section.title for section in table.sections] == ["adult-nu", "adult-nu, NORMA"]
+    assert texts(table.sections[0]) == [
+        ["1e-05", "14.00 !", "18.00", "16.00"],
+        ["0.0001", "15.00", "15.00", "15.00 !"],
+        ["0.001", "-", "10.00 !", "-"],
+    ]
 
 
 # ---------------------------------------------------------------------- a reader's feature files
@@ -153,6 +213,28 @@ def rows():
         made += [ran(method="rf", n_features=size, **given) for size in (5, 20, 40)]
         found += [replace(one, dataset=name) for one in made]
     return found
+
+
+@pytest.mark.parametrize("least", [5, 20, 40, None])
+def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows, least):
+    """The errors on held-out training rows and on test rows are reversed: D follows those that the
+    setting names; of equal errors the smallest D has its own.
+    """
+    own, chosen = [], least or 5
+    for one in rows:
+        if one["params"]["label"] == "table1-tuned" and one["method"] == "rf":
+            size = one["n_features"]
+            step = {"tried": [[1.0, 0.1 if size == least else 0.2]]}
+            step = one["params"]["validation"][-1] | step
+            own.append(replace(one, score=size / 100).with_params(validation=[step]))
+    section = lambda setting: tables.build(
+        "sinha2016-table1", own, setting, papers.tables()
+    ).sections[-1]
+    assert texts(section("tuned")) == texts(section(None))
+    assert texts(section("tuned"))[0][1:3] == [f"{chosen}", f"{100 - chosen}.00 / 15.44"]
+    by_test = section("test-selected")
+    assert texts(by_test)[0][1:3] == ["40", "60.00 / 15.44"]
+    assert "on the TEST rows" in by_test.title
 
 
 def test_the_price_of_an_error():

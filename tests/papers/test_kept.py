@@ -2,8 +2,7 @@
 ask for these rows. A folder per paper is found by its presence; nothing of a paper is elsewhere.
 
 `python tests/papers/test_kept.py` writes them anew; the difference shows what a change does to
-them. Effects and intervals of the claims about theorems are those that pandas and scipy alone
-find.
+them. Every effect and interval of the claims is that which pandas and scipy alone find.
 """
 
 import io
@@ -85,10 +84,10 @@ def test_effects_and_verdicts_are_as_kept(found):
 
 @pytest.fixture(scope="module")
 def both(found):
-    """Every effect and interval of the claims about theorems, beside those of pandas alone."""
+    """Every effect and interval of the claims, beside those that pandas alone finds."""
     keys = ["paper", "claim", "case"]
     return recompute_claims.everything().merge(
-        found.dropna(subset="case"), "left", keys, suffixes=("", "_rfx"), indicator=True
+        found.dropna(subset="case"), "outer", keys, suffixes=("", "_rfx"), indicator=True
     )
 
 

@@ -500,8 +500,7 @@ def choose_inputs(
     most = [*(iterations for _, _, iterations in early), steps]
     trials = len(points) + sum(min(round.kept or 0, len(points)) for round in rounds)
     tally = Tally(problem.progress, ["scaling", "kernel", "metric"], trials * (1 + len(forms)))
-    what = problem.error_name
-    what = what if problem.task == "regression" else f"{what} + {TIE} squared error"
+    what = problem.error_name + f" + {TIE} squared error" * (problem.task != "regression")
     way = "cross-validated" if in_folds else "leave-one-out"
     what = what if problem.apart is not None else f"{way} {what}"
     grid = SearchGrid(points, {"inputs": counts}, rounds, various="kernel")

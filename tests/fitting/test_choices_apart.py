@@ -15,6 +15,8 @@ from rfx.errors import UsageError
 from rfx.fitting import inputs, selection
 from rfx.fitting.held_out import ErrorQuantiles, HeldOut
 from rfx.methods import local
+from rfx.operators import kernel as operators_kernel
+from rfx.operators import linear_algebra
 from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(8)
@@ -230,6 +232,15 @@ def test_the_last_rows_are_left_out_alone(lam):
     same, last = left_out(K, TARGETS[:, None], lam, last=20)
     assert np.array_equal(same, coef)
     assert last == pytest.approx(residuals[-20:], rel=1e-5)
+
+
+@pytest.mark.parametrize("rows", [[3, 17, 59], range(60)], ids=["some", "all"])
+def test_the_diagonal_of_an_inverse_at_some_rows(rows, monkeypatch):
+    monkeypatch.setattr(operators_kernel, "_ROWS", 2)
+    A = kernels.values("laplacian", ROWS, ROWS, {"gamma": 1.0}) + np.eye(60)
+    factor = linear_algebra.Factor(linear_algebra.positive(np.asfortranarray(A)))
+    found = operators_kernel.inverse_diagonal(factor, np.array(rows))
+    assert found == pytest.approx(np.diag(np.linalg.inv(A))[list(rows)])
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])

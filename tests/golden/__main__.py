@@ -5,7 +5,8 @@ digit.
     python -m tests.golden compare    # run everything again and list every difference
 
 A refactoring changes none of these numbers. Scores and model bits must be equal, objectives to a
-relative 1e-12. A change that is meant to alter results rewrites the file and says so.
+relative 1e-12. A change that is meant to alter results rewrites the file and says so. Another
+processor rounds differently: there, write the file at the commit before the change first.
 """
 
 import hashlib

@@ -9,8 +9,9 @@ original inputs are as good.
 Every combination of scaling, kernel and metric is evaluated by kernel ridge regression: first on
 few rows, then the best again on more (`rfx.fitting.selection`). One factor gives a machine and its
 errors on rows that it has not seen (`rfx.operators.kernel`), so that all rows of the sample learn
-and evaluate. Groups and times need held-out rows instead. The iterations of a metric are tried like
-lambdas; zero iterations mean the original metric.
+and evaluate. Groups and times need held-out rows instead, and few rows, or fewer than inputs, folds
+(`folded`). The iterations of a metric are tried like lambdas; zero iterations mean the original
+metric.
 """
 
 from __future__ import annotations

@@ -112,7 +112,11 @@ class Metric:
         """
         A = self.map.astype(X.dtype)
         if not sp.issparse(X):
-            return X * A if A.ndim == 1 else matmul(np.ascontiguousarray(X), A)
+            if A.ndim == 1:
+                return X * A
+            # float32 sums of a row would depend on the number of rows
+            mapped = matmul(np.ascontiguousarray(X, np.float64), A.astype(np.float64))
+            return mapped.astype(X.dtype)
         if A.ndim > 1:
             raise UsageError(
                 "--metric is full, which would make sparse rows dense; use diagonal or none"

@@ -1,7 +1,16 @@
 """Exact kernels: declarations, parameters, and values in blocks."""
 
 from rfx.kernels.base import KERNELS, GammaKernel, Kernel, get_kernel, parameters
-from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare, scaled_family, values
+from rfx.kernels.blocks import (
+    Prepared,
+    block,
+    decision,
+    diagonal,
+    prepare,
+    rounding_error,
+    scaled_family,
+    values,
+)
 from rfx.kernels.products import perceptron_constant
 
 __all__ = [
@@ -16,6 +25,7 @@ __all__ = [
     "parameters",
     "perceptron_constant",
     "prepare",
+    "rounding_error",
     "scaled_family",
     "values",
 ]

@@ -105,6 +105,8 @@ GRADIENT_ROWS = 300
 # Minimum number of sparse rows that are dense at a time when kernel values are computed
 # (rfx.kernels.blocks).
 SPARSE_ROWS = 128
+# Of predictions, relative to the targets, above which kernel values are computed in float64.
+LEAST_ERROR = 1e-5
 TRIED_KERNELS = ("laplacian-l2", "laplacian")
 
 
@@ -153,10 +155,18 @@ class ExpansionModel:
         intercept: np.ndarray,
         dtype: Any = None,
         n_classes: int = 0,
+        scale: Any = None,
     ) -> ExpansionModel:
-        """The model of the rows with a nonzero coefficient in any output."""
+        """The model of the rows with a nonzero coefficient in any output.
+
+        scale: the largest magnitudes of the targets (k,); rows in float32 become float64 if the
+        coefficients are too large for float32 kernel values.
+        """
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        return cls(kernel, params, rows[used], coef[used], intercept, dtype, n_classes)
+        rows, coef = rows[used], coef[used]
+        if scale is not None and kernels.rounding_error(coef, scale) > LEAST_ERROR:
+            rows = rows.astype(np.float64)
+        return cls(kernel, params, rows, coef, intercept, dtype, n_classes)
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
@@ -351,7 +361,13 @@ class Kernel(ExpansionMethod):
         fit = _machines if name in (*CLASSIFICATION, *REGRESSION) else _without_bias
         solution, coef, intercept, norm = fit(params, problem, self, n_classes)
         model = ExpansionModel.of(
-            self.kernel, params, problem.X, coef, intercept, n_classes=n_classes
+            self.kernel,
+            params,
+            problem.X,
+            coef,
+            intercept,
+            n_classes=n_classes,
+            scale=1.0 if n_classes else np.abs(problem.Y).max(axis=0),
         )
         # ||f||, which also determines the sum of losses from the objective (Yen et al. 2014, Figure
         # 1)
@@ -661,7 +677,8 @@ class Block(ExpansionMethod):
         ends = np.cumsum([0] + [len(rows) for rows in blocks])
         used = np.concatenate([[0], np.cumsum(np.any(coef != 0, axis=1))])
         rows, intercept = problem.X[np.concatenate(blocks)], np.zeros(problem.n_outputs)
-        expansion = ExpansionModel.of(self.kernel, params, rows, coef, intercept)
+        scale = np.abs(problem.Y).max(axis=0)
+        expansion = ExpansionModel.of(self.kernel, params, rows, coef, intercept, scale=scale)
         model = BlockModel(**vars(expansion), starts=used[ends], partition=partition)
         whole = stack(solutions, model.coef, of="block")
         return Fitted(model, whole, {"n_blocks": len(blocks)}, clock.seconds)

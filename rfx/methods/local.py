@@ -68,6 +68,7 @@ from rfx.kernels.gradients import outer_product
 from rfx.losses import get_loss
 from rfx.methods.kernel import (
     CSR,
+    LEAST_ERROR,
     PARTITION,
     RFM,
     partition_arrays,
@@ -101,6 +102,8 @@ ARRAYS = {
     # one machine a leaf, of the method's kernel, if they are missing
     "leaves": Array("i", "machines", places="leaves"),
     "places": Array("i", "machines"),
+    # 1 for a machine whose kernel values are computed in float64; 0 if missing
+    "doubles": Array("i", "machines"),
     # one for each leaf, or none
     "slopes": Array("f", "slopes inputs outputs"),
 }
@@ -115,6 +118,13 @@ GAIN = 0.005
 # and the most multiplications for its factor.
 LINEAR_LAMS = tuple(10.0 ** (power / 2) for power in range(-12, 7))
 LINEAR_WORK = 2e10
+# Rounding error above which a machine of several leaves computes in float64. On 100,000 rows of
+# covtype, LEAST_ERROR would take a quarter more of the time of `rfx predict`; this one takes .07.
+SEVERAL_ERROR = 1e-4
+# Rows are rounded to float16 if that changes predictions by at most this fraction of their error,
+# which then grows by half a percent. On six tables it was .006 to .04, for smooth kernels 10 and
+# 31.
+HALF_CHANGE = 0.1
 # Maximum rows of wide sparse tables for an exact machine, which keeps them sparse.
 EXACT = 8000
 
@@ -194,14 +204,14 @@ class Local(Method):
                 raised,
             )
         model = LocalModel.of(self.kernels, partition, cells)
-        if self.dtype == "float16" and not scipy.sparse.issparse(model.rows):
-            model = replace(model, rows=_halved(model.rows))
         gap = sum(one.gap for one in machines)
         objective = sum(one.objective for one in machines)
         solution = Solution(model.coef, objective, gap, len(leaves), "converged")
         values = np.zeros(problem.Y.shape)
         for cell in cells:
             values[cell.own] = cell.out
+        if self.dtype == "float16" and not scipy.sparse.issparse(model.rows):
+            model = _halved(model, problem, values)
         details = {
             "n_blocks": len(leaves),
             "lam": float(np.median([one.lam for one in machines] or LEAF_LAMS[:1])),
@@ -212,7 +222,8 @@ class Local(Method):
         partition = restored_partition(arrays, len(arrays["offsets"]))
         missing = {"leaves": np.arange(len(arrays["gammas"]))}
         no_slopes = np.zeros((0, arrays["diagonals"].shape[1], arrays["offsets"].shape[1]))
-        missing |= {"places": 0 * missing["leaves"], "slopes": no_slopes}
+        nothing = np.zeros_like(missing["leaves"])
+        missing |= {"places": nothing, "doubles": nothing, "slopes": no_slopes}
         arrays = missing | arrays
         rows = restored_rows("rows", arrays, header["n_inputs"])
         return LocalModel(self.kernels, partition, rows, *(arrays[name] for name in OF_LEAVES))
@@ -377,6 +388,8 @@ class Machine:
         Its lambda, and the criterion of the choice.
     objective, gap : float
         For rows of mean weight 1.
+    rounding : float
+        The error of its values with kernel values in float32, relative to the targets.
     map : array or None
         A, its metric.
     """
@@ -388,6 +401,7 @@ class Machine:
     error: float
     objective: float
     gap: float
+    rounding: float = 0.0
     map: np.ndarray | None = None
 
 
@@ -579,8 +593,9 @@ def _machine(
         objective = float(lam * np.sum(coef * fitted) + loss) / 2
         remainder = T - fitted - lam * coef / row_weights[:, None]
         gap = float(np.sum(row_weights * np.square(remainder).sum(axis=1))) / 2
+        rounding = kernels.rounding_error(coef, np.abs(Y).max(axis=0))
         A = None if metric is None else metric.map
-        machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, A)
+        machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, rounding, map=A)
         best = machine, out
         if step < steps:
             metric = next_metric(kernel, Z, coef, params, metric, full, weights)
@@ -613,14 +628,32 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any) ->
 # ---------------------------------------------------------------------- the model
 
 
-def _halved(rows: np.ndarray) -> np.ndarray:
-    """Rows in float16; UsageError if a number is too large."""
+def _halved(model: LocalModel, problem: Problem, left_out: np.ndarray) -> LocalModel:
+    """The model with rows in float16.
+
+    left_out: decision values of the problem's rows (n, k) by the model without each, or nan.
+
+    Raises
+    ------
+    UsageError
+        If a number is too large, or predictions change by more than HALF_CHANGE of their error.
+    """
     largest = np.finfo(np.float16).max
-    if np.abs(rows).max(initial=0) > largest:
+    if np.abs(model.rows).max(initial=0) > largest:
         raise UsageError(
             f"--dtype is float16, but scaled inputs are larger than {largest:g}; use float32"
         )
-    return rows.astype(np.float16)
+    halved = replace(model, rows=model.rows.astype(np.float16))
+    numbers = evenly(problem.n_rows, CHOOSING)
+    some = problem.rows(numbers)
+    change = np.sqrt(np.mean(np.square(halved.decision(some.X) - model.decision(some.X))))
+    error = np.sqrt(np.nanmean(np.square(left_out[numbers] - some.Y)))
+    if change > HALF_CHANGE * error:
+        raise UsageError(
+            f"--dtype is float16, but rounding the rows changes predictions by {change / error:.0%}"
+            " of their error; use float32"
+        )
+    return halved
 
 
 @dataclass(frozen=True)
@@ -646,6 +679,8 @@ class LocalModel:
         Which of them, numbered through, a machine has; -1 for none.
     leaves, places : arrays, (machines,)
         The leaf of a machine, ascending, and the place of its kernel.
+    doubles : array, (machines,)
+        1 for a machine whose kernel values are computed in float64, else 0.
     slopes : array, (leaves, d, k)
         Without leaves if all are zero.
     """
@@ -663,6 +698,7 @@ class LocalModel:
     metrics: np.ndarray
     leaves: np.ndarray
     places: np.ndarray
+    doubles: np.ndarray
     slopes: np.ndarray
 
     @classmethod
@@ -671,6 +707,7 @@ class LocalModel:
         leaves = [leaf for cell in cells for leaf in cell.leaves]
         blocks = [rows for cell in cells for rows in cell.blocks]
         of_leaf = np.repeat(np.arange(len(leaves)), [len(leaf.machines) for leaf in leaves])
+        most = LEAST_ERROR if len(leaves) == 1 else SEVERAL_ERROR
         machines = [machine for leaf in leaves for machine in leaf.machines]
         every = [machine.map for machine in machines]
         maps = [A for A in every if A is not None]
@@ -699,6 +736,7 @@ class LocalModel:
             np.array([-1 if A is None else next(numbers[A.ndim - 1]) for A in every], np.int64),
             of_leaf,
             np.array([machine.place for machine in machines], np.int64),
+            np.array([machine.rounding > most for machine in machines], np.int64),
             np.array(slopes).reshape(-1, *level.shape),
         )
 
@@ -725,7 +763,7 @@ class LocalModel:
         return range(*np.searchsorted(self.leaves, [leaf, leaf + 1]))
 
     def _values(self, machine: int, X: Any) -> np.ndarray:
-        mapped = self._mapped(machine, X.astype(self.dtype, copy=False))
+        mapped = self._mapped(machine, X.astype(self.dtype(machine), copy=False))
         kernel, params = self.kernel(machine)
         sums = kernels.decision(
             kernel, params, self.support(machine), self.coef_of(machine), mapped
@@ -743,12 +781,13 @@ class LocalModel:
     def support(self, machine: int) -> Any:
         """The mapped rows of a machine."""
         inside = slice(self.starts[machine], self.starts[machine + 1])
-        return self._mapped(machine, self.rows[self.numbers[inside]].astype(self.dtype, copy=False))
+        rows = self.rows[self.numbers[inside]]
+        return self._mapped(machine, rows.astype(self.dtype(machine), copy=False))
 
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of kernel values."""
-        return np.promote_types(self.rows.dtype, np.float32)
+    def dtype(self, machine: int) -> np.dtype:
+        """The type of kernel values of a machine."""
+        least = np.float64 if self.doubles[machine] else np.float32
+        return np.promote_types(self.rows.dtype, least)
 
     def metric(self, machine: int) -> Metric | None:
         """The metric of a machine."""
@@ -778,7 +817,7 @@ class LocalModel:
 
     def _steps(self, machine: int) -> told.Steps:
         metric, (kernel, params) = self.metric(machine), self.kernel(machine)
-        mapped = () if metric is None else metric.steps(self.dtype)
+        mapped = () if metric is None else metric.steps(self.dtype(machine))
         values = kernels.get_kernel(kernel).steps(dense(self.support(machine)), params)
         return (*mapped, *values, told.linear(self.coef_of(machine)))
 

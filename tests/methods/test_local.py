@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import RidgeCV
+from sklearn.utils.estimator_checks import check_methods_subset_invariance
 
 from rfx import kernels, methods
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
+from rfx.estimators import AutoClassifier, AutoRegressor, LocalRegressor
 from rfx.features import partition
 from rfx.features.partition import Partition
 from rfx.fitting.problem import Problem
@@ -387,3 +389,27 @@ def test_a_lambda_without_solution_is_raised(caplog):
     trained = local(lam=1e-30).fit(rows, np.repeat(VALUES[:20], 10) + RNG.normal(size=200))
     assert "--lam is 1e-30" in caplog.text
     assert trained.info["lam"] > 1e-30
+
+
+@pytest.mark.parametrize("kernel", ["matern-5/2", "matern-3/2", "gaussian", "laplacian-l2"])
+def test_a_row_has_one_prediction(kernel):
+    # float32 values times coefficients of 1e4 differed by .04 between a row alone and in a batch
+    X, new = (np.random.default_rng(seed).normal(size=(n, 2)) for seed, n in ((0, 400), (1, 40)))
+    model = LocalRegressor(
+        kernel=kernel, mixed=False, scaling="standard", metric="none", lam=3e-5
+    ).fit(X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]))
+    alone = np.concatenate([model.predict(new[i : i + 1]) for i in range(len(new))])
+    np.testing.assert_allclose(model.predict(new), alone, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [AutoRegressor(), AutoClassifier(), LocalRegressor()])
+def test_subsets_have_the_same_predictions(estimator):
+    check_methods_subset_invariance(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("kernel", ["matern-5/2", "matern-3/2"])
+def test_float16_is_refused_where_rounding_rows_changes_predictions(kernel):
+    y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1])
+    smooth = methods.create("local", **FIXED | {"kernel": kernel, "dtype": "float16"})
+    with pytest.raises(UsageError, match="float16"):
+        smooth.fit(X, y)

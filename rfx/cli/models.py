@@ -358,6 +358,11 @@ def tune(
     split = single.load(run)
     if not (quiet or json or model or results):
         click.echo(_UNKEPT, err=True)
+    if split.y_train.ndim > 1:
+        raise UsageError(
+            f"rfx tune is for one target per row, but the rows have {split.y_train.shape[1]}; use"
+            " rfx train --method local or doubly-sgd"
+        )
     given["task"] = given.get("task") or split.task or guess_task(split.y_train)
     told = not json and not quiet
     if told:
@@ -611,7 +616,7 @@ def _has_predictions(path) -> bool:
     """Whether a file is a table of predictions: its first or second column has that name."""
     with path.open(encoding="utf-8", errors="replace") as handle:
         line = handle.readline(_MOST_OF_A_HEADER).splitlines()[:1]
-    return "prediction" in next(csv.reader(line), [])[:2]
+    return not {"prediction", "prediction_1"}.isdisjoint(next(csv.reader(line), [])[:2])
 
 
 @click.command("eval")

@@ -173,6 +173,11 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     if row.score is not None:
         on = f", {params['scored_on']}" if "scored_on" in params else ""
         yield metric, f"{score_text(metric, row.score)} on {row.n_test} rows{on}"
+    if "rmse_by_target" in params:
+        each = ", ".join(score_text("rmse", one) for one in params["rmse_by_target"])
+        if params.get("target_scaling") in (None, "standard"):
+            yield "", "of targets in units of their standard deviations"
+        yield "", f"{each} of each target in its own unit"
     how = params.get("leave_one_out_by", "leave-one-out")
     if "leave_one_out_rows" in params and params.get("scored_on") != f"by {how}":
         text = score_text(metric, params["leave_one_out"])
@@ -210,6 +215,9 @@ def print_measures(measures: dict[str, Any]) -> None:
     for name, heading in _MEASURES.items():
         if name in measures:
             click.echo(f"{heading:<18} {score_text(name, measures[name])}")
+        if each := measures.get(f"{name}_by_target"):
+            texts = ", ".join(score_text(name, one) for one in each)
+            click.echo(f"{f'{heading} by target':<18} {texts}")
     labels = list(map(label_text, measures.get("labels", ())))
     if len(labels) > _MOST_CLASSES:
         click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")

@@ -74,15 +74,22 @@ def rounded(values: np.ndarray, digits: int | None) -> np.ndarray:
 
 
 def predictions(method, labels, shown, prefix, ids, names=None) -> str:
-    """CSV text: the identifying column, predictions, and probabilities or decision values.
+    """CSV text: the identifying column, predictions, and probabilities or decision values. Several
+    targets have numbered columns, from 1 on.
 
     shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None. names: of the
     columns of `shown`, if they are not the labels.
     """
     named = {} if ids is None else {"id_" * (ids[0] == "prediction") + ids[0]: ids[1]}
-    columns = named | {"prediction": _cells(schema.shown(method, labels))}
+    numbers = [str(place + 1) for place in range(labels.shape[1])] if labels.ndim == 2 else None
+    if numbers is None:
+        columns = named | {"prediction": _cells(schema.shown(method, labels))}
+    else:
+        targets = zip(numbers, labels.T.tolist())
+        columns = named | {f"prediction_{name}": _cells(values) for name, values in targets}
     if shown is not None:
         values = shown if shown.ndim == 2 else shown[:, None]
+        names = numbers if names is None else names
         if names is None:
             names = [""] * values.shape[1]
             if method.classes is not None and len(names) == len(method.classes):

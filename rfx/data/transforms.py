@@ -571,6 +571,7 @@ TARGET_KINDS = {
     "none": "unchanged: the methods have no intercept",
     "minmax01": "to [0, 1]; RMSE, lambda and epsilon are in this unit",
     "mean": "to mean 0",
+    "standard": "to mean 0 and standard deviation 1, the unit of RMSE, lambda and epsilon",
 }
 # Targets are divided by a power of two beyond this exponent: 1e15, whose square float32 holds.
 _EXPONENT = 50
@@ -801,7 +802,7 @@ def plain(value):
 @dataclass
 class TargetScaler:
     """y -> (y - shift) / scale for regression targets; `minmax01` scales the training targets to
-    [0, 1], `mean` to mean 0.
+    [0, 1], `mean` to mean 0, `standard` to mean 0 and standard deviation 1.
 
     The scale of `mean` is 1, but a power of two near the largest target for targets whose squares
     are not in the range of float32, in which features and kernel values are stored.
@@ -817,17 +818,28 @@ class TargetScaler:
     def fit(
         cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None
     ) -> TargetScaler:
-        """Learn from the training targets y (n,) or (n, k); weights (n,) affect only `mean`.
-        Targets that are all equal get scale 1.
+        """Learn from the training targets y (n,) or (n, k); weights (n,) affect only mean and
+        deviation. Targets that are all equal get scale 1.
         """
         mean = np.average(y, axis=0, weights=weights)
-        return cls.of(kind, np.min(y, axis=0), np.max(y, axis=0), mean)
+        low, high = np.min(y, axis=0), np.max(y, axis=0)
+        deviation: Any = 1.0
+        if kind == "standard":
+            # targets near 1e200 have no finite squares
+            range_ = np.where(high > low, high - low, 1.0)
+            squares = np.square((y - mean) / range_)
+            deviation = range_ * np.sqrt(np.average(squares, axis=0, weights=weights))
+        return cls.of(kind, low, high, mean, deviation)
 
     @classmethod
-    def of(cls, kind: str, low: Any, high: Any, mean: Any) -> TargetScaler:
-        """`fit` from the smallest target, the largest, and the mean: numbers, or arrays (k,)."""
+    def of(cls, kind: str, low: Any, high: Any, mean: Any, deviation: Any) -> TargetScaler:
+        """`fit` from the smallest target, the largest, the mean, and the standard deviation:
+        numbers, or arrays (k,).
+        """
         if kind == "none":
             return cls()
+        if kind == "standard":
+            return cls(kind, plain(mean), plain(np.where(high > low, deviation, 1.0)))
         if kind == "mean":
             exponent = np.frexp(np.maximum(high - mean, mean - low))[1]
             far = np.abs(exponent) > _EXPONENT
@@ -836,8 +848,10 @@ class TargetScaler:
 
     @property
     def unit(self) -> float | np.ndarray:
-        """The unit of the RMSE: the range for `minmax01`, otherwise that of the targets."""
-        return self.scale if self.kind == "minmax01" else 1.0
+        """The unit of the RMSE: the range for `minmax01`, the standard deviation for `standard`,
+        otherwise that of the targets.
+        """
+        return self.scale if self.kind in ("minmax01", "standard") else 1.0
 
     def in_units(self, differences: np.ndarray) -> np.ndarray:
         """Differences of scaled targets in the unit of the RMSE."""
@@ -982,9 +996,12 @@ class Survey:
         self.y, self.index = kept[1][:sample], kept[2][:sample]
 
     def target_scaler(self, kind: str) -> TargetScaler:
-        """The scaling of regression targets that TargetScaler.fit would learn."""
+        """The scaling of regression targets that TargetScaler.fit would learn; deviations are of
+        the sample.
+        """
         low, high, total = self._y
-        return TargetScaler.of(kind, low, high, total / self.n_rows)
+        deviation = TargetScaler.fit(self.y, "standard").scale
+        return TargetScaler.of(kind, low, high, total / self.n_rows, deviation)
 
 
 def _cut(chunks):

@@ -161,7 +161,9 @@ class Method(Declared):
         None, "Iterations of --metric; by default chosen by leave-one-out.", least=1, most=20
     )
     target_scaling: str | None = option(
-        None, "Scaling of a regression target, by default mean.", of=TARGET_KINDS
+        None,
+        "Scaling of a regression target, by default mean; standard for several targets.",
+        of=TARGET_KINDS,
     )
     seed: int = SEED()
     timeout: float | None = TIMEOUT()

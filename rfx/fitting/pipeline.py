@@ -351,6 +351,11 @@ class Pipeline:
         """
         if self.task != "regression":
             raise UsageError("intervals are for regression, but the model is a classification")
+        if decision.ndim > 1:
+            raise UsageError(
+                f"intervals are for one target, but the model predicts {decision.shape[1]}; omit"
+                " --interval"
+            )
         width, middle = self._quantile(level), self.labels(decision)
         return middle - width, middle + width
 

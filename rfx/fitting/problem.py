@@ -339,16 +339,18 @@ def targets_per_row(y: np.ndarray) -> int:
     return y.shape[1] if y.ndim == 2 else 1
 
 
-def target_scaling(method: Declared, task: str) -> str:
-    """How targets are scaled: as given, by default `mean` for regression; UsageError for scaled
-    classes.
+def target_scaling(method: Declared, task: str, n_targets: int) -> str:
+    """How targets are scaled: as given, by default `mean` for regression, or `standard` for several
+    targets, which may differ in units; UsageError for scaled classes.
     """
     given: str | None = method.target_scaling
     if task != "regression" and given not in (None, "none"):
         raise UsageError(
             f"--target-scaling is {given}, which is for regression, but the task is {task}"
         )
-    return (given or "mean") if task == "regression" else "none"
+    if task != "regression":
+        return "none"
+    return given or ("mean" if n_targets == 1 else "standard")
 
 
 def tube(method: Declared, Y: Any) -> dict[str, float]:
@@ -358,6 +360,15 @@ def tube(method: Declared, Y: Any) -> dict[str, float]:
     if method.get("loss") != "epsilon_insensitive" or method.epsilon is not None:
         return {}
     return {"epsilon": EPSILON * float(np.sqrt(np.var(Y, axis=0).mean()))}
+
+
+def check_supported(method: Any, n_targets: int) -> None:
+    """Raise UsageError for several targets per row unless the method supports them."""
+    if n_targets > 1 and not method.several_targets:
+        raise UsageError(
+            f"the rows have {n_targets} targets each, but method {method.name} supports one target"
+            " per row; use local or doubly-sgd for several"
+        )
 
 
 def check_several(task: str, n_targets: int) -> None:
@@ -388,7 +399,7 @@ def learn_targets(
         task = "binary" if len(labels) <= 2 else "multiclass"
     else:
         task = guess_task(found.y)
-    kind = target_scaling(method, task)
+    kind = target_scaling(method, task, found.n_targets)
     if task == "regression":
         return task, None, found.target_scaler(kind)
     check_several(task, found.n_targets)
@@ -488,7 +499,8 @@ class Preprocessing:
 
     def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
         """``metric`` and ``score``: accuracy for classification, RMSE in the unit of the target,
-        its range for `minmax01`.
+        its range for `minmax01`, its standard deviation for `standard`. For several targets,
+        ``rmse_by_target`` has the RMSE of each in its own unit.
 
         Raises
         ------
@@ -502,8 +514,12 @@ class Preprocessing:
                     f"targets of shape {np.shape(y)} do not match the model's values of shape"
                     f" {decision.shape}"
                 )
+            scores: dict[str, Any] = {"metric": "rmse"}
+            if error.ndim > 1:
+                each = np.sqrt(np.mean(np.square(error * self.target_scaler.scale), axis=0))
+                scores["rmse_by_target"] = each.tolist()
             error = self.target_scaler.in_units(error)
-            return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
+            return scores | {"score": float(np.sqrt(np.mean(error**2)))}
         assert self.classes is not None
         if not np.isin(y, self.classes).any():
             labels = listed_labels(np.unique(y), self.schema)

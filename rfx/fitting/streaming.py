@@ -53,6 +53,7 @@ from rfx.fitting.problem import (
     Progress,
     check_inputs,
     check_known,
+    check_supported,
     checked_targets,
     encoded,
     input_dtype,
@@ -545,7 +546,11 @@ class StreamMethod(Method):
         if preprocessing.task != "regression":
             return super().score(preprocessing, decision, y)
         y = checked_targets(decision, y, targets_per_row(decision))
-        mae = float(np.mean(np.abs(preprocessing.labels(decision) - y)))
+        scaler = preprocessing.target_scaler
+        assert scaler is not None
+        # several targets have the unit of the score, one has its own
+        unit = scaler.unit if y.ndim > 1 else 1.0
+        mae = float(np.mean(np.abs(preprocessing.labels(decision) - y) / unit))
         return super().score(preprocessing, decision, y) | {"mae": mae}
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> StreamModel:
@@ -1013,6 +1018,7 @@ class Session:
             name=name,
         )
         check_inputs(survey.n_inputs)
+        check_supported(s, survey.n_targets)
         task, labels, target_scaler = learn_targets(s, survey, classes)
         self.weights.check(labels, s.get("class_weight"))
         loss = s.loss_for(task)

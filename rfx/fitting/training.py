@@ -32,6 +32,7 @@ from rfx.fitting.problem import (
     check_inputs,
     check_memory,
     check_several,
+    check_supported,
     checked_targets,
     input_dtype,
     target_scaling,
@@ -390,14 +391,10 @@ def begin(
     y = every = checked_targets(X, y)
     check_inputs(X.shape[1])
     task = method.task or (guess_task(y) if y.ndim == 1 else "regression")
-    if y.ndim != 1 and not (method.several_targets and y.ndim == 2):
-        raise UsageError(
-            f"the targets have shape {y.shape}, but method {method.name} supports one target per"
-            " row; use local or doubly-sgd for several"
-        )
+    check_supported(method, targets_per_row(y))
     check_several(task, targets_per_row(y))
     X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
-    kind = target_scaling(method, task)
+    kind = target_scaling(method, task, targets_per_row(y))
     method = method.updated(target_scaling=kind)
     loss = method.loss_for(task)  # for its errors, before anything takes time
     gpu = device.current()

@@ -235,10 +235,14 @@ def columns_of(model: Pipeline) -> list[Column]:
 
 
 def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
-    """The error of decision values: RMSE in the target's original units, or the error rate."""
+    """The error of decision values: RMSE in the target's original units, for several targets in the
+    unit of the score, or the error rate.
+    """
     labels = model.labels(decision)
-    regression = model.task == "regression"
-    return float(np.sqrt(np.mean((labels - y) ** 2)) if regression else np.mean(labels != y))
+    if model.task != "regression":
+        return float(np.mean(labels != y))
+    unit = 1.0 if labels.ndim == 1 or model.target_scaler is None else model.target_scaler.unit
+    return float(np.sqrt(np.mean(((labels - y) / unit) ** 2)))
 
 
 def interval(rises: Sequence[float]) -> tuple[float, float, float]:

@@ -508,7 +508,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     score = method.evaluate(decision, y)
     score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
     size = float(np.linalg.norm(y))
-    if score["metric"] == "rmse":
+    if score["metric"] == "rmse" and y.ndim == 1:
         score["mae"] = float(np.mean(np.abs(method.labels(decision) - y)))
     if score["metric"] == "rmse" and size and y.ndim == 1:
         score["relative_error"] = score["score"] * method.target_scaler.unit * len(y) ** 0.5 / size
@@ -524,7 +524,8 @@ def measures(method, decision, y) -> dict:
     Classification: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the
     mean over the classes), auc (of several the one-against-rest mean), log_loss if the model has
     probabilities, labels, confusion (rows: true labels, columns: predicted labels). Regression, in
-    the target's original units: rmse, mae, r2. Undefined measures, such as auc with a single class,
+    the target's original units: rmse, mae, r2; for several targets lists of these by target, and
+    the mean of r2. Undefined measures, such as auc with a single class,
     are omitted.
 
     Rows whose label is not among the model's count as wrong: in accuracy; in balanced_accuracy, as
@@ -582,10 +583,16 @@ def measures(method, decision, y) -> dict:
 
 
 def _of_numbers(y, found) -> dict:
-    error = found - y
-    spread = float(np.sum((y - y.mean(axis=0)) ** 2))
-    scores = {"rmse": float(np.sqrt(np.mean(error**2))), "mae": float(np.mean(np.abs(error)))}
-    return scores | ({"r2": 1 - float(np.sum(error**2)) / spread} if spread else {})
+    squares, spread = np.square(found - y), np.square(y - y.mean(axis=0))
+    rmse, mae = np.sqrt(squares.mean(axis=0)), np.abs(found - y).mean(axis=0)
+    if y.ndim == 1:
+        scores = {"rmse": float(rmse), "mae": float(mae)}
+        return scores | ({"r2": 1 - float(squares.sum() / spread.sum())} if spread.any() else {})
+    scores = {"rmse_by_target": rmse.tolist(), "mae_by_target": mae.tolist()}
+    if not spread.any(axis=0).all():
+        return scores
+    r2 = 1 - squares.sum(axis=0) / spread.sum(axis=0)
+    return scores | {"r2": float(r2.mean()), "r2_by_target": r2.tolist()}
 
 
 def result(method, model_bytes: int, evaluation: dict) -> Result:

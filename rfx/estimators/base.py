@@ -531,5 +531,10 @@ class Regressor(RegressorMixin, MethodEstimator):
         prediction = self.method_.labels(decision)
         if return_interval is None:
             return prediction
+        if self.method_.errors is None and prediction.ndim == 1:
+            raise ValueError(
+                f"{type(self).__name__} has no errors of left-out rows, which return_interval"
+                " needs; use an estimator with leave-one-out errors, such as AutoRegressor"
+            )
         with in_python():
             return prediction, *self.method_.interval(decision, return_interval)

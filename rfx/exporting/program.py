@@ -171,7 +171,7 @@ class Program:
             labels,
             model.probability_steps(outputs),
             _facts(model, columns),
-            model.calibration is not None,
+            model.predicts_most_probable,
         )
 
     @property

@@ -5,16 +5,20 @@ and prediction sets.
 A new row is as far from its prediction as a left-out row: at least a fraction q of new rows has an
 error of at most the left-out errors' value number ceil((n + 1) q) in ascending order, if rows are
 exchangeable (conformal prediction: Vovk, Gammerman and Shafer 2005). The error is that of a target,
-or 1 less the probability of the label.
+or 1 less the probability of the label. For the sets of labels each class has errors of its own, so
+that a rare label is in its set as often as a common one. The error of a target is divided by the
+typical error of rows with a similar prediction, where that makes intervals narrower.
 
 Probabilities are those of the loss if it defines some. Otherwise a curve is fitted to left-out
 decision values: Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), or
 isotonic regression with Laplace's correction, both by scikit-learn. For several classes there is
 one curve for each class against the rest, and the results are normalised to sum to 1. The
-prediction of a calibrated model is its most probable label. Without a requested curve, decision
-values times a number become probabilities by the logistic function, or by softmax for several
-classes (temperature scaling: Guo, Pleiss, Sun and Weinberger 2017), which never changes a
-prediction.
+prediction of a calibrated model is its most probable label. Without a requested curve,
+probabilities are the softmax of decision values, each times a slope plus an intercept of its class
+(vector scaling: Guo, Pleiss, Sun and Weinberger 2017): their mean is the share of the class. The
+prediction remains that of the largest decision value, which such probabilities may contradict where
+two labels are about equally probable: class weights keep their effect, and a row of results does
+not depend on whether a model is saved, which takes probabilities.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from rfx import lazy
 from rfx import steps as told
@@ -34,17 +38,19 @@ from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, RfxWarning, UsageError
 
 LEAVE_ONE_OUT = "leave-one-out"
-# Maximum values of a model file.
-MOST = 1000
+# Maximum values of a model file, and the least of those of each class.
+MOST, LEAST_OF_CLASS = 1000, 100
 # Kinds of requested curves.
 KINDS = {
     "platt": "a sigmoid",
     "isotonic": "any increasing curve; fewer than a thousand rows get platt",
 }
-TEMPERATURE = "temperature"
+VECTOR = "vector scaling"
+# The penalty of differences between its slopes: on 1,500 rows of 26 letters the log-loss of new
+# rows was .428 without, .423 with it; on nine sets of 3 to 10 classes it mattered less.
+DRAWN_TOGETHER = 1.0
 # Minimum held-out rows of an isotonic curve.
 LEAST_ROWS = 1000
-ZERO = np.zeros(1)
 
 
 def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
@@ -214,9 +220,17 @@ class ErrorQuantiles:
     by: str
 
     @classmethod
-    def of(cls, errors: np.ndarray, by: str) -> ErrorQuantiles:
-        """From all errors (n,)."""
-        return cls(np.sort(errors)[_ranks(len(errors)) - 1], len(errors), by)
+    def of(cls, errors: np.ndarray, by: str, most: int = MOST) -> ErrorQuantiles:
+        """From all errors (n,), of which at most `most` are stored."""
+        size = min(len(errors), most)
+        return cls(np.sort(errors)[_ranks(len(errors), size) - 1], len(errors), by)
+
+    def _rank(self, level: float) -> int:
+        return math.ceil((self.rows + 1) * level - 1e-9)
+
+    def states(self, level: float) -> bool:
+        """Whether there are enough rows for a level."""
+        return 0 < self._rank(level) <= self.rows
 
     def at(self, level: float) -> float:
         """The error that a fraction `level` of new rows does not exceed.
@@ -226,13 +240,13 @@ class ErrorQuantiles:
         UsageError
             For a level that so few rows can't state.
         """
-        rank = math.ceil((self.rows + 1) * level - 1e-9)
-        if not 0 < rank <= self.rows:
+        if not self.states(level):
             raise UsageError(
                 f"{self.rows:,} left-out rows can't state the level {level:g}; it must be above 0"
                 f" and at most {self.rows / (self.rows + 1):.4g}"
             )
-        return float(self.values[np.searchsorted(_ranks(self.rows), rank)])
+        ranks = _ranks(self.rows, len(self.values))
+        return float(self.values[np.searchsorted(ranks, self._rank(level))])
 
     def to_dict(self) -> dict[str, Any]:
         """For the header of a model file."""
@@ -244,10 +258,81 @@ class ErrorQuantiles:
         return cls(np.array(saved["values"], float), saved["rows"], saved["by"])
 
 
-def _ranks(count: int) -> np.ndarray:
-    """The ranks, from 1 on, of the stored ones of so many errors."""
-    size = min(count, MOST)
-    return -(-np.arange(1, size + 1) * count // size)
+def _ranks(count: int, size: int) -> np.ndarray:
+    """The ranks, from 1 on, of that many evenly spaced ones of so many errors."""
+    return -(-np.arange(1, size + 1) * count // size) if size else np.zeros(0, int)
+
+
+# The pieces of an error scale, the least rows of one, and its smallest error as a fraction of the
+# mean error. On 16 sets with 1,500 rows, 16 pieces gave no better coverage of quarters than 8.
+PIECES, ROWS_OF_PIECE, SMALLEST = 8, 100, 1e-3
+# The level by whose intervals an error scale is chosen; the folds of its own left-out rows.
+LEVEL, FOLDS = 0.9, 5
+
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """The typical error of a prediction: linear between the means of pieces, constant beyond.
+
+    Parameters
+    ----------
+    predictions : array, (pieces,)
+        Ascending.
+    errors : array, (pieces,)
+        Positive.
+    """
+
+    predictions: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def fit(cls, predicted: np.ndarray, errors: np.ndarray) -> ErrorScale:
+        """From predictions (n,) and the errors (n,) of left-out rows, in pieces of equally many
+        rows with similar predictions.
+        """
+        count = max(1, min(PIECES, len(errors) // ROWS_OF_PIECE))
+        pieces = np.array_split(np.argsort(predicted, kind="stable"), count)
+        means = np.array([errors[piece].mean() for piece in pieces])
+        centres = np.array([predicted[piece].mean() for piece in pieces])
+        # several pieces may have one prediction
+        centres, first = np.unique(centres, return_index=True)
+        return cls(centres, np.maximum(means, SMALLEST * errors.mean())[first])
+
+    @classmethod
+    def narrower(
+        cls, predicted: np.ndarray, errors: np.ndarray
+    ) -> tuple[ErrorScale | None, np.ndarray]:
+        """The scale of such rows, and their errors (n,) divided by it; None, and the errors, if
+        intervals of equal width are narrower on average.
+
+        The errors of each fold are divided by the scale of the others, so that new rows are as far
+        from their predictions.
+        """
+        if len(errors) < 2 * ROWS_OF_PIECE or not errors.any():
+            return None, errors
+        typical = np.empty(len(errors))
+        order = np.random.default_rng(0).permutation(len(errors))
+        for fold in np.array_split(order, FOLDS):
+            others = np.setdiff1d(order, fold)
+            typical[fold] = cls.fit(predicted[others], errors[others]).at(predicted[fold])
+        scaled = errors / typical
+        width, constant = (ErrorQuantiles.of(each, "").at(LEVEL) for each in (scaled, errors))
+        if width * typical.mean() >= constant:
+            return None, errors
+        return cls.fit(predicted, errors), scaled
+
+    def at(self, predicted: np.ndarray) -> np.ndarray:
+        """The typical errors (n,) of predictions (n,)."""
+        return np.interp(predicted, self.predictions, self.errors)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the header of a model file."""
+        return {"predictions": self.predictions.tolist(), "errors": self.errors.tolist()}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> ErrorScale:
+        """Read from a model file's header."""
+        return cls(np.array(saved["predictions"], float), np.array(saved["errors"], float))
 
 
 # ---------------------------------------------------------------------- probabilities
@@ -255,11 +340,11 @@ def _ranks(count: int) -> np.ndarray:
 
 @dataclass
 class Calibration:
-    """kind: one of KINDS, or TEMPERATURE; rows: number of held-out rows used for fitting; by: how
-    these were held out, in words.
+    """kind: one of KINDS, or VECTOR; rows: number of held-out rows used for fitting; by: how these
+    were held out, in words.
 
-    curves: for each output (platt) slope and intercept, (isotonic) increasing decision values and
-    their probabilities; or (temperature) one slope, and 0.
+    curves: for each output (platt, vector scaling) slope and intercept, (isotonic) increasing
+    decision values and their probabilities.
     """
 
     kind: str
@@ -291,8 +376,9 @@ class Calibration:
                 stacklevel=2,
             )
             kind = "platt"
-        if kind == TEMPERATURE:
-            return cls(kind, len(y), by, [(slope(decision, np.searchsorted(classes, y)), ZERO)])
+        if kind == VECTOR:
+            slopes, intercepts = vector_scaling(decision, np.searchsorted(classes, y))
+            return cls(kind, len(y), by, list(zip(slopes[:, None], intercepts[:, None])))
         columns = decision[:, None] if decision.ndim == 1 else decision
         labels = classes[-1:] if decision.ndim == 1 else classes
         curves = []
@@ -309,22 +395,30 @@ class Calibration:
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities from decision values (n,) or (n, classes)."""
-        if self.kind == TEMPERATURE:
-            return np.asarray(softmax(self.curves[0][0] * _of_classes(decision), axis=1))
+        if self.kind == VECTOR and decision.ndim == 2:
+            return np.asarray(softmax(self._scaled(decision), axis=1))
         columns = decision[:, None] if decision.ndim == 1 else decision
-        platt = lambda values, slope, intercept: expit(slope[0] * values + intercept[0])
-        curve = platt if self.kind == "platt" else np.interp
-        each = [curve(values, *own) for values, own in zip(columns.T, self.curves, strict=True)]
+        if self.kind != "isotonic":
+            return of_all(expit(self._scaled(columns)))
+        each = [np.interp(values, *own) for values, own in zip(columns.T, self.curves, strict=True)]
         return of_all(np.stack(each, axis=1))
+
+    def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slopes and intercepts (outputs,) of sigmoids, or of vector scaling."""
+        slopes, intercepts = np.array(self.curves).reshape(-1, 2).T
+        return slopes, intercepts
+
+    def _scaled(self, columns: np.ndarray) -> np.ndarray:
+        slopes, intercepts = self._slopes()
+        return columns * slopes + intercepts
 
     def steps(self, outputs: int) -> told.Steps:
         """The computation steps from so many decision values to a probability for each of them."""
-        if self.kind == TEMPERATURE:
-            scaled = told.linear(np.eye(outputs) * self.curves[0][0], np.zeros(outputs))
-            return scaled, told.Softmax() if outputs > 1 else told.Function("sigmoid")
-        if self.kind == "platt":
-            slopes, intercepts = np.array(self.curves).reshape(-1, 2).T
-            return told.linear(np.diag(slopes), intercepts), told.Function("sigmoid")
+        if self.kind != "isotonic":
+            slopes, intercepts = self._slopes()
+            several = self.kind == VECTOR and outputs > 1
+            last = told.Softmax() if several else told.Function("sigmoid")
+            return told.linear(np.diag(slopes), intercepts), last
         curves = []
         for first, second in self.curves:
             knots, places = np.unique(first, return_index=True)
@@ -351,45 +445,62 @@ class Calibration:
         """
         kind = saved["kind"]
         curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
-        count = {"platt": outputs, "isotonic": outputs, TEMPERATURE: 1}[kind]
+        if kind == "temperature":
+            # of earlier files: one slope for all classes
+            kind, curves = VECTOR, curves * outputs
         sound = (len(a) == len(b) and np.isfinite([a, b]).all() for a, b in curves)
-        if len(curves) != count or not all(sound):
+        if kind not in (*KINDS, VECTOR) or len(curves) != outputs or not all(sound):
             raise DataError("its calibration is damaged")
         return cls(kind, saved["rows"], saved["by"], curves)
 
 
-def temperature(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """(n, classes) probabilities of decision values (n,) or (n, classes) with the best slope for
+def scaled_probabilities(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """(n, classes) probabilities of decision values (n,) or (n, classes) by the vector scaling of
     these labels' numbers (n,).
     """
-    return np.asarray(softmax(slope(decision, codes)[0] * _of_classes(decision), axis=1))
+    slopes, intercepts = vector_scaling(decision, codes)
+    if decision.ndim == 1:
+        return of_all(expit(slopes * decision[:, None] + intercepts))
+    return np.asarray(softmax(slopes * decision + intercepts, axis=1))
 
 
-def _of_classes(decision: np.ndarray) -> np.ndarray:
-    """Decision values (n, classes); of two classes, the first has 0."""
-    return np.stack([0 * decision, decision], axis=1) if decision.ndim == 1 else decision
+def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The slopes and intercepts (outputs,) with the largest likelihood of the labels' numbers (n,)
+    given decision values (n,) or (n, classes).
 
-
-def slope(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The slope (1,) with the largest likelihood of the labels' numbers (n,), by bisection.
-
-    As in Platt's targets, each label is uncertain by one more row of every class, so that decision
-    values that separate the labels do not make any certain.
+    No slope is negative, so that a larger decision value never makes its class less probable. As in
+    Platt's targets, each label is uncertain by one more row of every class, so that decision values
+    that separate the labels do not make any certain. The intercepts make the mean probability of
+    each class its share of such targets.
     """
-    values, scale = _of_classes(decision), float(np.abs(decision).mean()) or 1.0
-    doubt = 1 / (len(codes) + 2)
-    own = values[np.arange(len(codes)), codes].mean()
-    wanted = (1 - doubt) * own + doubt * values.mean()
-    low, high = -7.0, 7.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        shares = softmax(values * (math.exp(middle) / scale), axis=1)
-        # the derivative of the logarithm of the likelihood falls with the slope
-        if np.sum(shares * values, axis=1).mean() < wanted:
-            low = middle
-        else:
-            high = middle
-    return np.array([math.exp(low) / scale])
+    two = decision.ndim == 1
+    # of two classes, the first has the decision value 0
+    values = np.stack([0 * decision, decision], axis=1) if two else decision
+    (rows, count), unit = values.shape, float(np.abs(decision).mean()) or 1.0
+    targets = np.full((rows, count), 1 / (rows + 2) / count)
+    targets[np.arange(rows), codes] += 1 - 1 / (rows + 2)
+    values = values / unit
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        slopes, intercepts = np.split(parameters, 2)
+        logarithms = log_softmax(slopes * values + intercepts, axis=1)
+        apart, excess = slopes - slopes.mean(), np.exp(logarithms) - targets
+        value = DRAWN_TOGETHER / 2 * np.sum(apart**2) - np.sum(targets * logarithms)
+        of_slopes = np.sum(excess * values, axis=0) + DRAWN_TOGETHER * apart
+        return value / rows, np.concatenate([of_slopes, excess.sum(axis=0)]) / rows
+
+    found = lazy.optimize.minimize(
+        loss,
+        np.repeat([1.0, 0.0], count),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * count + [(None, None)] * count,
+        options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
+    )
+    slopes, intercepts = np.split(found.x, 2)
+    if two:
+        return slopes[1:] / unit, np.diff(intercepts)
+    return slopes / unit, intercepts
 
 
 def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

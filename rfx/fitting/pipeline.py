@@ -20,7 +20,17 @@ from rfx.data import transforms
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
-from rfx.fitting.held_out import TEMPERATURE, Calibration, ErrorQuantiles, LeftOut, of_all
+from rfx.fitting.held_out import (
+    KINDS,
+    LEAST_OF_CLASS,
+    MOST,
+    VECTOR,
+    Calibration,
+    ErrorQuantiles,
+    ErrorScale,
+    LeftOut,
+    of_all,
+)
 from rfx.fitting.method import Method
 from rfx.fitting.problem import CLASSIFICATION, Preprocessing, input_dtype
 
@@ -122,8 +132,12 @@ class Pipeline:
     left_out : LeftOut or None
         Training rows predicted without them. A model file has only what follows from these.
     errors : ErrorQuantiles or None
-        Of left-out rows: absolute errors in units of the target, or 1 less the probability of the
-        label.
+        Of left-out rows: absolute errors in units of the target or of `error_scale`, or 1 less the
+        probability of the label.
+    error_scale : ErrorScale or None
+        Of a regression, in units of the target; None if all errors have one scale.
+    class_errors : tuple of ErrorQuantiles
+        The same of the rows of each class; empty for a regression.
     run : dict
         Facts about the run that trained it, such as the data and its scores; empty in Python.
     chosen : Method or None
@@ -140,6 +154,8 @@ class Pipeline:
     path: tuple[Pipeline, ...] = ()
     left_out: LeftOut | None = None
     errors: ErrorQuantiles | None = None
+    error_scale: ErrorScale | None = None
+    class_errors: tuple[ErrorQuantiles, ...] = ()
     run: dict[str, Any] = field(default_factory=dict)
     chosen: Method | None = None
 
@@ -263,13 +279,18 @@ class Pipeline:
     def ranked(self, decision: np.ndarray) -> np.ndarray:
         """Values whose sign (two labels), or largest entry, is the prediction.
 
-        Those of decision_function; with calibrated probabilities these instead, less 1/2 for two
+        Those of decision_function; with requested probabilities these instead, less 1/2 for two
         labels, so that the prediction is the most probable label.
         """
-        if self.calibration is None or self.calibration.kind == TEMPERATURE:
+        if not self.predicts_most_probable:
             return decision
-        shares = self.calibration.probabilities(decision)
+        shares = self.probabilities(decision)
         return shares[:, 1] - 0.5 if decision.ndim == 1 else shares
+
+    @property
+    def predicts_most_probable(self) -> bool:
+        """Whether the prediction is the most probable label, not that of decision values."""
+        return self.calibration is not None and self.calibration.kind in KINDS
 
     def labels(self, decision: np.ndarray) -> np.ndarray:
         """The result of predict, from decision_function's values."""
@@ -314,23 +335,31 @@ class Pipeline:
     def judged(self, rows: LeftOut, calibrate: str | None = None) -> Pipeline:
         """The pipeline with what follows from left-out rows: probabilities and `errors`.
 
-        calibrate: the kind of the probabilities; by default those of the loss, else temperature
+        calibrate: the kind of the probabilities; by default those of the loss, else vector
         scaling. Raises DataError if that kind can't be fitted.
         """
         if self.task == "regression":
-            error = np.abs(self.labels(rows.decision) - rows.y)
-            errors = ErrorQuantiles.of(error, rows.by) if error.ndim == 1 else None
-            return replace(self, left_out=rows, errors=errors)
+            predicted = self.labels(rows.decision)
+            if predicted.ndim > 1:
+                return replace(self, left_out=rows)
+            scale, errors = ErrorScale.narrower(predicted, np.abs(predicted - rows.y))
+            quantiles = ErrorQuantiles.of(errors, rows.by)
+            return replace(self, left_out=rows, errors=quantiles, error_scale=scale)
         assert self.classes is not None
         made, kind = replace(self, left_out=rows), calibrate
         if kind is None and self.loss.name not in PROBABILISTIC:
-            kind = TEMPERATURE
+            kind = VECTOR
         if kind is not None and len(self.classes) > 1:
             fitting = kind, rows.decision, rows.y, self.classes, rows.by, self.schema
             made = replace(made, calibration=Calibration.fit(*fitting))
-        shares = made.probabilities(rows.decision)
-        own = shares[np.arange(len(rows.y)), np.searchsorted(self.classes, rows.y)]
-        return replace(made, errors=ErrorQuantiles.of(1 - own, rows.by))
+        shares, places = made.probabilities(rows.decision), np.searchsorted(self.classes, rows.y)
+        misses = 1 - shares[np.arange(len(places)), places]
+        most = max(LEAST_OF_CLASS, MOST // len(self.classes))
+        of_class = tuple(
+            ErrorQuantiles.of(misses[places == place], rows.by, most)
+            for place in range(len(self.classes))
+        )
+        return replace(made, errors=ErrorQuantiles.of(misses, rows.by), class_errors=of_class)
 
     def _quantile(self, level: float) -> float:
         if self.errors is None:
@@ -350,20 +379,34 @@ class Pipeline:
             are too few for.
         """
         if self.task != "regression":
-            raise UsageError("intervals are for regression, but the model is a classification")
+            raise UsageError(
+                "--interval is for regression, but the model is a classification; use --sets"
+            )
         if decision.ndim > 1:
             raise UsageError(
                 f"intervals are for one target, but the model predicts {decision.shape[1]}; omit"
                 " --interval"
             )
-        width, middle = self._quantile(level), self.labels(decision)
-        return middle - width, middle + width
+        quantile, middle = self._quantile(level), self.labels(decision)
+        typical = 1.0 if self.error_scale is None else self.error_scale.at(middle)
+        return middle - quantile * typical, middle + quantile * typical
 
     def sets(self, decision: np.ndarray, level: float) -> np.ndarray:
-        """(n, classes), whether a label is in the set that contains a fraction `level` of new
-        labels; raises like `interval`.
+        """(n, classes), whether a label is in the set, which contains a fraction `level` of the new
+        rows of each class, and always the most probable label; raises like `interval`.
+
+        A class with too few left-out rows for the level has the quantile of all rows, which does
+        not promise that fraction of its own rows.
         """
-        return np.asarray(1 - self.probabilities(decision) <= self._quantile(level))
+        if self.classes is None:
+            raise UsageError(
+                "--sets is for classification, but the model is a regression; use --interval"
+            )
+        limit, shares = self._quantile(level), self.probabilities(decision)
+        of_class = [own.at(level) if own.states(level) else limit for own in self.class_errors]
+        found = 1 - shares <= (of_class or limit)
+        found[np.arange(len(found)), shares.argmax(axis=1)] = True
+        return found
 
     # ------------------------------------------------------------------ probabilities
 
@@ -458,6 +501,8 @@ class Pipeline:
             "schema": None if self.schema is None else self.schema.to_dict(),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "errors": None if self.errors is None else self.errors.to_dict(),
+            "error_scale": None if self.error_scale is None else self.error_scale.to_dict(),
+            "class_errors": [own.to_dict() for own in self.class_errors],
         }
         if self.classes is not None:
             arrays["classes"] = self.classes
@@ -482,6 +527,7 @@ class Pipeline:
             Schema.of_header(header),
         )
         curve, errors = header.get("calibration"), header.get("errors")
+        scale = header.get("error_scale")
         return cls(
             method,
             preprocessing,
@@ -490,6 +536,8 @@ class Pipeline:
             Outcome.of(header["info"]),
             calibration=None if curve is None else Calibration.from_dict(curve, outputs),
             errors=None if errors is None else ErrorQuantiles.from_dict(errors),
+            error_scale=None if scale is None else ErrorScale.from_dict(scale),
+            class_errors=tuple(map(ErrorQuantiles.from_dict, header.get("class_errors", ()))),
         )
 
 

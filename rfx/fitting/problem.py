@@ -26,7 +26,7 @@ from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, RfxWarning, UsageError
-from rfx.fitting.held_out import temperature
+from rfx.fitting.held_out import scaled_probabilities
 from rfx.fitting.options import MEASURES
 from rfx.losses import EPSILON, Loss
 from rfx.options import Declared
@@ -193,7 +193,7 @@ def measured(
 ) -> float:
     """The error by a measure, smaller for better values; the rest as in `error`.
 
-    The log-loss is that of probabilities with the best slope for these rows. The AUC of several
+    The log-loss is that of probabilities by vector scaling of these rows. The AUC of several
     classes is the mean of each against the rest.
     """
     if measure in (None, "accuracy") or task == "regression":
@@ -210,7 +210,7 @@ def measured(
         ]
         return 1 - float(np.mean(areas)) if areas else 0.5
     values = decision[:, 0] if decision.shape[1] == 1 else decision
-    shares = temperature(values, places)
+    shares = scaled_probabilities(values, places)
     return -float(np.average(np.log(shares[np.arange(len(Y)), places]), weights=own))
 
 

@@ -28,7 +28,7 @@ def test_errors_are_those_of_scikit_learn(k):
     assert value("balanced_accuracy") == pytest.approx(1 - balanced)
     areas = [roc_auc_score(Y[:, j] > 0, decision[:, j], sample_weight=weights) for j in range(k)]
     assert value("auc") == pytest.approx(1 - np.mean(areas))
-    # of the best slope, so at most that of equal probabilities
+    # of the best slopes and intercepts, so at most that of equal probabilities
     assert value("log_loss") <= log_loss(y, np.full((N, max(k, 2)), 1 / max(k, 2))) + 0.01
 
 

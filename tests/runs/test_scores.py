@@ -11,6 +11,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit, softmax
 from shell import printed, refused, run
 from sklearn import metrics as sk
 from sklearn.calibration import CalibratedClassifierCV
@@ -26,7 +27,7 @@ from rfx.cli import output
 from rfx.cli.output import Progress
 from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
-from rfx.fitting.held_out import Calibration, HeldOut
+from rfx.fitting.held_out import VECTOR, Calibration, HeldOut
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import scoring, single
@@ -108,6 +109,56 @@ def test_platt_s_curve_is_scikit_learn_s():
     )
     again = Calibration.from_dict(json.loads(json.dumps(ours.to_dict())), 1)
     assert np.array_equal(again.probabilities(values), ours.probabilities(values))
+
+
+def ordered(n, seed):
+    """Decision values of three ordered classes by one-against-rest ridge, which learns nothing of
+    the class in the middle, and their codes; the last class has 3 % of the rows.
+    """
+    rng = np.random.default_rng(seed)
+    inner = rng.normal(size=n)
+    codes = np.digitize(inner + rng.normal(size=n), [0.4, 2.7])
+    noise = 0.1 * rng.normal(size=n)
+    return np.column_stack([-0.5 * inner, noise - 0.2, 0.1 * inner - 0.9]), codes
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_mean_probabilities_are_the_shares_of_the_classes(count):
+    (values, codes), (new, outcome) = ordered(1500, 0), ordered(20_000, 1)
+    if count == 2:
+        values, codes, new, outcome = values[:, 2], codes // 2, new[:, 2], outcome // 2
+    curve = Calibration.fit(VECTOR, values, codes, np.arange(count), "test")
+    shares = curve.probabilities(values).mean(axis=0)
+    # up to a row of every class
+    assert shares == pytest.approx(np.bincount(codes) / 1500, abs=1 / 1500)
+    found = sk.log_loss(outcome, curve.probabilities(new))
+    best = LogisticRegression(C=1e6).fit(new.reshape(len(new), -1), outcome)
+    assert found < 1.03 * sk.log_loss(outcome, best.predict_proba(new.reshape(len(new), -1)))
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_separated_decision_values_make_no_label_certain(count):
+    codes = np.repeat(np.arange(count), 25)
+    values = np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
+    values = values[:, 1] if count == 2 else values
+    curve = Calibration.fit(VECTOR, values, codes, np.arange(count), "test")
+    assert curve.probabilities(values).min() == pytest.approx(1 / (len(codes) + 2) / count, rel=0.1)
+
+
+def test_a_larger_decision_value_never_makes_its_label_less_probable():
+    values, y = steep(200, 0)
+    curve = Calibration.fit(VECTOR, -values, y, np.array([-1.0, 1.0]), "test")
+    assert np.ptp(curve.probabilities(values)[:, 1]) == pytest.approx(0, abs=1e-6)
+    assert curve.probabilities(values)[0, 1] == pytest.approx(np.mean(y > 0), abs=1e-3)
+
+
+def test_one_slope_of_an_earlier_file_is_read():
+    saved = {"kind": "temperature", "rows": 3, "by": "", "curves": [[[2.0], [0.0]]]}
+    values = RNG.normal(size=(5, 3))
+    found = Calibration.from_dict(saved, 3).probabilities(values)
+    np.testing.assert_allclose(found, softmax(2 * values, axis=1))
+    found = Calibration.from_dict(saved, 1).probabilities(values[:, 0])
+    np.testing.assert_allclose(found[:, 1], expit(2 * values[:, 0]))
 
 
 def steep(n, seed):
@@ -339,7 +390,7 @@ def test_probabilities_from_the_shell(files, capfd):
     assert re.search(r"^rows +\d+ of ", text, re.M)
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
     said = methods.load(model).calibration.words()
-    assert said == "temperature on 200 rows, 5-fold cross-validation"
+    assert said == "vector scaling on 200 rows, 5-fold cross-validation"
 
 
 def test_a_calibrated_prediction_is_the_most_probable_label(files, capfd):

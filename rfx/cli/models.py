@@ -155,7 +155,7 @@ def train(
     """
     given = given_options(method, values)
     check_data(data, "rfx train" + ("" if method == "auto" else f" --method {method}"))
-    from rfx.fitting import weights
+    from rfx.fitting import selection, weights
     from rfx.runs import scoring, single
 
     # check options and files before reading the data
@@ -215,6 +215,9 @@ def train(
                 "the same model, without choosing again (trust the score above, not that of this"
                 f" command), by\n\n{again}\n"
             )
+    chosen_in = [step for row in rows for step in row.params.get("validation") or ()]
+    for words in dict.fromkeys(words for step in chosen_in for words in selection.edges(step)):
+        click.echo(f"rfx: at the edge: {words}; values beyond it may be better", err=True)
     poor = [row.no_better for row in rows if row.no_better]
     if poor:
         some = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""

@@ -48,6 +48,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Problem, error, input_dtype, measured
 from rfx.fitting.selection import (
+    LEARNT,
     Measure,
     Point,
     Search,
@@ -56,7 +57,7 @@ from rfx.fitting.selection import (
     SearchRound,
     Tally,
 )
-from rfx.fitting.weights import part
+from rfx.fitting.weights import mean, part
 from rfx.kernels.gradients import outer_product
 from rfx.operators.kernel import left_out
 
@@ -95,6 +96,9 @@ FOLDED, FOLDS = 500, 3
 VALUES = 1 << 25
 # Gradients whose outer products are averaged, and rows at least.
 GRADIENTS, GRADIENT_ROWS = 2000, 300
+# Multiples of the usual gamma tried in turn where that leaves more than LITTLE of the error of a
+# constant: five periods of a sine need 16 times as much.
+NARROWER, LITTLE = (4.0, 16.0, 64.0), 0.75
 # The kernel used for learning if a kernel's gradient is not implemented.
 KERNEL = "laplacian-l2"
 # A trial takes about as long as that many of other searches with the same work: it learns a metric.
@@ -173,6 +177,23 @@ class Sample:
         lam, _ = best_lam(METRIC_LAMS, first, lambda lam: self._error(K, lam, stride)[0])
         return Machine(Z, params, width, metric, lam, *self._error(K, lam))
 
+    def first(self, kernel: str, narrower: Sequence[float]) -> Machine:
+        """The machine without a metric, with the usual bandwidth, or with multiples of it while
+        that learns little, and they more.
+        """
+        first = self.tuned(kernel, None, METRIC_WIDTH)
+        Y, weights, problem = self.problem.Y, self.problem.weights, self.problem
+        constant = np.broadcast_to(mean(Y, weights), Y.shape)
+        little = LITTLE * criterion(problem.task, constant, Y, weights, problem.measure)
+        for factor in narrower:
+            if first.score < little:
+                break
+            one = self.tuned(kernel, None, factor * METRIC_WIDTH)
+            if one.score >= first.score:
+                break
+            first = one
+        return first
+
     def _error(self, K: np.ndarray, lam: float, stride: int = 1) -> tuple[float, np.ndarray]:
         """The error on the rows that the machine has not seen, and its coefficients; stride: of the
         rows used.
@@ -215,10 +236,16 @@ class Sample:
 
     def refined(self, kernel: str, machine: Machine) -> Machine:
         """The machine of the same metric with the best bandwidth and lambda."""
-        best = machine
+        best, tried = machine, sorted((*WIDTHS.get(kernel, ()), machine.width))
         for width in WIDTHS.get(kernel, ()):
-            one = self.tuned(kernel, machine.metric, width, machine.lam)
-            best = min(best, one, key=lambda one: one.score)
+            best = min(best, self.tuned(kernel, machine.metric, width, machine.lam), key=_score)
+        # beyond the widths tried as long as the error falls
+        factor = {tried[0]: 0.5, tried[-1]: 2.0}.get(best.width) if len(tried) > 1 else None
+        while factor is not None:
+            one = self.tuned(kernel, machine.metric, factor * best.width, best.lam)
+            if not one.score < (1 - GAIN) * best.score:
+                break
+            best = one
         return best
 
     def folds(self) -> list[Sample]:
@@ -239,9 +266,12 @@ def recursions(
     forms: Sequence[str],
     steps: int,
     every: bool = False,
+    narrower: Sequence[float] = (),
 ) -> Iterates:
-    """The machines of the samples, as long as their mean score improves, or all."""
-    first = [one.tuned(kernel, None, METRIC_WIDTH) for one in samples]
+    """The machines of the samples, as long as their mean score improves, or all; narrower: see
+    `Sample.first`.
+    """
+    first = [one.first(kernel, narrower) for one in samples]
     yield ("none", 0), first
     for form in forms:
         least = _mean_score(first)
@@ -253,6 +283,10 @@ def recursions(
             least = min(least, _mean_score(machines))
 
 
+def _score(machine: Machine) -> float:
+    return machine.score
+
+
 def _mean_score(machines: Sequence[Machine]) -> float:
     return float(np.mean([one.score for one in machines]))
 
@@ -262,6 +296,9 @@ def best_lam(
 ) -> tuple[float, float]:
     """The lambda of the lowest error, and that error: searched from the first one on towards
     smaller ones, or else larger ones, as long as the error falls.
+
+    Where nothing smaller than the first is better, and the best is little better than the largest,
+    which leaves a constant, all smaller ones are tried.
     """
     start = best = lams.index(first)
     least = error(first)
@@ -271,6 +308,10 @@ def best_lam(
             best, least, place = place, value, place + way
         if best != start:
             break
+    if best <= start and least > LEARNT * error(lams[0]):
+        for place in range(start + 2, len(lams)):
+            if (value := error(lams[place])) < least:
+                best, least = place, value
     return lams[best], least
 
 
@@ -468,7 +509,8 @@ def choose_inputs(
         scaling, kernel = _name(point)
         possible = allowed(forms, scaled(scaling, size == count), kernel)
         samples = sample(scaling, size).folds() if in_folds else [sample(scaling, size)]
-        return recursions(samples, kernel, better.get(_name(point), possible), most)
+        forms_left = better.get(_name(point), possible)
+        return recursions(samples, kernel, forms_left, most, narrower=narrower)
 
     def errors(point: Point, round: SearchRound, counts: Sequence[tuple[str, int]]) -> list[float]:
         values: dict[tuple[str, int], float] = {}
@@ -484,6 +526,8 @@ def choose_inputs(
         tally.add(list(least.values()), 1 + len(forms))
         return [values.get(count, math.inf) for count in counts]
 
+    # leaves have bandwidths of their own
+    narrower = () if leaf_rows else NARROWER
     points = [
         Point("inputs", {"scaling": scaling, "kernel": kernel})
         for kernel in tried_kernels
@@ -511,7 +555,8 @@ def choose_inputs(
     (scaling, kernel), (form, iterations) = _name(evidence.best.point), evidence.best.lam
     if not machines[scaling, kernel]:
         # folds keep no machines, and a budget may end before the last round
-        every = recursions([sample(scaling, count)], kernel, [form], iterations, every=True)
+        whole = [sample(scaling, count)]
+        every = recursions(whole, kernel, [form], iterations, every=True, narrower=narrower)
         machines[scaling, kernel] = {key: machine for key, (machine,) in every}
     made = machines[scaling, kernel]
     chosen = scaling, kernel, *((form, iterations) if (form, iterations) in made else [*made][-1])

@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,10 @@ log = logging.getLogger(__name__)
 # the bandwidth is halved and doubled around the best as long as that helps, and the size is doubled
 # as long as it pays.
 
-# Consecutive lambdas above the lowest error after which smaller ones are not tried.
-WAIT = 2
+# Consecutive lambdas above the lowest error after which smaller ones are not tried, once that error
+# is below this fraction of that of a constant: large lambdas have its error, and a little smaller
+# ones may have a larger one.
+WAIT, LEARNT = 2, 0.95
 # The size is doubled as long as that reduces the error by this fraction.
 GAIN = 0.01
 # The work of a fold in addition to its rows times its size, and the work that every machine is
@@ -60,15 +62,20 @@ class Stop:
         Try every lambda.
     enough : float or None
         Stop at an error of at most this, or once the error rises.
+    constant : float
+        The error of a constant.
     """
 
     every: bool = False
     enough: float | None = None
+    constant: float = math.inf
 
     def __call__(self, errors: list[float]) -> bool:
         if self.enough is not None and (errors[-1] <= self.enough or errors[-1] > min(errors)):
             return True
-        return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
+        if self.every or min(errors) > LEARNT * self.constant:
+            return False
+        return len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
 
 
 def until(values: Iterable[float], stop: Callable[[list[float]], bool]) -> list[float]:
@@ -541,6 +548,8 @@ ROWS, FEATURES = 4000, 1000
 # Of `loo`: the number of rows, and the maximum cost of comparing these (rows^2 times inputs). Below
 # LOO_FEWEST rows their errors are uninformative.
 LOO_ROWS, LOO_COST, LOO_FEWEST = 800, 2e9, 20
+# By which `loo` chooses the bandwidth; its lambda is not used further.
+RIDGE = "kernel ridge regression"
 # Folds of `loo` when groups or times constrain the rows.
 PARTS = 5
 
@@ -646,8 +655,9 @@ def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> S
 def loo(
     method: Method, problem: Problem, lams: Sequence[float]
 ) -> tuple[float, list[dict[str, Any]]]:
-    """(gamma, steps): among LOO_FACTORS times the median bandwidth, the one with the lowest
-    leave-one-out error of kernel ridge regression, and all errors.
+    """(gamma, steps): among LOO_FACTORS times the median bandwidth, and further ones while the
+    error falls, the one with the lowest leave-one-out error of kernel ridge regression; and all
+    errors.
 
     At most LOO_ROWS rows are used; lams: ridge parameters; each bandwidth uses its best. The error
     of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen 1974), from one
@@ -668,24 +678,32 @@ def loo(
     X, Y = problem.X[rows], problem.Y[rows]
     roots = np.sqrt(np.ones(len(rows)) if problem.weights is None else problem.weights[rows])
     params = method.updated(gamma=gammas[median]).kernel_params(X)
-    # the points arrive in this order, each once
-    family = kernels.scaled_family(kernel, X, params, LOO_FACTORS)
+    family = kernels.scaled_family(kernel, X, params)
+
+    def values(point: Point) -> np.ndarray:
+        return family(point["gamma"] / gammas[median])
+
     if apart is None:
-        errors = lambda point, round, lams: _left_out(next(family), Y, lams, roots)
+        errors = lambda point, round, lams: _left_out(values(point), Y, lams, roots)
         measure = Measure("leave-one-out mean squared error")
     else:
         parts = apart.up_to(PARTS, seed)
-        errors = lambda point, round, lams: _in_parts(next(family), Y, lams, roots, parts)
+        errors = lambda point, round, lams: _in_parts(values(point), Y, lams, roots, parts)
         measure = Measure("mean squared error of parts held out in turn")
-    grid = _grid("kernel ridge regression", gammas, lams, len(rows))
-    evidence = Search(errors, grid, measure).run()
+    grid = _grid(RIDGE, gammas, lams, len(rows))
+    # half the smallest bandwidth, or twice the largest, as long as the error falls
+    evidence = Search(errors, replace(grid, halved="gamma"), measure).run()
     best = evidence.best
     if method.space.slack:
-        far = {value: abs(np.log(factor)) for value, factor in zip(gammas, LOO_FACTORS)}
         near = evidence.within(method.space.slack)
-        best = min(near, key=lambda one: (far[one.point["gamma"]], one.score))
+        best = min(near, key=lambda one: (_distance(one, gammas[median]), one.score))
     # this lambda is for so many rows, and not used further
     return best.point["gamma"], [evidence.step(True, len(rows), best)]
+
+
+def _distance(trial: Trial, gamma: float) -> float:
+    """How far the bandwidth of a trial is from another, as a logarithm."""
+    return abs(math.log(trial.point["gamma"] / gamma))
 
 
 def _left_out(
@@ -813,6 +831,22 @@ def _validated(
     return best, steps
 
 
+def edges(step: dict[str, Any]) -> list[str]:
+    """The numbers chosen by a step of `Evidence.step` that are the smallest or largest of at least
+    three tried, in words.
+    """
+    found = []
+    for place, name in enumerate(step["options"]):
+        if name not in ("gamma", "lam") or (name == "lam" and step["by"] == RIDGE):
+            continue
+        value, tried = step["chosen"][place], sorted({one[place] for one in step["tried"]})
+        if len(tried) > 2 and value in (tried[0], tried[-1]):
+            which = "smallest" if value == tried[0] else "largest"
+            word = "lambda" if name == "lam" else name
+            found.append(f"{word} {value:.4g} is the {which} value tried")
+    return found
+
+
 def errors_along(
     method: Method,
     problem: Problem,
@@ -876,9 +910,12 @@ class _Validation:
 
         def stop(path: list[float]) -> bool:
             tally.report((len(errors) * len(lams) + len(path)) / len(self.folds))
-            return self.stop(path)
+            return learnt(path)
 
         for problem, out in self.folds:
+            mean = weights.mean(problem.Y, problem.weights)
+            constant = out.error(np.broadcast_to(mean, out.Y.shape))
+            learnt = replace(self.stop, constant=constant)
             share = problem.n_rows / self.n_rows
             scaled = [lam if lam is None else lam * share for lam in lams]
             errors.append(errors_along(method, problem, out, scaled, stop, self.cache))

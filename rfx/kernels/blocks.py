@@ -1,6 +1,7 @@
 """Exact kernels in blocks of rows; two-valued columns are compared as bits."""
 
 import copy
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -532,29 +533,33 @@ def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
     return as_bits and not by_product, by_product
 
 
-def scaled_family(name: str, X, params: dict, factors):
-    """Yields, for each of the factors, K (n, n) in float64 of the rows of X (n, d), dense or CSR,
-    with the gamma of params times it.
+def scaled_family(name: str, X, params: dict) -> Callable[[float], np.ndarray]:
+    """A function from a factor to K (n, n) in float64 of the rows of X (n, d), dense or CSR, with
+    the gamma of params times the factor.
 
     The rows are compared once: only the function of a distance or inner product depends on gamma,
     except for product kernels. The same array is overwritten every time. Raises like `prepare`.
     """
     kernel, (n, d) = get_kernel(name), X.shape
+
+    def product(factor: float) -> np.ndarray:
+        scaled = params | {"gamma": params["gamma"] * factor}
+        return block(name, X, X, scaled, dtype=np.float64)
+
     if kernel.metric == "product":
-        yield from (
-            block(name, X, X, params | {"gamma": params["gamma"] * factor}, dtype=np.float64)
-            for factor in factors
-        )
-        return
+        return product
     rows = prepare(name, X, params, np.float64)
     rows.kernel = copy.copy(kernel)
     rows.kernel.finish = lambda *_: None  # type: ignore[method-assign]  # of this copy alone
     compared = block(name, rows, rows, params)
     K = np.empty((n, n))
-    for factor in factors:
+
+    def finished(factor: float) -> np.ndarray:
         np.multiply(compared, factor, out=K)
         kernel.finish(K, params, d, None)
-        yield K
+        return K
+
+    return finished
 
 
 def diagonal(name: str, X, params: dict) -> np.ndarray:

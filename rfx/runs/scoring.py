@@ -15,6 +15,7 @@ from rfx.data import guess_task
 from rfx.data.tabular.apart import Part
 from rfx.errors import UsageError
 from rfx.fitting.held_out import HeldOut, LeftOut, drawn
+from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.parallel import one_blas_thread
@@ -37,6 +38,8 @@ FEWEST, MOST = 200, 4000
 # With at most so many folds, the final model has the options chosen in the first, which saves one
 # choice. Every choice costs as much as a training.
 FEW_FOLDS = 2
+# The score names a bandwidth or lambda of its models that is that many times the final model's.
+FAR = 5.0
 # Evidence of the choices of a model.
 _EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
@@ -110,8 +113,9 @@ def trained(
         first, outcome = models[0][0], models[0][0].outcome
         start += outcome.seconds_validation or 0.0
         # a checkpoint belongs to the trainer
-        if outcome.explicit is not None and not run.checkpoint:
-            options = explicit(run, outcome.explicit) | {"task": task}
+        numbers = outcome.explicit or _chosen_numbers(trainer.method, first)
+        if numbers and not run.checkpoint:
+            options = explicit(run, numbers) | {"task": task}
             same = {"schema": split.schema, "left_out": trainer.left_out}
             trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
             values = {name: getattr(outcome, name) for name in _EVIDENCE}
@@ -141,6 +145,30 @@ def _strata(y: np.ndarray, task: str) -> np.ndarray | None:
     """The labels by which folds are stratified: a single row of a class is on either side."""
     single = task == "regression" or np.unique(y, return_counts=True)[1].min() == 1
     return None if single else y
+
+
+def _chosen_numbers(asked: Method, trained: Pipeline) -> dict[str, float]:
+    """The bandwidth and lambda of a model, where the method was asked to choose them."""
+    assert trained.chosen is not None
+    words = [name for name in ("gamma", "lam") if isinstance(asked.get(name), str)]
+    numbers = {name: trained.chosen.get(name) for name in words}
+    return {name: value for name, value in numbers.items() if isinstance(value, float)}
+
+
+def _other_options(final: Pipeline, models: list[Pipeline]) -> str:
+    """What the model of some rows chose for itself far from the final model, in words."""
+    if final.chosen is None or final.path or len(models) > 1:
+        return ""
+    found = []
+    for name, word in (("gamma", "gamma"), ("lam", "lambda")):
+        own = final.chosen.get(name)
+        others = [one.chosen.get(name) for one in models if one.chosen is not None]
+        if not all(isinstance(value, float) and value > 0 for value in (own, *others)):
+            continue
+        far = [value for value in others if not 1 / FAR < value / own < FAR]
+        if far:
+            found.append(f"{word} {far[0]:.4g}, while this one has {own:.4g}")
+    return f"; by a model of {' and '.join(found)}" if found else ""
 
 
 def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +231,8 @@ def _joined(
     decisions = [np.concatenate(own) for own in zip(*each, strict=True)]
     y_out = np.concatenate([y[out] for _, out in parts])
     seconds = time.perf_counter() - start
-    return Evaluated(_words(run, parts, len(y)), y_out, decisions, seconds, parts)
+    by = _words(run, parts, len(y)) + _other_options(final, [model for model, _ in models])
+    return Evaluated(by, y_out, decisions, seconds, parts)
 
 
 def _without(split, trainer, kept, out, progress) -> tuple:

@@ -93,7 +93,7 @@ def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     """For a fast-varying function the median's bandwidth is far too wide."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(600, 1))
     given = {"scalings": ("standard",), "tried_kernels": ("gaussian",), "forms": ()}
-    assert choose(X, np.sin(40 * X), **given).machine.width == max(WIDTHS["gaussian"])
+    assert choose(X, np.sin(40 * X), **given).machine.width > max(WIDTHS["gaussian"])
 
 
 def test_the_sample_of_the_choice_is_bounded(monkeypatch):
@@ -136,7 +136,7 @@ def test_errors_are_those_of_models_without_the_row(weights):
     own = np.ones(60) if weights is None else weights
     assert step["error"] == "leave-one-out mean squared error" and step["fitted"] == 60
     assert (
-        len(step["tried"]) == len(LOO_FACTORS) * len(LAMS)
+        len(step["tried"]) >= len(LOO_FACTORS) * len(LAMS)
         and found == min(step["tried"], key=lambda one: one[2])[0]
     )
     for value, lam, error in (step["tried"][k] for k in (3, 25, 40, 68)):
@@ -218,11 +218,10 @@ def test_one_comparison_of_the_rows_is_enough_for_all_bandwidths(name):
     assert name in KERNELS
     wide = sp.random(40, 2000, 0.01, format="csr", random_state=3)
     for rows in (X, wide):
-        for factor, K in zip(
-            (0.25, 1.0, 3.0), scaled_family(name, rows, {"gamma": 0.5}, (0.25, 1.0, 3.0))
-        ):
+        scaled = scaled_family(name, rows, {"gamma": 0.5})
+        for factor in (0.25, 1.0, 3.0):
             np.testing.assert_allclose(
-                K,
+                scaled(factor),
                 block(name, rows, rows, {"gamma": 0.5 * factor}, dtype=np.float64),
                 rtol=1e-6,
                 atol=1e-6,

@@ -243,8 +243,8 @@ CHOSEN_GAMMA = GAMMA.but(
     choices=GAMMA.meanings()
     | {
         "loo": (
-            "the best of median times 1/32, 1/16, …, 4 by leave-one-out kernel ridge regression on"
-            " at most 800 rows"
+            "the best of median times 1/32, 1/16, …, 4, and beyond while the error falls, by"
+            " leave-one-out kernel ridge regression on at most 800 rows"
         ),
         "validation": (
             f"the best of median times {listed(GAMMA_FACTORS)} on held-out rows, with this method"

@@ -918,9 +918,11 @@ def _described(method, facts, row) -> Iterator[tuple[str, str]]:
         without = "none; train with --calibrate or --loss logistic"
         yield "probability", facts["probabilities"] or without
     elif method.target_scaler.kind != "none":
+        learnt = method.target_scaler.to_dict().get("transform")
         parts = (method.target_scaler.shift, method.target_scaler.scale)
         shift, scale = (", ".join(f"{x:g}" for x in lazy.numpy.ravel(part)) for part in parts)
-        yield "target", f"scaled by {method.target_scaler.kind}: minus {shift}, divided by {scale}"
+        how = f"scaled by {method.target_scaler.kind}: minus {shift}, divided by {scale}"
+        yield "target", how if learnt is None else f"its logarithm, {how}"
     for score in method.info.get("scores") or ():
         yield score["metric"], f"{score_text(score['metric'], score['score'])} on {score['on']}"
     yield seconds_of(row)

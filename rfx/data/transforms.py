@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -573,6 +573,18 @@ TARGET_KINDS = {
     "mean": "to mean 0",
     "standard": "to mean 0 and standard deviation 1, the unit of RMSE, lambda and epsilon",
 }
+LOG = "log"
+TARGET_TRANSFORMS = {
+    "none": "unchanged",
+    LOG: "their logarithm, for positive targets",
+    "auto": "the one with the smaller leave-one-out error of the targets themselves",
+}
+LOG = "log"
+TARGET_TRANSFORMS = {
+    "none": "unchanged",
+    LOG: "the logarithm of positive targets",
+    "auto": "the one with the smaller leave-one-out error of the targets themselves",
+}
 # Targets are divided by a power of two beyond this exponent: 1e15, whose square float32 holds.
 _EXPONENT = 50
 
@@ -857,6 +869,10 @@ class TargetScaler:
         """Differences of scaled targets in the unit of the RMSE."""
         return differences * (self.scale / self.unit)
 
+    def differences(self, decision: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Decision values less targets, for `in_units`."""
+        return decision - self.transform(y)
+
     def transform(self, y: np.ndarray) -> np.ndarray:
         y = as_floats(y)
         return y if self.kind == "none" else (y - self.shift) / self.scale
@@ -868,6 +884,18 @@ class TargetScaler:
             if self.kind == "none"
             else np.asarray(y, np.float64) * self.scale + self.shift
         )
+
+    def even(self, y: np.ndarray) -> np.ndarray:
+        """Targets on the scale whose errors are the most even: their own."""
+        return y
+
+    def even_prediction(self, decision: np.ndarray) -> np.ndarray:
+        """Decision values on that scale."""
+        return self.inverse(decision)
+
+    def uneven(self, values: np.ndarray) -> np.ndarray:
+        """Targets from that scale."""
+        return values
 
     def steps(self, n_targets: int) -> told.Steps:
         """The computation steps of `inverse` for a row of so many targets."""
@@ -892,7 +920,72 @@ class TargetScaler:
         shift, scale = plain(saved["shift"]), plain(saved["scale"])
         if not {np.shape(shift), np.shape(scale)} <= {(), (n_outputs,)}:
             raise DataError(f"its targets' scaling is not for {n_outputs} targets")
+        if saved.get("transform") == LOG:
+            return LogTargetScaler(kind, shift, scale, float(saved["factor"]))
         return cls(kind, shift, scale)
+
+
+@dataclass
+class LogTargetScaler(TargetScaler):
+    """Scales the logarithms of positive targets. Errors are those of the targets themselves.
+
+    factor: of all predictions, so that they are means. The exponential of the mean logarithm is
+    about the median, 3 % to 60 % below the mean on skewed sets.
+    """
+
+    factor: float = 1.0
+
+    @classmethod
+    def fit(
+        cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None
+    ) -> TargetScaler:
+        """As `TargetScaler.fit`; raises DataError for a target that is not positive."""
+        if not np.all(y > 0):
+            row = int(np.argmin(y > 0))
+            raise DataError(
+                f"--target-transform is log, but the target of row {row + 1} is {y[row]:g}; use"
+                " none, or targets above 0"
+            )
+        return super().fit(np.log(y), kind, weights)
+
+    @property
+    def unit(self) -> float | np.ndarray:
+        return 1.0
+
+    def in_units(self, differences: np.ndarray) -> np.ndarray:
+        return differences
+
+    def differences(self, decision: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.inverse(decision) - y
+
+    def transform(self, y: np.ndarray) -> np.ndarray:
+        return super().transform(np.log(np.asarray(y) / self.factor))
+
+    def inverse(self, y: np.ndarray) -> np.ndarray:
+        return self.factor * np.exp(super().inverse(y))
+
+    def of_mean(self, decision: np.ndarray, y: np.ndarray) -> LogTargetScaler:
+        """The scaling with the factor of least squared error for decision values (n,) of rows left
+        out and their targets (n,).
+        """
+        median = np.exp(super().inverse(decision))
+        return replace(self, factor=float(np.sum(median * y) / np.sum(median**2)))
+
+    def even(self, y: np.ndarray) -> np.ndarray:
+        return np.log(y)
+
+    def even_prediction(self, decision: np.ndarray) -> np.ndarray:
+        return super().inverse(decision)
+
+    def uneven(self, values: np.ndarray) -> np.ndarray:
+        return np.exp(values)
+
+    def steps(self, n_targets: int) -> told.Steps:
+        last = told.Function("exp"), told.scaled(self.factor, n_targets)
+        return (*super().steps(n_targets), *last)
+
+    def to_dict(self) -> dict:
+        return super().to_dict() | {"transform": LOG, "factor": self.factor}
 
 
 # ----------------------------------------------------------------------

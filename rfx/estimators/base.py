@@ -361,7 +361,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
     """
 
     task = "classification"
-    without = MethodEstimator.without | {"target_scaling"}
+    without = MethodEstimator.without | {"target_scaling", "target_transform"}
     added = (CALIBRATE, *MethodEstimator.added)
     example = _EXAMPLE.format(data="load_breast_cancer", least=0.9)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rfx import device, kernels, losses
 from rfx import steps as told
-from rfx.data.transforms import TARGET_KINDS
+from rfx.data.transforms import TARGET_KINDS, TARGET_TRANSFORMS
 from rfx.errors import UsageError, or_near
 from rfx.features import MAPS
 from rfx.fitting.options import (
@@ -164,6 +164,9 @@ class Method(Declared):
         None,
         "Scaling of a regression target, by default mean; standard for several targets.",
         of=TARGET_KINDS,
+    )
+    target_transform: str = option(
+        "none", "What is learnt of a regression target.", of=TARGET_TRANSFORMS, before="none"
     )
     seed: int = SEED()
     timeout: float | None = TIMEOUT()

@@ -18,7 +18,7 @@ from rfx import device, losses, model, parallel
 from rfx import steps as told
 from rfx.data import transforms
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import Scaler, TargetScaler
+from rfx.data.transforms import LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.held_out import (
     KINDS,
@@ -332,6 +332,16 @@ class Pipeline:
 
     # ------------------------------------------------------------------ left-out rows
 
+    def of_mean(self, decision: np.ndarray, y: np.ndarray) -> Pipeline:
+        """The pipeline whose predictions are means also if logarithms of targets are learnt with
+        squared loss, by decision values and targets (n, 1) of rows left out.
+        """
+        scaler = self.target_scaler
+        if not isinstance(scaler, LogTargetScaler) or self.loss.name != "squared":
+            return self
+        scaler = scaler.of_mean(decision, y)
+        return replace(self, preprocessing=replace(self.preprocessing, target_scaler=scaler))
+
     def judged(self, rows: LeftOut, calibrate: str | None = None) -> Pipeline:
         """The pipeline with what follows from left-out rows: probabilities and `errors`.
 
@@ -339,10 +349,12 @@ class Pipeline:
         scaling. Raises DataError if that kind can't be fitted.
         """
         if self.task == "regression":
-            predicted = self.labels(rows.decision)
+            assert self.target_scaler is not None
+            predicted = self.target_scaler.even_prediction(rows.decision)
             if predicted.ndim > 1:
                 return replace(self, left_out=rows)
-            scale, errors = ErrorScale.narrower(predicted, np.abs(predicted - rows.y))
+            errors = np.abs(predicted - self.target_scaler.even(rows.y))
+            scale, errors = ErrorScale.narrower(predicted, errors)
             quantiles = ErrorQuantiles.of(errors, rows.by)
             return replace(self, left_out=rows, errors=quantiles, error_scale=scale)
         assert self.classes is not None
@@ -387,9 +399,12 @@ class Pipeline:
                 f"intervals are for one target, but the model predicts {decision.shape[1]}; omit"
                 " --interval"
             )
-        quantile, middle = self._quantile(level), self.labels(decision)
+        assert self.target_scaler is not None
+        quantile, middle = self._quantile(level), self.target_scaler.even_prediction(decision)
         typical = 1.0 if self.error_scale is None else self.error_scale.at(middle)
-        return middle - quantile * typical, middle + quantile * typical
+        limits = middle - quantile * typical, middle + quantile * typical
+        lower, upper = map(self.target_scaler.uneven, limits)
+        return lower, upper
 
     def sets(self, decision: np.ndarray, level: float) -> np.ndarray:
         """(n, classes), whether a label is in the set, which contains a fraction `level` of the new

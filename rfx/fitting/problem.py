@@ -353,6 +353,23 @@ def target_scaling(method: Declared, task: str, n_targets: int) -> str:
     return given or ("mean" if n_targets == 1 else "standard")
 
 
+def check_transform(method: Declared, task: str, y: Any) -> None:
+    """Raise UsageError for a transform of targets y that are classes, several per row, or on
+    workers.
+    """
+    transform, other = method.target_transform, None
+    if transform == "none":
+        return
+    if task != "regression":
+        other = f"regression, but the task is {task}"
+    elif targets_per_row(y) > 1:
+        other = f"one target per row, not {targets_per_row(y)}"
+    elif not isinstance(y, np.ndarray):
+        other = "rows in memory, not on workers"
+    if other is not None:
+        raise UsageError(f"--target-transform is {transform}, which is for {other}; omit it")
+
+
 def tube(method: Declared, Y: Any) -> dict[str, float]:
     """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
     width.
@@ -399,6 +416,11 @@ def learn_targets(
         task = "binary" if len(labels) <= 2 else "multiclass"
     else:
         task = guess_task(found.y)
+    if method.target_transform != "none":
+        raise UsageError(
+            f"--target-transform is {method.target_transform}, which method {method.name} does not"
+            " support, because it learns in batches; omit it"
+        )
     kind = target_scaling(method, task, found.n_targets)
     if task == "regression":
         return task, None, found.target_scaler(kind)
@@ -508,7 +530,7 @@ class Preprocessing:
             If no label of y is among the classes.
         """
         if self.target_scaler is not None:
-            error = decision - self.target_scaler.transform(np.asarray(y, float))
+            error = self.target_scaler.differences(decision, np.asarray(y, float))
             if error.shape != decision.shape:
                 raise DataError(
                     f"targets of shape {np.shape(y)} do not match the model's values of shape"

@@ -15,7 +15,7 @@ from rfx.data import guess_task
 from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import Scaler, TargetScaler
+from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError
 from rfx.fitting import inputs, weights
 from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut
@@ -33,6 +33,7 @@ from rfx.fitting.problem import (
     check_memory,
     check_several,
     check_supported,
+    check_transform,
     checked_targets,
     input_dtype,
     target_scaling,
@@ -177,6 +178,9 @@ class Trainer:
                 f"curves are not supported for method {method.name}, or with --lam-path; omit"
                 " --curve"
             )
+        if method.target_transform == AUTO:
+            listening = {"held_out": held_out, "squared": squared, "progress": progress}
+            return self._of_best_transform(X, y, sample_weight, **listening, apart=apart)
         start = time.perf_counter()
         begun = begin(self, X, y, sample_weight, progress, apart)
         problem, preprocessing, chosen = begun.problem, begun.preprocessing, begun.method
@@ -190,7 +194,9 @@ class Trainer:
             if begun.steps or choice.steps:
                 problem.doing("fitting the chosen model")
             # left out alone, a row of a group would be predicted by the others
-            wanted = self.left_out and problem.here and problem.apart is None and not path
+            # the mean of a target that is learnt on its logarithm is that of left-out rows
+            needed = self.left_out or chosen.target_transform == LOG
+            wanted = needed and problem.here and problem.apart is None and not path
             problem = replace(problem, keeper=self.keeper, left_out=wanted)
             chosen = choice.method
             lams = Path.values(path) if path else [chosen.get("lam", 0.0)]
@@ -218,7 +224,40 @@ class Trainer:
         if path:
             return points[-1].replace(path=tuple(points))
         decision = fits[-1].left_out if wanted else None
-        return points[-1] if decision is None else self._judged(points[-1], decision, begun)
+        if decision is None:
+            return points[-1]
+        places = np.flatnonzero(np.isfinite(decision).all(axis=1))
+        targets = preprocessing.labels(problem.Y[places])
+        trained = points[-1].of_mean(decision[places], targets)
+        return self._judged(trained, decision, begun) if self.left_out else trained
+
+    def _of_best_transform(self, X: Any, y: Any, *more: Any, **listening: Any) -> Pipeline:
+        """The pipeline of targets or of their logarithms: that with the smaller error on rows left
+        out, in units of the targets; without a choice if a target is not positive.
+        """
+        y = checked_targets(X, y)
+        check_transform(self.method, self.method.task or guess_task(y), y)
+        kinds = ("none", LOG) if np.all(y > 0) else ("none",)
+        errors, fits = [], []
+        for kind in kinds:
+            trainer = replace(self.with_options(target_transform=kind), left_out=True)
+            fits.append(trainer.fit(X, y, *more, **listening))
+            rows = fits[-1].left_out
+            if rows is None:
+                raise UsageError(
+                    "--target-transform is auto, which compares rows left out of the model, but"
+                    f" method {self.name} has none here; use log or none"
+                )
+            errors.append(float(np.sqrt(np.mean((fits[-1].labels(rows.decision) - rows.y) ** 2))))
+        best = int(np.argmin(errors))
+        trained = fits[best]
+        chosen = {k: v for k, v in trained.chosen.values.items() if k in CHOSEN}
+        outcome = replace(
+            trained.outcome,
+            explicit=(trained.outcome.explicit or chosen) | {"target_transform": kinds[best]},
+            asked=(trained.outcome.asked or {}) | {"target_transform": AUTO},
+        )
+        return replace(trained, outcome=outcome)
 
     def _judged(self, trained: Pipeline, decision: np.ndarray, begun: Begun) -> Pipeline:
         """The pipeline with its score on left-out rows, and what follows from these.
@@ -245,7 +284,7 @@ class Trainer:
             places = np.flatnonzero(np.isfinite(decision).all(axis=1))
             columns = (part[:, 0] if part.shape[1] == 1 else part for part in (decision, Y))
             values, targets = (part[places] for part in columns)
-            y = trained.preprocessing.labels(targets)
+            y = begun.preprocessing.labels(targets)
             rows = LeftOut(values, y, LEAVE_ONE_OUT, places)
         if not len(rows.y):
             return trained
@@ -395,6 +434,7 @@ def begin(
     check_several(task, targets_per_row(y))
     X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
     kind = target_scaling(method, task, targets_per_row(y))
+    check_transform(method, task, y)
     method = method.updated(target_scaling=kind)
     loss = method.loss_for(task)  # for its errors, before anything takes time
     gpu = device.current()
@@ -411,7 +451,8 @@ def begin(
     # rows on Dask workers get their targets only after scaling
     rows = scaler.transform(X, dtype=dtype)
     if task == "regression":
-        target_scaler = TargetScaler.fit(y, kind, own)
+        scaler_kind = LogTargetScaler if method.target_transform == LOG else TargetScaler
+        target_scaler = scaler_kind.fit(y, kind, own)
     else:
         # a class whose rows all have weight zero remains a class
         classes = np.unique(every) if trainer.classes is None else trainer.classes

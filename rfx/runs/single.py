@@ -15,6 +15,7 @@ from rfx.data.reading import FileFormat
 from rfx.data.stream import CsvSource, LibsvmSource, Source
 from rfx.data.tabular import schema
 from rfx.data.tabular.schema import Schema
+from rfx.data.transforms import LogTargetScaler
 from rfx.errors import DataError, UsageError, quoted
 from rfx.fitting import pipeline
 from rfx.fitting.held_out import LEAVE_ONE_OUT
@@ -398,7 +399,11 @@ def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
 
 
 def _chosen(point, metric: str) -> Score | None:
-    """The score of the method's last choice of lambda on held-out rows."""
+    """The score of the method's last choice of lambda on held-out rows; None if it is not that of
+    the targets themselves.
+    """
+    if isinstance(point.target_scaler, LogTargetScaler):
+        return None
     scores = {
         "share of wrong labels": lambda error: 1 - error,
         "mean squared error": lambda error: float(

@@ -180,7 +180,14 @@ class Tuning:
         defaults = methods.get(self.names[0]).defaults(self.given)
         options = {name: self.given.get(name, defaults[name]) for name in ("scaling", "metric")}
         options |= {"budget_seconds": CHOOSING * self.seconds, "seed": self.seed}
-        passed = ("task", "metric_steps", "target_scaling", "kernel", "class_weight")
+        passed = (
+            "task",
+            "metric_steps",
+            "target_scaling",
+            "target_transform",
+            "kernel",
+            "class_weight",
+        )
         options |= {name: self.given[name] for name in passed if name in self.given}
         known = methods.get("rfm").declared()["kernel"].meanings()
         if "kernel" in options and options["kernel"] not in known:

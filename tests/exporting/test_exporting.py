@@ -39,6 +39,7 @@ STREAM = {"gamma": 0.3, "scaling": "standard", "batch": 16, "epochs": 1, "dtype"
 # name: method, task, options, calibration
 CASES = {
     "fourier": ("rf", "regression", FIXED | {"n_features": 100, "offset": "mean"}, None),
+    "logarithm": ("rf", "regression", FIXED | {"n_features": 60, "target_transform": "log"}, None),
     "pairs": ("rf", "multiclass", FIXED | {"n_features": 100, "features": "pairs"}, "isotonic"),
     "diagonal": ("rf", "binary", FIXED | {"n_features": 60, "metric": "diagonal"}, "platt"),
     "full": ("rf", "regression", FIXED | {"n_features": 60, "metric": "full"}, None),
@@ -149,6 +150,7 @@ def trained(tmp_path_factory):
             method, task, options, kind = CASES[name]
             X, y = rows_and_targets(160, task, 0)
             X = suited(options.get("kernel", "gaussian"), X)
+            y = np.exp(y) if "target_transform" in options else y
             more = {"target_scaling": "minmax01"} if task == "regression" else {}
             model = methods.create(method, task=task, **options, **more).fit(X, y)
             if kind is not None:

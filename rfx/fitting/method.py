@@ -127,6 +127,8 @@ class Method(Declared):
     incremental, several_targets, distributed, resumable, accelerated : bool
         Whether it supports batch learning, several targets per row, rows on the workers of a
         cluster, checkpoints, and, with squared loss, other devices.
+    file_format : int
+        A number that changes whenever the arrays of its model file do.
     leaves_out : bool
         Whether its fit predicts rows of its training, each without that row.
     """
@@ -148,6 +150,7 @@ class Method(Declared):
     accelerated: ClassVar[bool] = False
     leaves_out: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
+    file_format: ClassVar[int] = 1
 
     # Options of every method.
     task: str | None = option(

@@ -435,6 +435,11 @@ class Pipeline:
         """Raise UsageError if it has no probabilities."""
         if self.classes is None:
             raise UsageError("--proba is for classification, but the model is a regression")
+        if not self.has_probabilities and "workers" in self.run:
+            raise UsageError(
+                "the model has no probabilities, because it was trained with --scheduler, which"
+                " holds no rows out; train it without, or with --loss logistic"
+            )
         if not self.has_probabilities:
             raise UsageError(
                 "the model has no probabilities, because it is one of --lam-path, or of an earlier"
@@ -506,6 +511,7 @@ class Pipeline:
         header = self.model.header() | more
         header |= {
             "method": self.name,
+            "method_format": self.method.file_format,
             "params": self.method.values,
             "task": self.task,
             "loss": self.loss.name,
@@ -585,6 +591,8 @@ def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dic
 KIND = "checkpoint"
 # Options that may change when a training is resumed.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
+# Options that may have been chosen on the rows.
+CHOSEN_BY_ROWS = frozenset(("scaling", "kernel", "metric", "metric_steps"))
 Arrays = dict[str, np.ndarray]
 
 
@@ -610,8 +618,10 @@ class Keeper:
         header = header | {"kind": KIND, "method": method.name, "params": method.values}
         model.write(self.path, header | {"digest": digest(header, arrays)}, arrays)
 
-    def load(self, method: Method) -> tuple[dict[str, Any], Arrays] | None:
+    def load(self, method: Method, rows: str | None = None) -> tuple[dict[str, Any], Arrays] | None:
         """Header and arrays of the checkpoint to resume from; None to start from the beginning.
+
+        rows: a hash of the rows, which may have decided options.
 
         Raises
         ------
@@ -639,8 +649,14 @@ class Keeper:
             raise UsageError(
                 f"checkpoint {self.path} is of method {header['method']}, not {method.name}"
             )
+        other_rows = "rows" in header and header["rows"] != rows
         for name, value in method.values.items():
             before = header["params"].get(name)
+            if name in CHOSEN_BY_ROWS and before != value and other_rows:
+                raise UsageError(
+                    f"checkpoint {self.path} is of other rows, or of --{name} {before}; use the"
+                    " same data and options, or omit --resume"
+                )
             if name not in CHANGEABLE and before != value:
                 raise UsageError(
                     f"--{name.replace('_', '-')} is {value}, but was {before} when the checkpoint"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,6 @@ def mend_close(
 # ----------------------------------------------------------------------
 # Kernel classes, which declare a name, a comparison of rows and parameters; and their registry.
 
-log = logging.getLogger(__name__)
 _MEDIAN_PAIRS = 2000
 WIDE = 1000  # columns above which CSR rows are compared as CSR
 
@@ -316,8 +314,8 @@ class GammaKernel(Kernel):
         """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different
         rows; 1 / median |x.y| for dot, 1 / median ||x - y||_1 for product.
 
-        If the median is zero, only nonzero pairs are used; if there are none, `paper_gamma` is used
-        with a warning.
+        If the median is zero, only nonzero pairs are used, and without any `paper_gamma`:
+        with equal rows, no bandwidth differs from another.
         """
         n_rows, rng = X.shape[0], np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
@@ -325,8 +323,6 @@ class GammaKernel(Kernel):
         second = (first + rng.integers(1, max(2, n_rows), size=_MEDIAN_PAIRS)) % n_rows
         distances = self.distances(X, first, second)
         if not distances.any():
-            why = "all rows are orthogonal" if self.metric == "dot" else "all rows are equal"
-            log.warning("gamma 'median' is undefined because %s; using %g", why, self.paper_gamma)
             return self.paper_gamma
         median = float(np.median(distances) or np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median

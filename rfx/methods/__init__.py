@@ -116,7 +116,13 @@ def load(path):
 
     header, arrays = model.read(path)
     try:
-        return Pipeline.of_state(get(header["method"]).of(header["params"]), header, arrays)
+        method = get(header["method"]).of(header["params"])
+        if (form := header.get("method_format", 1)) != method.file_format:
+            raise DataError(
+                f"it has format {form} of method {method.name}, and this rfx reads format"
+                f" {method.file_format}"
+            )
+        return Pipeline.of_state(method, header, arrays)
     except RfxError as error:
         raise DataError(f"model {path} can't be used: {error}; train it again") from error
     except Exception as error:  # a damaged header may raise anything

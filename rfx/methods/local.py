@@ -137,6 +137,7 @@ class Local(Method):
     summary = "exact kernel machines in the leaves of a tree, for tables of any size"
     default_losses = ONLY_SQUARED
     several_targets = distributed = resumable = True
+    file_format = 2
     space = SearchSpace(kernels=KERNELS)
     scaling: str = CHOSEN_SCALING(default=AUTO)
     metric: str = METRIC(default=AUTO)
@@ -446,7 +447,7 @@ def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) ->
 def _saved(keeper: Keeper | None, method: Local, problem: Problem, count: int) -> list[Any]:
     """The finished leaves of the checkpoint to resume from, None for others."""
     leaves: list[Any] = [None] * count
-    saved = None if keeper is None else keeper.load(method)
+    saved = None if keeper is None else keeper.load(method, _digest(problem))
     if keeper is None or saved is None:
         return leaves
     header, arrays = saved

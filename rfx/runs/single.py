@@ -45,8 +45,13 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
     able = trainer.method.resumable
     for name in asked:
-        if name == "stream" or not able:
+        if name == "stream":
             trainer.in_batches(name)
+        elif not able:
+            raise UsageError(
+                f"--{name} is for local and methods that learn in batches, not for {trainer.name};"
+                " use --method local"
+            )
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
     if run.checkpoint:

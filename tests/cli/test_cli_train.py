@@ -606,3 +606,17 @@ def test_weights_that_can_not_be_are_refused(text, method, words, code, says, fi
     assert says in said
     assert "Traceback" not in said
     assert (files / "weights").read_text() == text
+
+
+def test_equal_inputs_are_not_the_users_bandwidth(capfd, tmp_path):
+    file = tmp_path / "equal.csv"
+    file.write_text("a,y\n" + "".join(f"1,{number % 7}.5\n" for number in range(60)))
+    _, _, err = run(capfd, "train", "--data", file, "--target", "y", "--no-baseline")
+    assert "gamma" not in err
+
+
+def test_a_checkpoint_of_auto_names_a_method_that_has_one(capfd, tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n2,3\n")
+    words = ["--data", tmp_path / "t.csv", "--target", "y", "--checkpoint", tmp_path / "c.npz"]
+    code, _, err = run(capfd, "train", *words)
+    assert code and "--method local" in err

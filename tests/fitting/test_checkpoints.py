@@ -247,3 +247,14 @@ def test_curve_goes_into_the_trace(tmp_path, capfd):
     printed(capfd, *words, "--trace", tmp_path / "t.csv")
     (steps,) = results.read_steps(tmp_path / "t.csv").values()
     assert 0 <= steps[-1]["error"] < 0.2
+
+
+def test_a_checkpoint_of_other_rows_says_so_where_they_chose_another_kernel(tmp_path):
+    """The choice of the inputs depends on the rows; nobody passed --kernel."""
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    options = {"task": "regression", "scaling": "standard", "metric": "none"}
+    first = methods.create("local", kernel="laplacian", **options)
+    first.keep(tmp_path / "k.npz").fit(rows[:40], rows[:40, 0])
+    other = methods.create("local", kernel="laplacian-l2", **options)
+    with pytest.raises(UsageError, match="other rows"):
+        other.keep(tmp_path / "k.npz", resume=True).fit(rows, rows[:, 0])

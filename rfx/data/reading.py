@@ -29,9 +29,8 @@ class Reading:
     )
     missing: str | None = option(
         None,
-        "Fill missing cells by mean, median or most_frequent, or refuse them. Words get the most"
-        " frequent word. By default the mean fills columns that lack cells in training, and a line"
-        " names them.",
+        "Fill missing cells by mean, median or most_frequent, or refuse them; later rows alike."
+        " Words get the most frequent word. By default the mean, and a line names the columns.",
         of=MISSING,
     )
     ignore: tuple[str, ...] = option(

@@ -288,9 +288,13 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     learner.say(schema, seed is not None)
     further = (rows, learner) if means or learner.has_gaps else None
     learner.restart()  # its numbers are those of the table
+    others: tuple = (None, None)
+    if test is not None:
+        others = schema.encode(content.rows(test))
+        schema.tell_filled(content.rows(test), only_new=True)
     return (
         (X, y),
-        (None, None) if test is None else schema.encode(content.rows(test)),
+        others,
         schema,
         further,
         task,
@@ -374,7 +378,9 @@ def other_rows(
         if isinstance(content, Table):
             if schema is None or schema.inputs is None:
                 schema = _by_position(content, schema, n_inputs, targets)
-            return schema.encode(content, strict, targets)
+            encoded = schema.encode(content, strict, targets)
+            schema.tell_filled(content)
+            return encoded
         X, column = content
         if issparse(X):
             X = libsvm.narrowed(X, n_inputs, file.name, strict)
@@ -438,6 +444,7 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
     place = content.find(identify, "--id")
     name, words = content.names[place], content.columns[place]
     X, _ = replace(schema, ignored=(*schema.ignored, name)).encode(content, strict, "ignored")
+    schema.tell_filled(content)
     if not isinstance(words, Words):
         words = labelwords.of_numbers(words)
     return X, name, np.array([*words.values, ""])[words.codes].tolist()

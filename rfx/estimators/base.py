@@ -31,7 +31,7 @@ from rfx.estimators.parameters import (
     derive,
     in_python,
 )
-from rfx.estimators.rows import TableRows, checked
+from rfx.estimators.rows import TableRows, checked, column_means
 from rfx.fitting.method import Method
 from rfx.fitting.options import BUDGET_SECONDS, SEED
 from rfx.options import Option
@@ -128,6 +128,8 @@ class MethodEstimator(Estimator):
     added: ClassVar[tuple[Option, ...]] = (MISSING, CATEGORICAL)
     # how tables are encoded; None for rows of plain numbers
     schema_: Schema | None = None
+    # the replacements (n_features,) of missing cells in later rows of numbers
+    fills_: np.ndarray | None = None
 
     def __init_subclass__(cls, *, method: str = "", example: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -185,16 +187,21 @@ class MethodEstimator(Estimator):
 
     def _begin(self, task: str, X, y):
         """(X (n, width), the trainer) of rows returned by `checked` with encoded targets y. Sets
-        `schema_`.
+        `schema_` and `fills_`.
         """
         classes = getattr(self, "classes_", None)
         names, schema = getattr(self, "feature_names_in_", None), None
         is_table = isinstance(X, TableRows)
+        self.fills_ = column_means(self, X)
         if is_table:
             with in_python():
                 schema, X = X.learn(y, task, self._seed(), classes)
         elif names is not None:
-            inputs = [Input(name, place) for place, name in enumerate(names.tolist())]
+            fills = [None] * len(names) if self.fills_ is None else self.fills_.tolist()
+            inputs = [
+                Input(name, place, fill=fill, complete=True)
+                for place, (name, fill) in enumerate(zip(names.tolist(), fills))
+            ]
             schema = Schema(inputs, named=True, size=len(inputs))
         if classes is not None and (words := files.words(classes)):
             schema = dataclasses.replace(schema or Schema(), labels=words)

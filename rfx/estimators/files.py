@@ -37,6 +37,8 @@ def save(estimator, path) -> int:
     if schema is not None and schema.target is None:
         names = getattr(estimator, "feature_names_in_", None)
         entry["columns"] = estimator.n_features_in_ if names is None else names.tolist()
+    if estimator.fills_ is not None:
+        entry["fills"] = estimator.fills_.tolist()
     for name in OWN:
         value: Any = getattr(estimator, name, None)
         text = isinstance(value, (str, type(None)))
@@ -124,6 +126,8 @@ def _recall(estimator, trained, entry: dict) -> None:
             estimator.classes_ = np.array([False, True])
         else:
             estimator.classes_ = _labels(trained.classes, labels, kind)
+    if "fills" in entry:
+        estimator.fills_ = np.array(entry["fills"])
     for name in entry.keys() & OWN:
         setattr(estimator, name, entry[name])
 

@@ -20,7 +20,7 @@ from rfx import device, lazy
 from rfx.data.reading import Reading
 from rfx.data.tabular import readers, targetmeans
 from rfx.data.tabular.learner import Learner
-from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.schema import Input, Schema, filled_words
 from rfx.data.tabular.table import Table
 from rfx.errors import RfxWarning
 from rfx.estimators.files import coded
@@ -112,17 +112,7 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
         rows = _encoded(estimator, X, schema)
     if rows is None:
         readers.check_columns(X, *([ADVICE] if reads else []))
-        rows = _summed(
-            validate_data(
-                estimator,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=np.float64,
-                ensure_all_finite="allow-nan",
-            )
-        )
-        _refuse_gaps(estimator, rows, FILL if reads else "fill it in")
+        rows = _numbers(estimator, X, reset)
     if isinstance(y, str):
         return rows
     if y is None:
@@ -131,6 +121,38 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
     y = _check_y(y, several, numbers, estimator)
     check_consistent_length(rows, y)
     return rows, column_or_1d(y, warn=True) if several and y.ndim == 2 > y.shape[1] else y
+
+
+def _numbers(estimator, X, reset: bool):
+    """Rows of numbers X, an array or CSR, with missing cells of later rows filled where allowed."""
+    kinds = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+    rows = _summed(validate_data(estimator, X, reset=reset, **kinds))
+    fills = None if reset else getattr(estimator, "fills_", None)
+    if fills is not None and not sp.issparse(rows):
+        return _filled(estimator, rows, fills)
+    _refuse_gaps(estimator, rows, FILL if hasattr(estimator, "missing") else "fill it in")
+    return rows
+
+
+def column_means(estimator, X) -> np.ndarray | None:
+    """The replacements (n_features,) of missing cells in later rows, the means of rows X without
+    missing cells; None if they are refused, or X is not an array.
+    """
+    if not isinstance(X, np.ndarray) or getattr(estimator, "missing", "refuse") == "refuse":
+        return None
+    return X.mean(axis=0)
+
+
+def _filled(estimator, X: np.ndarray, fills: np.ndarray) -> np.ndarray:
+    """Rows X (n, d) with missing cells replaced by `fills` (d,), which a warning says."""
+    gaps = np.isnan(X)
+    if not gaps.any():
+        return X
+    numbered = [f"column {place + 1}" for place in range(X.shape[1])]
+    names = getattr(estimator, "feature_names_in_", numbered)
+    counts = {name: count for name, count in zip(names, gaps.sum(axis=0).tolist()) if count}
+    warnings.warn(filled_words("X", counts), RfxWarning, stacklevel=2)
+    return np.where(gaps, fills, X)
 
 
 def _summed(X):

@@ -147,7 +147,7 @@ def test_columns_that_lack_cells_are_filled_and_named_by_default(tmp_path, capfd
     printed(capfd, *words, "--model", tmp_path / "m.npz")
     assert "words by the most frequent: x (7), w (1); see --missing" in caplog.text
     filled, own = methods.load(tmp_path / "m.npz").schema, load(tmp_path / "t.csv")
-    assert filled.inputs[2].fill is None, "a column that never lacked a cell"
+    assert filled.inputs[2].fill == 9.5, "a column that never lacked a cell, for later rows"
     np.testing.assert_array_equal(
         own.X_train, load(tmp_path / "t.csv", reading=Reading(missing="mean")).X_train
     )
@@ -158,6 +158,33 @@ def test_columns_that_lack_cells_are_filled_and_named_by_default(tmp_path, capfd
     caplog.clear()
     printed(capfd, *words, "--missing", "mean")
     assert "see --missing" not in caplog.text
+
+
+def test_a_cell_that_no_training_row_lacked_is_filled_and_counted(tmp_path, capfd):
+    """Numbers, words and target means; the mean of x is 9.5 and b the most frequent word."""
+    lines = [f"{i % 20},{'ab'[i % 3 > 0]},{i},n{i % 60},{i % 2}" for i in range(120)]
+    (tmp_path / "t.csv").write_text("x,w,z,town,y\n" + "\n".join(lines))
+    (tmp_path / "new.csv").write_text("x,w,z,town\n,,1,\n,b,1,n1\n3,b,1,n1\n")
+    (tmp_path / "whole.csv").write_text("x,w,z,town\n9.5,b,1,new\n9.5,b,1,n1\n3,b,1,n1\n")
+    words = "train", *FAST, "--data", tmp_path / "t.csv", "--model"
+    printed(capfd, *words, tmp_path / "m.npz")
+    want = printed(capfd, "predict", tmp_path / "m.npz", tmp_path / "whole.csv", "--decision")
+    code, found, said = run(
+        capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--decision"
+    )
+    assert (code, found) == (0, want)
+    assert "new.csv: 4 missing cells are filled as in training: x (2), w (1), town (1)" in said
+
+
+@pytest.mark.parametrize("cells", [",b,n1", "1,,n1", "1,b,"])
+def test_a_model_trained_to_refuse_missing_cells_refuses_them(cells, tmp_path, capfd):
+    lines = [f"{i},{'ab'[i % 3 > 0]},n{i % 50},{i % 2}" for i in range(100)]
+    (tmp_path / "t.csv").write_text("x,w,town,y\n" + "\n".join(lines))
+    (tmp_path / "new.csv").write_text(f"x,w,town\n{cells}\n")
+    words = "train", *FAST, "--data", tmp_path / "t.csv", "--missing", "refuse"
+    printed(capfd, *words, "--model", tmp_path / "m.npz")
+    said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    assert "new.csv, line 2: column" in said and "has no value" in said
 
 
 REFUSED = [

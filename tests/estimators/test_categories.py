@@ -125,7 +125,6 @@ def test_what_is_refused_is_a_sentence(asked, X, says):
     [
         (FRAME[["a", "town", "job"]], "feature names should match"),
         (FRAME.to_numpy(dtype=object)[:, :2], "has 2 features, but RFClassifier is expecting 3"),
-        (FRAME.assign(a=np.nan), "row 1: column 'a' has no value; fill it in, or train"),
         (FRAME.assign(a="x"), "row 1: column 'a' has 'x', which is not a number"),
     ],
 )
@@ -156,8 +155,15 @@ def test_unknown_and_missing_categories():
     assert found[0] == found[1] != found[2]
     with pytest.warns(RfxWarning, match="'job' has categories that were absent in training"):
         model.predict(new.assign(town="t1", job="king"))
-    with pytest.raises(ValueError, match="row 2: column 'job' has no value; fill it in, or"):
-        model.predict(new.assign(town="t1", job=["smith", None, "smith"]))
+    gaps = new.assign(town="t1", job=["smith", None, "smith"], a=[0.5, 0.5, None])
+    whole = gaps.assign(job=["smith", FRAME["job"].mode()[0], "smith"])
+    whole["a"] = whole["a"].fillna(FRAME["a"].mean())
+    with pytest.warns(RfxWarning, match=r"2 missing cells are filled .*: a \(1\), job \(1\)"):
+        found = model.decision_function(gaps)
+    np.testing.assert_array_equal(found, model.decision_function(whole))
+    strict = classifier(missing="refuse").fit(FRAME, LABEL)
+    with pytest.raises(ValueError, match="has no value; fill it in, or"):
+        strict.predict(gaps)
 
 
 def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():

@@ -100,7 +100,7 @@ def test_missing_says_how_cells_are_filled(frame):
     with pytest.raises(ValueError, match=r"NaN: row \d+, column 1 has no value; fill it in, or"):
         RFRegressor(missing="refuse", **given).fit(X, y)
     whole = X[~np.isnan(X[:, 0])]
-    strict = RFRegressor(**given).fit(whole, whole[:, 1])
+    strict = RFRegressor(missing="refuse", **given).fit(whole, whole[:, 1])
     with pytest.raises(ValueError, match='train with missing="mean"') as caught:
         strict.predict(X)
     assert "sklearn" not in str(caught.value) and "HistGradient" not in str(caught.value)
@@ -109,6 +109,20 @@ def test_missing_says_how_cells_are_filled(frame):
         filled = RFRegressor(missing="median", **given).fit(whole, whole[:, 1])
     middle = np.where(np.isnan(X), np.median(whole[:, 0]), X)
     np.testing.assert_array_equal(filled.predict(X), filled.predict(middle))
+
+
+@pytest.mark.parametrize("rows", [np.asarray, pd.DataFrame])
+def test_a_model_of_complete_numbers_fills_later_rows_by_their_means(rows, tmp_path):
+    whole = np.arange(60.0).reshape(20, 3) % 7
+    model = RFRegressor(n_features=20, gamma=0.5, lam=1.0).fit(rows(whole), whole[:, 1])
+    gaps = whole.copy()
+    gaps[3, 1] = gaps[4, 1] = np.nan
+    filled = np.where(np.isnan(gaps), whole.mean(axis=0), gaps)
+    model.save(tmp_path / "m.npz")
+    for each in (model, rfx.load(tmp_path / "m.npz")):
+        with pytest.warns(RfxWarning, match="2 missing cells are filled as in training"):
+            found = each.predict(rows(gaps))
+        np.testing.assert_array_equal(found, model.predict(rows(filled)))
 
 
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])

@@ -228,9 +228,12 @@ class Learner:
             except _Trouble as error:
                 troubles[position] = error
                 continue
-            learnt = Input(table.names[position], position, categories, None, form)
-            how = self.reading.missing or ("mean" if column.count < self.n_rows else "refuse")
-            inputs.append(replace(learnt, fill=self._fill(learnt, column, how)))
+            complete = column.count == self.n_rows
+            learnt = Input(
+                table.names[position], position, categories, form=form, complete=complete
+            )
+            fill = self._fill(learnt, column, self.reading.missing or "mean")
+            inputs.append(replace(learnt, fill=fill))
         if not inputs or any(not trouble.names for trouble in troubles.values()):
             raise self._refusal(troubles)
         for position, trouble in troubles.items():  # columns that identify rows
@@ -242,7 +245,14 @@ class Learner:
         self._say_how(inputs, labels or ())
         place = (table.names[self.target], self.target)
         return Schema(
-            inputs, table.named, len(table.names), place, self.ignored, labels, target_form
+            inputs,
+            table.named,
+            len(table.names),
+            place,
+            self.ignored,
+            labels,
+            target_form,
+            refuses_gaps=self.reading.missing == "refuse",
         )
 
     def _ignore(self, positions: list[int]) -> None:

@@ -877,7 +877,9 @@ def encoded(frame: Any, schema: Schema) -> Any:
     table.columns = [np.full(len(frame), np.nan)] * len(names)
     for place, column in zip(positions, schema.columns):
         table.columns[place] = cells(frame.iloc[:, place], column)
-    return schema.encode(table, targets="ignored")[0]
+    X, _ = schema.encode(table, targets="ignored")
+    schema.tell_filled(table, only_new=True)
+    return X
 
 
 def cells(column: Any, learnt: Input) -> np.ndarray | Words:

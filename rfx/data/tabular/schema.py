@@ -54,7 +54,7 @@ class Input:
     """An input column: its name, its position in the training table, its categories (None:
     numbers), the replacement of missing cells (a number or a category; None: an error), the
     conversion of its text to numbers (None: unchanged), and the target means of its categories
-    (None: one-hot).
+    (None: one-hot). complete: no training row lacked a cell.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Input:
     fill: float | str | None = None
     form: written.Form | None = None
     means: TargetMeans | None = None
+    complete: bool = False
 
     @property
     def kind(self) -> str:
@@ -105,7 +106,8 @@ class Schema:
     named: columns are found by name. size: columns of the training table. target: name and position
     of the target column. labels: the words of the targets 0, 1, …, ascending; None for numbers.
     target_form: the conversion of the targets' text to numbers, None: unchanged. format: the format
-    of the training file; None without a file.
+    of the training file; None without a file. refuses_gaps: a missing cell is an error even in a
+    column of target means, which otherwise replace it by the mean of all targets.
     """
 
     inputs: list[Input] | None = None
@@ -116,6 +118,7 @@ class Schema:
     labels: list[str] | None = None
     target_form: written.Form | None = None
     format: FileFormat | None = None
+    refuses_gaps: bool = False
 
     # ------------------------------------------------------------------ properties
 
@@ -172,6 +175,18 @@ class Schema:
             ]
         )
         return X, None if target is None or targets != "needed" else self.targets_of(table, target)
+
+    def tell_filled(self, table: Table, only_new: bool = False) -> None:
+        """Warn of the missing cells that `encode` replaces; only_new: of columns that were complete
+        in training, whose replacement no earlier message named.
+        """
+        filled = {}
+        for position, column in zip(self.places_in(table, needed=False)[0], self.columns):
+            count = int(np.count_nonzero(table.gaps(position)))
+            if count and (column.complete or not only_new):
+                filled[column.name] = count
+        if filled:
+            warnings.warn(filled_words(table.name, filled), RfxWarning, stacklevel=2)
 
     def inputs_of(self, table: Table, computed: dict[int, np.ndarray]):
         """X (n, width) of the rows of the training table; computed: columns of X, (n, k) by the
@@ -264,7 +279,8 @@ class Schema:
         for an unseen category.
         """
         if column.means is not None:
-            return column.means.of(self.codes(table, position, column, strict, gaps=True))
+            gaps = not self.refuses_gaps
+            return column.means.of(self.codes(table, position, column, strict, gaps))
         if column.categories is not None:
             return self.codes(table, position, column, strict)
         numbers = _numbers(table, position, column.form)
@@ -342,6 +358,14 @@ def label_text(schema: Schema | None, label: float) -> str:
     if schema is None or schema.labels is None:
         return labelwords.number_text(label)
     return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
+
+
+def filled_words(name: str, filled: dict[str, int]) -> str:
+    """The message about the missing cells that were replaced, by column, in the rows `name`."""
+    total = sum(filled.values())
+    cells = "1 missing cell is" if total == 1 else f"{total:,} missing cells are"
+    listed = some(f"{column} ({count:,})" for column, count in filled.items())
+    return f"{name}: {cells} filled as in training: {listed}"
 
 
 def _input(saved: dict) -> Input:

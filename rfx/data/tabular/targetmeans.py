@@ -167,6 +167,7 @@ def fitted(
         The means of a row then come from other groups, or from earlier rows.
     """
     inputs, training, messages = list(schema.columns), {}, []
+    gaps = not schema.refuses_gaps
     if apart is None:
         part = parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
         prior, earlier = None, False
@@ -176,7 +177,7 @@ def fitted(
         prior, earlier = Y.mean(axis=0), apart.by == "time"
     for place in wanted(schema):
         column = replace(inputs[place], fill=None, means=None)
-        codes, count = schema.codes(table, column.position, column, gaps=True), column.width
+        codes, count = schema.codes(table, column.position, column, gaps=gaps), column.width
         title, gone = table.title(column.position), np.count_nonzero(codes < 0)
         if apart is not None:
             # no training row can use the mean of such a category, so no prediction does

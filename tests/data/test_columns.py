@@ -374,6 +374,21 @@ def test_dates_and_times_of_a_parquet_file_are_dates(zone, first, tmp_path):
 
 # ---------------------------------------------------------------------- refusals and advice
 
+
+def mixed(word, count, *numbers, n_rows=60):
+    """Cells of a column of numbers, of which some are a word."""
+    return [word] * count + [numbers[place % len(numbers)] for place in range(n_rows - count)]
+
+
+@pytest.mark.parametrize("word, count", [("more", 15), ("5+", 9), ("Many", 25)])
+def test_few_numbers_and_a_frequent_word_are_categories(word, count, tmp_path, caplog):
+    path = saved(tmp_path / "t.csv", x=mixed(word, count, "1", "2", "3"))
+    assert set(load(path).schema.columns[0].categories) == {"1", "2", "3", word}
+    assert f"read as categories, because a frequent value is a word: column 'x' ({word!r})" in (
+        caplog.text
+    )
+
+
 NO_DATES = {"dates": ("x",)}
 REFUSED = [
     (some("5%", "6", "7%"), {}, "has numbers with and without %, such as '6'"),
@@ -397,6 +412,16 @@ REFUSED = [
             f"t.csv, line 2: column 'x' has {word!r}, which is not a number",
         )
         for word, share in ((".", 0.4), ("-", 0.6), ("<LOD", 0.9), (".", 0.95))
+    ],
+    *[
+        (mixed(word, count, *numbers), {}, f"has {word!r}, which is not a number")
+        for word, count, numbers in (
+            ("more", 4, "123"),  # rare
+            ("more", 15, map(str, range(30))),  # among many numbers
+            ("more", 15, ("1.5", "2", "3")),
+            ("unknown", 15, "123"),
+            ("-", 15, "123"),
+        )
     ],
 ]
 

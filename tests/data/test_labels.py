@@ -168,6 +168,14 @@ def test_labels_that_are_numbers_keep_their_spelling(labels, task, tmp_path, cap
     assert ", ".join(found["labels"]) in good(capfd, "info", model)[0]
 
 
+def test_a_rare_word_among_numbers_is_a_label_where_the_task_says_so(tmp_path, capfd):
+    labels = ["1", "2", "3", "5"] * 12 + ["U"] * 4
+    data = put(tmp_path / "t.csv", labels)
+    assert "has 'U', which is not a number" in refused(capfd, "train", "--data", data)
+    model, _ = trained(capfd, data, "--task", "multiclass")
+    assert predicted(capfd, model, data) == labels
+
+
 @pytest.mark.parametrize(
     ("taught", "others", "absent"),
     [

@@ -6,7 +6,7 @@ import itertools
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +23,13 @@ from rfx.errors import DataError, UsageError
 log = logging.getLogger(__name__)
 # More distinct words than this, in more than half of the rows, are names rather than categories.
 MOST_NAMES = 20
+# At most so many values, in so many rows each on average, may be categories although most of them
+# are numbers.
+FEW_VALUES, ROWS_OF_EACH = 10, 5
+# Words that mark a missing cell or an error, besides those that are always read as missing.
+_MARKS = frozenset(
+    "unknown missing none nil err error invalid undefined unspecified n.a. n.d. nd".split()
+)
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
 # Singular and plural of column types in the summary, and what their inputs are called.
@@ -377,7 +384,18 @@ class Learner:
             for learnt in inputs
             if learnt.kind == "date" and learnt.position not in self.asked["dates"]
         }
+        mixed = {
+            learnt.position: word
+            for learnt in inputs
+            if learnt.categories and not columns[learnt.position].declared
+            if (word := word_among_numbers(columns[learnt.position].words or {}))
+        }
         for what, advice, examples in (
+            (
+                "read as categories, because a frequent value is a word",
+                "",
+                [(p, f"{word!r:.80}") for p, word in mixed.items()],
+            ),
             (
                 "read as numbers",
                 "",
@@ -500,6 +518,33 @@ class Learner:
         if len(troubles) < len(self.columns) - 1:
             error.remedy = self._option("ignore", troubles)
         return error
+
+
+def word_among_numbers(words: Mapping[str, int]) -> str | None:
+    """The most frequent word of a column of categories most of which are whole numbers, such as 1,
+    2, 3 and more; None if its words may mark missing cells or errors.
+
+    These are categories if there are few values, the word has at least half of an equal share of
+    the cells, and no other word has less than a tenth of one. words: the number of cells of each
+    value.
+    """
+    n_cells, kinds = sum(words.values()), {word: written.kind(word) for word in words}
+    others = {word: count for word, count in words.items() if kinds[word] == "word"}
+    whole = [word for word in words if kinds[word] == "number" and word.lstrip("+-").isdigit()]
+    if not (others and whole) or len(others) + len(whole) < len(words):
+        return None
+    if len(words) > FEW_VALUES or n_cells < ROWS_OF_EACH * len(words):
+        return None
+    if 2 * sum(others.values()) >= n_cells or any(map(_is_mark, others)):
+        return None
+    most, equal_share = max(others, key=others.__getitem__), n_cells / len(words)
+    frequent = others[most] >= max(ROWS_OF_EACH, equal_share / 2)
+    return most if frequent and min(others.values()) >= equal_share / 10 else None
+
+
+def _is_mark(word: str) -> bool:
+    """Whether a word may mark a missing cell, or an error such as #REF! of a spreadsheet."""
+    return word.casefold() in _MARKS or word.startswith("#") or not any(map(str.isalnum, word))
 
 
 def _counted(count: int, one: str, several: str) -> str:
@@ -691,7 +736,8 @@ class _Column:
         # too many or too fine for categories, so that the others may mark missing cells
         fine = any("." in word or "," in word for word in distinct) or len(distinct) > MOST_NAMES
         marked = 2 * len(distinct) > len(kinds) and fine
-        if numbers < self.count and (2 * numbers > self.count or marked):
+        doubtful = numbers < self.count and (2 * numbers > self.count or marked)
+        if doubtful and word_among_numbers(self.words or {}) is None:
             word, place = self._odd(kinds, *number)
             others = "most of its cells" if 2 * numbers > self.count else "most of its other values"
             raise _Trouble(f"{word!r:.80}, which is not a number, unlike {others}", place)
@@ -720,7 +766,12 @@ class _Column:
                     " values, too many for classes; set --task regression"
                 )
             return None, None, task or "regression"
-        categories, form = self.settled(n_rows, table.decimal)
+        try:
+            categories, form = self.settled(n_rows, table.decimal)
+        except _Trouble as trouble:
+            if task not in ("binary", "multiclass") or trouble.place is None:
+                raise
+            categories, form = sorted(words), None  # odd words are labels, as the task says
         if self.words is None:
             return None, None, task
         if categories is not None:

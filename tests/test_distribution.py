@@ -196,8 +196,8 @@ def config():
     return parser
 
 
-def tracked():
-    """The project's files according to git; an unpacked sdist has no git."""
+def listed():
+    """The names of the project's files according to git; an unpacked sdist has no git."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout")
     done = subprocess.run(
@@ -207,7 +207,19 @@ def tracked():
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return [name for name in done.stdout.splitlines() if (ROOT / name).exists()]
+    return done.stdout.splitlines()
+
+
+def tracked():
+    """The project's files that exist, according to git."""
+    return [name for name in listed() if (ROOT / name).exists()]
+
+
+def test_every_symbolic_link_leads_to_a_file():
+    links = [name for name in listed() if (ROOT / name).is_symlink()]
+    assert "datasets.toml" in links
+    for name in links:
+        assert (ROOT / name).read_bytes(), name
 
 
 def test_the_wheel_holds_every_file_of_the_package():

@@ -389,6 +389,15 @@ def test_few_numbers_and_a_frequent_word_are_categories(word, count, tmp_path, c
     )
 
 
+def test_columns_without_a_value_are_ignored_unless_missing_cells_are_refused(tmp_path, caplog):
+    path = saved(tmp_path / "t.csv", x=[None] * 60, z=[None] * 60)
+    assert load(path).schema.titles() == ["a"]
+    assert "column 'x', column 'z' of" in caplog.text
+    assert "are ignored: no value in any training row" in caplog.text
+    with pytest.raises(DataError, match="column 'x' of .* has no value in any training row"):
+        load(path, reading=Reading(missing="refuse"))
+
+
 NO_DATES = {"dates": ("x",)}
 REFUSED = [
     (some("5%", "6", "7%"), {}, "has numbers with and without %, such as '6'"),

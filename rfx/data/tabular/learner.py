@@ -221,6 +221,7 @@ class Learner:
         """
         table = self.table
         self._leave_out_unnamed()
+        self._leave_out_empty()
         if len(self.columns) < 2:
             raise DataError(
                 f"{table.name} has no input column, only {table.title(self.target)} with the"
@@ -304,6 +305,15 @@ class Learner:
         self._say_left_out(different, "no name, and contains row numbers or row names")
         self._ignore(empty + different)
 
+    def _leave_out_empty(self) -> None:
+        """Ignore input columns without a value in any training row, unless missing cells are
+        refused."""
+        kept = {*self.asked["categorical"], *self.asked["dates"], self.target}
+        empty = [p for p in self.columns if p not in kept and not self.columns[p].count]
+        if self.reading.missing != "refuse":
+            self._say_left_out(empty, "no value in any training row")
+            self._ignore(empty)
+
     def _fill(self, learnt: Input, column: "_Column", how: str) -> float | str | None:
         """The replacement of a column's missing cells; how: one of MISSING."""
         words = column.words
@@ -363,7 +373,7 @@ class Learner:
         if positions:
             are = "are" if len(positions) > 1 else "is"
             titles = some(map(self.table.title, sorted(positions)))
-            log.warning("%s of %s %s ignored: %s", titles, self.table.name, are, why)
+            self.tell(f"{titles} of {self.table.name} {are} ignored: {why}")
 
     def _say_how(self, inputs: list[Input], labels: Iterable[str]) -> None:
         """Log how cells were read that may mean something else."""

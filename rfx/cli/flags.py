@@ -172,11 +172,14 @@ class DeclaringCommand(click.Command):
         text, for options of methods, whose import takes long.
     unnamed : str, optional
         The value if none is given.
+    implied : dict of str, optional
+        The value for a line that has a flag but not `by`, as a message says.
     """
 
-    def __init__(self, *args, by, declared, groups=None, unnamed=None, **more):
+    def __init__(self, *args, by, declared, groups=None, unnamed=None, implied=None, **more):
         super().__init__(*args, **more)
         self.by, self.declared, self.groups, self.unnamed = by, declared, groups, unnamed
+        self.implied = implied or {}
         if groups:
             text = f"Show all options; with {by}, those of its value."
             self.params.append(
@@ -191,6 +194,9 @@ class DeclaringCommand(click.Command):
                 ctx.meta["rfx.options"] = []  # the short page needs no import of methods
             click.echo(self._page(ctx, everything))
             ctx.exit()
+        if named is None and not ctx.resilient_parsing:
+            args = self._with_implied(args)
+            ctx.meta["rfx.named"] = named = _last_value(args, self.by)
         # a shell completes an invalid line, too
         valid = not ctx.resilient_parsing or named is None or named in methods.METHODS
         ctx.meta["rfx.named"] = (named or self.unnamed) if valid else None
@@ -201,6 +207,16 @@ class DeclaringCommand(click.Command):
                 raise
             own = [name for option in self.params for name in option.opts if name[:2] == "--"]
             raise methods.no_option(ctx.meta["rfx.named"], error.option_name, own) from None
+
+    def _with_implied(self, args: list[str]) -> list[str]:
+        """The words of a line, with the value that one of its flags implies."""
+        flags = {word.partition("=")[0] for word in args}
+        for flag, value in self.implied.items():
+            if flag in flags:
+                if "--quiet" not in flags:
+                    click.echo(f"rfx: {flag} without {self.by} takes {value}", err=True)
+                return [*args, self.by, value]
+        return args
 
     def get_params(self, ctx):
         if "rfx.options" not in ctx.meta:

@@ -35,6 +35,16 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("flag, method", [("--stream", "doubly-sgd"), ("--scheduler", "local")])
+def test_streams_and_workers_have_a_method_of_their_own(flag, method, files, capfd):
+    words = ("train", flag, *(["local:1"] if flag == "--scheduler" else []))
+    code, out, err = run(capfd, *words, "--data", files / "train.txt", "--json")
+    assert code == 0 and json.loads(out)["method"] == method
+    assert f"rfx: {flag} without --method takes {method}" in err
+    words += ("--data", files / "train.txt")
+    assert "auto" in refused(capfd, *words, "--method", "auto", code=2)
+
+
 @pytest.mark.parametrize("words", [("--method", "sparse-rf"), ()])
 def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
     code, out, err = run(capfd, "train", *words)

@@ -18,7 +18,7 @@ from rfx.records.run import Result, Run
 
 SCHEMA = 1
 # Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,
-# time limits, its trace.
+# time limits, its trace, the limit of its score.
 _NOT_IN_KEY = frozenset(
     (
         "threads",
@@ -26,6 +26,7 @@ _NOT_IN_KEY = frozenset(
         "model",
         "timeout",
         "trace",
+        "fail_below",
         "scheduler",
         "parts",
         "checkpoint",
@@ -77,6 +78,14 @@ def evaluated(trained: str | None, dataset: str, split: str | None) -> str:
     test = os.path.basename(dataset) if digest else dataset
     known = {"trained": trained, "files": digest, "split": split, "test": test}
     return f"v{SCHEMA}-{_short(known)}"
+
+
+def content(run: Run) -> str | None:
+    """What identifies the content of the files of a run's rows, eight hexadecimal digits; None
+    without a file.
+    """
+    digests = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
+    return _short(digests)[:8] if digests else None
 
 
 def check(run: Run, wanted: str) -> None:

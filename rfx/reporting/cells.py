@@ -130,7 +130,7 @@ V = TypeVar("V")
 # Inputs that distinguish runs besides options. n_features and lam are options of some methods and
 # outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
-_PARAMS = ("label", "test", "target", "ignore", "missing")
+_PARAMS = ("label", "test", "target", "ignore", "missing", "content")
 # Margins of equivalence: one percentage point of accuracy, and this fraction of another error. Then
 # the levels of the tests of equivalence and of a difference. At the second level, one in a hundred
 # cells without a difference is called different.

@@ -20,6 +20,7 @@ from rfx.reporting.cells import (
 # Inputs of a run in this order, with their headings; other options follow by name.
 _HEADINGS = {
     "dataset": "data set",
+    "content": "state of the file",
     "method": "method",
     "label": "setting",
     "split": "split",

@@ -659,7 +659,8 @@ def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: 
 
 def _problem(row: Row) -> tuple[Any, ...]:
     """The values that identify the problem of a row."""
-    return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
+    named = (row["params"].get(name) for name in ("test", "target", "content"))
+    return row["dataset"], row["split"], *named
 
 
 def _inputs(names: Sequence[str]) -> Heads:

@@ -472,6 +472,17 @@ def test_groups_are_of_what_was_asked_for_not_of_what_was_chosen(said):
     assert column(summary(*rows), "lambda") == ["1", "3", "3"]
 
 
+def test_rows_of_two_states_of_a_file_are_different_data():
+    rows = [
+        row(seed=seed, model_size=size, params={"content": content})
+        for content, size in (("0a1b2c3d", 3500), ("4e5f6a7b", 3000))
+        for seed in (0, 1)
+    ]
+    table = summary(*rows, mean_over="seed")
+    assert [(cell["n"], cell["model_size"]) for cell in table.cells] == [(2, 3500), (2, 3000)]
+    assert column(table, "state of the file") == ["0a1b2c3d", "4e5f6a7b"]
+
+
 def test_groups_are_of_a_lambda_that_was_given():
     rows = [row(seed=seed, lam=lam) for seed in (0, 1) for lam in (1.0, 3.0)]
     assert len(summary(*rows, mean_over="seed").cells) == 2

@@ -153,6 +153,17 @@ def test_a_row_says_how_its_table_was_read(tmp_path):
     assert (found.params["target"], found.params["ignore"]) == ("y", "name")
 
 
+def test_a_row_tells_two_states_of_its_file_apart(tmp_path):
+    path = tmp_path / "t.csv"
+    lines = [f"{place},{place % 7}" for place in range(30)]
+    path.write_text("x,y\n" + "\n".join(lines))
+    given = {"task": "regression", "kernel": "gaussian", "gamma": 0.5, "lam": 1.0, "n_features": 20}
+    asked = {"dataset": str(path), "method": "rf", "options": given}
+    before, same = (single.execute(Run(**asked, seed=seed)).params["content"] for seed in (0, 1))
+    path.write_text("x,y\n" + "\n".join(lines[:-1]))
+    assert before == same != single.execute(Run(**asked)).params["content"]
+
+
 def test_a_curve_is_measured_against_the_exact_machine():
     run = Run(
         dataset="ripple:n=128,n_test=50",

@@ -56,6 +56,7 @@ LIBRARIES = {
     "scipy_io": ["scipy.io"],
     "sklearn_datasets": ["sklearn.datasets"],
     "sklearn_exceptions": ["sklearn.exceptions"],
+    "stats": ["scipy.stats"],
     "threadpoolctl": ["threadpoolctl"],
     "ticker": ["matplotlib.ticker"],
     "torch": ["torch"],

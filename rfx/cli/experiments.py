@@ -10,12 +10,13 @@ import click
 
 from rfx import files, methods, papers
 from rfx.cli.flags import flags
-from rfx.cli.output import Progress, print_json, print_rendered, stamp
+from rfx.cli.output import BELOW, Progress, print_json, print_rendered, stamp
 from rfx.errors import RfxError, UsageError, or_near
 from rfx.fitting.options import TIMEOUT
 from rfx.options import Option
 from rfx.plans import catalogue
 from rfx.records import results as results_file
+from rfx.records.limits import Limit
 from rfx.records.run import STATUSES
 
 PAPERS = click.option(
@@ -41,6 +42,7 @@ FOLDER = Option(
     RESULTS,
     "jobs",
     "scheduler",
+    "fail_below",
     click.option(
         "--only",
         multiple=True,
@@ -73,16 +75,19 @@ FOLDER = Option(
     json="Print the outcome of the plan, with its rows, as JSON.",
     trace="Write the solver's progress of each run to this CSV file, identified by the key of the"
     " run's row.",
+    fail_below="Exit with code 5 if the score of a row is worse than this: a number (the plan's"
+    " measure, else accuracy or R2), MEASURE=NUMBER such as auc=0.8 or rmse=3, or baseline for the"
+    " simple models.",
 )
 def run(
-    plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry_failed, json, trace, log,
-    quiet, list, example,
+    plan, results, jobs, scheduler, fail_below, only, quick, timeout, dry_run, retry_failed, json,
+    trace, log, quiet, list, example,
 ):  # fmt: skip
     """Run all rows of PLAN (a name, or a TOML file) that are missing from the results file.
 
     Each run is a separate process and yields one row. A failed run gets a row with the reason, and
     the others continue. Exit code 0: all done; 3: some failed or did not converge; 4: another rfx
-    run holds the results file.
+    run holds the results file; 5: a score is worse than --fail-below.
     """
     from rfx.plans import plan as plans
 
@@ -101,6 +106,9 @@ def run(
         pool = functools.partial(cluster.pool, scheduler)
     loaded = plans.load(plan, quick, names)
     loaded = loaded.only(only) if only else loaded
+    limit = None if fail_below is None else Limit.of(fail_below)
+    if limit is not None:
+        loaded = replace(loaded, runs=[replace(one, fail_below=fail_below) for one in loaded.runs])
     if trace is not None:
         files.guard(("--trace", trace), [("--results", results)])
         loaded = replace(loaded, runs=[replace(one, trace=True) for one in loaded.runs])
@@ -124,7 +132,13 @@ def run(
     if loaded.table and log is None and not quiet:
         command = f"rfx table {loaded.table} --results {shlex.quote(str(results))}"
         click.echo(f"{command} prints the table", err=True)
-    return summary.exit_code
+    below = 0
+    for row in summary.rows:
+        missed = None if limit is None or row.status != "ok" else limit.missed(row)
+        if missed:
+            click.echo(f"rfx: {row.method} on {row.dataset}, seed {row.seed}: {missed}", err=True)
+            below = BELOW
+    return summary.exit_code or below
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@ warm.
 """
 
 import csv
-import math
 import os
 import sys
 import time
@@ -50,6 +49,8 @@ from rfx.data import registry, textfiles
 from rfx.errors import NoRows, RfxError, RfxWarning, UsageError
 from rfx.options import Names, Option, union
 from rfx.records import results as results_file
+from rfx.records.limits import Limit
+from rfx.records.run import BASELINE
 
 # ---------------------------------------------------------------------- train
 
@@ -61,6 +62,8 @@ _METHOD = [
 ]
 _UNKEPT = "rfx: nothing is kept; --model FILE keeps the model"
 _SEED = ("--seed INTEGER", "Seed of all random numbers. [default: 0]")
+# The methods of a stream and of distributed rows, if none is named.
+STREAMED, DISTRIBUTED = "doubly-sgd", "local"
 TRAIN = {
     "Data": [*_DATA],
     "Method": [
@@ -104,6 +107,7 @@ TUNE = {
     declared=methods.options_of,
     groups=TRAIN,
     unnamed="auto",
+    implied={"--stream": STREAMED, "--scheduler": DISTRIBUTED},
 )
 @flags(
     *_DATA,
@@ -113,6 +117,7 @@ TUNE = {
     "model",
     "results",
     "trace",
+    "fail_below",
     Option(
         "curve", bool, "With --trace: also evaluate on the test rows at every step.", default=False
     ),
@@ -170,6 +175,8 @@ def train(
         curve="test" if curve else None,
     )
     scoring.check(run)
+    if no_baseline and run.fail_below == BASELINE:
+        raise UsageError("--fail-below baseline and --no-baseline can't be combined; omit one")
     single.prepared(made, replace(run, curve=None, trace=False))
     elsewhere = None
     if run.scheduler is not None:
@@ -457,7 +464,6 @@ def _cells(trial) -> list[str]:
     ]
 
 
-_BELOW = 5  # exit code of --fail-below
 MODEL = click.argument("model", type=click.Path(dir_okay=False))
 
 # ---------------------------------------------------------------------- predictions
@@ -628,17 +634,14 @@ def _has_predictions(path) -> bool:
     "data",
     "split",
     "results",
-    Option(
-        "fail_below",
-        float,
-        "Exit with code 5 if the accuracy, or the R2 of a regression, is below this number.",
-        metavar="SCORE",
-    ),
+    "fail_below",
     *TEXT,
     "quiet",
     "threads",
     "device",
     "json",
+    fail_below="Exit with code 5 if the score is worse than this: a number (the --measure of the"
+    " training, else accuracy or R2), or MEASURE=NUMBER such as auc=0.8 or rmse=3.",
 )
 def evaluate(model, data, split, results, fail_below, strict, quiet, json, **values) -> None:
     """Evaluate a model file on a data set's test rows, or on all rows of a file.
@@ -658,6 +661,9 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
     check_data(data)
     if results is not None:
         results_file.RESULTS.check(results)
+    limit = None if fail_below is None else Limit.of(fail_below)
+    if fail_below == BASELINE:
+        raise UsageError("--fail-below baseline is for rfx train and run; use a number")
     method = methods.load(model)
     X, y = rows_for(method, data, reading_of(values), split, strict)
     with device.use(values["device"]):
@@ -671,6 +677,8 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
         test = "standard input" if data == "-" else os.path.basename(data)
         params = {**row.params, "test": f"{test}, split {split}" if split else test}
         row = replace(row, key=keys.evaluated(row.key, data, split), params=params)
+    if limit is not None and (missed := limit.missed(row)):
+        row = row.with_params(below=missed)
     if results is not None:
         results_file.append(results, row)
     if json or not quiet:
@@ -680,12 +688,6 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
         click.echo(f"rows               {row.n_test} of {where}")
         print_measures(row.params["measures"])
     finish([row])
-    name = "r2" if method.task == "regression" else "accuracy"
-    # a constant target has no R2
-    score = row.params["measures"].get(name, -math.inf)
-    if fail_below is not None and score < fail_below:
-        click.echo(f"rfx: the {name} {score:.4f} is below {fail_below:g} (--fail-below)", err=True)
-        sys.exit(_BELOW)
 
 
 # ---------------------------------------------------------------------- explain

@@ -21,6 +21,7 @@ from rfx.numerals import native, significant
 from rfx.options import path_names
 from rfx.records.run import Result, Run
 
+BELOW = 5  # exit code of --fail-below
 _MOST_CLASSES = 12  # of a printed confusion matrix
 _MEASURES = {
     "accuracy": "accuracy",
@@ -183,8 +184,9 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         text = score_text(metric, params["leave_one_out"])
         rows = f"{params['leave_one_out_rows']:,} rows"
         yield metric if row.score is None else "", f"{text} by {how} on {rows}"
-    if (name := str(params.get("measure"))) in params.get("measured", ()):
-        yield name, f"{score_text(name, params['measured'][name])} on {params['measured']['on']}"
+    measure = str(params.get("measure"))
+    if measure != "accuracy" and measure in params.get("measures", ()):
+        yield measure, f"{score_text(measure, params['measures'][measure])} on the same rows"
     if "choice_score" in params:
         name = params["choice_metric"]
         yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"
@@ -193,14 +195,18 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         advice = "evaluate on other rows with --cv 5, --holdout 0.2 or --test FILE"
         yield metric, f"{score} on the training rows; {advice}"
     if "baseline" in params:
-        scores = params["baseline"]
+        scores, metric = params["baseline"], str(row.measured[0])
         parts = [f"{name} {score_text(metric, scores[name])}" for name in ("constant", "linear")]
         if "boosting" in scores:
             score = score_text(metric, scores["boosting"])
             parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
         yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
-        for name, gain in row.better.items():
-            yield "", f"{name} is better than this model by {score_text(metric, gain)}"
+        for one in row.better:
+            noise = f", within the noise of {row.n_test} rows" if one.is_noise else ""
+            yield (
+                "",
+                f"{one.name} is better than this model by {score_text(metric, one.gain)}{noise}",
+            )
     if "held_out_score" in params:
         score = score_text(metric, params["held_out_score"])
         yield "held out", f"{metric} {score}, {params['held_out_on']}"
@@ -254,8 +260,8 @@ _ADVICE = {
 
 
 def finish(rows: list[Result]) -> None:
-    """Warn of models that score far below what was chosen; exit with 3 when a solver did not
-    converge, and suggest what to try.
+    """Warn of models that score far below what was chosen; exit with 5 below the limit of
+    --fail-below, with 3 when a solver did not converge, and suggest what to try.
     """
     for row in rows:
         if "doubt" in row.params:
@@ -265,7 +271,11 @@ def finish(rows: list[Result]) -> None:
         usual = "the solver did not converge; try a larger --max-iter or --tol"
         advice = [text for ended, text in _ADVICE.items() if ended in stopped]
         click.echo(f"rfx: {[*advice, usual][0]}", err=True)
-        sys.exit(3)
+    below = [row.params["below"] for row in rows if "below" in row.params]
+    for words in below:
+        click.echo(f"rfx: {words}", err=True)
+    if below or stopped:
+        sys.exit(BELOW if below else 3)
 
 
 def command_of(run: Run) -> str:

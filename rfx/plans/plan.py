@@ -66,6 +66,7 @@ _COMMANDS = (
     "strict",
     "sample_weight",
     "calibrate",
+    "fail_below",
     "stream",
     "n_inputs",
     "checkpoint",

@@ -124,6 +124,13 @@ class Run:
         " --holdout, by default on a fifth of the training rows, for `rfx predict --proba`.",
         of=("platt", "isotonic"),
     )
+    fail_below: str | None = option(
+        None,
+        "Exit with code 5 if the score is worse than this, and keep an earlier --model: a number"
+        " (--measure, else accuracy or R2), MEASURE=NUMBER such as auc=0.8 or rmse=3, or baseline"
+        " for the simple models.",
+        metavar="SCORE",
+    )
     train_score: bool = False
     curve: str | None = None
     trace: bool = False
@@ -257,6 +264,39 @@ STATUSES = ("ok", "failed", "timeout", "interrupted")
 SHARES = frozenset(("accuracy", "balanced_accuracy", "auc", "f1"))
 
 
+# Measures of predictions, and those of which less is better.
+MEASURES = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "auc",
+    "log_loss",
+    "r2",
+    "rmse",
+    "mae",
+)
+ERRORS = frozenset(("log_loss", "rmse", "mae"))
+# The word of --fail-below for the scores of simple models, and these models in words.
+BASELINE = "baseline"
+_BASELINES = {
+    "linear": "a linear model",
+    "boosting": "gradient boosting",
+}
+# The difference of two models is noise below so many of its standard errors.
+NOISE = 2.0
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """How much a simple model is better; is_noise: less than NOISE standard errors of the
+    difference on these rows.
+    """
+
+    name: str
+    gain: float
+    is_noise: bool
+
+
 class Missing(DataError, KeyError):
     """A row lacks an entry required by a table or figure."""
 
@@ -366,30 +406,38 @@ class Result(Mapping[str, Any]):
     @property
     def no_better(self) -> str | None:
         """A warning that its score is no better than a constant's; None otherwise."""
-        params, rmse = self.params, self.task == "regression"
-        score = params.get("train_score") if self.score is None else self.score
-        least = params.get("constant_score")
-        if score is None or least is None or (score < least if rmse else score > least):
+        params, (metric, score) = self.params, self.measured
+        metric = metric or ("rmse" if self.task == "regression" else "accuracy")
+        score = params.get("train_score") if score is None else score
+        least = params.get("baseline", {}).get("constant", params.get("constant_score"))
+        if score is None or least is None or (score < least if metric in ERRORS else score > least):
             return None
         if params.get("n_classes") == 1:
             return "all training rows have the same label, so the model always predicts it"
-        metric = "rmse" if rmse else "accuracy"
-        same = "the mean target" if rmse else "the most frequent label"
+        same = "the mean target" if self.task == "regression" else "the most frequent label"
         return (
             f"{metric} {score:.4g} is no better than {least:.4g}, the score of always predicting"
             f" {same}"
         )
 
     @property
-    def better(self) -> dict[str, float]:
-        """The simple models whose score is better, and by how much."""
-        sign = -1 if self.task == "regression" else 1
-        named = {"linear": "a linear model", "boosting": "gradient boosting"}
-        gains = {
-            words: sign * (self.params["baseline"].get(name, math.nan) - self.score)
-            for name, words in named.items()
-        }
-        return {words: gain for words, gain in gains.items() if gain > 0}
+    def measured(self) -> tuple[str | None, float | None]:
+        """The measure of the baselines, and the score by it."""
+        name = self.params.get("baseline", {}).get("metric", self.metric)
+        return name, self.score if name == self.metric else self.params["measures"][name]
+
+    @property
+    def better(self) -> list[Advantage]:
+        """The linear model and boosting, if their scores are better."""
+        baseline, (measure, own) = self.params["baseline"], self.measured
+        errors, found = baseline.get("standard_errors", {}), []
+        for name, words in _BASELINES.items():
+            if own is None or name not in baseline:
+                continue
+            gain = own - baseline[name] if measure in ERRORS else baseline[name] - own
+            if gain > 0:
+                found.append(Advantage(words, gain, gain < NOISE * (errors.get(name) or 0.0)))
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """All columns by name, with params as a dict: JSON serialisable."""

@@ -25,6 +25,7 @@ from rfx.data.tabular.schema import Input, label_text
 from rfx.data.tabular.written import ORIGIN
 from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
+from rfx.runs.comparison import row_scores, score_of
 
 # Minimum shuffles of a column for an interval.
 LEAST_REPEATS = 10
@@ -33,6 +34,14 @@ MOST_COLUMNS = 500
 # Points of a grid, its first and last quantiles, and maximum levels of a category.
 POINTS, ENDS, MOST_LEVELS = 20, (0.05, 0.95), 12
 CONFIDENCE = 0.95
+# The error by each measure; the RMSE in the target's original units.
+ERRORS = {
+    "accuracy": "error rate",
+    "balanced_accuracy": "1 - balanced accuracy",
+    "auc": "1 - AUC",
+    "log_loss": "log-loss",
+    "rmse": "RMSE",
+}
 _ROLE = 71  # the streams of random numbers for rows and shuffles
 
 
@@ -210,7 +219,7 @@ def explain(
         report(number, len(first), "partial dependence")
         dependences.append(used.dependence(column))
     return Explanation(
-        "RMSE" if model.task == "regression" else "error rate",
+        ERRORS[used.measure],
         used.error,
         len(kept),
         X.shape[0],
@@ -234,15 +243,28 @@ def columns_of(model: Pipeline) -> list[Column]:
     ]
 
 
-def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
-    """The error of decision values: RMSE in the target's original units, for several targets in the
-    unit of the score, or the error rate.
+def measure_of(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> str:
+    """The measure by which the options of a model were chosen; accuracy where the rows or the model
+    do not define it.
     """
-    labels = model.labels(decision)
-    if model.task != "regression":
-        return float(np.mean(labels != y))
-    unit = 1.0 if labels.ndim == 1 or model.target_scaler is None else model.target_scaler.unit
-    return float(np.sqrt(np.mean(((labels - y) / unit) ** 2)))
+    if model.task == "regression":
+        return "rmse"
+    name = str(model.method.get("measure") or "accuracy")
+    return "accuracy" if row_scores(name, model, decision, y) is None else name
+
+
+def error(model: Pipeline, decision: np.ndarray, y: np.ndarray, measure: str) -> float:
+    """The error of decision values by a measure, see ERRORS; for several targets in the unit of the
+    score.
+    """
+    if measure == "rmse":
+        labels, scaler = model.labels(decision), model.target_scaler
+        unit = 1.0 if labels.ndim == 1 or scaler is None else scaler.unit
+        return float(np.sqrt(np.mean(((labels - y) / unit) ** 2)))
+    rows = row_scores(measure, model, decision, y)
+    assert rows is not None
+    score = score_of(measure, rows)
+    return score if measure == "log_loss" else 1 - score
 
 
 def interval(rises: Sequence[float]) -> tuple[float, float, float]:
@@ -322,7 +344,8 @@ class _Rows:
         model.preprocessing.warn_of_unknown(y)
         decision = model.decision_function(X)
         model.evaluate(decision, y)  # raises an error if none of the labels is the model's
-        self.error = error(model, decision, y)
+        self.measure = measure_of(model, decision, y)
+        self.error = error(model, decision, y, self.measure)
 
     def rises(self, column: Column, repeats: int, key: tuple[int, ...]) -> list[float]:
         """The increase of the error at each shuffle of a column."""
@@ -331,7 +354,8 @@ class _Rows:
             return [0.0] * repeats
         orders = (shuffle(len(block), *key, repeat) for repeat in range(repeats))
         decisions = (self._decision(column, block[order]) for order in orders)
-        return [error(self.model, decision, self.y) - self.error for decision in decisions]
+        errors = (error(self.model, decision, self.y, self.measure) for decision in decisions)
+        return [one - self.error for one in errors]
 
     def dependence(self, column: Column) -> Dependence:
         """The mean response at each value of a grid over a column."""

@@ -19,7 +19,9 @@ from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.parallel import one_blas_thread
-from rfx.records.run import Run
+from rfx.records.limits import Limit
+from rfx.records.run import BASELINE, Run
+from rfx.runs.comparison import class_row_scores, row_scores, score_of, standard_error
 
 # ----------------------------------------------------------------------
 # Scores without test rows: by leave-one-out, by cross-validation, or on a fraction of the training
@@ -80,6 +82,18 @@ def check(run: Run) -> None:
         raise UsageError(f"--{asked[0]} needs all rows in memory; omit --stream{other}")
     if run.calibrate is not None and run.options.get("task") == "regression":
         raise UsageError("--calibrate is for classification, but the task is regression")
+    if run.fail_below is not None:
+        _check_limit(run)
+
+
+def _check_limit(run: Run) -> None:
+    """Raise UsageError for a --fail-below that the run can't be compared with."""
+    Limit.of(run.fail_below or "")
+    elsewhere = "--stream" if run.stream else "--scheduler" if run.scheduler else None
+    if run.fail_below == BASELINE and elsewhere:
+        raise UsageError(f"--fail-below baseline needs all rows in memory; omit {elsewhere}")
+    if run.options.get("lam_path"):
+        raise UsageError("--fail-below is for one model; omit --lam-path")
 
 
 def wanted(run: Run) -> bool:
@@ -311,13 +325,15 @@ def _typical(method, y):
     return labels[np.argmax(counts)]
 
 
-def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
+def beside(
+    run: Run, split: Any, method: Any, decision: np.ndarray | None = None
+) -> dict[str, Any] | None:
     """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
 
     They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
     test rows, or each part of its held-out rows. Of very many, the linear model and boosting are
-    fitted to some, as `on` says. Accuracy, or the RMSE in units of the scaled target. Inputs are
-    those passed to the method, before its scaling.
+    fitted to some, as `on` says. Scores are by the run's measure, by default accuracy, or the RMSE
+    in units of the scaled target. Inputs are those passed to the method, before its scaling.
 
     Parameters
     ----------
@@ -326,68 +342,122 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
         With the results on held-out rows, unless it has test rows.
     method : Pipeline
         The trained method.
+    decision : array, optional
+        Its decision values for the rows of the score.
 
     Returns
     -------
     dict or None
-        on, constant, linear, boosting, iterations, seconds; None if there are too few rows, or
-        scikit-learn raises an error, as for numbers whose squares are not finite.
+        metric, on, constant, linear, boosting, iterations, seconds, and standard_errors, those of
+        the differences from the method if its decision values are given; None if there are too few
+        rows, or scikit-learn raises an error, as for numbers whose squares are not finite.
     """
     start, y, held = time.perf_counter(), np.asarray(split.y_train), split.X_test is None
     if y.ndim > 1 or len(np.unique(y)) < 2 or (held and split.held_out is None):
         return None
     parts = split.held_out.parts if held else [(np.arange(len(y)), None)]
     targets = [(y[kept], y[out] if held else np.asarray(split.y_test)) for kept, out in parts]
-    y_out, classes = np.concatenate([out for _, out in targets]), method.task != "regression"
+    y_out = np.concatenate([out for _, out in targets])
+    measure = measure_of(run, method.task)
+    own = None if decision is None else row_scores(measure, method, decision, y_out)
+    if decision is not None and own is None:  # no probabilities, or rows of one class
+        measure = "accuracy"
+        own = row_scores(measure, method, decision, y_out)
     outputs = len(np.unique(y)) if method.task == "multiclass" else 1
     most = max(FITTED, VALUES // (max(1, split.X_train.shape[1]) * outputs))
-    predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            for (kept, out), (y_kept, _) in zip(parts, targets):
-                (few,) = drawn(len(kept), run.seed, most)
-                X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
-                X, weights = X[few], None
-                fits = X.shape[0] * X.shape[1] <= _DENSE
-                X = _dense(X) if fits else X
-                if split.weights is not None:
-                    weights = split.weights[kept][few] / np.mean(split.weights)
-                # labels may be any numbers
-                labels, codes = np.unique(y_kept[few], return_inverse=True)
-                fitted_to = codes if classes else y_kept[few]
-                models = {
-                    "linear": _linear(method.task, X).fit(
-                        X, fitted_to, model__sample_weight=weights
-                    )
-                }
-                boosts = not classes or len(labels) <= MOST_CLASSES
-                if boosts and fits:
-                    models["boosting"] = _boosted(method.task, X, fitted_to, weights, run.seed)
-                    iterations = {"iterations": int(models["boosting"].n_iter_)}
-                blocks = np.array_split(
-                    np.arange(X_out.shape[0]), 1 + X_out.shape[0] * X_out.shape[1] // _DENSE
-                )
-                for name, model in models.items():
-                    as_needed = _dense if fits else lambda X: X
-                    each = [model.predict(as_needed(X_out[block])) for block in blocks]
-                    values = np.concatenate(each)
-                    predicted[name].append(labels[values] if classes else values)
+            predicted, iterations = _simple_predictions(run, split, method, parts, most)
     except ValueError:
         return None
-    scores = {
-        name: _score(method, np.concatenate(values), y_out)
-        for name, values in predicted.items()
-        if len(values) == len(parts)
-    }
+    each = {name: _row_scores(method, measure, y_out, found) for name, found in predicted.items()}
+    known = {name: rows for name, rows in each.items() if rows is not None}
     largest = max(len(kept) for kept, _ in targets)
     few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
-    return {
+    found = {
+        "metric": measure,
         "on": f"the same {len(y_out):,} rows{few_of}",
-        "constant": constant(method, targets),
-        **scores,
-        **(iterations if "boosting" in scores else {}),
-        "seconds": time.perf_counter() - start,
+        "constant": _constant_score(method, measure, y, targets),
+        **{name: score_of(measure, rows) for name, rows in known.items()},
+        **({"iterations": iterations} if "boosting" in known else {}),
     }
+    if own is not None:
+        found["standard_errors"] = {
+            name: standard_error(measure, own, rows) for name, rows in known.items()
+        }
+    return found | {"seconds": time.perf_counter() - start}
+
+
+def measure_of(run: Run, task: str) -> str:
+    """The measure of a run's score."""
+    return "rmse" if task == "regression" else run.given().get("measure") or "accuracy"
+
+
+def _simple_predictions(
+    run: Run, split: Any, method: Any, parts: list, most: int
+) -> tuple[dict[str, np.ndarray], int]:
+    """({name: predictions} of the linear model and boosting, the iterations of boosting), on the
+    rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
+    `most` rows of each part.
+    """
+    y, held = np.asarray(split.y_train), split.X_test is None
+    predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
+    iterations = 0
+    for kept, out in parts:
+        (few,) = drawn(len(kept), run.seed, most)
+        X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
+        X, y_few, weights = X[few], y[kept][few], None
+        fits = X.shape[0] * X.shape[1] <= _DENSE
+        X = _dense(X) if fits else X
+        if split.weights is not None:
+            weights = split.weights[kept][few] / np.mean(split.weights)
+        # labels may be any numbers
+        labels = None if method.task == "regression" else np.unique(y_few)
+        y_few = y_few if labels is None else np.searchsorted(labels, y_few)
+        linear = _linear(method.task, X).fit(X, y_few, model__sample_weight=weights)
+        predicted["linear"].append(_predictions(method, linear, labels, X_out, fits))
+        if fits and (labels is None or len(labels) <= MOST_CLASSES):
+            boosting = _boosted(method.task, X, y_few, weights, run.seed)
+            iterations = int(boosting.n_iter_)
+            predicted["boosting"].append(_predictions(method, boosting, labels, X_out, fits))
+    whole = {name: each for name, each in predicted.items() if len(each) == len(parts)}
+    return {name: np.concatenate(each) for name, each in whole.items()}, iterations
+
+
+def _predictions(
+    method: Any, model: Any, labels: np.ndarray | None, X: Any, dense: bool
+) -> np.ndarray:
+    """The numbers (n,) that a simple model predicts for rows X, or its probabilities (n, k) of the
+    method's classes; labels: those of its codes; dense: whether it needs arrays.
+    """
+    blocks = np.array_split(np.arange(X.shape[0]), 1 + X.shape[0] * X.shape[1] // _DENSE)
+    rows = (_dense(X[block]) if dense else X[block] for block in blocks)
+    if labels is None:
+        return np.concatenate([model.predict(block) for block in rows])
+    shares = np.zeros((X.shape[0], len(method.classes)))
+    columns = np.searchsorted(method.classes, labels)
+    shares[:, columns] = np.concatenate([model.predict_proba(block) for block in rows])
+    return shares
+
+
+def _row_scores(method: Any, measure: str, y: np.ndarray, found: np.ndarray) -> np.ndarray | None:
+    """`row_scores` of the predictions of a simple model."""
+    if method.task == "regression":
+        return ((found - y) / method.target_scaler.unit) ** 2
+    predicted = method.classes[np.argmax(found, axis=1)]
+    return class_row_scores(measure, method.classes, y, predicted, found)
+
+
+def _constant_score(method: Any, measure: str, y: np.ndarray, targets: list) -> float:
+    """`constant` by a measure; others than accuracy and RMSE are those of the shares of the labels
+    of all training rows y.
+    """
+    if measure in ("accuracy", "rmse"):
+        return constant(method, targets)
+    y_out = np.concatenate([out for _, out in targets])
+    shares = np.mean(y[:, None] == method.classes, axis=0)
+    own = _row_scores(method, measure, y_out, np.broadcast_to(shares, (len(y_out), len(shares))))
+    return constant(method, targets) if own is None else score_of(measure, own)
 
 
 def _dense(X):

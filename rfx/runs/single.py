@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,10 @@ from rfx.fitting.streaming import StreamMethod
 from rfx.options import Path as LamPath
 from rfx.options import path_names
 from rfx.records import keys
-from rfx.records.run import COLUMNS, Result, Run
+from rfx.records.limits import Limit
+from rfx.records.run import BASELINE, COLUMNS, MEASURES, Result, Run
 from rfx.runs import scoring
+from rfx.runs.comparison import row_scores, score_of
 
 # ----------------------------------------------------------------------
 # Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out error.
@@ -298,19 +301,36 @@ def execute(
     """
     start = time.perf_counter()
     left_out = unseen or model is not None
+    limit = None if run.fail_below is None else Limit.of(run.fail_below)
     with methods.get(run.method).on(run.device):
         trained, split = train(run, elsewhere, progress, unseen, split, left_out)
-        found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
-    if beside and split.y_train is not None:
-        simple = scoring.beside(run, split, trained)
+        path = model if limit is None else None
+        scored = _results(run, trained, split, [trained], [path], progress, chosen)[0]
+    found = scored.result
+    if (beside or run.fail_below == BASELINE) and split.y_train is not None:
+        simple = scoring.beside(run, split, scored.model, scored.decision)
         if simple is not None:
             found = found.with_params(seconds_baseline=simple.pop("seconds"), baseline=simple)
+    if limit is not None and (missed := limit.missed(found)):
+        unwritten = "" if model is None else f"; {model} is not written"
+        found = found.with_params(below=missed + unwritten)
+    elif limit is not None and model is not None:
+        scored.model.save(model)
     return found.with_params(seconds_total=time.perf_counter() - start)
 
 
-def _results(run: Run, method, split, points, paths, progress, chosen=None) -> list[Result]:
-    """A row for each of the trained methods `points`, which are saved to the `paths`; method: the
-    one they are points of. chosen: see `execute`.
+@dataclass(frozen=True)
+class _Scored:
+    """A result, its model, and the model's decision values for the rows of the score, if any."""
+
+    result: Result
+    model: pipeline.Pipeline
+    decision: np.ndarray | None
+
+
+def _results(run: Run, method, split, points, paths, progress, chosen=None) -> list[_Scored]:
+    """The result of each of the trained methods `points`, which are saved to the `paths`; method:
+    the one they are points of. chosen: see `execute`.
     """
     unjudged = run.calibrate and any(point.left_out is None for point in points)
     if split.held_out is None and (scoring.wanted(run) or unjudged):
@@ -325,13 +345,17 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     ]
 
 
-def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
+def _result_of(run, split, method, held, chosen, place, point, path) -> _Scored:
     """The result of `point`, the model number `place` of `method`; the model file also has its
     scores.
     """
     metric = "rmse" if method.task == "regression" else "accuracy"
-    evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
-    more, told, y = {}, [], split.y_test
+    evaluation: dict[str, Any] = {}
+    decision = None
+    if split.X_test is not None:
+        evaluation, decision = _evaluated(point, split.X_test, split.y_test)
+    more: dict[str, Any] = {}
+    told, y = [], split.y_test
     if evaluation:
         told.append(Score(metric, evaluation["score"], f"{len(y):,} test rows", len(y)))
     if held is not None:
@@ -339,12 +363,17 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         on = held.by if held.again else f"{len(held.y):,} rows {held.by}"
         told.append(Score(metric, found["score"], on, len(held.y)))
         if evaluation:
-            more = _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}
+            more |= _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}
         else:
             evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
+            decision = held.decisions[place]
+    measure = run.given().get("measure")
+    if decision is not None and (measure not in (None, "accuracy") or run.fail_below):
+        every = measures(point, decision, y)
+        more["measures"] = {name: every[name] for name in MEASURES if name in every}
     known = split.y_train is not None
     if known and not evaluation:
-        more, y = _on_training_rows(point, split), split.y_train
+        more, y = more | _on_training_rows(point, split), split.y_train
         told.append(Score(metric, more["train_score"], "the training rows", len(y)))
     if known:
         parts = [(split.y_train, y)]
@@ -355,12 +384,6 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     if held is None and chosen is not None:
         told.insert(bool(evaluation), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
-    measure = run.given().get("measure")
-    if measure not in (None, "accuracy") and (held is not None or split.X_test is not None):
-        rows = (held.decisions[place], held.y) if held is not None else ()
-        rows = rows or (point.decision_function(split.X_test), split.y_test)
-        score = measures(point, *rows).get(measure)
-        more["measured"] = {"on": told[-1].on} | ({} if score is None else {measure: score})
     scores = [asdict(one) for one in told]
     count, again = point.outcome.leave_one_out_rows, held is None or held.again
     if count is not None and again:
@@ -371,13 +394,16 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     point = point.of_run(scores=scores)
     found = result(point, point.save(path), evaluation)
     more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
+    if content := keys.content(run):
+        more["content"] = content
     if not keys.seed_decides(run):
         more["seedless"] = True
     if asked := _asked(run, found):
         more["asked"] = asked
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
-    return replace(found.with_params(**more), steps=steps_of(point) if run.trace else None)
+    found = replace(found.with_params(**more), steps=steps_of(point) if run.trace else None)
+    return _Scored(found, point, decision)
 
 
 def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
@@ -489,7 +515,8 @@ def execute_path(
             of_point = options | {"lam": point.outcome.lam, "along": along}
             points.append(point.of_run(key=keys.key(replace(run, options=of_point))))
         paths = model_files(model, along) if model else [None] * len(points)
-        return _results(run, trained, split, points, paths, progress)
+        found = _results(run, trained, split, points, paths, progress)
+        return [one.result for one in found]
 
 
 def steps_of(method: pipeline.Pipeline) -> list[dict]:
@@ -509,6 +536,11 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     For regression also mae, the mean absolute error in the target's original units, and
     relative_error, ||f - y|| / ||y|| in these units as in Wu et al. (2016), if ||y|| > 0.
     """
+    return _evaluated(method, X, y, detailed)[0]
+
+
+def _evaluated(method, X, y, detailed: bool = False) -> tuple[dict, np.ndarray]:
+    """(the result of `evaluate`, the decision values)."""
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
     y = np.asarray(y, dtype=np.float64)
@@ -524,7 +556,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
         score["relative_error"] = score["score"] * method.target_scaler.unit * len(y) ** 0.5 / size
     if detailed:
         score["measures"] = measures(method, decision, y)
-    return score
+    return score, decision
 
 
 def measures(method, decision, y) -> dict:
@@ -557,39 +589,12 @@ def measures(method, decision, y) -> dict:
     more = {
         "f1": float(metrics.f1_score(places, own, labels=counted, average="macro", zero_division=0))
     }
-    # several classes: probabilities rank one class against the rest; for two classes the decision
-    # value is equivalent and has no ties
-    values = (
-        method.probabilities(decision)
-        if decision.ndim > 1 and method.has_probabilities
-        else decision
-    )
-    columns = values[:, None] if values.ndim == 1 else values
-    areas = [
-        metrics.roc_auc_score(y == label, column)
-        for label, column in zip(
-            method.classes[-1:] if len(method.classes) == 2 else method.classes, columns.T
-        )
-        if 0 < np.count_nonzero(y == label) < len(y)
-    ]
-    if areas and known and len(method.classes) > 1:
-        more["auc"] = float(np.mean(areas))
-    if known and method.has_probabilities:
-        sure = method.probabilities(decision)[np.arange(len(y)), np.searchsorted(method.classes, y)]
-        more["log_loss"] = float(-np.log(np.maximum(sure, np.finfo(np.float64).eps)).mean())
+    for name in ("accuracy", "balanced_accuracy", "auc", "log_loss"):
+        rows = row_scores(name, method, decision, y)
+        if rows is not None:
+            more[name] = score_of(name, rows)
     confusion = metrics.confusion_matrix(places, own, labels=every)
-    recalls = [
-        confusion[place, place] / total
-        for place, total in enumerate(confusion.sum(axis=1))
-        if total
-    ]
-    return {
-        "accuracy": float(np.mean(found == y)),
-        "balanced_accuracy": float(np.mean(recalls)),
-        **more,
-        "labels": schema.shown(method, labels),
-        "confusion": confusion.tolist(),
-    }
+    return more | {"labels": schema.shown(method, labels), "confusion": confusion.tolist()}
 
 
 def _of_numbers(y, found) -> dict:

@@ -45,7 +45,7 @@ KINDS = {
     "platt": "a sigmoid",
     "isotonic": "any increasing curve; fewer than a thousand rows get platt",
 }
-VECTOR = "vector scaling"
+VECTOR_SCALING = "vector scaling"
 # The penalty of differences between its slopes: on 1,500 rows of 26 letters the log-loss of new
 # rows was .428 without, .423 with it; on nine sets of 3 to 10 classes it mattered less.
 DRAWN_TOGETHER = 1.0
@@ -340,8 +340,8 @@ class ErrorScale:
 
 @dataclass
 class Calibration:
-    """kind: one of KINDS, or VECTOR; rows: number of held-out rows used for fitting; by: how these
-    were held out, in words.
+    """kind: one of KINDS, or VECTOR_SCALING; rows: number of held-out rows used for fitting; by:
+    how these were held out, in words.
 
     curves: for each output (platt, vector scaling) slope and intercept, (isotonic) increasing
     decision values and their probabilities.
@@ -376,7 +376,7 @@ class Calibration:
                 stacklevel=2,
             )
             kind = "platt"
-        if kind == VECTOR:
+        if kind == VECTOR_SCALING:
             slopes, intercepts = vector_scaling(decision, np.searchsorted(classes, y))
             return cls(kind, len(y), by, list(zip(slopes[:, None], intercepts[:, None])))
         columns = decision[:, None] if decision.ndim == 1 else decision
@@ -395,7 +395,7 @@ class Calibration:
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities from decision values (n,) or (n, classes)."""
-        if self.kind == VECTOR and decision.ndim == 2:
+        if self.kind == VECTOR_SCALING and decision.ndim == 2:
             return np.asarray(softmax(self._scaled(decision), axis=1))
         columns = decision[:, None] if decision.ndim == 1 else decision
         if self.kind != "isotonic":
@@ -416,7 +416,7 @@ class Calibration:
         """The computation steps from so many decision values to a probability for each of them."""
         if self.kind != "isotonic":
             slopes, intercepts = self._slopes()
-            several = self.kind == VECTOR and outputs > 1
+            several = self.kind == VECTOR_SCALING and outputs > 1
             last = told.Softmax() if several else told.Function("sigmoid")
             return told.linear(np.diag(slopes), intercepts), last
         curves = []
@@ -447,21 +447,11 @@ class Calibration:
         curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
         if kind == "temperature":
             # of earlier files: one slope for all classes
-            kind, curves = VECTOR, curves * outputs
+            kind, curves = VECTOR_SCALING, curves * outputs
         sound = (len(a) == len(b) and np.isfinite([a, b]).all() for a, b in curves)
-        if kind not in (*KINDS, VECTOR) or len(curves) != outputs or not all(sound):
+        if kind not in (*KINDS, VECTOR_SCALING) or len(curves) != outputs or not all(sound):
             raise DataError("its calibration is damaged")
         return cls(kind, saved["rows"], saved["by"], curves)
-
-
-def scaled_probabilities(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """(n, classes) probabilities of decision values (n,) or (n, classes) by the vector scaling of
-    these labels' numbers (n,).
-    """
-    slopes, intercepts = vector_scaling(decision, codes)
-    if decision.ndim == 1:
-        return of_all(expit(slopes * decision[:, None] + intercepts))
-    return np.asarray(softmax(slopes * decision + intercepts, axis=1))
 
 
 def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

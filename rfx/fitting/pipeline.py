@@ -24,7 +24,7 @@ from rfx.fitting.held_out import (
     KINDS,
     LEAST_OF_CLASS,
     MOST,
-    VECTOR,
+    VECTOR_SCALING,
     Calibration,
     ErrorQuantiles,
     ErrorScale,
@@ -360,7 +360,7 @@ class Pipeline:
         assert self.classes is not None
         made, kind = replace(self, left_out=rows), calibrate
         if kind is None and self.loss.name not in PROBABILISTIC:
-            kind = VECTOR
+            kind = VECTOR_SCALING
         if kind is not None and len(self.classes) > 1:
             fitting = kind, rows.decision, rows.y, self.classes, rows.by, self.schema
             made = replace(made, calibration=Calibration.fit(*fitting))

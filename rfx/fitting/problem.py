@@ -26,7 +26,7 @@ from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, RfxWarning, UsageError
-from rfx.fitting.held_out import scaled_probabilities
+from rfx.fitting.held_out import VECTOR_SCALING, Calibration
 from rfx.fitting.options import MEASURES
 from rfx.losses import EPSILON, Loss
 from rfx.options import Declared
@@ -210,7 +210,8 @@ def measured(
         ]
         return 1 - float(np.mean(areas)) if areas else 0.5
     values = decision[:, 0] if decision.shape[1] == 1 else decision
-    shares = scaled_probabilities(values, places)
+    classes = np.arange(max(2, decision.shape[1]))
+    shares = Calibration.fit(VECTOR_SCALING, values, places, classes, "").probabilities(values)
     return -float(np.average(np.log(shares[np.arange(len(Y)), places]), weights=own))
 
 

@@ -26,7 +26,7 @@ from rfx.errors import UsageError
 from rfx.exporting import c_source, onnx_graph
 from rfx.exporting.program import Program, json_text, step_name
 from rfx.features import MAPS
-from rfx.fitting.held_out import VECTOR, Calibration
+from rfx.fitting.held_out import VECTOR_SCALING, Calibration
 from rfx.kernels import KERNELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ CASES = {
     "sparse": ("sparse-rf", "binary", FIXED | {"n_features": 100, "loss": "logistic"}, None),
     "chosen": ("lkrf", "multiclass", FIXED | {"pool": 300}, "platt"),
     "nystrom": ("nystrom", "regression", FIXED | {"n_features": 60}, None),
-    "block": ("block", "multiclass", FIXED | {"block_size": 40}, VECTOR),
+    "block": ("block", "multiclass", FIXED | {"block_size": 40}, VECTOR_SCALING),
     "local": (
         "local",
         "multiclass",
@@ -58,7 +58,7 @@ CASES = {
     "stumps": ("boosting", "multiclass", {"n_features": 20, "lam": 1, "kernel": "stump"}, None),
     "rb": ("rb", "regression", FIXED | {"n_grids": 32}, None),
     "sparse-rb": ("sparse-rb", "multiclass", FIXED | {"n_grids": 32}, None),
-    "rfm": ("rfm", "binary", FIXED | {"kernel": "laplacian", "metric": "full"}, VECTOR),
+    "rfm": ("rfm", "binary", FIXED | {"kernel": "laplacian", "metric": "full"}, VECTOR_SCALING),
     "machine": ("kernel", "binary", FIXED, None),
     "machines": ("kernel", "multiclass", FIXED, "platt"),
     "doubly-sgd": ("doubly-sgd", "binary", STREAM | {"unit": True, "pca": 3, "block": 64}, None),

@@ -27,7 +27,7 @@ from rfx.cli import output
 from rfx.cli.output import Progress
 from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
-from rfx.fitting.held_out import VECTOR, Calibration, HeldOut
+from rfx.fitting.held_out import VECTOR_SCALING, Calibration, HeldOut
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import scoring, single
@@ -127,7 +127,7 @@ def test_mean_probabilities_are_the_shares_of_the_classes(count):
     (values, codes), (new, outcome) = ordered(1500, 0), ordered(20_000, 1)
     if count == 2:
         values, codes, new, outcome = values[:, 2], codes // 2, new[:, 2], outcome // 2
-    curve = Calibration.fit(VECTOR, values, codes, np.arange(count), "test")
+    curve = Calibration.fit(VECTOR_SCALING, values, codes, np.arange(count), "test")
     shares = curve.probabilities(values).mean(axis=0)
     # up to a row of every class
     assert shares == pytest.approx(np.bincount(codes) / 1500, abs=1 / 1500)
@@ -141,13 +141,13 @@ def test_separated_decision_values_make_no_label_certain(count):
     codes = np.repeat(np.arange(count), 25)
     values = np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
     values = values[:, 1] if count == 2 else values
-    curve = Calibration.fit(VECTOR, values, codes, np.arange(count), "test")
+    curve = Calibration.fit(VECTOR_SCALING, values, codes, np.arange(count), "test")
     assert curve.probabilities(values).min() == pytest.approx(1 / (len(codes) + 2) / count, rel=0.1)
 
 
 def test_a_larger_decision_value_never_makes_its_label_less_probable():
     values, y = steep(200, 0)
-    curve = Calibration.fit(VECTOR, -values, y, np.array([-1.0, 1.0]), "test")
+    curve = Calibration.fit(VECTOR_SCALING, -values, y, np.array([-1.0, 1.0]), "test")
     assert np.ptp(curve.probabilities(values)[:, 1]) == pytest.approx(0, abs=1e-6)
     assert curve.probabilities(values)[0, 1] == pytest.approx(np.mean(y > 0), abs=1e-3)
 

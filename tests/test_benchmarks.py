@@ -14,6 +14,7 @@ WITHOUT = {
     "bench_device.py",
     "bench_intervals.py",
     "bench_peers.py",
+    "bench_quarters.py",
     "bench_streams.py",
     "bench_tables.py",
 }

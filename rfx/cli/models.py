@@ -402,7 +402,7 @@ def tune(
             method=best.point.method,
             options=options,
         )
-        by = "" if split.apart is None else f" by {split.apart.by}"
+        by = f" by {split.apart.by}" if split.apart and split.apart.given else ""
         count = sum(len(out) for _, out in tuning.parts)
         chosen = single.Score(metric, best.score, f"the held-out rows of the search{by}", count)
         place = None if model is None else Path(model)

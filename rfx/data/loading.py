@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -58,13 +58,39 @@ class Split:
         """
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
-        assert self.schema is not None and self.y_train is not None
+        schema, X = self._relearnt(kept)
+        return X, schema.encode(self.table[0].rows(out), targets="ignored")[0]
+
+    def _relearnt(self, kept: np.ndarray) -> tuple[Schema, Any]:
+        """What the rows `kept` of the table determine about reading others, and their X."""
+        assert self.schema is not None and self.y_train is not None and self.table is not None
         table, learner = self.table
         schema = learner.relearnt(self.schema, table.rows(kept))
         schema, X, _ = tables.fitted(
             schema, table, self.y_train, self.task, self.seed, kept, self.apart
         )
-        return X, schema.encode(table.rows(out), targets="ignored")[0]
+        return schema, X
+
+    def weighted(self, weights: np.ndarray) -> Self:
+        """The split with sample weights (n,) of its training rows, without those of weight 0."""
+        kept = np.flatnonzero(weights)
+        if len(kept) in (0, len(weights)):
+            return replace(self, weights=weights)
+        assert self.y_train is not None
+        schema, X, table = self.schema, self.X_train, self.table
+        X = X[kept] if table is None else None
+        if table is not None:
+            schema, X = self._relearnt(kept)
+            table = table[0].rows(kept), table[1]
+        return replace(
+            self,
+            X_train=X,
+            y_train=self.y_train[kept],
+            schema=schema,
+            table=table,
+            weights=weights[kept],
+            apart=None if self.apart is None else self.apart.rows(kept),
+        )
 
 
 def load(

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rfx import files
-from rfx.data import libsvm, textfiles
+from rfx.data import libsvm, repeats, textfiles
 from rfx.data.reading import FileFormat, Reading, agreed
 from rfx.data.tabular import labelwords, readers, targetmeans
 from rfx.data.tabular.apart import Apart, kept_apart
@@ -280,6 +280,10 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     means = seed is not None and bool(targetmeans.wanted(schema))
     if means:
         task = schema.task() or task or labelwords.guess_task(y)
+        # means differ between equal rows
+        if sides is None:
+            raw = schema.inputs_of(rows, targetmeans.codes(schema, rows))
+            sides = repeats.constraint(raw)
         schema, X, messages = fitted(schema, rows, y, task, seed, apart=sides)
         for message in messages:
             learner.tell(message)

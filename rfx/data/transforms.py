@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from rfx import lazy
 from rfx import steps as told
-from rfx.counters import uniforms
+from rfx.counters import random_rows, uniforms
 from rfx.data.rows import (
     WIDE,
     Statistics,
@@ -237,10 +237,10 @@ _FARTHEST = 1e15
 _CLIP = 3.0
 
 
-def sampled(n: int, d: int) -> np.ndarray | slice:
-    """Which of n rows of d columns to learn from: all, or evenly spaced ones."""
+def sampled(n: int, d: int, seed: int = 0) -> np.ndarray | slice:
+    """Which of n rows of d columns to learn from: all, or random ones."""
     count = min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(d, 1)))
-    return slice(None) if n <= count else np.arange(count) * n // count
+    return slice(None) if n <= count else random_rows(n, count, seed=seed)
 
 
 def cannot_scale(column: int) -> DataError:
@@ -629,7 +629,7 @@ class Scaler:
     0, also in prediction. Values outside the training range are extrapolated linearly, not clipped.
 
     `power`, `robust` and `quantile` first transform each column (`Power`, `Robust` and `Quantile`
-    of `rfx.data.transforms`). They are learnt from at most 50,000 evenly spaced rows, whose
+    of `rfx.data.transforms`). They are learnt from at most 50,000 random rows, whose
     weights count as repetitions.
 
     If the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted: `minmax01`
@@ -652,19 +652,21 @@ class Scaler:
         return len(self.shift)
 
     @classmethod
-    def fit(cls, X: Any, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
+    def fit(
+        cls, X: Any, kind: str = "none", weights: np.ndarray | None = None, seed: int = 0
+    ) -> Scaler:
         """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) affect
-        `standard` and column transforms.
+        `standard` and column transforms. seed: of the rows for these.
 
         Raises UsageError for a column transform of wide sparse rows.
         """
         if kind in TRANSFORMS:
-            return cls._transforming(kind, X, weights)
+            return cls._transforming(kind, X, weights, seed)
         rows = None if kind == "none" else statistics(X, kind == "standard", weights)
         return cls.of_statistics(kind, rows, X.shape[1])
 
     @classmethod
-    def _transforming(cls, kind, X, weights):
+    def _transforming(cls, kind, X, weights, seed):
         """`fit` for a column transform."""
         d = X.shape[1]
         if keeps_sparse(X):
@@ -674,7 +676,7 @@ class Scaler:
             )
         if weights is not None and not np.all(weights > 0):
             X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
-        chosen = sampled(X.shape[0], d)
+        chosen = sampled(X.shape[0], d, seed)
         chosen_weights = None if weights is None else weights[chosen]
         learnt, shift, scale = TRANSFORMS[kind].learn(X[chosen], chosen_weights)
         return cls(kind, shift, scale, learnt)

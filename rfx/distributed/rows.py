@@ -14,8 +14,11 @@ import scipy.sparse as sp
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx import methods
+from rfx.counters import random_rows
+from rfx.data import repeats
 from rfx.data.rows import Statistics, is_text, keeps_sparse, room, stacked, statistics, total
 from rfx.data.stream import Arrays, Taken, load, picked
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.readers import check_columns
 from rfx.data.transforms import Scaler
 from rfx.distributed.cluster import Workers, dask, itself
@@ -27,7 +30,6 @@ from rfx.fitting.problem import stays_sparse
 from rfx.methods.local import fitted_cells, grown_cell
 from rfx.methods.rb import numbered
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.blocks import drawn
 from rfx.operators.mapped import MapMatrix, coded, computed, dense, hold_part
 from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows, scaled_rows
@@ -308,7 +310,7 @@ class PartsMatrix(Matrix):
     def subset(self, count):
         if count * self.shape[1] > _HERE:
             return super().subset(count)
-        chosen = drawn(self.shape[0], count)
+        chosen = random_rows(self.shape[0], count)
         owners, local = located(chosen, self.counts)
         index = [local[owners == part] for part in range(len(self.counts))]
         return self.rows(RowIndex(self.workers, index, map(len, index))).gathered(), chosen
@@ -411,7 +413,7 @@ def _apply(function, recipe, chosen, data, index, factors, *args):
 
 
 def _drawn(n, count, start, stop):
-    return drawn(n, count, start, stop) - start
+    return random_rows(n, count, start, stop) - start
 
 
 def _loss_pass(Z, W, loss, y):
@@ -524,6 +526,11 @@ class DistributedRows:
         parts = [part for part in self.workers.results(values) if part]
         return [np.concatenate(decisions) for decisions in zip(*parts, strict=True)]
 
+    def repeats(self) -> Apart | None:
+        """What keeps equal rows together when some are held out."""
+        sums = self.workers.results(self._at_home(_sums))
+        return repeats.of_sums(np.concatenate(sums))
+
     def scaled(self, scaler, dtype) -> DistributedRows:
         """The scaled rows, stored on the workers; reused as long as the scaling is the same."""
         if self.latest is not None and self.latest[0] is scaler and self.latest[1] == dtype:
@@ -592,7 +599,8 @@ class DistributedRows:
         sent.
         """
         workers, n_rows = self.workers, self.shape[0]
-        top = Partition.top(self[sampled(*self.shape)], n_rows, *method.tree(n_rows))
+        some = self[sampled(n_rows, self.shape[1], method.seed)]
+        top = Partition.top(some, n_rows, *method.tree(n_rows))
         vectors = [problem.Y] + ([] if problem.weights is None else [problem.weights])
         starts = np.cumsum([0, *self.counts[:-1]]).tolist()
         parts = [starts, self.data, *(vector.futures for vector in vectors)]
@@ -655,6 +663,10 @@ def _in_blocks(partition, start, X, *vectors):
 
 def _cell(shared, block, *parts):
     return grown_cell(shared, block, *map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _sums(source):
+    return np.concatenate([repeats.random_sums(X) for X, _ in source.chunks()])
 
 
 def _weights(source, weights):

@@ -90,13 +90,14 @@ def train(trainer, run: Run, progress=None) -> tuple:
         }
         if scoring.wanted(run) or run.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
-            here = Split(name, "all", None, None, y, schema=schema)
-            without = partial(_without, data)
+            counted = np.arange(len(y)) if data.weights is None else np.flatnonzero(data.weights)
+            apart = whole.repeats()
+            apart = None if apart is None else apart.rows(counted)
+            here = Split(name, "all", None, None, y[counted], schema=schema, apart=apart)
+            without = partial(_without, data, counted)
             split.held_out = scoring.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.method.get("lam_path"):
-            if rows is not whole:
-                rows.latest = None  # the workers need not store both
-            more["train_score"] = _score(trained, whole)
+            more["train_score"] = _score(trained, rows)
     return trained.of_run(**more), split
 
 
@@ -133,10 +134,11 @@ class _Data:
         return found
 
 
-def _without(data: _Data, trainer, kept, out, progress) -> tuple:
+def _without(data: _Data, counted: np.ndarray, trainer, kept, out, progress) -> tuple:
     """The pipeline trained on the rows `kept`, and for each point of its path the decision values
-    of the rows `out`.
+    of the rows `out`; both are places among the numbers of the rows whose weight is not 0.
     """
+    kept, out = counted[kept], counted[out]
     sources = data.rows.sources
     if data.reading is not None:
         schema = _learner(data, kept, trainer.method.task).refilled(data.schema)

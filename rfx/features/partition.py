@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from rfx import steps as told
 from rfx.compiled import njit
+from rfx.counters import random_rows
 from rfx.data.rows import keeps_sparse
 from rfx.features.random import normals, uniforms
 from rfx.kernels.base import squared_norms
@@ -105,7 +106,7 @@ class Partition:
         has at most `size` rows unless all its rows are equal. Many rows are first split into cells,
         by the medians of a sample (see `top`), so that other machines can grow the rest.
         """
-        top = cls.top(X[sampled(*X.shape)], X.shape[0], size, overlap, seed)
+        top = cls.top(X[sampled(X.shape[0], X.shape[1], seed)], X.shape[0], size, overlap, seed)
         cells = [cls.grown(X, rows, size, overlap, seed) for rows in top.place(X, shared=True)]
         trees, blocks = zip(*cells)
         return top.joined(trees), [block for of_cell in blocks for block in of_cell]
@@ -194,15 +195,14 @@ class Partition:
         )
 
 
-def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
-    """The numbers of the rows that split n rows into cells, evenly spaced."""
-    most = min(n_rows, SAMPLED, VALUES // max(1, n_inputs))
-    return np.arange(most) * n_rows // most
+def sampled(n_rows: int, n_inputs: int, seed: int = 0) -> np.ndarray:
+    """The numbers of the random rows that split n rows into cells."""
+    return random_rows(n_rows, min(SAMPLED, VALUES // max(1, n_inputs)), seed=seed)
 
 
 def _median_cut(X, rows, overlap: float, seed: int):
     """(direction, threshold, bounds, the rows of both sides); None if all rows are equal."""
-    some = rows[:: max(1, len(rows) // SAMPLE)]
+    some = rows[random_rows(len(rows), SAMPLE, seed=seed)]
     sample = X[some].astype(np.float64)
     if keeps_sparse(sample):
         middle = np.asarray(sample.mean(axis=0)).ravel()

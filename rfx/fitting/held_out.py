@@ -61,11 +61,6 @@ def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
     return [np.sort(piece) for piece in np.split(order, np.cumsum(sizes))[: len(sizes)]]
 
 
-def evenly(count: int, most: int | None) -> np.ndarray:
-    """At most `most` of so many positions, evenly spaced; all if most is None."""
-    return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
-
-
 def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
     """At most so many rows of a part to fit and to evaluate, drawn by the seed."""
     rng = np.random.default_rng(seed)

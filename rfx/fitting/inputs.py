@@ -28,11 +28,11 @@ import numpy as np
 import scipy.sparse
 
 from rfx import kernels
+from rfx.counters import random_rows
 from rfx.data.rows import keeps_sparse
 from rfx.data.tabular.apart import Part
 from rfx.data.transforms import FORMS, TRIED, Metric, Scaler
 from rfx.features.partition import Partition
-from rfx.fitting.held_out import evenly
 from rfx.fitting.method import Method
 from rfx.fitting.options import (
     AUTO,
@@ -73,7 +73,7 @@ ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
 # A round has at most this fraction of the rows of the last.
 FEWER = 0.75
 # For a method with leaves, the best combinations are compared again, in some leaves of a tree of at
-# most so many evenly spaced rows, where rows are closer: on ijcnn1, a metric reduced the error by a
+# most so many random rows, where rows are closer: on ijcnn1, a metric reduced the error by a
 # quarter on 2,000 rows, and increased it by a tenth in the leaves of 37,000. Smaller leaves are
 # cheaper but mislead: the ranks of ten combinations in 12 leaves of 1,000 rows had a correlation of
 # .07 with those in all leaves of 2,500, and .77 in three leaves of 2,500.
@@ -99,6 +99,8 @@ GRADIENTS, GRADIENT_ROWS = 2000, 300
 # Multiples of the usual gamma tried in turn where that leaves more than LITTLE of the error of a
 # constant: five periods of a sine need 16 times as much.
 NARROWER, LITTLE = (4.0, 16.0, 64.0), 0.75
+# Minimum rows without a part in a choice that are enough to judge a model.
+OTHERS = 500
 # The kernel used for learning if a kernel's gradient is not implemented.
 KERNEL = "laplacian-l2"
 # A trial takes about as long as that many of other searches with the same work: it learns a metric.
@@ -147,7 +149,7 @@ class Sample:
     Parameters
     ----------
     problem : Problem
-        Scaled rows, dense unless they are text.
+        Scaled rows, dense unless they are text, with weights of mean 1.
     part : Part or None
         The rows to fit and to evaluate; None for leave-one-out.
     seed : int
@@ -159,9 +161,11 @@ class Sample:
 
     @classmethod
     def of(cls, problem: Problem, most: int, seed: int) -> Sample:
-        """At most so many rows, evenly spaced."""
-        some = problem.rows(evenly(problem.n_rows, min(most, most_rows(problem.n_inputs))))
-        some = replace(some, X=compact(some.X))
+        """At most so many rows, drawn by the seed; equal ones are one."""
+        most = min(most, most_rows(problem.n_inputs))
+        some = problem.rows(random_rows(problem.n_rows, most, seed=seed))
+        own = np.ones(some.n_rows) if some.weights is None else some.weights
+        some, _ = replace(some, X=compact(some.X), weights=own / own.mean()).merged()
         return cls(some, None if some.apart is None else some.apart.held_out(HELD_OUT, seed), seed)
 
     def tuned(
@@ -198,19 +202,20 @@ class Sample:
         """The error on the rows that the machine has not seen, and its coefficients; stride: of the
         rows used.
         """
-        Y, weights = self.problem.Y, self.problem.weights
-        kept, out = (rows[::stride] for rows in self.part or (np.arange(len(Y)),) * 2)
-        own = np.ones(len(Y)) if weights is None else weights
+        Y, own = self.problem.Y, self.problem.weights
+        assert own is not None
+        kept, out = (
+            rows[random_rows(len(rows), -(-len(rows) // stride), seed=self.seed)]
+            for rows in self.part or (np.arange(len(Y)),) * 2
+        )
         offset = np.average(Y[kept], axis=0, weights=own[kept])
-        # a row of weight 0 has no influence
-        unit = own[kept].mean() / np.maximum(own[kept], 1e-12 * own.max())
         seen = K if len(kept) == len(K) else K[np.ix_(kept, kept)]
         coef = np.zeros(Y.shape)
-        solved = left_out(seen, Y[kept] - offset, lam, unit)
+        solved = left_out(seen, Y[kept] - offset, lam, 1 / own[kept], centred=self.part is None)
         if solved is None:
             return math.inf, coef
-        coef[kept], residuals = solved
-        decision = Y[out] - residuals if self.part is None else K[out] @ coef + offset
+        coef[kept] = solved.coef
+        decision = K[out] @ coef + offset if self.part else Y[out] - solved.residuals
         task, measure = self.problem.task, self.problem.measure
         return criterion(task, decision, Y[out], own[out], measure), coef
 
@@ -228,6 +233,7 @@ class Sample:
                 last.metric,
                 form == "full",
                 self.problem.weights,
+                self.seed,
             )
             if metric is None:
                 return
@@ -323,7 +329,7 @@ def folded(problem: Problem) -> bool:
     error by a third, and increased it by a tenth. On 1,677 rows of text with 20,000 inputs, it
     seemed to reduce an error of .38 to .11, and increased it to .59.
     """
-    return problem.n_rows <= max(FOLDED, problem.n_inputs) and problem.apart is None
+    return problem.n_rows <= max(FOLDED, problem.n_inputs) and not problem.constrained
 
 
 def rated(form: str, machines: Sequence[Machine]) -> float:
@@ -365,9 +371,12 @@ def next_metric(
     metric: Metric | None,
     full: bool,
     weights: np.ndarray | None,
+    seed: int,
 ) -> Metric | None:
-    """The metric of the gradients of a machine of the rows Z, mapped by its own metric."""
-    rows = evenly(Z.shape[0], max(GRADIENTS // coef.shape[1], GRADIENT_ROWS))
+    """The metric of the gradients of a machine of the rows Z, mapped by its own metric; seed: of
+    the rows with gradients.
+    """
+    rows = random_rows(Z.shape[0], max(GRADIENTS // coef.shape[1], GRADIENT_ROWS), seed=seed)
     M = outer_product(kernel, Z, coef, params, rows, full, part(weights, rows))
     if metric is not None:
         M = metric.pulled_back(M)
@@ -395,9 +404,20 @@ def most_rows(n_inputs: int) -> int:
     return max(FEWEST, VALUES // n_inputs)
 
 
-def sampled(n_rows: int, n_inputs: int) -> np.ndarray:
+def sampled(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
     """The rows by which inputs are chosen, and from which a metric is learnt."""
-    return evenly(n_rows, min(ROWS, most_rows(n_inputs)))
+    return random_rows(n_rows, min(ROWS, most_rows(n_inputs)), seed=seed)
+
+
+def unused(problem: Problem, seed: int) -> np.ndarray | None:
+    """(n,) whether a row, and each with its inputs, had no part in the choice of the inputs; None
+    if such rows are fewer than OTHERS.
+    """
+    free = np.ones(problem.n_rows, bool)
+    free[sampled(problem.n_rows, problem.n_inputs, seed)] = False
+    if problem.apart is not None and not problem.constrained:
+        free &= ~np.isin(problem.apart.values, problem.apart.values[~free])
+    return free if free.sum() >= OTHERS else None
 
 
 def dense(X: Any) -> np.ndarray:
@@ -485,7 +505,7 @@ def choose_inputs(
     divided = leaf_rows is not None and problem.n_rows > leaf_rows
 
     def unscaled(most: int) -> Problem:
-        some = evenly(problem.n_rows, min(most, most_rows(X.shape[1])))
+        some = random_rows(problem.n_rows, min(most, most_rows(X.shape[1])), seed=seed)
         return replace(problem.rows(some), X=X[some])
 
     rows = unscaled(ROWS)
@@ -493,13 +513,13 @@ def choose_inputs(
 
     @cache
     def scaler(name: str) -> Scaler:
-        return Scaler.fit(X, name, problem.weights)
+        return Scaler.fit(X, name, problem.weights, seed)
 
     @cache
     def scaled(name: str, whole: bool) -> Any:
         if whole:
             return scaler(name).transform(rows.X, dtype=dtype)
-        return Scaler.fit(rows.X, name, rows.weights).transform(rows.X)
+        return Scaler.fit(rows.X, name, rows.weights, seed).transform(rows.X)
 
     @cache
     def sample(name: str, size: int) -> Sample:
@@ -547,7 +567,7 @@ def choose_inputs(
     tally = Tally(problem.progress, ["scaling", "kernel", "metric"], trials * (1 + len(forms)))
     what = problem.error_name + f" + {TIE} squared error" * (problem.task != "regression")
     way = "cross-validated" if in_folds else "leave-one-out"
-    what = what if problem.apart is not None else f"{way} {what}"
+    what = what if problem.constrained else f"{way} {what}"
     grid = SearchGrid(points, {"inputs": counts}, rounds, various="kernel")
     evidence = Search(errors, grid, Measure(what), budget, together=True).run()
     for words in evidence.limits:
@@ -571,7 +591,7 @@ def choose_inputs(
     def mapped(scaling: str, kernel: str, *iterates: Any) -> Scaler:
         return replace(scaler(scaling), metric=machines[scaling, kernel][iterates].metric)
 
-    if leaf_rows and divided and not (evidence.limits or problem.apart or in_folds):
+    if leaf_rows and divided and not (evidence.limits or problem.constrained or in_folds):
         problem.doing("comparing the best in leaves")
         leaves = _leaves(unscaled(PILOT), mapped(*chosen), leaf_rows, seed)
         compared = {one: np.zeros(0) for one in _best(machines)}
@@ -588,7 +608,7 @@ def choose_inputs(
     scaling, kernel, form, iterations = chosen
     tuned = machines[scaling, kernel][form, iterations]
     tuned = tuned if leaf_rows else sample(scaling, count).refined(kernel, tuned)
-    number = count if rows.apart is None else int(HELD_OUT * count)
+    number = int(HELD_OUT * count) if rows.constrained else count
     step = evidence.step(False, number) | {
         "by": "kernel ridge regression",
         "options": ["scaling", "kernel", "metric", "metric_steps", "round"],
@@ -617,14 +637,14 @@ def _leaves(pilot: Problem, scaler: Scaler, leaf_rows: int, seed: int) -> list[P
     """Some leaves, with different rows, of a tree of raw rows in the space of a metric."""
     Z = scaler.transform(pilot.X)
     blocks = Partition.principal(Z, leaf_rows, seed=seed)[1]
-    some = (blocks[place] for place in evenly(len(blocks), LEAVES))
+    some = (blocks[place] for place in random_rows(len(blocks), LEAVES, seed=seed))
     return [pilot.rows(rows) for rows in some if np.ptp(dense(Z[rows]), axis=0).any()]
 
 
 def in_leaves(kernel: str, scaler: Scaler, leaves: Sequence[Problem], seed: int) -> list[float]:
     """The leave-one-out errors of machines of the raw rows of each leaf."""
-    scaled = [replace(one, X=compact(scaler.transform(one.X))) for one in leaves]
-    samples = [Sample(one, None, seed) for one in scaled]
+    scaled = [replace(one, X=scaler.transform(one.X)) for one in leaves]
+    samples = [Sample.of(one, one.n_rows, seed) for one in scaled]
     width = LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
     return [sample.tuned(kernel, None, width).score for sample in samples]
 
@@ -666,7 +686,7 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
     )
     if choice is None:
         options = dict(zip(INPUTS, (scalings[0], tried[0], "none", None)))
-        choice = Resolved(Scaler.fit(X, scalings[0], problem.weights), options, [])
+        choice = Resolved(Scaler.fit(X, scalings[0], problem.weights, method.seed), options, [])
     if kernel != AUTO:
         del choice.options["kernel"]
     return choice

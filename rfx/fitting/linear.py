@@ -325,9 +325,10 @@ def left_out(
     if not problem.left_out:
         return None
     Z, Y, loss = weights.problem(Z, problem.Y - offset, problem.loss, problem.weights)
-    out = linear(Z, Z.matvec(np.asarray(solution.coef)), Y, method.lam, loss)
-    if out is not None and problem.weights is not None and loss.name == "squared":
-        out = (out.T / np.sqrt(problem.weights)).T
+    squared = loss.name == "squared"
+    roots = None if problem.weights is None or not squared else np.sqrt(problem.weights)
+    F = Z.matvec(np.asarray(solution.coef))
+    out = linear(Z, F, Y, method.lam, loss, roots, problem.repeats, problem.centred(method))
     return None if out is None else out + offset
 
 

@@ -118,6 +118,18 @@ class Problem:
         return self.apart is not None and self.apart.one
 
     @property
+    def constrained(self) -> bool:
+        """Whether groups or times constrain which rows can be held out. Repeated rows do not: they
+        are one row to `merged`.
+        """
+        return self.apart is not None and self.apart.given
+
+    @property
+    def repeats(self) -> np.ndarray | None:
+        """(n,) numbers that rows with equal inputs share; None if all differ."""
+        return None if self.apart is None or self.constrained else self.apart.values
+
+    @property
     def here(self) -> bool:
         """Whether the rows are in this process, not on workers."""
         return isinstance(self.Y, np.ndarray)
@@ -154,6 +166,29 @@ class Problem:
         apart = None if self.apart is None else self.apart.rows(index)
         rows = {"X": self.X[index], "Y": np.asarray(self.Y[index])}
         return replace(self, **rows, weights=weights, apart=apart).quiet()
+
+    def centred(self, method: Declared) -> bool:
+        """Whether the weighted mean of the targets is subtracted, by their scaling or the method,
+        so that the machine without a row has another mean.
+        """
+        scaled = method.target_scaling in ("mean", "standard")
+        subtracted = scaled or method.get("offset") == "mean"
+        return self.loss.name == "squared" and subtracted
+
+    def merged(self) -> tuple[Problem, np.ndarray]:
+        """The problem with one row for all with equal inputs, with the mean of their targets and
+        the sum of their weights; and for each row the number (n,) of its one.
+
+        With the squared loss it has the same solution, and a row that is left out leaves no copy.
+        """
+        if self.apart is None or self.constrained:
+            return self, np.arange(self.n_rows)
+        _, first, place = np.unique(self.apart.values, return_index=True, return_inverse=True)
+        own = np.ones(self.n_rows) if self.weights is None else self.weights
+        total = np.bincount(place, own)
+        sums = [np.bincount(place, own * column) for column in self.Y.T]
+        some = replace(self.rows(first), Y=np.stack(sums, axis=1) / total[:, None], weights=total)
+        return replace(some, apart=None), place
 
     def less(self, offset: np.ndarray) -> Problem:
         """The problem with the offset (k,) subtracted from the targets."""

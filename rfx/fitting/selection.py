@@ -19,7 +19,7 @@ from rfx.data.tabular.apart import Part
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
-from rfx.fitting.held_out import HeldOut, drawn, evenly
+from rfx.fitting.held_out import HeldOut, drawn, fewer
 from rfx.fitting.method import Method, has_gamma
 from rfx.fitting.options import AUTO, GAMMA_FACTORS, LOO_FACTORS, SAMPLE
 from rfx.fitting.problem import Cache, Problem, Progress, error
@@ -591,7 +591,7 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
     if method.get("lam_path"):
         grid.pop("lam", None)
     elif few:
-        what = problem.apart.by if problem.apart is not None and problem.undivided else "rows"
+        what = problem.apart.what if problem.apart is not None and problem.undivided else "rows"
         for name in grid.keys() & space.few_rows.keys():
             del grid[name]
             chosen[name] = space.few_rows[name] * (problem.mean_weight if name == "lam" else 1.0)
@@ -672,11 +672,11 @@ def loo(
         passes = 1 if metric == "l1" else len(LOO_FACTORS)
         most = min(most, int(np.sqrt(LOO_COST / max(1, n_inputs * passes))))
     (rows,) = drawn(problem.n_rows, seed, most)
-    apart = None if problem.apart is None else problem.apart.rows(rows)
-    if len(rows) < LOO_FEWEST or not metric or (apart is not None and apart.one):
+    some, _ = problem.rows(rows).merged()
+    X, Y, apart = some.X, some.Y, some.apart
+    if len(Y) < LOO_FEWEST or not metric or (apart is not None and apart.one):
         return gammas[median], []
-    X, Y = problem.X[rows], problem.Y[rows]
-    roots = np.sqrt(np.ones(len(rows)) if problem.weights is None else problem.weights[rows])
+    roots = np.sqrt(np.ones(len(Y)) if some.weights is None else some.weights)
     params = method.updated(gamma=gammas[median]).kernel_params(X)
     family = kernels.scaled_family(kernel, X, params)
 
@@ -690,7 +690,7 @@ def loo(
         parts = apart.up_to(PARTS, seed)
         errors = lambda point, round, lams: _in_parts(values(point), Y, lams, roots, parts)
         measure = Measure("mean squared error of parts held out in turn")
-    grid = _grid(RIDGE, gammas, lams, len(rows))
+    grid = _grid(RIDGE, gammas, lams, len(Y))
     # half the smallest bandwidth, or twice the largest, as long as the error falls
     evidence = Search(errors, replace(grid, halved="gamma"), measure).run()
     best = evidence.best
@@ -698,7 +698,7 @@ def loo(
         near = evidence.within(method.space.slack)
         best = min(near, key=lambda one: (_distance(one, gammas[median]), one.score))
     # this lambda is for so many rows, and not used further
-    return best.point["gamma"], [evidence.step(True, len(rows), best)]
+    return best.point["gamma"], [evidence.step(True, len(Y), best)]
 
 
 def _distance(trial: Trial, gamma: float) -> float:
@@ -807,10 +807,10 @@ def _validated(
     if AUTO in (asked.get(name) for name in grid):
         most = min(most or SAMPLE, SAMPLE)
     if not problem.here:
-        problem = problem.rows(evenly(total, SAMPLE + SAMPLE // 4))
+        problem = problem.rows(drawn(total, method.seed, SAMPLE + SAMPLE // 4)[0])
     held_out, folds = HeldOut(problem.n_rows, method.seed, problem.apart), []
-    for kept, out in held_out.parts(space.share, space.fewest, option):
-        kept, out = kept[evenly(len(kept), most)], out[evenly(len(out), most)]
+    for part in held_out.parts(space.share, space.fewest, option):
+        kept, out = part if most is None else fewer(part, most, most, method.seed)
         folds.append((problem.rows(kept), problem.rows(out)))
     trial = method.trial()
     errors: Any = [trial.target_error(one, out, one.n_rows / total, cache) for one, out in folds]

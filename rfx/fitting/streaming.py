@@ -852,6 +852,8 @@ class Session:
         start, s = time.perf_counter(), self.method
         every, classes = checked_targets(X, y), self.classes
         weighted = sample_weight is not None or s.get("class_weight") is not None
+        if s.virtual != "none" and apart is not None and not apart.given:
+            apart = None
         if s.virtual != "none" and (weighted or apart is not None):
             raise UsageError(
                 f"--virtual is {s.virtual}, whose generated rows have no weights, groups or times;"

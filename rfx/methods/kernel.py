@@ -33,11 +33,11 @@ import scipy.sparse as sp
 
 from rfx import env, kernels, parallel
 from rfx import steps as told
+from rfx.counters import random_rows
 from rfx.errors import DataError, UsageError
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
-from rfx.fitting.held_out import evenly
 from rfx.fitting.linear import coefficients_along, left_out, solve, step_callback
 from rfx.fitting.method import (
     ONLY_SQUARED,
@@ -297,7 +297,7 @@ class ExpansionMethod(TunedMethod):
             return None
         if model.n_classes or not kernels.get_kernel(model.kernel).has_gradient:
             return None
-        rows = evenly(len(model.coef), GRADIENT_ROWS)
+        rows = random_rows(len(model.coef), GRADIENT_ROWS, seed=self.seed)
         return outer_product(model.kernel, model.support, model.coef, model.params, rows, False)
 
 
@@ -406,7 +406,8 @@ def _without_bias(params: dict, problem: Problem, method: Kernel, n_classes: int
             limits,
             callback,
             left_out=problem.left_out,
-            centred=method.centred,
+            centred=method.centred or problem.centred(method),
+            repeats=problem.repeats,
         )
     else:
         solution = solve_kernel_newton(K, Y, method.lam, loss, limits, callback)
@@ -473,7 +474,8 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
             beta, row_weights = solution.coef[rows, place], weights.part(problem.weights, rows)
             shift = method.lam / (2 * (np.ones(len(y)) if row_weights is None else row_weights))
             part = K.part(rows) if n_classes else K
-            values[rows, place] = svm(part, beta, y, shift, values[rows, place], bias)
+            own = None if problem.repeats is None else problem.repeats[rows]
+            values[rows, place] = svm(part, beta, y, shift, values[rows, place], bias, own)
         clipped = np.clip(values, -1.0, 1.0) @ of_pairs(n_classes) if n_classes else values
         solution.left_out = clipped
     return solution, solution.coef, np.array(intercepts), norm

@@ -24,11 +24,12 @@ import scipy.sparse
 
 from rfx import device, kernels, parallel
 from rfx import steps as told
+from rfx.counters import random_rows
+from rfx.data import repeats
 from rfx.data.rows import stacked
 from rfx.data.transforms import FORMS, Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition
-from rfx.fitting.held_out import evenly
 from rfx.fitting.inputs import (
     GRADIENT_ROWS,
     MOST_INPUTS,
@@ -40,6 +41,7 @@ from rfx.fitting.inputs import (
     criterion,
     dense,
     next_metric,
+    unused,
 )
 from rfx.fitting.method import ONLY_SQUARED, Fitted, Method
 from rfx.fitting.options import (
@@ -77,7 +79,7 @@ from rfx.methods.kernel import (
     rows_arrays,
 )
 from rfx.model import Array
-from rfx.operators.kernel import left_out, products
+from rfx.operators.kernel import left_out, moved_mean, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 from rfx.types import Inputs
@@ -108,8 +110,6 @@ ARRAYS = {
     "slopes": Array("f", "slopes inputs outputs"),
 }
 OF_LEAVES = tuple(name for name in ARRAYS if not name.startswith("rows"))
-# Of several leaves, more rows than that are not all left out, but half of them.
-LEFT_OUT = 1000
 # Maximum rows of a leaf on which its lambda is chosen: the best one depends little on their number.
 CHOOSING = 1000
 # A metric, or a mean of two machines, must reduce the leave-one-out error by this fraction.
@@ -234,7 +234,7 @@ class Local(Method):
         for machine in range(len(model.gammas)):
             (kernel, params), metric = model.kernel(machine), model.metric(machine)
             support, coef = dense(model.support(machine)), model.coef_of(machine)
-            rows = evenly(len(coef), GRADIENT_ROWS)
+            rows = random_rows(len(coef), GRADIENT_ROWS, seed=self.seed)
             full = metric is not None and metric.form == "full"
             M = len(coef) * outer_product(kernel, support, coef, params, rows, full)
             if metric is not None:
@@ -334,7 +334,8 @@ def grown_cell(
     """
     method, task, top, n_rows = shared
     partition, blocks = Partition.grown(X, np.arange(len(X)), *method.tree(n_rows))
-    problem = Problem(X, Y, get_loss("squared"), task, weights, measure=method.measure)
+    apart, loss = repeats.constraint(X), get_loss("squared")
+    problem = Problem(X, Y, loss, task, weights, apart=apart, measure=method.measure)
     cell = _cell(method, problem, partition, blocks, top.place(X)[number])
     blocks = [numbers[rows] for rows in blocks]
     return replace(cell, blocks=blocks, own=numbers[cell.own], used=numbers[cell.used])
@@ -345,19 +346,21 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
     keeper, count = problem.keeper, len(blocks)
     leaves, lock = _saved(keeper, method, problem, count), threading.Lock()
     left = [number for number, leaf in enumerate(leaves) if leaf is None]
+    free = None if problem.constrained else unused(problem, method.seed)
+    if free is None and count > 1 and not problem.constrained:
+        free = np.ones(problem.n_rows, bool)
     done = itertools.count(count - len(left) + 1)
 
     def fit(low: int, high: int) -> None:
         for number in left[low:high]:
-            rows = blocks[number]
-            last = len(rows)
-            if count > 1 and problem.apart is None:
-                last = max(last // 2, min(last, LEFT_OUT))
-            out = evenly(len(rows), last)
-            order = np.concatenate([np.setdiff1d(np.arange(len(rows)), out), out])
-            some = problem.rows(rows[order])
-            leaf = _leaf(replace(some, X=compact(some.X).astype(input_dtype(method))), method, last)
-            leaf = leaf.ordered(np.argsort(order))
+            rows, place = problem.rows(blocks[number]).merged()
+            order, last = np.arange(rows.n_rows), rows.n_rows
+            if free is not None and last > 1:
+                first = np.unique(place, return_index=True)[1]
+                order, last = _judges_last(free[blocks[number][first]], method.seed)
+            rows = rows.rows(order)
+            leaf = _leaf(replace(rows, X=compact(rows.X).astype(input_dtype(method))), method, last)
+            leaf = leaf.of_rows(np.argsort(order)).of_rows(place)
             with lock:
                 leaves[number] = leaf
                 finished = next(done)
@@ -370,6 +373,16 @@ def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[L
         most = max(map(len, blocks))
         parallel.for_ranges(fit, len(left), parts=device.parts(most))
     return leaves
+
+
+def _judges_last(free: np.ndarray, seed: int) -> tuple[np.ndarray, int]:
+    """The rows of a leaf in an order, and the number of its last rows that judge what is learnt
+    from the others: half of the rows, or fewer if fewer are free to do so.
+    """
+    candidates = np.flatnonzero(free)
+    last = max(1, min(len(free) // 2, len(candidates)))
+    judges = candidates[random_rows(len(candidates), last, seed=seed)]
+    return np.concatenate([np.setdiff1d(np.arange(len(free)), judges), judges]), len(judges)
 
 
 # ---------------------------------------------------------------------- one leaf
@@ -426,10 +439,17 @@ class Leaf:
     machines: tuple[Machine, ...] = ()
     slope: np.ndarray | None = None
 
-    def ordered(self, rows: np.ndarray) -> Leaf:
-        """The leaf with its rows in another order."""
-        machines = (replace(one, coef=one.coef[rows]) for one in self.machines)
-        return replace(self, out=self.out[rows], machines=tuple(machines))
+    def of_rows(self, numbers: np.ndarray) -> Leaf:
+        """The leaf of rows that are equal to those with these numbers among its own: of several the
+        first has the coefficient.
+        """
+        first = np.unique(numbers, return_index=True)[1]
+        machines = []
+        for machine in self.machines:
+            coef = np.zeros((len(numbers), machine.coef.shape[1]))
+            coef[first] = machine.coef
+            machines.append(replace(machine, coef=coef))
+        return replace(self, out=self.out[numbers], machines=tuple(machines))
 
 
 def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) -> None:
@@ -484,7 +504,10 @@ def _leaf(rows: Problem, method: Local, last: int) -> Leaf:
     offset = np.average(Y, axis=0, weights=weights)
     equal = (X.max(axis=0) - X.min(axis=0)).max() == 0
     if equal or len(Y) < 2 or not np.ptp(Y, axis=0).any():
-        return Leaf(offset, Y * 0 + offset)
+        own = np.ones(len(Y)) if weights is None else weights
+        # a single row, or its copies, can't be predicted without it
+        alone = np.nan if len(Y) < 2 else 0.0
+        return Leaf(offset, offset - moved_mean(Y - offset, own, _groups(rows)) + alone)
     fits = [
         _machine(place, kernel, rows, offset, method, last)
         for place, kernel in enumerate(method.kernels)
@@ -571,22 +594,25 @@ def _machine(
     metric: Metric | None = None
     full, width = "full" in allowed(FORMS, X, kernel), LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
     T, row_weights = Y - offset, np.ones(len(Y)) if weights is None else weights
+    # the last rows judge a metric of the others, or all rows one of their own
+    judged = last < len(Y)
+    learning = slice(len(Y) - last) if judged else slice(None)
     # a metric learnt from fewer rows than inputs only seems to improve their errors
-    steps = method.leaf_steps if X.shape[1] < len(Y) else 0
+    steps = method.leaf_steps if X.shape[1] < len(Y[learning]) else 0
     for step in range(steps + 1):
         Z = X if metric is None else metric.transform(X)
         params = bandwidth(kernel, Z, method.seed, width)
         K = kernels.values(kernel, Z, Z, params)
         if lam is None:
-            lam = _best_lam(K, T, row_weights, groups)
+            lam = _best_lam(K, T, row_weights, groups, method.seed)
         # a lambda that suits some of the rows may be too small for all of them
-        while not (solved := left_out(K, T, lam, 1 / row_weights, groups, last)):
+        while not (solved := left_out(K, T, lam, 1 / row_weights, groups, last, centred=True)):
             lam *= 10
-        coef, residuals = solved
-        out = Y_out - residuals
+        coef, out = solved.coef, Y_out - solved.residuals
         value = criterion(rows.task, out, Y_out, weights_out, rows.measure)
         # the metric of few rows owes much to them
-        optimism = OPTIMISM * X.shape[1] / len(Y) if full and len(Y) <= CHOOSING else 0.0
+        few = full and not judged and len(Y) <= CHOOSING
+        optimism = OPTIMISM * X.shape[1] / len(Y) if few else 0.0
         if best is not None and (1 + optimism) * value > (1 - GAIN) * best[0].error:
             break
         fitted = products(K, coef)
@@ -599,7 +625,10 @@ def _machine(
         machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, rounding, map=A)
         best = machine, out
         if step < steps:
-            metric = next_metric(kernel, Z, coef, params, metric, full, weights)
+            own, of_rows = solved.others if judged else coef, part(weights, learning)
+            metric = next_metric(
+                kernel, Z[learning], own, params, metric, full, of_rows, method.seed
+            )
             if metric is None:
                 break
     fit: tuple[Machine, np.ndarray] = best
@@ -612,14 +641,15 @@ def _groups(rows: Problem) -> np.ndarray | None:
     return apart.values if apart is not None and apart.by == "groups" else None
 
 
-def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any) -> float:
+def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any, seed: int) -> float:
     """The lambda with the lowest leave-one-out squared error on some of the rows."""
-    some = np.arange(0, len(K), -(-len(K) // CHOOSING))
+    some = random_rows(len(K), CHOOSING, seed=seed)
     K, T, weights, groups = K[np.ix_(some, some)], T[some], weights[some], part(groups, some)
+    T = T - np.average(T, axis=0, weights=weights)
 
     def error(lam: float) -> float:
-        solved = left_out(K, T, lam, 1 / weights, groups)
-        return float(weights @ np.square(solved[1]).sum(axis=1)) if solved else math.inf
+        solved = left_out(K, T, lam, 1 / weights, groups, centred=True)
+        return float(weights @ np.square(solved.residuals).sum(axis=1)) if solved else math.inf
 
     best, least = best_lam(LEAF_LAMS, LEAF_LAM, error)
     errors = {best: least} | {lam: error(lam) for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE)}
@@ -645,7 +675,7 @@ def _halved(model: LocalModel, problem: Problem, left_out: np.ndarray) -> LocalM
             f"--dtype is float16, but scaled inputs are larger than {largest:g}; use float32"
         )
     halved = replace(model, rows=model.rows.astype(np.float16))
-    numbers = evenly(problem.n_rows, CHOOSING)
+    numbers = random_rows(problem.n_rows, CHOOSING)
     some = problem.rows(numbers)
     change = np.sqrt(np.mean(np.square(halved.decision(some.X) - model.decision(some.X))))
     error = np.sqrt(np.nanmean(np.square(left_out[numbers] - some.Y)))

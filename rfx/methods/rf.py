@@ -22,11 +22,11 @@ import numpy as np
 import scipy.linalg
 
 from rfx import kernels, losses
+from rfx.counters import random_rows
 from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, alignment
 from rfx.features.alignment import DIVERGENCES, best_distribution, maximise
 from rfx.fitting import options, weights
-from rfx.fitting.held_out import evenly
 from rfx.fitting.linear import (
     CHOOSE,
     OFFSET,
@@ -499,7 +499,7 @@ class LKRF(LinearMethod):
         """
         if problem.weights is not None:
             raise UsageError("--joint does not support sample weights; omit one of them")
-        rows = evenly(problem.n_rows, self.joint_rows)
+        rows = random_rows(problem.n_rows, self.joint_rows, seed=self.seed)
         method = self.updated(lam=self.lam * len(rows) / problem.n_rows)
         some = problem.rows(rows)
         q, objectives = np.full(pool.n_features, 1 / pool.n_features), []

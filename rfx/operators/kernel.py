@@ -5,16 +5,16 @@ them.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import DTypeLike
 
 from rfx import device, kernels, parallel
+from rfx.counters import random_rows
 from rfx.losses import SmoothLoss
 from rfx.operators import linear_algebra
-from rfx.operators.blocks import drawn
 from rfx.operators.linear_algebra import solve_rows
 from rfx.operators.matrix import Matrix
 from rfx.parallel import matmul
@@ -150,6 +150,22 @@ MOST_ROWS = 4000
 WORK = 2e11
 
 
+class LeaveOneOut(NamedTuple):
+    """Kernel ridge regression with errors on rows that it has not seen.
+
+    coef : array, (n, k)
+        Of the machine of all rows.
+    residuals : array, (m, k)
+        Of the last rows by the machine without each of them.
+    others : array, (n - m, k)
+        Coefficients of the machine of the rows before these.
+    """
+
+    coef: np.ndarray
+    residuals: np.ndarray
+    others: np.ndarray
+
+
 def left_out(
     K: np.ndarray | device.Values,
     Y: np.ndarray,
@@ -157,8 +173,9 @@ def left_out(
     unit: Any = 1.0,
     groups: np.ndarray | None = None,
     last: int | None = None,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Coefficients of kernel ridge regression, and the residuals of the last rows, each left out.
+    centred: bool = False,
+) -> LeaveOneOut | None:
+    """Kernel ridge regression, and the residuals of the last rows, each left out.
 
     Parameters
     ----------
@@ -172,32 +189,86 @@ def left_out(
     last : int, optional
         Number m of the rows left out, by default n, as with groups. Half of the rows take an eighth
         of the time, beside the factor.
+    centred : bool
+        Whether the weighted mean of the targets was subtracted, which the machine without a row
+        repeats with its own targets.
 
     Returns
     -------
-    coef, residuals : arrays, (n, k) and (m, k)
+    LeaveOneOut or None
         None if the system is singular in float64.
     """
-    shift = lam * np.ones(len(K)) * unit
+    n, k = Y.shape
+    shift = lam * np.ones(n) * unit
+    targets = np.column_stack([Y, np.ones(n)]) if centred else Y
     for dtype in (np.float32, np.float64):
         try:
             factor = linear_algebra.factored(K, shift, dtype)
         except scipy.linalg.LinAlgError:
             continue
-        coef = factor.solve(Y)
-        correction = factor.solve(Y - products(K, coef) - shift[:, None] * coef)
-        if np.linalg.norm(correction) > ACCURATE * np.linalg.norm(coef):
+        coef = factor.solve(targets)
+        correction = factor.solve(targets - products(K, coef) - shift[:, None] * coef)
+        if np.linalg.norm(correction[:, :k]) > ACCURATE * np.linalg.norm(coef[:, :k]):
             continue
         coef += correction
-        if groups is None:
-            diagonal = factor.inverse_diagonal(last)
-            return coef, coef[-len(diagonal) :] / diagonal[:, None]
-        inverse, residuals = factor.solve(np.eye(len(coef))), np.empty_like(coef)
-        for group in np.unique(groups):
-            rows = np.flatnonzero(groups == group)
-            residuals[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], coef[rows])
-        return coef, residuals
+        before = n - (n if last is None or groups is not None else last)
+        others = factor.leading(before).solve(Y[:before]) if before else Y[:0]
+        residuals = _residuals(factor, coef, groups, n - before)
+        if centred:
+            # residuals are linear in the targets; those of ones tell what another mean changes
+            moved = moved_mean(Y, 1 / (np.ones(n) * unit), groups)[before:]
+            residuals = residuals[:, :k] + moved * residuals[:, k:]
+        return LeaveOneOut(coef[:, :k], residuals, others)
     return None
+
+
+def _residuals(
+    factor: linear_algebra.Factor | device.CholeskyFactor,
+    coef: np.ndarray,
+    groups: np.ndarray | None,
+    last: int,
+) -> np.ndarray:
+    """The residuals of the last rows by the machine without each, or without its group; the factor
+    is overwritten.
+    """
+    if groups is None:
+        return np.asarray(coef[-last:] / factor.inverse_diagonal(last)[:, None])
+    inverse, residuals = factor.solve(np.eye(len(coef))), np.empty_like(coef)
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        residuals[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], coef[rows])
+    return residuals
+
+
+def moved_mean(Y: np.ndarray, weights: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """(n, k) how much the weighted mean, 0, of targets (n, k) exceeds that without each row, or
+    without its group.
+    """
+    own = group_sums(weights[:, None], groups)
+    rest = weights.sum() - own
+    moved = group_sums(weights[:, None] * Y, groups)
+    return np.divide(moved, rest, out=np.zeros(Y.shape), where=rest > 1e-12 * own)
+
+
+def group_sums(values: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """(n, k) for each row the sum of values (n, k) over the rows of its group; None: each row is a
+    group.
+    """
+    if groups is None:
+        return values
+    number = np.unique(groups, return_inverse=True)[1]
+    sums = [np.bincount(number, column)[number] for column in values.T]
+    return np.stack(sums, axis=1)
+
+
+def group_largest(values: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """(n,) for each row the largest of the values (n,) of its group."""
+    if groups is None:
+        return values
+    names, number = np.unique(groups, return_inverse=True)
+    largest = np.full(len(names), -np.inf)
+    np.maximum.at(largest, number, values)
+    return largest[number]
 
 
 def products(K: np.ndarray | device.Values, coef: np.ndarray) -> np.ndarray:
@@ -229,15 +300,45 @@ def inverse_diagonal(
     return diagonal
 
 
+def inverse_of_sums(
+    factor: linear_algebra.Factor | device.CholeskyFactor,
+    roots: np.ndarray,
+    rows: np.ndarray,
+    repeats: np.ndarray | None,
+) -> np.ndarray:
+    """(m,) e' A^-1 e for each of some rows, ascending, where e (n,) has the roots of the row and of
+    those with its number in `repeats`; the factor of A is overwritten.
+    """
+    scale, copied = np.zeros(len(rows)), np.zeros(len(rows), bool)
+    if repeats is not None:
+        _, number, counts = np.unique(repeats, return_inverse=True, return_counts=True)
+        copied = counts[number[rows]] > 1
+        # a column for each set of equal rows
+        several, column = np.unique(number[rows[copied]], return_inverse=True)
+        E = (number[:, None] == several) * roots[:, None]
+        scale[copied] = np.sum(E * factor.solve(E), axis=0)[column]
+    single = rows[~copied]
+    if len(single):
+        scale[~copied] = inverse_diagonal(factor, single) * np.square(roots[single])
+    return scale
+
+
 def svm(
-    K: KernelMatrix, beta: np.ndarray, y: np.ndarray, shift: np.ndarray, f: np.ndarray, bias: bool
+    K: KernelMatrix,
+    beta: np.ndarray,
+    y: np.ndarray,
+    shift: np.ndarray,
+    f: np.ndarray,
+    bias: bool,
+    repeats: np.ndarray | None = None,
 ) -> np.ndarray:
     """The predictions (n,) of rows by the support vector machine without each of them, with squared
     hinge loss, if the other support vectors remain the same.
 
     beta : its coefficients (n,), with (K_SS + diag(shift_S)) beta_S + b = y_S for the support
     vectors S. y, shift, f : (n,) labels, the shift of the diagonal, and predictions, which those of
-    other rows remain. nan for all if the factor would take too long.
+    other rows remain. nan for all if the factor would take too long. repeats : (n,) numbers that
+    equal rows share, which are left out together, or None.
     """
     support = np.flatnonzero(beta)
     if not len(support) or len(support) ** 3 > 3 * WORK:
@@ -245,17 +346,35 @@ def svm(
     A: Any = np.asfortranarray(K.part(support).to_array(np.float64))
     A.flat[:: len(A) + 1] += shift[support]
     factor = linear_algebra.Factor(linear_algebra.positive(A))
+    out, own = f.copy(), None if repeats is None else repeats[support]
     ones = factor.solve(np.ones(len(support)))
-    scale = factor.inverse_diagonal()
+    # equal rows act as one, with the sum of their coefficients and their mean label
+    weights = 1 / shift[support][:, None]
+    targets = group_sums(weights * y[support][:, None], own) / group_sums(weights, own)
+    sums, of_ones = group_sums(beta[support][:, None], own), group_sums(ones[:, None], own)
+    scale = inverse_of_sums(factor, np.ones(len(support)), np.arange(len(support)), own)
     if bias:
-        scale -= np.square(ones) / ones.sum()
-    out = f.copy()
+        scale = scale - np.square(of_ones[:, 0]) / ones.sum()
     # a bias alone fits a single support vector of each class
-    out[support] = y[support] - beta[support] / np.where(scale > 0, scale, np.inf)
+    found = targets[:, 0] - sums[:, 0] / np.where(scale > 0, scale, np.inf)
+    out[support] = found
+    if repeats is not None and own is not None:
+        names, first = np.unique(own, return_index=True)
+        copies = np.flatnonzero(np.isin(repeats, names))
+        out[copies] = found[first[np.searchsorted(names, repeats[copies])]]
     return out
 
 
-def linear(Z: Matrix, F: np.ndarray, Y: np.ndarray, lam: float, loss: SmoothLoss) -> Any:
+def linear(
+    Z: Matrix,
+    F: np.ndarray,
+    Y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    roots: np.ndarray | None = None,
+    repeats: np.ndarray | None = None,
+    centred: bool = False,
+) -> Any:
     """The predictions of rows by the machine without each of them.
 
     Parameters
@@ -266,6 +385,13 @@ def linear(Z: Matrix, F: np.ndarray, Y: np.ndarray, lam: float, loss: SmoothLoss
         Predictions at the minimum, and targets.
     lam : float
     loss : SmoothLoss
+    roots : array, (n,), optional
+        Factors of the rows of Z, F and Y: for the squared loss, the roots of sample weights.
+    repeats : array, (n,), optional
+        Numbers that equal rows share, which are left out together.
+    centred : bool
+        For the squared loss, whether the weighted mean of the targets was subtracted, which the
+        machine without a row repeats with its own targets.
 
     Returns
     -------
@@ -275,20 +401,36 @@ def linear(Z: Matrix, F: np.ndarray, Y: np.ndarray, lam: float, loss: SmoothLoss
     n, D = Z.shape
     if not D or not Z.rows_here or n * min(n, D) ** 2 * F.shape[1] > WORK:
         return None
-    gradients, curvatures = loss.derivative(F, Y), loss.second_derivative(F, Y)
-    out, rows = np.full(F.shape, np.nan), drawn(n, min(n, MOST_ROWS))
-    out[rows], slack, last = F[rows], np.ones(n), np.zeros(0)
-    for k, (g, d) in enumerate(zip(gradients.T, curvatures.T)):
+    own = np.ones((n, 1)) if roots is None else roots[:, None]
+    gradients = own * loss.derivative(F, Y)
+    curvatures = loss.second_derivative(F, Y)
+    out, rows = np.full(F.shape, np.nan), random_rows(n, min(n, MOST_ROWS))
+    out[rows], last = F[rows] / own[rows], np.zeros(0)
+    slack = of_ones = np.ones(n)
+    gradient_sums = group_sums(gradients, repeats)
+    curvature_sums = group_sums(own**2 * curvatures, repeats)
+    for k, d in enumerate(curvatures.T):
         if not np.array_equal(d, last):
-            slack, last = _slack(Z, d, lam, rows), d
-        some = rows[d[rows] > 0]
-        out[some, k] += (g * (1 - slack) / (d * slack))[some]
+            (slack, of_ones), last = _slack(Z, d, lam, rows, own[:, 0] if centred else None), d
+        # z' H^-1 z for rows z without their factors, the same for equal rows
+        steps = np.divide(1 - slack, d * own[:, 0] ** 2, out=np.zeros(n), where=d > 0)
+        steps = group_largest(steps, repeats)[rows]
+        left = 1 - steps * curvature_sums[rows, k]
+        out[rows, k] += steps * gradient_sums[rows, k] / left
+        if centred:
+            # predictions are linear in the targets: see `left_out`
+            moved = moved_mean(Y[:, k : k + 1] / own, own[:, 0] ** 2, repeats)[rows, 0]
+            out[rows, k] -= moved * (1 - of_ones[rows] / own[rows, 0]) / left
     return out
 
 
-def _slack(Z: Matrix, d: np.ndarray, lam: float, rows: np.ndarray) -> np.ndarray:
-    """1 - d_i h_i of some rows with d > 0, in an array (n,)."""
-    active, slack = np.flatnonzero(d), np.ones(len(d))
+def _slack(
+    Z: Matrix, d: np.ndarray, lam: float, rows: np.ndarray, ones: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """1 - d_i h_i of some rows with d > 0, in an array (n,); and for the squared loss the
+    predictions of the targets `ones` (n,), if given.
+    """
+    active, slack, of_ones = np.flatnonzero(d), np.ones(len(d)), np.zeros(len(d))
     wanted = np.intersect1d(rows, active)
     A: Any
     if len(active) <= Z.shape[1]:
@@ -297,8 +439,10 @@ def _slack(Z: Matrix, d: np.ndarray, lam: float, rows: np.ndarray) -> np.ndarray
         A.flat[:: len(A) + 1] += lam / d[active]
         factor = linear_algebra.Factor(linear_algebra.positive(A))
         places = np.searchsorted(active, wanted)
+        if ones is not None:
+            of_ones = ones - lam * factor.solve(ones)
         slack[wanted] = lam / d[wanted] * inverse_diagonal(factor, places)
-        return slack
+        return slack, of_ones
     A = np.zeros((Z.shape[1],) * 2)
     for part, block in Z.row_blocks():
         parallel.add_gram(block * np.sqrt(d[part])[:, None], A)
@@ -307,4 +451,6 @@ def _slack(Z: Matrix, d: np.ndarray, lam: float, rows: np.ndarray) -> np.ndarray
     dense = Z.rows(wanted).to_array().astype(np.float64) * np.sqrt(d[wanted])[:, None]
     solve_rows(L, dense)
     slack[wanted] = 1 - np.square(dense).sum(axis=1)
-    return slack
+    if ones is not None:
+        of_ones = Z.matvec(linear_algebra.Factor(L).solve(Z.rmatvec(ones)))
+    return slack, of_ones

@@ -22,8 +22,9 @@ from numpy.typing import DTypeLike
 
 from rfx import parallel
 from rfx.compiled import njit
+from rfx.counters import random_rows
 from rfx.losses import Loss
-from rfx.operators.blocks import block_size, drawn, ranges, weighted_gram
+from rfx.operators.blocks import block_size, ranges, weighted_gram
 from rfx.types import Index
 
 # Seconds for an entry that is read and for one that is computed: only their ratio matters.
@@ -145,8 +146,8 @@ class Matrix(ABC):
         return DenseMatrix(out.T)
 
     def draw(self, count: int) -> np.ndarray:
-        """The argument of `rows` for `count` of the rows, chosen by `drawn`."""
-        return drawn(self.shape[0], count)
+        """The argument of `rows` for `count` of the rows, chosen by `random_rows`."""
+        return random_rows(self.shape[0], count)
 
     def subset(self, count: int) -> tuple[Matrix, np.ndarray]:
         """(`count` of the rows as a matrix, the argument of `rows` and vectors over the rows for

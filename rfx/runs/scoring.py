@@ -117,10 +117,10 @@ def trained(
     trainer = trainer.with_options(task=task)
     parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
     without, final = partial(_without, split), None
-    if trainer.method.leaves_out and split.apart is None:
+    if trainer.method.leaves_out and not (split.apart and split.apart.given):
         final = fit(trainer, split, **listening)
         if final.left_out is not None:
-            return final, _of_itself(run, y, final) if parts else None
+            return final, _of_itself(run, split, y, final) if parts else None
         start = time.perf_counter()
     elif 0 < len(parts) <= FEW_FOLDS:
         models = _models(run, split, task, parts[:1], without, progress)
@@ -143,11 +143,12 @@ def trained(
     return final, _joined(run, y, final, parts, models, start) if parts else None
 
 
-def _of_itself(run: Run, y: np.ndarray, final: Pipeline) -> Evaluated:
+def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated:
     """The rows left out of the model, in folds for models that can't leave them out one by one."""
     rows = final.left_out
     assert rows is not None and rows.numbers is not None
-    folds = HeldOut(len(y), run.seed).folds(_strata(y, final.task), round(1 / SHARE))
+    number = round(1 / SHARE)
+    folds = HeldOut(len(y), run.seed, split.apart).folds(_strata(y, final.task), number)
     parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     return Evaluated(
@@ -197,7 +198,7 @@ def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
         return []
     folds = round(1 / SHARE)
     number = min(folds, math.ceil(FEWEST / (SHARE * len(y))))
-    if number > 1 and split.apart is not None:
+    if number > 1 and split.apart is not None and split.apart.given:
         return split.apart.up_to(folds, seed)[:number]
     cv, share = (folds, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
     return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]

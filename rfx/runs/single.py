@@ -1,5 +1,6 @@
 """One experiment in this process, on rows in memory or read in batches."""
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rfx import data, env, files, lazy, methods
-from rfx.data import tables, textfiles
+from rfx.data import repeats, tables, textfiles
 from rfx.data.loading import Split, read_weights
 from rfx.data.reading import FileFormat
 from rfx.data.stream import CsvSource, LibsvmSource, Source
@@ -28,6 +29,8 @@ from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, COLUMNS, MEASURES, Result, Run
 from rfx.runs import scoring
 from rfx.runs.comparison import row_scores, score_of
+
+log = logging.getLogger(__name__)
 
 # ----------------------------------------------------------------------
 # Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out error.
@@ -230,9 +233,13 @@ def train(
         trained, split = (elsewhere or train_streamed)(trainer, run, progress)
     else:
         split = load(run) if split is None else split
+        labels = np.asarray(split.y_train)
         if run.sample_weight is not None:
-            split.weights = read_weights(run.sample_weight, len(split.y_train))
+            split = split.weighted(read_weights(run.sample_weight, len(split.y_train)))
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
+        if len(split.y_train) < len(labels) and trainer.method.task not in (None, "regression"):
+            # a class whose rows all have weight zero remains a class
+            trainer = replace(trainer, classes=np.unique(labels))
         trainer, listening = prepared(trainer, run, split, progress)
         trainer = replace(trainer, schema=split.schema, left_out=left_out)
         seconds = time.perf_counter() - start
@@ -262,8 +269,8 @@ def train(
 
 
 def load(run: Run):
-    """The data of a run."""
-    return data.load(
+    """The data of a run, with the repeats among its rows."""
+    split = data.load(
         run.dataset,
         split=run.split,
         test=run.test,
@@ -273,6 +280,11 @@ def load(run: Run):
         strict=run.strict,
         task=run.options.get("task"),
     )
+    if split.apart is None and split.y_train is not None:
+        split.apart = repeats.constraint(split.X_train)
+    if split.apart is not None and not split.apart.given:
+        log.warning("%s", repeats.words(split.apart))
+    return split
 
 
 def execute(

@@ -320,7 +320,8 @@ class Tuning:
 
     def _run(self, point: Point, number: int) -> Run:
         way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
-        way += "" if self.split.apart is None else f" by {self.split.apart.by}"
+        apart = self.split.apart
+        way += f" by {apart.by}" if apart is not None and apart.given else ""
         label = f"tune {number} {self.measure.name} {way}"
         options = self.options(point)
         source = replace(self.source, cv=None, holdout=None, calibrate=None)

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rfx.counters import random_rows
 from rfx.device import CholeskyFactor, Values
 from rfx.errors import UsageError
 from rfx.losses import SmoothLoss, Squared
-from rfx.operators.blocks import default_memory_mb, drawn
+from rfx.operators.blocks import default_memory_mb
 from rfx.operators.factors import PivotedFactor, pivoted_cholesky
-from rfx.operators.kernel import MOST_ROWS, KernelMatrix, inverse_diagonal
+from rfx.operators.kernel import (
+    MOST_ROWS,
+    KernelMatrix,
+    group_sums,
+    inverse_of_sums,
+    moved_mean,
+)
 from rfx.operators.linear_algebra import (
     Factor,
     conjugate_gradients,
@@ -62,6 +69,7 @@ def solve_kernel_ridge(
     seed: int = 0,
     left_out: bool = False,
     centred: bool = False,
+    repeats: np.ndarray | None = None,
 ) -> Solution:
     """Kernel ridge regression over the rows of K (N, N).
 
@@ -72,6 +80,8 @@ def solve_kernel_ridge(
     preconditioner of low rank. seed: of the preconditioner.
     left_out: whether to predict rows by the machine without each of them, if there is a factor of K
     + lam I. centred: whether the mean of the targets was subtracted, which that machine repeats.
+    repeats: (N,) numbers that equal rows share, which are left out together; None if there are
+    none.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K in
     addition to the one that fills it. An entry of the trace is a pass and its `path`; within
@@ -88,7 +98,8 @@ def solve_kernel_ridge(
     )
     solution = system.refine(np.zeros_like(system.Y), Recorder(callback), Y.shape)
     if left_out and system.exact is not None and len(Y) > 1:
-        solution.left_out = system.left_out(solution.coef.reshape(system.Y.shape), centred)
+        alpha = solution.coef.reshape(system.Y.shape)
+        solution.left_out = system.left_out(alpha, centred, repeats)
     return solution
 
 
@@ -176,22 +187,23 @@ class _System:
                 else self._conjugate_gradients(alpha, residual, tell)
             )
 
-    def left_out(self, alpha: np.ndarray, centred: bool) -> np.ndarray:
-        """(N, k) predictions of rows by the machine without each of them, nan for other rows: see
-        `rfx.operators.kernel`.
+    def left_out(self, alpha: np.ndarray, centred: bool, repeats: np.ndarray | None) -> np.ndarray:
+        """(N, k) predictions of rows by the machine without each of them and its copies, nan for
+        other rows: see `rfx.operators.kernel`.
         """
         assert self.exact is not None
-        n, rows = len(alpha), drawn(len(alpha), min(len(alpha), MOST_ROWS))
-        roots = np.ones(n) if self.K.factors is None else self.K.factors
-        residuals, targets = alpha[rows], (self.Y.T / roots).T[rows]
+        n, rows = len(alpha), random_rows(len(alpha), min(len(alpha), MOST_ROWS))
+        roots = np.ones((n, 1)) if self.K.factors is None else self.K.factors[:, None]
+        weights, targets = np.square(roots), self.Y / roots
+        # equal rows act as one, with the sum of their coefficients and their mean target
+        sums = group_sums(roots * alpha, repeats)
+        means = group_sums(weights * targets, repeats) / group_sums(weights, repeats)
         if centred:
-            # without row i, the mean of the targets is lower by w_i y_i / (sum of w - w_i)
-            weights = np.square(roots)
-            moved = (weights / (weights.sum() - weights) * self.solve(roots))[rows]
-            residuals = residuals + moved[:, None] * targets
-        scale = inverse_diagonal(self.exact, rows) * roots[rows]
+            moved = moved_mean(targets, weights[:, 0], repeats)
+            sums = sums + moved * group_sums(roots * self.solve(roots), repeats)
+        scale = inverse_of_sums(self.exact, roots[:, 0], rows, repeats)
         out = np.full(alpha.shape, np.nan)
-        out[rows] = targets - residuals / scale[:, None]
+        out[rows] = means[rows] - sums[rows] / scale[:, None]
         return out
 
     def _conjugate_gradients(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from shell import called
 
 from rfx import methods
+from rfx.counters import random_rows
 from rfx.data import libsvm, stream, transforms
 from rfx.data.tabular import readers
 from rfx.data.transforms import Scaler
@@ -32,7 +33,6 @@ from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.methods import rf
 from rfx.operators import blocks
-from rfx.operators.blocks import drawn
 from rfx.operators.matrix import READ
 from rfx.records.run import Run
 from rfx.solvers.base import Budget
@@ -293,11 +293,11 @@ def test_rows_that_are_drawn_are_known_part_by_part(size, count, cuts, many):
 
 
 def check_drawn(size, count, cuts):
-    whole = drawn(size, count)
+    whole = random_rows(size, count)
     assert len(np.unique(whole)) == count and whole.min() >= 0 and whole.max() < size
     ends = sorted({0, size, *(cut for cut in cuts if cut < size)})
     np.testing.assert_array_equal(
-        np.concatenate([drawn(size, count, *own) for own in zip(ends, ends[1:])]), whole
+        np.concatenate([random_rows(size, count, *own) for own in zip(ends, ends[1:])]), whole
     )
 
 

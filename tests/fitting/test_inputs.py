@@ -331,10 +331,11 @@ def test_weights_count_as_repetitions(kernel):
 
     def metric(rows, weights, lam):
         K = kernels.block(kernel, X[rows], X[rows], params)
-        problem = Problem(X[rows], Y[rows], Squared, "regression", weights)
+        own = np.ones(len(rows)) if weights is None else weights / weights.mean()
+        problem = Problem(X[rows], Y[rows], Squared, "regression", own)
         every = np.arange(len(rows))
         coef = inputs.Sample(problem, (every, every), 0)._error(K, lam)[1]
-        return inputs.next_metric(kernel, X[rows], coef, params, None, True, weights).map
+        return inputs.next_metric(kernel, X[rows], coef, params, None, True, own, 0).map
 
     # lambda is in the unit of the mean weight
     weighted = metric(alone, counts[alone].astype(float), 0.1)
@@ -353,10 +354,9 @@ def test_the_error_is_that_of_machines_without_the_row(task):
     decision = np.empty(Y.shape)
     for row in range(60):
         kept = np.delete(np.arange(60), row)
-        coef = np.linalg.solve(
-            K[np.ix_(kept, kept)] + machine.lam * np.eye(59), Y[kept] - Y.mean(axis=0)
-        )
-        decision[row] = K[row, kept] @ coef + Y.mean(axis=0)
+        mean = Y[kept].mean(axis=0)
+        coef = np.linalg.solve(K[np.ix_(kept, kept)] + machine.lam * np.eye(59), Y[kept] - mean)
+        decision[row] = K[row, kept] @ coef + mean
     expected = inputs.criterion(task, decision, Y, None)
     assert machine.score == pytest.approx(expected, rel=1e-3)
 

@@ -10,6 +10,7 @@ from weighted_rows import weighted_rows
 from rfx import losses, methods
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
+from rfx.fitting.training import Trainer
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
@@ -264,3 +265,20 @@ def test_sparse_rows_take_weights():
         np.testing.assert_allclose(
             sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=1e-4
         )
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", [*EXACT, "local", "rfm"])
+def test_rows_of_weight_zero_change_no_probability(name, few):
+    """Neither the model, nor what is drawn by the seed, nor the rows by which it is judged."""
+    own = np.where(np.arange(120) % (8 if few else 3) == 0, 1.0, 0.0)
+    own[5] = 2.0
+    kept, y = np.flatnonzero(own), TARGETS["binary"]
+    options = {"task": "binary"} | (EXACT[name] if name in EXACT else {})
+    trainer = Trainer(methods.get(name).of(options), left_out=True)
+    models = []
+    for rows in (np.arange(120), kept):
+        model = trainer.fit(X[rows], y[rows], own[rows])
+        models.append(trainer.with_probabilities(model, X[rows], y[rows], own[rows], "platt"))
+    zeros, without = (m.probabilities(m.decision_function(X)) for m in models)
+    np.testing.assert_array_equal(zeros, without)

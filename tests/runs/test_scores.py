@@ -594,12 +594,16 @@ def test_the_rows_of_the_score_are_said(trained, count, words):
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(60, "by 5-fold cross-validation"), (600, "by leave-one-out")]
+    ("count", "steps", "words"),
+    [
+        (60, 1, "by 10-fold cross-validation"),
+        (600, 1, "by 5-fold cross-validation"),
+        (600, 0, "by leave-one-out"),
+    ],
 )
-def test_local_machines_leave_the_rows_of_the_score_out_themselves(trained, count, words):
-    options = {"scaling": "standard", "kernel": "laplacian", "metric": "none"}
-    if count < 100:
-        options["scaling"] = "auto"
+def test_local_machines_leave_the_rows_of_the_score_out_themselves(trained, count, steps, words):
+    """In folds, if a metric was learnt from all rows."""
+    options = {"scaling": "standard", "kernel": "laplacian", "metric": "none", "leaf_steps": steps}
     row = trained(*noise(count, 0, "regression"), "local", options)
     assert row.params["scored_on"] == words
     assert row.n_test == count

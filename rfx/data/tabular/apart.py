@@ -16,23 +16,31 @@ from rfx.errors import DataError
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]
 # Maximum number of groups balanced one by one; more groups are assigned at random.
 WEIGHED = 50_000
+# The constraint of rows that nobody named, but that have the inputs of others.
+REPEATS = "repeats"
+WORDS = {"groups": "groups", "time": "different times", REPEATS: "different rows"}
 
 
 @dataclass(frozen=True)
 class Apart:
-    """Groups or times that constrain held-out splits.
+    """Groups, times or repeated rows that constrain held-out splits.
 
     Parameters
     ----------
-    by : {"groups", "time"}
-        Rows of one group are never on both sides of a split; or every held-out row is later than
-        all training rows.
+    by : {"groups", "time", "repeats"}
+        Rows of one group, or with equal inputs, are never on both sides of a split; or every
+        held-out row is later than all training rows.
     values : array, (n,)
-        The numbers of the rows' groups, or their times.
+        The numbers of the rows' groups, or their times; of equal rows, the number of the first.
     """
 
     by: str
     values: np.ndarray
+
+    @property
+    def given(self) -> bool:
+        """Whether the user named groups or times; repeated rows are found."""
+        return self.by != REPEATS
 
     def __len__(self) -> int:
         return len(self.values)
@@ -41,6 +49,11 @@ class Apart:
     def count(self) -> int:
         """The number of groups, or of distinct times."""
         return len(np.unique(self.values))
+
+    @property
+    def what(self) -> str:
+        """What is counted, in words."""
+        return WORDS[self.by]
 
     @property
     def one(self) -> bool:
@@ -60,11 +73,9 @@ class Apart:
         """The end of a message if there are too few groups or times for so many folds; empty if
         there are enough.
         """
-        what, least = "groups", max(number, 2)
-        if self.by == "time":
-            what, least = "different times", number + 1
+        least = number + 1 if self.by == "time" else max(number, 2)
         there = "there is 1" if self.count == 1 else f"there are {self.count}"
-        return f"needs {least} {what} at least, but {there}" if self.count < least else ""
+        return f"needs {least} {self.what} at least, but {there}" if self.count < least else ""
 
     def held_out(self, share: float, seed: int, y: np.ndarray | None = None) -> Part:
         """(kept, held out): whole groups with about this fraction of the rows, drawn by the seed,
@@ -100,7 +111,7 @@ class Apart:
         """(n,) the fold of each row, of folds of about equal size: whole groups, or consecutive
         blocks of time.
         """
-        if self.by == "groups":
+        if self.by != "time":
             return self._shared_out([1 / number] * number, seed, y, largest_first=True)
         size = len(self) // number
         return self._blocks([len(self) - size * k for k in range(number - 1, 0, -1)])

@@ -138,6 +138,17 @@ def wanted(schema: Schema) -> list[int]:
     ]
 
 
+def codes(schema: Schema, table: Table) -> dict[int, np.ndarray]:
+    """The category numbers (n,), by the position among the inputs, of the `wanted` columns of a
+    table; -1 for a missing cell.
+    """
+    columns = {place: schema.columns[place] for place in wanted(schema)}
+    return {
+        place: schema.codes(table, column.position, column, gaps=not schema.refuses_gaps)
+        for place, column in columns.items()
+    }
+
+
 def fitted(
     schema: Schema,
     table: Table,
@@ -168,8 +179,13 @@ def fitted(
     """
     inputs, training, messages = list(schema.columns), {}, []
     gaps = not schema.refuses_gaps
-    if apart is None:
+    given = apart is not None and apart.given
+    if apart is None or not given:
         part = parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
+        if apart is not None:
+            # equal rows are in one part
+            _, first, same = np.unique(apart.values, return_index=True, return_inverse=True)
+            part = part[first][same]
         prior, earlier = None, False
     else:
         part = apart.numbered(min(PARTS, apart.count), seed)
@@ -179,7 +195,7 @@ def fitted(
         column = replace(inputs[place], fill=None, means=None)
         codes, count = schema.codes(table, column.position, column, gaps=gaps), column.width
         title, gone = table.title(column.position), np.count_nonzero(codes < 0)
-        if apart is not None:
+        if apart is not None and given:
             # no training row can use the mean of such a category, so no prediction does
             lone = in_one_part(codes, count, part)
             codes = np.where(np.append(lone, False)[codes], -1, codes)

@@ -1,0 +1,120 @@
+"""Rows left out of a model are predicted as by a model that was trained without them, and without
+the rows with the same inputs.
+"""
+
+import numpy as np
+import pytest
+
+from rfx import kernels, methods
+from rfx.fitting.training import Trainer
+from rfx.operators.kernel import left_out
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(15, 2))
+VALUES = 5 + np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=15)
+COPIES = np.append(np.arange(15), [3, 3, 7])
+K = kernels.block("laplacian", X, X, {"gamma": 0.5})
+METHODS = {
+    "kernel": {"kernel": "gaussian", "gamma": 0.5, "lam": 0.3, "loss": "squared"},
+    "rfm": {
+        "kernel": "laplacian-l2",
+        "gamma": 0.5,
+        "lam": 0.3,
+        "scaling": "none",
+        "metric": "none",
+    },
+    "rf": {"kernel": "gaussian", "gamma": 0.5, "lam": 0.3, "n_features": 40},
+    "nystrom": {"kernel": "gaussian", "gamma": 0.5, "lam": 0.3, "n_features": 200},
+}
+
+
+def trained(name, rows, y, weights=None, **more):
+    options = {"scaling": "none"} | METHODS[name] | more
+    return Trainer(methods.get(name).of(options), left_out=True).fit(rows, y, weights)
+
+
+def check_refits(name, rows, y, weights=None, same=None, **more):
+    """Every left-out row is predicted as by a training without it, and without its copies."""
+    model = trained(name, rows, y, weights, **more)
+    same = np.arange(len(y)) if same is None else same
+    expected = []
+    for row in range(len(y)):
+        kept = np.flatnonzero(same != same[row])
+        own = None if weights is None else weights[kept]
+        other = trained(name, rows[kept], y[kept], own, **more)
+        value = other.decision_function(rows[row : row + 1])
+        expected.append(model.as_own(other, value)[0])
+    assert model.left_out.by == "leave-one-out"
+    np.testing.assert_allclose(model.left_out.decision, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_the_mean_of_the_targets_leaves_the_row_out(name, weighted):
+    weights = RNG.uniform(0.5, 3, 15) if weighted else None
+    check_refits(name, X, VALUES, weights)
+
+
+@pytest.mark.parametrize("features", [5, 40])
+def test_the_mean_that_rf_subtracts_leaves_the_row_out(features):
+    check_refits("rf", X, VALUES, offset="mean", n_features=features)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", METHODS)
+def test_rows_with_equal_inputs_are_left_out_together(name, weighted):
+    y = np.append(VALUES, [4.0, 5.5, 6.0])
+    weights = RNG.uniform(0.5, 3, 18) if weighted else None
+    check_refits(name, X[COPIES], y, weights, COPIES)
+
+
+@pytest.mark.parametrize("bias", ["true", "false"])
+def test_copies_are_left_out_of_a_support_vector_machine_together(bias):
+    """Exact while the same rows are support vectors: here, all."""
+    y = np.where(VALUES > 5, 1.0, 2.0)[COPIES]
+    options = {"loss": "squared_hinge", "lam": 30.0, "bias": bias == "true", "tol": 1e-9}
+    check_refits("kernel", X[COPIES], y, None, COPIES, **options)
+
+
+LEAF = {"kernel": "laplacian", "lam": 0.3, "metric": "none", "mixed": False, "leaf_steps": 0}
+
+
+def test_the_mean_of_a_leaf_leaves_the_row_out(monkeypatch):
+    # the bandwidth, that of the median distance, would change without a row
+    monkeypatch.setattr("rfx.methods.local.bandwidth", lambda *_: {"gamma": 0.5})
+    monkeypatch.setitem(METHODS, "local", LEAF)
+    check_refits("local", X[COPIES], np.append(VALUES, [4.0, 5.5, 6.0]), None, COPIES)
+
+
+@pytest.mark.parametrize("last", [None, 6])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_mean_leaves_out_what_the_machine_leaves_out(grouped, last):
+    weights = RNG.uniform(0.5, 3, 15)
+    groups = np.arange(15) // 2 if grouped else None
+    targets = (VALUES - np.average(VALUES, weights=weights))[:, None]
+    found = left_out(K, targets, 0.3, 1 / weights, groups, last, centred=True)
+    for place, row in enumerate(range(15 - len(found.residuals), 15)):
+        kept = np.flatnonzero(np.arange(15) // 2 != row // 2 if grouped else np.arange(15) != row)
+        mean = np.average(VALUES[kept], weights=weights[kept])
+        A = K[np.ix_(kept, kept)] + np.diag(0.3 / weights[kept])
+        value = mean + K[row, kept] @ np.linalg.solve(A, VALUES[kept] - mean)
+        assert found.residuals[place, 0] == pytest.approx(VALUES[row] - value, abs=1e-5)
+
+
+def test_the_machine_of_the_other_rows_comes_with_those_left_out():
+    found = left_out(K, VALUES[:, None], 0.3, last=6)
+    expected = np.linalg.solve(K[:9, :9] + 0.3 * np.eye(9), VALUES[:9])
+    np.testing.assert_allclose(found.others[:, 0], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["local", "kernel", "rfm"])
+def test_few_rows_are_left_out_of_every_choice(name):
+    """Lambda, and the mean of machines, are chosen again without the row."""
+    trainer = Trainer(methods.get(name).of({"task": "regression"}), left_out=True)
+    model = trainer.fit(X[:9], VALUES[:9])
+    assert model.left_out.by == "9-fold cross-validation"
+    for row in (0, 4, 8):
+        kept = np.delete(np.arange(9), row)
+        other = trainer.fit(X[kept], VALUES[kept])
+        expected = model.as_own(other, other.decision_function(X[row : row + 1]))
+        assert model.left_out.decision[row] == pytest.approx(expected[0], abs=1e-6)

@@ -1,0 +1,108 @@
+"""Rows with equal inputs are left out together, and the order of rows means nothing."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import methods
+from rfx.data import repeats
+from rfx.data.tabular.apart import Apart
+from rfx.data.transforms import Scaler
+from rfx.errors import DataError
+from rfx.estimators import AutoRegressor
+from rfx.fitting.held_out import HeldOut
+from rfx.fitting.problem import Problem
+from rfx.fitting.training import Trainer
+from rfx.losses import Squared
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(60, 3))
+COPIES = RNG.permutation(np.append(np.arange(60), [4, 4, 9, 50]))
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_matrix])
+def test_equal_rows_have_the_number_of_the_first(form):
+    rows = np.column_stack([ROWS[:, 0], np.maximum(ROWS[:, 1:], 0)])
+    rows[7] = -0.0
+    rows = form(np.concatenate([rows[COPIES], np.zeros((1, 3))]))
+    names = [*COPIES, COPIES.tolist().index(7)]
+    expected = [COPIES.tolist().index(name) for name in COPIES]
+    assert repeats.first_equal(rows).tolist() == [*expected, names[-1]]
+
+
+def test_rows_that_rounding_makes_alike_differ():
+    rows = np.array([[1e20, 1.0], [1e20, 2.0], [1e20, 2.0]])
+    assert repeats.first_equal(rows).tolist() == [0, 1, 1]
+
+
+def test_new_rows_repeat_those_of_few_distinct_ones():
+    """Their rows are left out one by one."""
+    assert repeats.constraint(np.repeat(ROWS, 10, axis=0)).count == 60
+    assert repeats.constraint(np.repeat(ROWS, 11, axis=0)) is None
+    assert repeats.constraint(ROWS) is None
+
+
+def test_one_row_for_all_that_are_equal_has_the_same_solution():
+    y, own = RNG.normal(size=64), RNG.uniform(0.5, 2, 64)
+    problem = Problem(ROWS[COPIES], y[:, None], Squared, "regression", own)
+    problem = Problem(**vars(problem) | {"apart": repeats.constraint(problem.X)})
+    merged, place = problem.merged()
+    assert merged.n_rows == 60
+    np.testing.assert_array_equal(merged.X[place], problem.X)
+    alone, every = (
+        np.linalg.lstsq(
+            np.sqrt(one.weights)[:, None] * one.X, np.sqrt(one.weights) * one.Y[:, 0], rcond=None
+        )[0]
+        for one in (merged, problem)
+    )
+    np.testing.assert_allclose(alone, every)
+
+
+@pytest.mark.parametrize("split", [{"cv": 5}, {"holdout": 0.3}])
+def test_folds_and_held_out_rows_keep_equal_rows_together(split):
+    apart = repeats.constraint(ROWS[COPIES])
+    for kept, out in HeldOut(64, 0, apart).folds(None, **split):
+        assert not set(COPIES[kept]) & set(COPIES[out])
+
+
+def test_too_few_different_rows_are_named():
+    apart = repeats.constraint(ROWS[[0, 0, 1]])
+    with pytest.raises(DataError, match="different rows"):
+        HeldOut(3, 0, apart).folds(None, cv=3)
+
+
+def test_noise_that_stands_twice_remains_noise(caplog):
+    X, y = np.repeat(RNG.normal(size=(60, 4)), 2, axis=0), np.repeat(RNG.normal(size=60), 2)
+    model = AutoRegressor().fit(X, y)
+    assert model.info_["leave_one_out"] > 0.85 * y.std()
+    assert model.predict(X[:2], return_interval=0.9)[2][0] > 1.0
+    assert "60 rows repeat the inputs of others" in caplog.text
+
+
+def test_groups_that_are_given_have_precedence():
+    X, y = ROWS[COPIES], RNG.normal(size=64)
+    groups = Apart("groups", np.arange(64) % 8)
+    trainer = Trainer(methods.get("local").of({"scaling": "none", "metric": "none"}))
+    model = trainer.fit(X, y, apart=groups)
+    assert model.info["n_train"] == 64
+
+
+@pytest.mark.parametrize("kind", ["robust", "quantile", "power"])
+def test_scaling_learns_from_rows_of_either_kind_that_alternate(kind, monkeypatch):
+    monkeypatch.setattr("rfx.data.transforms.MOST_ROWS", 100)
+    monkeypatch.setattr("rfx.data.transforms.FEWEST_ROWS", 100)
+    X = np.where(np.arange(1000) % 2, 0.0, 1000.0)[:, None] + RNG.normal(size=(1000, 1))
+    scaled = Scaler.fit(X, kind).transform(X)
+    assert min(scaled[::2].std(), scaled[1::2].std()) > 1e-4
+
+
+def test_lambda_suits_rows_of_either_kind_that_alternate():
+    """Every second row has no noise: lambda chosen by these alone would fit the noise."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1800, 3))
+    y = X[:, 0] + np.where(np.arange(1800) % 2, 3.0, 0.0) * rng.normal(size=1800)
+    options = {"scaling": "none", "metric": "none", "kernel": "laplacian-l2", "mixed": False}
+    trainer = Trainer(methods.get("local").of(options | {"leaf_steps": 0}))
+    order = rng.permutation(1800)
+    lams = [trainer.fit(X[rows], y[rows]).info["lam"] for rows in (np.arange(1800), order)]
+    assert lams[0] == lams[1]

@@ -56,6 +56,7 @@ from rfx.records.run import BASELINE
 
 _DATA = ("data", "target", "ignore", "categorical", "dates", "missing", "test", "split")
 _HELD_OUT = ("cv", "holdout", "groups", "time", "calibrate")
+_SCORE = ("score", *_HELD_OUT)
 _METHOD = [
     "method",
     ("--task NAME", "regression, binary or multiclass; else inferred."),
@@ -80,7 +81,7 @@ TRAIN = {
         ("--scaling NAME", "standard, minmax01, … [default: auto]"),
         ("--measure NAME", "accuracy, auc, log_loss, …: the aim of choices."),
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
-        *_HELD_OUT,
+        *_SCORE,
     ],
     "Output": ["model", "results", "trace", "quiet", "json", "force"],
     "Distributed": ["threads", "device", "scheduler"],
@@ -113,7 +114,7 @@ TUNE = {
     *_DATA,
     "sample_weight",
     "method",
-    *_HELD_OUT,
+    *_SCORE,
     "model",
     "results",
     "trace",

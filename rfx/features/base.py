@@ -273,6 +273,8 @@ class FeatureMap:
     forms: ClassVar[dict[str, type[FeatureMap]]] = {}
     # numbers per feature and input
     width: ClassVar[int] = 1
+    # the largest magnitude of a feature before the factors, if it is known
+    amplitude: ClassVar[float | None] = None
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
@@ -285,6 +287,13 @@ class FeatureMap:
     def dtype(self) -> np.dtype:
         """Type of the features returned by `transform`."""
         return next(iter(self.arrays.values())).dtype
+
+    @property
+    def bound(self) -> float | None:
+        """The largest magnitude of a feature, if it is known."""
+        if self.amplitude is None or "scales" not in self.arrays:
+            return self.amplitude
+        return self.amplitude * float(np.abs(self.arrays["scales"]).max(initial=0.0))
 
     @classmethod
     def total(cls, n_inputs, params) -> int | None:

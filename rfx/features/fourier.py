@@ -122,6 +122,7 @@ class FourierMap(FeatureMap):
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Gaussian(), Laplacian(), LaplacianL2())
     parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
+    amplitude = math.sqrt(2)
     variants = {
         "offset": "sqrt2 cos(w.x + b)",
         "pairs": "cos and sin of the same w",

@@ -5,12 +5,13 @@ solver of its weights with L2 regularisation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rfx import steps as told
+from rfx.counters import random_rows
 from rfx.data.transforms import Scaler
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, form_of, nystrom, sample
@@ -36,8 +37,9 @@ from rfx.fitting.options import (
 from rfx.fitting.problem import Cache, Problem, StepCallback, check_memory, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
-from rfx.operators.kernel import linear
-from rfx.operators.mapped import Features, MapMatrix, feature_matrix
+from rfx.operators.kernel import enough_rows, linear
+from rfx.operators.mapped import Features, MapMatrix, computed, feature_matrix
+from rfx.operators.matrix import Matrix
 from rfx.options import Chosen, Option
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l2 import solve_l2
@@ -317,19 +319,77 @@ def _placed(Z: Any, problem: Problem, method: Method) -> Any:
 
 
 def left_out(
-    Z: Any, solution: Solution, problem: Problem, method: Method, offset: Any = 0.0
+    Z: Matrix,
+    coef: np.ndarray,
+    problem: Problem,
+    method: Method,
+    lam: float,
+    offset: Any = 0.0,
 ) -> np.ndarray | None:
-    """(n, k) decision values of the problem's rows by the model without each of them, if it asks
-    for them; offset: was subtracted from its targets. Of a solution over features Z (n, D).
+    """Decision values of the problem's rows by the model without each of them.
+
+    Parameters
+    ----------
+    Z : Matrix, (n, D)
+        Features.
+    coef : array, (D, k)
+        Their weights.
+    problem : Problem
+    method : Method
+    lam : float
+        The ridge parameter; 0 for weights with an L1 penalty, of which the zeros stay zero.
+    offset : array, (k,)
+        Was subtracted from the targets.
+
+    Returns
+    -------
+    array, (n, k), or None
+        nan for rows that are not left out. None if the problem does not ask for them, or there are
+        too many features.
     """
+    (n, D), k = Z.shape, coef.shape[1]
+    count = enough_rows(n, D, k)
+    if not problem.left_out or not Z.rows_here or not D or count is None:
+        return None
+    rows = np.arange(n) if count == n else _some_rows(problem, count)
+    some = problem if count == n else problem.rows(rows)
+    own = Z if count == n else Z.rows(rows)
+    Z, Y, loss = weights.problem(own, some.Y - offset, some.loss, some.weights)
+    weighted = some.weights is not None and loss.name == "squared"
+    roots = np.sqrt(some.weights) if weighted else None
+    F, centred = Z.matvec(coef), problem.centred(method)
+    found = linear(Z, F, Y, lam, loss, roots, some.repeats, centred, len(rows) / n)
+    out = np.full(problem.Y.shape, np.nan)
+    out[rows] = found + offset
+    return out
+
+
+def _some_rows(problem: Problem, count: int) -> np.ndarray:
+    """About so many random rows; equal rows are all among them, or none."""
+    n, repeats = problem.n_rows, problem.repeats
+    if repeats is None:
+        return random_rows(n, count)
+    names = np.unique(repeats)
+    chosen = names[random_rows(len(names), count * len(names) // n)]
+    return np.flatnonzero(np.isin(repeats, chosen))
+
+
+def left_out_sparse(
+    feature_map: FeatureMap, coef: np.ndarray, problem: Problem, method: Method
+) -> np.ndarray | None:
+    """`left_out` of weights (D, k) with an L1 penalty over the features of a map."""
     if not problem.left_out:
         return None
-    Z, Y, loss = weights.problem(Z, problem.Y - offset, problem.loss, problem.weights)
-    squared = loss.name == "squared"
-    roots = None if problem.weights is None or not squared else np.sqrt(problem.weights)
-    F = Z.matvec(np.asarray(solution.coef))
-    out = linear(Z, F, Y, method.lam, loss, roots, problem.repeats, problem.centred(method))
-    return None if out is None else out + offset
+    columns = []
+    for k, weights_of_output in enumerate(coef.T):
+        used = np.flatnonzero(weights_of_output)
+        Z = computed(problem.X, feature_map.select(used))
+        own = replace(problem, Y=problem.Y[:, [k]])
+        column = left_out(Z, weights_of_output[used, None], own, method, 0.0)
+        if column is None:
+            return None
+        columns.append(column)
+    return np.hstack(columns)
 
 
 def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> Iterator[Solution]:

@@ -19,7 +19,7 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError
 from rfx.fitting import inputs, weights
-from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut
+from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut, fewer
 from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Keeper, Outcome, Pipeline, silent
@@ -57,6 +57,10 @@ HELD_OUT, FEWEST = 0.2, 10
 FEW, MANY, FOLDS, FEWER_FOLDS, FEWEST_FOLDS = 50, 1000, 10, 5, 3
 # Rows for each input that are many.
 ROWS_OF_INPUT = 20
+# Of more than MANY_ROWS rows, a method that can't leave rows out of its own fit is evaluated on at
+# most MOST_HELD_OUT rows by a model of that share of the others: its time is that share of the
+# training's.
+MANY_ROWS, MOST_HELD_OUT, SHARE_OF_MANY = 20_000, 4000, 0.2
 
 
 @dataclass(frozen=True)
@@ -303,13 +307,7 @@ class Trainer:
             rows = LeftOut(values, y, LEAVE_ONE_OUT, places)
         if not len(rows.y):
             return trained
-        outcome = replace(
-            trained.outcome,
-            leave_one_out=trained.preprocessing.score(rows.decision, rows.y)["score"],
-            leave_one_out_rows=len(rows.y),
-            leave_one_out_by=None if rows.by == LEAVE_ONE_OUT else rows.by,
-        )
-        return replace(trained.judged(rows), outcome=outcome)
+        return _with_score(trained, rows)
 
     def _left_out(
         self,
@@ -366,16 +364,51 @@ class Trainer:
         on_workers = not isinstance(y, np.ndarray)
         if method is None or trained.classes is None or enough or on_workers:
             return trained
+        rows = self._held_out_rows(trained, X, y, sample_weight, apart)
+        return trained.judged(rows, calibrate)
+
+    def with_score(
+        self,
+        trained: Pipeline,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any = None,
+        apart: Apart | None = None,
+    ) -> Pipeline:
+        """The pipeline of many rows with left-out rows, if its method could not leave any out: at
+        most MOST_HELD_OUT rows, predicted by a model of a fifth of the others with the same
+        options. X, y, sample_weight, apart: as in `fit`.
+        """
+        if trained.left_out is not None or trained.chosen is None or len(y) <= MANY_ROWS:
+            return trained
+        if apart is not None and apart.one:
+            return trained
+        return _with_score(trained, self._held_out_rows(trained, X, y, sample_weight, apart))
+
+    def _held_out_rows(
+        self,
+        trained: Pipeline,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        apart: Apart | None,
+    ) -> LeftOut:
+        """A fifth of the rows, predicted by a model of the others with the options of the trained
+        one; of many rows, some of both; the rows themselves if they are too few to hold any out.
+        """
+        assert trained.chosen is not None
         sample_weight = None if sample_weight is None else np.asarray(sample_weight)
         kept = out = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
         sides = None if apart is None else apart.rows(kept)
         sides = repeats.constraint(X[kept]) if sides is None else sides
-        held_out = HeldOut(len(kept), method.seed, sides)
+        seed, by = trained.chosen.seed, f"held out, {HELD_OUT:g} of the training rows"
+        held_out = HeldOut(len(kept), seed, sides)
         if len(kept) >= FEWEST and not held_out.none:
             kept, out = (kept[part] for part in held_out.part(HELD_OUT, "probabilities"))
-        by = f"held out, {HELD_OUT:g} of the training rows"
-        rows = self._left_out(trained, X, y, sample_weight, [(kept, out)], by)
-        return trained.judged(rows, calibrate)
+        if len(y) > MANY_ROWS:
+            kept, out = fewer((kept, out), int(SHARE_OF_MANY * len(y)), MOST_HELD_OUT, seed)
+            by = f"a model of {len(kept):,} other rows"
+        return self._left_out(trained, X, y, sample_weight, [(kept, out)], by)
 
     def along(
         self,
@@ -413,6 +446,17 @@ def _folds(problem: Problem) -> int:
     if count < FEW or count < ROWS_OF_INPUT * problem.n_inputs:
         return min(FOLDS, count)
     return FEWER_FOLDS if count < MANY else FEWEST_FOLDS
+
+
+def _with_score(trained: Pipeline, rows: LeftOut) -> Pipeline:
+    """The pipeline with its score on left-out rows, and what follows from these."""
+    outcome = replace(
+        trained.outcome,
+        leave_one_out=trained.preprocessing.score(rows.decision, rows.y)["score"],
+        leave_one_out_rows=len(rows.y),
+        leave_one_out_by=None if rows.by == LEAVE_ONE_OUT else rows.by,
+    )
+    return replace(trained.judged(rows), outcome=outcome)
 
 
 @dataclass(frozen=True)
@@ -475,7 +519,7 @@ def begin(
             " --loss squared, or --device cpu"
         )
     dtype, classes, target_scaler = input_dtype(method), None, None
-    method = method.sized(X.shape[0])
+    method = method.sized(*X.shape)
     check_memory(X, method.scaling, method.vectors(X), dtype.itemsize)
     deadline = None if method.timeout is None else time.monotonic() + method.timeout
     scaler = Scaler.fit(X, "none" if method.scaling == AUTO else method.scaling, own, method.seed)

@@ -75,7 +75,7 @@ from rfx.fitting.problem import Cache, Clock, Problem, evaluating, stays_sparse,
 from rfx.kernels.gradients import outer_product
 from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb
-from rfx.operators.kernel import KernelMatrix, svm
+from rfx.operators.kernel import MOST_ROWS, KernelMatrix, svm
 from rfx.operators.mapped import dense, feature_matrix
 from rfx.operators.sparse import SparseMatrix
 from rfx.options import Chosen, option
@@ -308,7 +308,7 @@ class Kernel(ExpansionMethod):
     """The exact kernel machine; the model is its support vectors."""
 
     name = "kernel"
-    accelerated = True
+    accelerated = leaves_out = True
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     evaluates_steps = True
     # whether it is fitted to targets less their mean
@@ -469,16 +469,45 @@ def _machines(params: dict, problem: Problem, method: Kernel, n_classes: int):
     solution = stack(solutions)
     norm = None if None in norms else float(np.linalg.norm(cast(list[float], norms)))
     if problem.left_out and problem.loss.name == "squared_hinge":
-        values = K.matvec(solution.coef) + intercepts
-        for place, (rows, y) in enumerate(jobs):
-            beta, row_weights = solution.coef[rows, place], weights.part(problem.weights, rows)
-            shift = method.lam / (2 * (np.ones(len(y)) if row_weights is None else row_weights))
-            part = K.part(rows) if n_classes else K
-            own = None if problem.repeats is None else problem.repeats[rows]
-            values[rows, place] = svm(part, beta, y, shift, values[rows, place], bias, own)
-        clipped = np.clip(values, -1.0, 1.0) @ of_pairs(n_classes) if n_classes else values
-        solution.left_out = clipped
+        biases = np.array(intercepts)
+        solution.left_out = _left_out(K, jobs, solution.coef, biases, problem, method, n_classes)
     return solution, solution.coef, np.array(intercepts), norm
+
+
+def _left_out(
+    K: KernelMatrix,
+    jobs: list[tuple[Any, np.ndarray]],
+    coef: np.ndarray,
+    intercepts: np.ndarray,
+    problem: Problem,
+    method: Kernel,
+    n_classes: int,
+) -> np.ndarray:
+    """(n, k) decision values of rows by the support vector machines without each of them, nan for
+    other rows; jobs: the rows of each machine, and their labels.
+    """
+    n, bias = problem.n_rows, method.bias is None or method.bias
+    rows = random_rows(n, min(n, MOST_ROWS))
+    support = np.flatnonzero(coef.any(axis=1))
+    sums = kernels.decision(
+        method.kernel, K.params, problem.X[support], coef[support], problem.X[rows]
+    )
+    values = np.asarray(sums, np.float64).reshape(len(rows), -1) + intercepts
+    for place, (of_machine, y) in enumerate(jobs):
+        numbers = np.arange(n)[of_machine]
+        own = np.flatnonzero(np.isin(rows, numbers))
+        row_weights = weights.part(problem.weights, of_machine)
+        shift = method.lam / (2 * (np.ones(len(y)) if row_weights is None else row_weights))
+        part = K.part(numbers) if n_classes else K
+        places, f = np.searchsorted(numbers, rows[own]), values[own, place]
+        beta = coef[numbers, place]
+        repeats = None if problem.repeats is None else problem.repeats[numbers]
+        values[own, place] = svm(part, beta, y, shift, places, f, bias, repeats)
+    if n_classes:
+        values = np.clip(values, -1.0, 1.0) @ of_pairs(n_classes)
+    out = np.full((n, values.shape[1]), np.nan)
+    out[rows] = values
+    return out
 
 
 def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | None:
@@ -536,7 +565,7 @@ class Nystrom(ExpansionMethod):
     """Nystrom features of landmarks with L2 regularisation."""
 
     name = "nystrom"
-    accelerated = True
+    accelerated = leaves_out = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
     space = replace(ExpansionMethod.space, grows=True)
     evaluates_steps = True
@@ -563,7 +592,8 @@ class Nystrom(ExpansionMethod):
         solution = solve(Z, problem, self, step_callback(problem, feature_map, self))
         details = {"n_features": self.n_features, "rank": feature_map.n_features}
         model = _model(feature_map, np.asarray(solution.coef))
-        return Fitted(model, solution, details, clock.seconds, left_out(Z, solution, problem, self))
+        out = left_out(Z, np.asarray(solution.coef), problem, self, self.lam)
+        return Fitted(model, solution, details, clock.seconds, out)
 
     def decisions_along(
         self, problem: Problem, lams: list[float], X_out: Any, cache: Cache

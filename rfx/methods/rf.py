@@ -36,6 +36,7 @@ from rfx.fitting.linear import (
     coefficients_along,
     drawn,
     left_out,
+    left_out_sparse,
     sampled,
     solve,
     solve_path,
@@ -104,7 +105,7 @@ class RF(LinearMethod):
     """Random features with L2 regularisation."""
 
     name = "rf"
-    accelerated = evaluates_steps = distributed = True
+    accelerated = evaluates_steps = distributed = leaves_out = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
     space = SearchSpace(
         {"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, kernels=KERNELS, grows=True
@@ -136,7 +137,8 @@ class RF(LinearMethod):
         callback = step_callback(problem, feature_map, self, scale, offset)
         solution = solve(Z, problem.less(offset), self, callback)
         fitted = self._fitted(feature_map, solution, offset, clock)
-        return replace(fitted, left_out=left_out(Z, solution, problem, self, offset))
+        coef = np.asarray(solution.coef)
+        return replace(fitted, left_out=left_out(Z, coef, problem, self, self.lam, offset))
 
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
         clock, offset, first = Clock(), target_offset(problem, self), self.updated(lam=lams[0])
@@ -182,7 +184,7 @@ class SparseRF(LinearMethod):
     """Random features with L1 regularisation, drawn in rounds."""
 
     name = "sparse-rf"
-    evaluates_steps = distributed = True
+    evaluates_steps = distributed = leaves_out = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     space = SearchSpace(
         {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS},
@@ -227,7 +229,9 @@ class SparseRF(LinearMethod):
         feature_map = clock.timed("features", sampled, self, problem, 1.0, cache)
         callback = step_callback(problem, feature_map, self)
         solution, details = _solved(feature_map, problem, self, clock, callback)
-        return self._fitted(feature_map, solution, clock, details)
+        fitted = self._fitted(feature_map, solution, clock, details)
+        coef = np.asarray(solution.coef)
+        return replace(fitted, left_out=left_out_sparse(feature_map, coef, problem, self))
 
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
         clock, limit = Clock(), self.max_memory

@@ -137,7 +137,8 @@ class KernelMatrix:
 # without row i leads to f_i + g_i h_i / (1 - d_i h_i). This is exact for the squared loss, and for
 # the squared hinge loss as long as no other row crosses the margin. Only rows S with d > 0 matter,
 # and 1 - d_i h_i = lam/d_i (A^-1)_ii with A = Z_S Z_S' + lam diag(1/d_S), the smaller system of few
-# rows.
+# rows. For an L1 penalty, Z has the features with nonzero weight, and lam is 0: the row is left out
+# of the weights, not of the choice which of them are zero (Rahnama Rad and Maleki 2020).
 
 # A factor in float32 is accurate enough if one step of refinement changes the coefficients by at
 # most this fraction; otherwise the system is factored in float64.
@@ -148,6 +149,8 @@ _ROWS = 256
 MOST_ROWS = 4000
 # Maximum multiplications for a factor that is needed for this purpose only.
 WORK = 2e11
+# The ridge parameter without one, as a fraction of the mean diagonal.
+NEARLY_ZERO = 1e-8
 
 
 class LeaveOneOut(NamedTuple):
@@ -328,40 +331,65 @@ def svm(
     beta: np.ndarray,
     y: np.ndarray,
     shift: np.ndarray,
+    rows: np.ndarray,
     f: np.ndarray,
     bias: bool,
     repeats: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The predictions (n,) of rows by the support vector machine without each of them, with squared
+    """The predictions of rows by the support vector machine without each of them, with squared
     hinge loss, if the other support vectors remain the same.
 
-    beta : its coefficients (n,), with (K_SS + diag(shift_S)) beta_S + b = y_S for the support
-    vectors S. y, shift, f : (n,) labels, the shift of the diagonal, and predictions, which those of
-    other rows remain. nan for all if the factor would take too long. repeats : (n,) numbers that
-    equal rows share, which are left out together, or None.
+    Parameters
+    ----------
+    K : KernelMatrix, (n, n)
+    beta : array, (n,)
+        Coefficients, with (K_SS + diag(shift_S)) beta_S + b = y_S for the support vectors S.
+    y, shift : arrays, (n,)
+        Labels, and the shift of the diagonal.
+    rows : array, (m,)
+        The rows to predict, ascending.
+    f : array, (m,)
+        Their predictions by the machine, which those of other rows than support vectors remain.
+    bias : bool
+        Whether the machine has one.
+    repeats : array, (n,), optional
+        Numbers that equal rows share, which are left out together.
+
+    Returns
+    -------
+    array, (m,)
+        nan for all if the factor would take too long.
     """
     support = np.flatnonzero(beta)
-    if not len(support) or len(support) ** 3 > 3 * WORK:
-        return f if not len(support) else np.full(len(f), np.nan)
+    if len(support) ** 3 > 3 * WORK:
+        return np.full(len(f), np.nan)
+    # support vectors, and copies of them
+    own = None if repeats is None else repeats[support]
+    names, first = (support, np.arange(len(support)))
+    number = np.arange(len(beta)) if repeats is None else repeats
+    if own is not None:
+        names, first = np.unique(own, return_index=True)
+    wanted = np.flatnonzero(np.isin(number[rows], names))
+    if not len(wanted):
+        return f
+    places, back = np.unique(
+        first[np.searchsorted(names, number[rows[wanted]])], return_inverse=True
+    )
     A: Any = np.asfortranarray(K.part(support).to_array(np.float64))
     A.flat[:: len(A) + 1] += shift[support]
     factor = linear_algebra.Factor(linear_algebra.positive(A))
-    out, own = f.copy(), None if repeats is None else repeats[support]
     ones = factor.solve(np.ones(len(support)))
     # equal rows act as one, with the sum of their coefficients and their mean label
     weights = 1 / shift[support][:, None]
     targets = group_sums(weights * y[support][:, None], own) / group_sums(weights, own)
     sums, of_ones = group_sums(beta[support][:, None], own), group_sums(ones[:, None], own)
-    scale = inverse_of_sums(factor, np.ones(len(support)), np.arange(len(support)), own)
+    scale = inverse_of_sums(factor, np.ones(len(support)), places, own)
     if bias:
-        scale = scale - np.square(of_ones[:, 0]) / ones.sum()
+        scale = scale - np.square(of_ones[places, 0]) / ones.sum()
     # a bias alone fits a single support vector of each class
-    found = targets[:, 0] - sums[:, 0] / np.where(scale > 0, scale, np.inf)
-    out[support] = found
-    if repeats is not None and own is not None:
-        names, first = np.unique(own, return_index=True)
-        copies = np.flatnonzero(np.isin(repeats, names))
-        out[copies] = found[first[np.searchsorted(names, repeats[copies])]]
+    found = targets[places, 0] - sums[places, 0] / np.where(scale > 0, scale, np.inf)
+    out = f.copy()
+    out[wanted] = found[back]
     return out
 
 
@@ -374,7 +402,8 @@ def linear(
     roots: np.ndarray | None = None,
     repeats: np.ndarray | None = None,
     centred: bool = False,
-) -> Any:
+    share: float = 1.0,
+) -> np.ndarray:
     """The predictions of rows by the machine without each of them.
 
     Parameters
@@ -392,15 +421,16 @@ def linear(
     centred : bool
         For the squared loss, whether the weighted mean of the targets was subtracted, which the
         machine without a row repeats with its own targets.
+    share : float
+        The fraction of the machine's rows that these are. A random part of them stands for all: the
+        mean of its leverages h_i, times the share, is that of all rows.
 
     Returns
     -------
-    array, (n, k), or None
-        nan for rows that are not left out; None if a factor would take too long.
+    array, (n, k)
+        nan for rows that are not left out.
     """
-    n, D = Z.shape
-    if not D or not Z.rows_here or n * min(n, D) ** 2 * F.shape[1] > WORK:
-        return None
+    n = Z.shape[0]
     own = np.ones((n, 1)) if roots is None else roots[:, None]
     gradients = own * loss.derivative(F, Y)
     curvatures = loss.second_derivative(F, Y)
@@ -411,9 +441,11 @@ def linear(
     curvature_sums = group_sums(own**2 * curvatures, repeats)
     for k, d in enumerate(curvatures.T):
         if not np.array_equal(d, last):
-            (slack, of_ones), last = _slack(Z, d, lam, rows, own[:, 0] if centred else None), d
+            ones = own[:, 0] if centred else None
+            (slack, of_ones), last = _slack(Z, d, share * lam, rows, ones), d
         # z' H^-1 z for rows z without their factors, the same for equal rows
-        steps = np.divide(1 - slack, d * own[:, 0] ** 2, out=np.zeros(n), where=d > 0)
+        leverages = share * (1 - slack)
+        steps = np.divide(leverages, d * own[:, 0] ** 2, out=np.zeros(n), where=d > 0)
         steps = group_largest(steps, repeats)[rows]
         left = 1 - steps * curvature_sums[rows, k]
         out[rows, k] += steps * gradient_sums[rows, k] / left
@@ -422,6 +454,16 @@ def linear(
             moved = moved_mean(Y[:, k : k + 1] / own, own[:, 0] ** 2, repeats)[rows, 0]
             out[rows, k] -= moved * (1 - of_ones[rows] / own[rows, 0]) / left
     return out
+
+
+def enough_rows(n: int, D: int, outputs: int = 1) -> int | None:
+    """Of n rows with D features, how many `linear` takes to stand for all; None if too many
+    features leave too few.
+    """
+    if outputs * n * min(n, D) ** 2 <= WORK:
+        return n
+    count = int(WORK // (outputs * D**2))
+    return count if 2 * D <= count < n else None
 
 
 def _slack(
@@ -433,6 +475,9 @@ def _slack(
     active, slack, of_ones = np.flatnonzero(d), np.ones(len(d)), np.zeros(len(d))
     wanted = np.intersect1d(rows, active)
     A: Any
+    if not lam:
+        # nothing but the rows keeps the features of an L1 solution from being dependent
+        lam = NEARLY_ZERO * float(Z.squares(d).mean())
     if len(active) <= Z.shape[1]:
         dense = Z.rows(active).to_array().astype(np.float64)
         A = np.asfortranarray(dense @ dense.T)

@@ -62,6 +62,8 @@ class MapMatrix(Matrix):
     ) -> None:
         self.map, self.X, self.scale = feature_map, dense(X, feature_map.dtype), scale
         self.shape, self.dtype = (X.shape[0], feature_map.n_features), feature_map.dtype
+        bound = getattr(feature_map, "bound", None)
+        self.bound = None if bound is None else bound * abs(scale)
         self.block = block or block_size(self.shape[1], self.dtype)
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:

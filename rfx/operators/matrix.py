@@ -53,6 +53,8 @@ class Matrix(ABC):
     cost = READ
     # whether vectors over the rows are arrays in this process, so that an N x N matrix is possible
     rows_here = True
+    # the largest magnitude of an entry, if it is known
+    bound: float | None = None
 
     @property
     def computed(self) -> bool:

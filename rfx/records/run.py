@@ -106,6 +106,14 @@ class Run:
         most=0.5,
         metavar="SHARE",
     )
+    score: str = option(
+        "auto",
+        "How a training without test rows is evaluated.",
+        of={
+            "auto": "on rows left out of the model, or held out from another one",
+            "none": "not at all, which saves time; there are no probabilities and intervals",
+        },
+    )
     groups: str | None = option(
         None,
         "Column of group labels, such as patients. Rows of a group are held out together; the"

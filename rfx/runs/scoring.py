@@ -18,6 +18,7 @@ from rfx.fitting.held_out import HeldOut, LeftOut, drawn
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
+from rfx.fitting.training import MANY_ROWS
 from rfx.parallel import one_blas_thread
 from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, Run
@@ -42,6 +43,8 @@ FEWEST, MOST = 200, 4000
 FEW_FOLDS = 2
 # The score names a bandwidth or lambda of its models that is that many times the final model's.
 FAR = 5.0
+# Options that are for a score.
+_OF_SCORE = ("cv", "holdout", "calibrate")
 # Evidence of the choices of a model.
 _EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
@@ -75,6 +78,8 @@ def check(run: Run) -> None:
                 f"--{one} is {values[0]!s:.80} and --{other} is {values[1]!s:.80}; use only one of"
                 " them"
             )
+    if run.score == "none" and (useless := [n for n in _OF_SCORE if getattr(run, n)]):
+        raise UsageError(f"--score is none, so --{useless[0]} has no effect; omit one of them")
     every = ("cv", "holdout", "calibrate", "groups", "time")
     asked = [name for name in every if getattr(run, name) is not None]
     if asked and run.stream:
@@ -106,7 +111,8 @@ def trained(
 ) -> tuple[Pipeline, Evaluated | None]:
     """The pipeline of all training rows, and its score on rows that no choice saw.
 
-    They are left out of the model itself if its method can do so. Otherwise, with many rows,
+    They are left out of the model itself if its method can do so. Otherwise a model of a part of
+    very many rows predicts others (`Trainer.with_score`). With fewer rows,
     options are chosen without the held-out rows of the first part, and the final model is fitted
     with the chosen options. With few rows this would cost accuracy, so that the final model chooses
     for itself, as those of all folds do. With too few to hold any out there is no score.
@@ -117,8 +123,10 @@ def trained(
     trainer = trainer.with_options(task=task)
     parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
     without, final = partial(_without, split), None
-    if trainer.method.leaves_out and not (split.apart and split.apart.given):
+    given = split.apart is not None and split.apart.given
+    if (trainer.method.leaves_out and not given) or len(y) > MANY_ROWS:
         final = fit(trainer, split, **listening)
+        final = trainer.with_score(final, split.X_train, y, split.weights, split.apart)
         if final.left_out is not None:
             return final, _of_itself(run, split, y, final) if parts else None
         start = time.perf_counter()

@@ -312,7 +312,8 @@ def execute(
     split: see `train`.
     """
     start = time.perf_counter()
-    left_out = unseen or model is not None
+    unseen = unseen and run.score != "none"
+    left_out = run.score != "none" and (unseen or model is not None)
     limit = None if run.fail_below is None else Limit.of(run.fail_below)
     with methods.get(run.method).on(run.device):
         trained, split = train(run, elsewhere, progress, unseen, split, left_out)

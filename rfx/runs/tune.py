@@ -259,7 +259,7 @@ class Tuning:
         """The candidates; None if the method chooses its own."""
         if self.given.get("lam") is not None:
             return (self.given["lam"],)
-        if methods.get(method).leaves_out:
+        if "lam" not in methods.get(method).space.values:
             return (None,)
         return TUNE_L1_LAMS if method.startswith("sparse") else TUNE_LAMS
 

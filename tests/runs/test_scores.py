@@ -377,7 +377,7 @@ def test_probabilities_from_the_shell(files, capfd):
     model, out, test = files / "m.npz", files / "p.txt", files / "multiclass-test.txt"
     words = ["train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt"]
     text = printed(capfd, *words, "--task", "multiclass", "--model", model)
-    assert re.search(r"^ +0\.\d+ by 5-fold cross-validation on 200 rows$", text, re.M)
+    assert re.search(r"^accuracy +0\.\d+ on 200 rows, by 5-fold cross-validation$", text, re.M)
     assert printed(capfd, "predict", model, test, "--proba", "-o", out) == ""
     found = np.loadtxt(out)
     assert found.shape == (100, 3)
@@ -557,12 +557,12 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
-    first = trained(X, y, "kernel")
+    first = trained(X, y, "rb", {"n_grids": 16})
     ((kept, out),) = HeldOut(len(y), 0).folds(y, holdout=0.2)
     other = y.copy()
     other[out] = 1 - y[out]
     monkeypatch.setattr(HeldOut, "folds", lambda *given: [(kept, out)])
-    second = trained(X, other, "kernel")
+    second = trained(X, other, "rb", {"n_grids": 16})
     assert second.params["explicit"] == first.params["explicit"]
     assert second.score == pytest.approx(1 - first.score)
 
@@ -584,12 +584,12 @@ def test_the_final_model_has_the_chosen_options_and_all_rows(trained, monkeypatc
         (60, "5-fold cross-validation"),
         (400, "3 folds of 0.2 of the training rows"),
         (1000, "held out, 0.2 of the training rows"),
-        (40_000, "held out, 0.1 of the training rows"),
+        (40_000, "by a model of 8,000 other rows"),
     ],
 )
 def test_the_rows_of_the_score_are_said(trained, count, words):
-    options = {"gamma": 1.0, "lam": 1.0, "n_features": 5}
-    row = trained(*noise(count, 0, "regression"), "rf", options)
+    options = {"gamma": 1.0, "lam": 1.0, "n_grids": 5}
+    row = trained(*noise(count, 0, "regression"), "rb", options)
     assert row.params["scored_on"] == words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.features import MAPS, FeatureMap, sample
 from rfx.losses import SmoothLoss
+from rfx.operators.coded import LARGEST, CodedColumns
 from rfx.operators.mapped import hold_part
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows
@@ -48,6 +50,11 @@ Solve: TypeAlias = "Callable[[Matrix, np.ndarray, float, SmoothLoss, Budget, np.
 EARLY_TOL = 1e-2
 # Fraction of the memory for a round's features; Gram matrices use up to half of it.
 _HELD = 0.5
+# MiB of a round's features from which codes take less time and memory.
+_WORTH_MB = 1024
+# The fraction of lambda by which codes may change a gradient. Its effect on the dual value is
+# quadratic, and the last round corrects the rest.
+_GRADIENT = 0.2
 
 
 def solve_rounds(
@@ -67,11 +74,11 @@ def solve_rounds(
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it
     from the previous weights, and permanently drops the features with weight zero.
 
-    Z: (N, D) features, of which those of a round are stored in memory, as many of their rows as
-    fit. y: (N,). budget: that of `solve_l1` for each round; only the last one needs its tol, the
-    others have at least EARLY_TOL. warm: (D,) weights; the first working set includes features with
-    nonzero weight. solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the given
-    columns, `solve_l1` by default.
+    Z: (N, D) features, of which those of a round are stored in memory: as codes if they need more
+    than a GiB, or as many of their rows as fit. y: (N,). budget: that of `solve_l1` for each round;
+    only the last one needs its tol, the others have at least EARLY_TOL. warm: (D,) weights; the
+    first working set includes features with nonzero weight. solve(Z, y, lam, loss, budget, warm) ->
+    Solution minimises over the given columns, `solve_l1` by default.
 
     Returns coef (D,). Objective and gap are those of all D features, including dropped ones: the
     gap bounds the effect of dropping on the solution of equation 9, and usually far exceeds the
@@ -81,55 +88,179 @@ def solve_rounds(
     the gap, it equals the objective.
     """
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
-    solve = partial(solve_l1, gram=gram) if solve is None else solve
     last = filled(budget)
+    # a solver with its own tolerances is not told how to correct codes
+    features = RoundFeatures(Z, last.memory_mb, gram)
+    if solve is None and _codes_suffice(Z, y, lam, loss):
+        features.may_code = True
+    solve = partial(solve_l1, gram=gram) if solve is None else solve
     early = replace(last, tol=max(last.tol, EARLY_TOL))
     rounds = min(rounds, n_features)  # at least one feature per round
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
     coef = np.zeros(n_features) if warm is None else np.array(warm, dtype=np.float64)
-    active, iterations, solution = np.flatnonzero(coef), 0, None
+    iterations, solution = 0, None
     for turn, (first, stop) in enumerate(zip(bounds, bounds[1:]), start=1):
         if turn > 1 and last.late():
             break
-        candidates = np.concatenate([active, np.setdiff1d(np.arange(first, stop), active)])
-        part = Z.columns(candidates)
+        active = np.flatnonzero(coef)
         try:
             with until(last.deadline):
-                part = _held(part, len(active), last.memory_mb)
+                features.take(active, np.setdiff1d(np.arange(first, stop), active))
         except Late:
             pass  # the solver also ends at once, at the given weights
-        goal = early if stop < n_features else last
-        solution = solve(part, y, lam, loss, goal, coef[candidates])
-        kept = np.flatnonzero(solution.coef)
-        gram.keep(kept)
-        coef[candidates] = solution.coef
-        active = candidates[kept]
+        columns, goal = features.columns, early
+        if stop == n_features:
+            # half of the tolerance is reserved for the error of codes
+            goal = replace(last, tol=last.tol / 2) if features.coded else last
+        solution = solve(features.matrix, y, lam, loss, goal, coef[columns])
+        coef[columns] = solution.coef
         iterations += solution.n_iter
-        sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
-        record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
+        sizes = {"working_set": len(columns), "nnz": np.count_nonzero(solution.coef)}
+        reached = {"objective": solution.objective, "gap": solution.gap}
+        record(coef.copy, iteration=turn, features=stop, **sizes, **reached)
     assert solution is not None  # there is a round
-    whole = Solution(
-        coef, solution.objective, solution.gap, iterations, solution.status, record.trace
-    )
-    if len(candidates) == n_features:
-        return whole
+    found = replace(solution, coef=coef, n_iter=iterations, trace=record.trace)
+    if len(columns) == n_features and not features.coded:
+        return found
     try:
         with until(last.deadline):
-            decision = part.matvec(coef[candidates])
-            objective, gap, _ = l1_certificate(Z, y, coef, lam, loss, decision)
-            return replace(whole, objective=objective, gap=gap)
+            decision = None if features.coded else features.matrix.matvec(coef[columns])
+            certified = _certified(Z, y, lam, loss, found, columns, decision)
+            if features.coded:
+                certified = _corrected(Z, y, lam, loss, certified, columns, last, gram)
+            return certified
     except Late:
         # no loss is negative, so that zero bounds the minimum over all features
-        return replace(whole, gap=solution.objective, status="timeout")
+        return replace(found, gap=solution.objective, status="timeout")
 
 
-def _held(part: Matrix, n_used: int, memory_mb: float) -> Matrix:
-    """The columns of a round in memory if they fit; else as many of their rows as fit, unless the
-    solver holds twice the `n_used` columns with nonzero weight itself.
+def _codes_suffice(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss) -> bool:
+    """Whether codes of the features change no gradient by more than a fraction of lambda.
+
+    The derivatives u of the losses have sum u^2 <= 4 times the losses at zero, so an error e in
+    every entry of a column changes its gradient by at most 2 e sqrt(that sum).
     """
-    stored = part.hold(_HELD * memory_mb)
-    few = 2 * n_used <= columns_held(part, memory_mb)
-    return stored if few or not stored.computed else hold_part(part, _HELD * memory_mb)
+    if Z.bound is None or not Z.rows_here or Z.exact:
+        return False
+    at_zero = float(loss.value(np.zeros_like(y), y).sum())
+    return Z.bound / LARGEST * 2 * math.sqrt(at_zero) <= _GRADIENT * lam
+
+
+def _certified(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    found: Solution,
+    columns: np.ndarray,
+    decision: np.ndarray | None = None,
+) -> Solution:
+    """The solution with objective and gap over all features; the last entry of its trace has those
+    over the columns of the last round.
+    """
+    decision = Z.matvec(found.coef) if decision is None else decision
+    objective, gap, gradient = l1_certificate(Z, y, found.coef, lam, loss, decision)
+    derivative = loss.derivative(decision, y)
+    own = objective - best_dual(loss, derivative, y, lam, gradient[columns])[0]
+    found.trace[-1].update(objective=objective, gap=max(0.0, own))
+    return replace(found, objective=objective, gap=gap)
+
+
+def _corrected(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    found: Solution,
+    columns: np.ndarray,
+    budget: Filled,
+    gram: GramCache,
+) -> Solution:
+    """The certified solution on codes, corrected by steps on the features themselves if codes are
+    too coarse for the tolerance.
+    """
+    last = found.trace[-1]
+    if last["gap"] <= budget.tol * last["objective"]:
+        stalled = found.status == "stalled"
+        return replace(found, status="converged") if stalled else found
+    if found.status not in ("converged", "stalled"):
+        return found
+    coef = found.coef.copy()
+    solution = solve_l1(Z.columns(columns), y, lam, loss, budget, coef[columns], gram=gram)
+    coef[columns] = solution.coef
+    last["nnz"] = np.count_nonzero(coef)
+    iterations = found.n_iter + solution.n_iter
+    found = replace(found, coef=coef, n_iter=iterations, status=solution.status)
+    return _certified(Z, y, lam, loss, found, columns)
+
+
+class RoundFeatures:
+    """The features of successive rounds of Algorithm 1.
+
+    Parameters
+    ----------
+    Z : Matrix, (N, D)
+        All features.
+    memory_mb : float
+    gram : GramCache
+        The Gram matrix of the columns, which follows them from round to round.
+
+    Attributes
+    ----------
+    columns : array, (k,)
+        The columns of the round.
+    matrix : Matrix, (N, k)
+        Their features.
+    may_code : bool
+        Whether codes are accurate enough.
+    """
+
+    def __init__(self, Z: Matrix, memory_mb: float, gram: GramCache) -> None:
+        self.Z, self.memory_mb, self.gram = Z, memory_mb, gram
+        self.columns, self.matrix, self.may_code = np.empty(0, np.int64), Z, False
+
+    @property
+    def coded(self) -> bool:
+        """Whether the features are codes."""
+        return isinstance(self.matrix, CodedColumns)
+
+    def take(self, active: np.ndarray, new: np.ndarray) -> None:
+        """Keep the columns `active`, drop the others, and add those of `new`."""
+        kept = np.flatnonzero(np.isin(self.columns, active))
+        further = np.union1d(new, np.setdiff1d(active, self.columns))
+        if isinstance(self.matrix, CodedColumns):
+            if len(kept) + len(further) <= self.matrix.capacity:
+                self.gram.restrict(kept)
+                self._code(self.matrix, kept, further)
+                return
+            self.may_code = False
+        self.gram.keep(kept)
+        self.columns = np.concatenate([self.columns[kept], further])
+        self.matrix = self.Z.columns(self.columns)
+        capacity = min(self.Z.shape[1], int(_HELD * self.memory_mb * 2**20 // self.Z.shape[0]))
+        worth = self.matrix.size_mb > min(_HELD * self.memory_mb, _WORTH_MB)
+        bound = self.Z.bound if self.may_code and len(self.columns) <= capacity else None
+        if worth and bound is not None:
+            codes = CodedColumns(self.Z.shape[0], capacity, bound, self.Z.dtype)
+            self._code(codes, np.empty(0, np.int64), self.columns)
+        else:
+            self.matrix = self._stored(self.matrix, len(kept))
+
+    def _code(self, codes: CodedColumns, kept: np.ndarray, new: np.ndarray) -> None:
+        """Store new columns as codes, beside those kept."""
+        places = codes.replace(kept, self.Z.columns(new))
+        columns = np.zeros(codes.shape[1], np.int64)
+        columns[: len(self.columns)] = self.columns[: codes.shape[1]]
+        columns[places] = new
+        self.columns, self.matrix = columns, codes
+
+    def _stored(self, part: Matrix, n_used: int) -> Matrix:
+        """The columns of a round in memory if they fit; else as many of their rows as fit, unless
+        the solver holds twice the `n_used` columns with nonzero weight itself.
+        """
+        stored = part.hold(_HELD * self.memory_mb)
+        few = 2 * n_used <= columns_held(part, self.memory_mb)
+        return stored if few or not stored.computed else hold_part(part, _HELD * self.memory_mb)
 
 
 def in_parts(solve: Callable[..., Solution]) -> Solve:

@@ -383,6 +383,9 @@ def left_out_sparse(
     columns = []
     for k, weights_of_output in enumerate(coef.T):
         used = np.flatnonzero(weights_of_output)
+        if not len(used):
+            columns.append(np.zeros((problem.n_rows, 1)))
+            continue
         Z = computed(problem.X, feature_map.select(used))
         own = replace(problem, Y=problem.Y[:, [k]])
         column = left_out(Z, weights_of_output[used, None], own, method, 0.0)

@@ -223,15 +223,15 @@ N_FEATURES = Option(
     "n_features", int, "Number D of random features.", low=1, high=MOST, default=1000
 )
 # The default number for few rows, the largest, and the most for each input. Few inputs need few
-# features: of 200,000 rows with three inputs, rf with 5,458 features has three times the errors that
-# it has with 1,000. With 2,670 instead of 1,000, cod-rna (8 inputs) has 3 % fewer errors; with
-# 3,640, covtype (54 inputs, 100,000 rows) 7 %.
+# features: on 200,000 rows with three inputs, rf has three times as many errors with 5,458 features
+# as with 1,000. With 2,670 instead of 1,000, cod-rna (8 inputs) has 3 % fewer errors; with 3,640,
+# covtype (54 inputs, 100,000 rows) has 7 % fewer.
 LEAST_FEATURES, MOST_FEATURES, FEATURES_OF_INPUT = 1000, 10_000, 300
 GROWING_FEATURES = N_FEATURES.but(
     help=(
         f"{N_FEATURES.help[:-1]}; by default sqrt(n) log n for n rows (Rudi and Rosasco 2017), from"
-        f" {LEAST_FEATURES:,} to {MOST_FEATURES:,}, or {FEATURES_OF_INPUT} for each input if that is"
-        " less."
+        f" {LEAST_FEATURES:,} to {MOST_FEATURES:,}, or {FEATURES_OF_INPUT} for each input if that"
+        " is less."
     ),
     default=None,
 )

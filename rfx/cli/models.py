@@ -81,7 +81,7 @@ TRAIN = {
         ("--scaling NAME", "standard, minmax01, … [default: auto]"),
         ("--measure NAME", "accuracy, auc, log_loss, …: the aim of choices."),
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
-        *_SCORE,
+        *_HELD_OUT,
     ],
     "Output": ["model", "results", "trace", "quiet", "json", "force"],
     "Distributed": ["threads", "device", "scheduler"],

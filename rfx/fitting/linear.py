@@ -355,8 +355,9 @@ def left_out(
     some = problem if count == n else problem.rows(rows)
     own = Z if count == n else Z.rows(rows)
     Z, Y, loss = weights.problem(own, some.Y - offset, some.loss, some.weights)
-    weighted = some.weights is not None and loss.name == "squared"
-    roots = np.sqrt(some.weights) if weighted else None
+    roots = None
+    if some.weights is not None and loss.name == "squared":
+        roots = np.sqrt(some.weights)
     F, centred = Z.matvec(coef), problem.centred(method)
     found = linear(Z, F, Y, lam, loss, roots, some.repeats, centred, len(rows) / n)
     out = np.full(problem.Y.shape, np.nan)

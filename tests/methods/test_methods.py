@@ -508,17 +508,26 @@ def test_rows_are_refused(name, options, rows, error, message):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "expected"), [(500, 1000), (11_000, 1000), (40_000, 2118), (10**7, 10_000)]
+    ("n_rows", "n_inputs", "expected"),
+    [
+        (500, 54, 1000),
+        (11_000, 54, 1000),
+        (40_000, 54, 2118),
+        (10**7, 54, 10_000),
+        (40_000, 3, 1000),
+        (10**6, 8, 2400),
+    ],
 )
 @pytest.mark.parametrize("name", ["rf", "sparse-rf", "nystrom"])
-def test_features_grow_with_the_rows(name, n_rows, expected):
-    """sqrt(n) log n of them (Rudi and Rosasco 2017)."""
-    assert methods.create(name).method.sized(n_rows).n_features == expected
-    assert methods.create(name, n_features=70).method.sized(n_rows).n_features == 70
+def test_features_grow_with_the_rows(name, n_rows, n_inputs, expected):
+    """sqrt(n) log n of them (Rudi and Rosasco 2017), at most 300 for each input."""
+    assert methods.create(name).method.sized(n_rows, n_inputs).n_features == expected
+    given = methods.create(name, n_features=70).method
+    assert given.sized(n_rows, n_inputs).n_features == 70
 
 
 def test_the_features_drawn_are_those_of_the_rows():
-    X = np.random.default_rng(0).normal(size=(13_000, 2))
+    X = np.random.default_rng(0).normal(size=(13_000, 4))
     fixed = {"gamma": 0.1, "lam": 1.0, "kernel": "gaussian", "scaling": "none", "metric": "none"}
     trained = methods.create("rf", task="regression", **fixed).fit(X, X[:, 0])
     assert trained.info["n_features"] == trained.model.map.n_features == 1080

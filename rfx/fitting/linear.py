@@ -37,7 +37,7 @@ from rfx.fitting.options import (
 from rfx.fitting.problem import Cache, Problem, StepCallback, check_memory, evaluating
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
-from rfx.operators.kernel import enough_rows, linear
+from rfx.operators.kernel import enough_rows, linear, moved_mean
 from rfx.operators.mapped import Features, MapMatrix, computed, feature_matrix
 from rfx.operators.matrix import Matrix
 from rfx.options import Chosen, Option
@@ -385,7 +385,7 @@ def left_out_sparse(
     for k, weights_of_output in enumerate(coef.T):
         used = np.flatnonzero(weights_of_output)
         if not len(used):
-            columns.append(np.zeros((problem.n_rows, 1)))
+            columns.append(_mean_of_others(problem, method)[:, [k]])
             continue
         Z = computed(problem.X, feature_map.select(used))
         own = replace(problem, Y=problem.Y[:, [k]])
@@ -394,6 +394,16 @@ def left_out_sparse(
             return None
         columns.append(column)
     return np.hstack(columns)
+
+
+def _mean_of_others(problem: Problem, method: Method) -> np.ndarray:
+    """(n, k) decision values of a model without features, by that without each row: the mean of its
+    targets if it subtracts that, else zero.
+    """
+    if not problem.centred(method):
+        return np.zeros(problem.Y.shape)
+    own = np.ones(problem.n_rows) if problem.weights is None else problem.weights
+    return -moved_mean(problem.Y, own, problem.repeats)
 
 
 def solve_path(Z: Any, problem: Problem, method: Method, lams: list[float]) -> Iterator[Solution]:

@@ -98,7 +98,7 @@ def test_an_estimator_has_the_parameter():
         ("kernel", "auto", "binary", X[:, 0] > 0, UsageError, "the task is binary"),
         ("local", "log", "regression", np.exp(X), UsageError, "one target per row, not 2"),
         ("doubly-sgd", "log", "regression", PRICES, UsageError, "learns in batches"),
-        ("sparse-rf", "auto", "regression", PRICES, UsageError, "use log or none"),
+        ("rb", "auto", "regression", PRICES, UsageError, "use log or none"),
     ],
 )
 def test_what_has_no_logarithm_is_refused(method, how, task, y, error, said):

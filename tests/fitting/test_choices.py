@@ -425,3 +425,13 @@ def test_values_at_the_edge_are_named(chosen, which):
     tried = [[0.1, 1.0], [1.0, 1.0], [10.0, 1.0]]
     step = {"by": "kernel", "options": ["lam"], "tried": tried, "chosen": [chosen]}
     assert [words.split()[4] for words in edges(step)] == ([] if which is None else [which])
+
+
+def test_bandwidths_are_not_followed_for_little():
+    """The error of polynomial-3 fell by less than a hundredth with each doubling up to 24,000."""
+    rows = np.random.default_rng(0).normal(size=(160, 2))
+    y = np.sin(rows[:, 0]) + 0.2 * rows[:, 1]
+    options = {"kernel": "polynomial-3", "scaling": "minmax11", "metric": "none", "lam": 0.1}
+    (step,) = methods.create("kernel", task="regression", **options).fit(rows, y).outcome.validation
+    gammas = {gamma for gamma, *_ in step["tried"]}
+    assert max(gammas) < 1e3 * min(gammas)

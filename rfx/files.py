@@ -101,7 +101,7 @@ def whole(path):
     """
     check(path)
     if _is_special(path):
-        with open(path, "wb") as handle:
+        with _naming(path), open(path, "wb") as handle:
             yield handle
         return
     path = _target(path)
@@ -109,7 +109,7 @@ def whole(path):
     os.umask(umask := os.umask(0))
     descriptor, draft = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     try:
-        with os.fdopen(descriptor, "wb") as handle:
+        with _naming(path), os.fdopen(descriptor, "wb") as handle:
             with contextlib.suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_EX)  # marks the draft as that of a living process
             yield handle
@@ -119,6 +119,17 @@ def whole(path):
             os.replace(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _naming(path):
+    """Give an error of writing, such as that of a full disk, the name of the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and not isinstance(error, BrokenPipeError):
+            error.filename = str(path)
         raise
 
 

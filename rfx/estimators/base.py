@@ -180,6 +180,14 @@ class MethodEstimator(Estimator):
             changed["class_weight"] = files.weights_text(changed["class_weight"])
         return changed
 
+    def _check_added(self) -> None:
+        """Raise ValueError for an invalid parameter that is no option of the method."""
+        with in_python():
+            for option in (MISSING, DEVICE, CALIBRATE):
+                value = getattr(self, option.name, None)
+                if value is not None:
+                    option.convert(value)
+
     def _create(self, task: str, schema: Schema | None = None):
         with in_python():
             made = methods.create(self.method.name, task=task, **self._given())
@@ -226,6 +234,7 @@ class MethodEstimator(Estimator):
         -------
         self
         """
+        self._check_added()
         if is_distributed(X):
             X, y = self._on_workers(X, y, sample_weight)
         else:
@@ -242,8 +251,6 @@ class MethodEstimator(Estimator):
             else:
                 trained = trainer.fit(X, y, sample_weight)
             calibrate = getattr(self, CALIBRATE.name, None)
-            if calibrate is not None:
-                CALIBRATE.convert(calibrate)
             trained = trainer.with_probabilities(trained, X, y, sample_weight, calibrate)
         if not trained.outcome.converged:
             timed_out = trained.outcome.ended == "timeout"

@@ -103,6 +103,8 @@ def checked(estimator, X, y="no_validation", reset=True, numbers=False, several=
     estimator with the parameter `missing`, rows with missing cells, dates or categories become
     `TableRows`; later rows are encoded at once by its `schema_`.
     """
+    if hasattr(X, "to_frame"):
+        raise ValueError("X is a Series; pass one row of a frame as frame.iloc[[0]], or a frame")
     X, y, rows = device.numpy_of(X), device.numpy_of(y), None
     reads, schema = hasattr(estimator, "missing"), getattr(estimator, "schema_", None)
     if reset:

@@ -127,20 +127,21 @@ static const char *const categories_{{ place }}[{{ words | length }}] = {
 double {{ p }}_category(int column, const char *text)
 {
     const char *const *words = NULL;
-    int j, count = 0;
+    int j, spellings = 1, count = 0;
     if (text == NULL || *text == 0)
         return NAN;
     switch (column) {
 {%- for place, words in categories %}
     case {{ place }}:
         words = categories_{{ place }};
-        count = {{ words | length }};
+        count = {{ program.columns[place].categories | length }};
+        spellings = {{ (words | length) // (program.columns[place].categories | length) }};
         break;
 {%- endfor %}
     }
-    for (j = 0; j < count; j++)
+    for (j = 0; j < spellings * count; j++)
         if (strcmp(words[j], text) == 0)
-            return j;
+            return j % count;
     return -1;
 }
 {% endif %}
@@ -516,7 +517,7 @@ class _Writer:
             outputs=outputs,
             labels=[_text(one) if isinstance(one, str) else float(one) for one in labels or ()],
             probabilities=program.probabilities is not None,
-            categories=[(n, own.categories) for n, own in enumerate(columns) if own.categories],
+            categories=[(n, own.spellings()) for n, own in enumerate(columns) if own.categories],
             encoding=encoding,
             functions=functions,
             helpers="\n".join([*self._helpers.values(), *self._arrays]),

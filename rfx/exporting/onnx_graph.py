@@ -238,6 +238,9 @@ def _cell(column: Column, x: Value) -> Value:
     if column.categories is None:
         return x if column.fill is None else x.graph.node("IsNaN", x).where(float(column.fill), x)
     words = np.array([column.categories], dtype=object)
+    for number, spelling in enumerate(column.spellings()[words.size :]):
+        written = x.equal(np.array([[spelling]], dtype=object))
+        x = written.where(words[:, number % words.size][:, None], x)
     if column.fill is not None:
         missing = x.equal(np.array([[""]], dtype=object))
         x = missing.where(words[:, int(column.fill)][:, None], x)

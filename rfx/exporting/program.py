@@ -85,6 +85,10 @@ _TEXTS = (
 )
 
 
+# Booleans, which files write in any case.
+TRUTHS = frozenset(("True", "False"))
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table, and the encoding of its cells.
@@ -113,6 +117,17 @@ class Column:
         if self.values is not None:
             return int(self.values.shape[1])
         return 1 if self.categories is None else len(self.categories)
+
+    def spellings(self) -> tuple[str, ...]:
+        """The categories; with `True` or `False` among them, all again with these in lower case,
+        and in upper case, as Booleans of a file may be written.
+        """
+        words = self.categories or ()
+        if TRUTHS.isdisjoint(words):
+            return words
+        lower = (word.lower() if word in TRUTHS else word for word in words)
+        upper = (word.upper() if word in TRUTHS else word for word in words)
+        return *words, *lower, *upper
 
 
 @dataclass(frozen=True)
@@ -264,6 +279,7 @@ def json_text(program: Program) -> bytes:
                 "name": column.name,
                 "fill": column.fill,
                 "categories": column.categories,
+                "spellings": column.spellings() or None,
                 "values": _plain(column.values),
             }
             for column in program.columns

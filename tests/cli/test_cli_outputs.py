@@ -241,3 +241,11 @@ def test_no_two_columns_of_predictions_have_the_same_name(tmp_path, capfd, id, h
 def test_what_predictions_can_not_have_is_refused(graded, capfd, more, said):
     code, out, err = run(capfd, "predict", *graded, *more)
     assert code == 2 and said in err and not out
+
+
+@pytest.mark.parametrize("command", ["predict m.npz data.txt", "export m.npz --to json"])
+def test_a_full_disk_names_the_file(capfd, folder, command):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    code, _, err = rfx(capfd, f"{command} -o /dev/full")
+    assert code and "/dev/full" in err

@@ -432,3 +432,32 @@ def test_entries_of_a_sparse_matrix_at_the_same_place_are_summed():
     )
     np.testing.assert_allclose(first, second, rtol=1e-10)
     assert repeated.nnz == 2400
+
+
+INVALID = {
+    "missing": ("wrong", 3),
+    "device": ("tpu", 3),
+    "calibrate": ("wrong",),
+    "lam": (-1.0, [1]),
+}
+INVALID |= {"kernel": ("wrong", 3), "scaling": ("wrong",), "seed": (-1, 1.5), "tol": (-1.0, "x")}
+ALL = [name for name in estimators.names() if name.endswith(("Regressor", "Classifier"))]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_are_validated_like_options(name):
+    kind = getattr(estimators, name)
+    rows = np.arange(20.0).reshape(10, 2)
+    for parameter in INVALID.keys() & inspect.signature(kind).parameters.keys():
+        for value in INVALID[parameter]:
+            with pytest.raises(ValueError, match=parameter) as refused:
+                kind(**{parameter: value}).fit(rows, np.arange(10) % 2)
+            assert "\n" not in str(refused.value)
+
+
+def test_a_series_is_no_row():
+    frame = pandas.DataFrame({"a": [0.0, 1.0, 2.0], "b": [1.0, 0.0, 1.0]})
+    model = estimators.RBRegressor(n_grids=2, scaling="none", gamma=1.0, lam=1.0)
+    model.fit(frame, [0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="Series"):
+        model.predict(frame.iloc[0])

@@ -60,7 +60,7 @@ def _encoded(column, cells):
         fill = np.nan if column["fill"] is None else column["fill"]
         return np.array([[fill if cell is None else cell] for cell in cells], float)
     count = len(column["categories"])
-    places = {word: place for place, word in enumerate(column["categories"])}
+    places = {word: place % count for place, word in enumerate(column["spellings"])}
     fill = count if column["fill"] is None else column["fill"]
     found = [fill if cell is None else places.get(cell, count) for cell in cells]
     if column["values"] is not None:

@@ -511,6 +511,23 @@ def test_a_table_goes_in_as_it_is(tables, capfd, tmp_path, target, form):
     assert target == "target" or list(labels) == wanted["predictions"]
 
 
+@each_form
+def test_categories_have_the_spelling_of_the_file(tmp_path, capfd, form):
+    """Booleans, numbers and dates as categories: `true` was unseen in an export."""
+    choices = (("true", "false"), ("1", "2", "3"), ("2020-01-01", "2021-02-03"))
+    cells = [[words[(row // 2) % len(words)] for words in choices] for row in range(60)]
+    lines = [",".join([*own, str(row % 7)]) for row, own in enumerate(cells)]
+    (tmp_path / "t.csv").write_text("\n".join(["flag,code,when,y", *lines]) + "\n")
+    options = "--task regression --categorical flag,code,when --method kernel --gamma 0.1 --lam 1"
+    file, made = tmp_path / "t.csv", tmp_path / "m.npz"
+    done = called("train", *options.split(), "--data", file, "--target", "y", "--model", made)
+    assert done.exception is None
+    program = Program.of(methods.load(made))
+    capfd.readouterr()
+    wanted = json.loads(printed(capfd, "predict", made, file, "--json"))["predictions"]
+    assert_close(FORMS[form](program, cells, tmp_path)[0].ravel(), np.array(wanted))
+
+
 # ---------------------------------------------------------------------- the command
 
 

@@ -538,14 +538,13 @@ def word_among_numbers(words: Mapping[str, int]) -> str | None:
     the cells, and no other word has less than a tenth of one. words: the number of cells of each
     value.
     """
-    n_cells, kinds = sum(words.values()), {word: written.kind(word) for word in words}
-    others = {word: count for word, count in words.items() if kinds[word] == "word"}
-    whole = [word for word in words if kinds[word] == "number" and word.lstrip("+-").isdigit()]
-    if not (others and whole) or len(others) + len(whole) < len(words):
-        return None
+    n_cells = sum(words.values())
     if len(words) > FEW_VALUES or n_cells < ROWS_OF_EACH * len(words):
         return None
-    if 2 * sum(others.values()) >= n_cells or any(map(_is_mark, others)):
+    others = {word: count for word, count in words.items() if not word.lstrip("+-").isdigit()}
+    if not others or 2 * sum(others.values()) >= n_cells:
+        return None
+    if any(written.kind(word) != "word" or _is_mark(word) for word in others):
         return None
     most, equal_share = max(others, key=others.__getitem__), n_cells / len(words)
     frequent = others[most] >= max(ROWS_OF_EACH, equal_share / 2)

@@ -15,6 +15,7 @@ WITHOUT = {
     "bench_intervals.py",
     "bench_peers.py",
     "bench_quarters.py",
+    "bench_scores.py",
     "bench_streams.py",
     "bench_tables.py",
 }

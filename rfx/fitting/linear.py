@@ -38,7 +38,7 @@ from rfx.fitting.problem import Cache, Problem, StepCallback, check_memory, eval
 from rfx.model import Array
 from rfx.operators.accelerated import DeviceMatrix
 from rfx.operators.kernel import enough_rows, linear, moved_mean
-from rfx.operators.mapped import Features, MapMatrix, computed, feature_matrix
+from rfx.operators.mapped import Features, MapMatrix, feature_matrix
 from rfx.operators.matrix import Matrix
 from rfx.options import Chosen, Option
 from rfx.solvers.base import Solution, stack
@@ -325,13 +325,14 @@ def left_out(
     method: Method,
     lam: float,
     offset: Any = 0.0,
+    columns: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """Decision values of the problem's rows by the model without each of them.
 
     Parameters
     ----------
-    Z : Matrix, (n, D)
-        Features.
+    Z : Matrix
+        Features of the n rows.
     coef : array, (D, k)
         Their weights.
     problem : Problem
@@ -340,6 +341,8 @@ def left_out(
         The ridge parameter; 0 for weights with an L1 penalty, of which the zeros stay zero.
     offset : array, (k,)
         Was subtracted from the targets.
+    columns : array, (D,), optional
+        Those of Z, by default all.
 
     Returns
     -------
@@ -347,13 +350,14 @@ def left_out(
         nan for rows that are not left out. None if the problem does not ask for them, or there are
         too many features.
     """
-    (n, D), k = Z.shape, coef.shape[1]
+    n, (D, k) = Z.shape[0], coef.shape
     count = enough_rows(n, D, k)
     if not problem.left_out or not Z.rows_here or not D or count is None:
         return None
     rows = np.arange(n) if count == n else _some_rows(problem, count)
     some = problem if count == n else problem.rows(rows)
     own = Z if count == n else Z.rows(rows)
+    own = own if columns is None else own.columns(columns)
     Z, Y, loss = weights.problem(own, some.Y - offset, some.loss, some.weights)
     roots = None
     if some.weights is not None and loss.name == "squared":
@@ -376,10 +380,10 @@ def _some_rows(problem: Problem, count: int) -> np.ndarray:
 
 
 def left_out_sparse(
-    feature_map: FeatureMap, coef: np.ndarray, problem: Problem, method: Method
+    Z: Matrix, coef: np.ndarray, problem: Problem, method: Method
 ) -> np.ndarray | None:
-    """`left_out` of weights (D, k) with an L1 penalty over the features of a map."""
-    if not problem.left_out:
+    """`left_out` of weights (D, k) with an L1 penalty over the features Z (n, D)."""
+    if not problem.left_out or not Z.rows_here:
         return None
     columns = []
     for k, weights_of_output in enumerate(coef.T):
@@ -387,9 +391,9 @@ def left_out_sparse(
         if not len(used):
             columns.append(_mean_of_others(problem, method)[:, [k]])
             continue
-        Z = computed(problem.X, feature_map.select(used))
         own = replace(problem, Y=problem.Y[:, [k]])
-        column = left_out(Z, weights_of_output[used, None], own, method, 0.0)
+        coef_of_output = weights_of_output[used, None]
+        column = left_out(Z, coef_of_output, own, method, 0.0, columns=used)
         if column is None:
             return None
         columns.append(column)

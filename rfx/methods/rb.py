@@ -25,6 +25,7 @@ from rfx.errors import UsageError
 from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
 from rfx.fitting import options, weights
 from rfx.fitting.held_out import HeldOut
+from rfx.fitting.linear import left_out_sparse
 from rfx.fitting.method import ONLY_SQUARED, Fitted, TunedMethod, budget, each_output
 from rfx.fitting.options import (
     AUTO,
@@ -227,7 +228,10 @@ class BinnedMethod(TunedMethod):
             "kappa_bound": float(np.mean(Z.shape[0] / fullest)),
         }
         model = BinnedModel.of(grids, bins, Z, solution.coef)
-        return Fitted(model, solution, measured | details, clock.seconds)
+        out = None
+        if self.penalty == "l1":
+            out = left_out_sparse(Z, np.asarray(solution.coef), problem, self)
+        return Fitted(model, solution, measured | details, clock.seconds, out)
 
     def features(
         self, grids: BinningMap, problem: Problem, clock: Clock
@@ -368,7 +372,7 @@ class SparseRB(BinnedMethod):
 
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
-    penalty = "l1"
+    penalty, leaves_out = "l1", True
     space = SearchSpace(
         {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS_OF_BINS}, slack=0.01, l1=True
     )

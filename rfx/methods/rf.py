@@ -230,8 +230,8 @@ class SparseRF(LinearMethod):
         callback = step_callback(problem, feature_map, self)
         solution, details = _solved(feature_map, problem, self, clock, callback)
         fitted = self._fitted(feature_map, solution, clock, details)
-        coef = np.asarray(solution.coef)
-        return replace(fitted, left_out=left_out_sparse(feature_map, coef, problem, self))
+        Z, coef = computed(problem.X, feature_map), np.asarray(solution.coef)
+        return replace(fitted, left_out=left_out_sparse(Z, coef, problem, self))
 
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
         clock, limit = Clock(), self.max_memory

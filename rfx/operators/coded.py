@@ -90,8 +90,11 @@ class CodedColumns(Matrix):
         return places
 
     def _offsets(self, columns: np.ndarray) -> np.ndarray:
-        """The places of the first row's codes of some columns in the flat array of codes."""
-        return columns // CHUNK * (self.shape[0] * CHUNK) + columns % CHUNK
+        """The places of the first row's codes of some columns in the flat array of codes. They are
+        unsigned: numba does not check them for negative ones, which takes as long as the rest.
+        """
+        places = columns // CHUNK * (self.shape[0] * CHUNK) + columns % CHUNK
+        return places.astype(np.uint64)
 
     def _chunks(self) -> np.ndarray:
         """The chunks in use, (chunks, N, CHUNK)."""
@@ -159,6 +162,38 @@ class CodedColumns(Matrix):
         return square, cross
 
 
+class GramOfCodes(Matrix):
+    """Columns of features whose Gram matrices are those of their codes; products are exact.
+
+    Newton's method with this matrix finds the minimum over the features, in a few more steps.
+    """
+
+    def __init__(self, codes: Matrix, features: Matrix) -> None:
+        self.codes, self.features = codes, features
+        self.shape, self.dtype = features.shape, features.dtype
+
+    def rows(self, index: Index) -> Matrix:
+        return self.features.rows(index)
+
+    def columns(self, index: Index) -> Matrix:
+        return self.features.columns(index)
+
+    def matvec(self, W: np.ndarray) -> np.ndarray:
+        return self.features.matvec(W)
+
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
+        return self.features.rmatvec(U)
+
+    def gram(
+        self,
+        left: np.ndarray,
+        right: np.ndarray,
+        weights: np.ndarray,
+        dtype: DTypeLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self.codes.gram(left, right, weights, dtype)
+
+
 def _common_magnitude(weights: np.ndarray) -> float | None:
     """The magnitude of weights (n,) if it is the same for all, else None."""
     sizes = np.abs(weights)
@@ -174,7 +209,7 @@ def _encode(
     """Store the rows of Z, times the factor and rounded, as rows first, first + 1, ..."""
     scale, half = np.float32(factor), np.float32(0.5)
     for i in range(len(Z)):
-        row, start = Z[i], (first + i) * CHUNK
+        row, start = Z[i], np.uint64((first + i) * CHUNK)
         for j in range(len(offsets)):
             codes[start + offsets[j]] = np.int8(np.floor(np.float32(row[j]) * scale + half))
 
@@ -184,7 +219,7 @@ def _decode(
     codes: np.ndarray, rows: np.ndarray, offsets: np.ndarray, unit: float, out: np.ndarray
 ) -> None:
     for i in range(len(rows)):
-        start = rows[i] * CHUNK
+        start = np.uint64(rows[i] * CHUNK)
         for j in range(len(offsets)):
             out[i, j] = unit * codes[start + offsets[j]]
 
@@ -243,13 +278,15 @@ def _add_rows(
 # Gram matrices of codes, exact in integers.
 #
 # The instruction vpdpbusd of AVX-512 VNNI adds four products of an unsigned and a signed byte to
-# each of 16 sums of 32 bits. One factor is therefore shifted by 128, and 128 times the sums of the
-# other one are subtracted at the end. LLVM finds the instruction in no loop that numba compiles;
-# what it makes of one takes 3.4 times as long.
+# each of 16 sums of 32 bits. One factor is therefore shifted by 128. A column of zeros then gives
+# 128 times the sums of the other factor, which are subtracted at the end. LLVM finds the
+# instruction in no loop that numba compiles; what it makes of one takes 3.4 times as long.
 
 # A tile of sums in registers: rows, and vectors of 16 columns; columns of a panel, one tile wide.
 _HEIGHT, _VECTORS = 8, 3
 _WIDTH = 16 * _VECTORS
+# Added to four codes in a word, it shifts each by 128.
+_FLIP = 0x80808080
 # Rows packed at a time, in groups of four.
 _PACKED = 1024
 # Rows whose sums fit into 32 bits: at most 255 * 127 each.
@@ -281,32 +318,34 @@ def integer_gram(
     positive : array of bool, (n,)
         Whether s_i is 1, else -1.
     """
-    panels_left, panels = -(-len(left) // _WIDTH), -(-len(left) // _WIDTH) - (-len(right) // _WIDTH)
-    columns = np.zeros(panels * _WIDTH, np.int64)
+    # the first column is zero
+    panels_left = -(-(1 + len(left)) // _WIDTH)
+    panels, start_right = panels_left - (-len(right) // _WIDTH), panels_left * _WIDTH
+    columns = np.zeros(panels * _WIDTH, np.uint64)
     # entries beyond the columns of a side are ignored
-    columns[: len(left)] = left
-    columns[panels_left * _WIDTH :][: len(right)] = right
-    totals = np.zeros((panels_left * _WIDTH, len(columns)))
+    columns[1 : 1 + len(left)] = left
+    columns[start_right : start_right + len(right)] = right
+    totals = np.zeros((start_right, len(columns)))
     sums = np.zeros(totals.shape, np.int32)
     shifted, plain = _aligned_panels(panels), _aligned_panels(panels)
-    shifts, threads = np.zeros(len(columns), np.int64), env.threads()
+    threads = env.threads()
     for sign in (1, -1):
-        own = rows[positive == (sign > 0)]
+        own = rows[positive == (sign > 0)].astype(np.uint64)
         for start in range(0, len(own), _MOST):
-            sums[:], shifts[:] = 0, 0
+            sums[:] = 0
             for some in ranges(min(_MOST, len(own) - start), _PACKED):
                 chosen = own[start:][some]
                 parallel.for_ranges(
-                    lambda a, b: _pack(codes, chosen, columns, shifted, plain, shifts, a, b), panels
+                    lambda a, b: _pack(codes, chosen, columns, shifted, plain, a, b), panels
                 )
+                plain[0, :, 0], shifted[0, :, 0] = 0, _FLIP
                 parallel.for_ranges(
                     lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads
                 )
-            parallel.for_ranges(
-                lambda a, b: _add_sums(sums, shifts, sign, totals, a, b), len(left), 64
-            )
-    of_right = totals[: len(left), panels_left * _WIDTH :][:, : len(right)]
-    return totals[: len(left), : len(left)].copy(), of_right
+            parallel.for_ranges(lambda a, b: _add_sums(sums, sign, totals, a, b), 1 + len(left), 64)
+    totals = totals[1 : 1 + len(left)]
+    of_left = totals[:, 1 : 1 + len(left)].copy()
+    return of_left, totals[:, start_right : start_right + len(right)]
 
 
 def _aligned_panels(panels: int) -> np.ndarray:
@@ -327,37 +366,32 @@ def _pack(
     columns: np.ndarray,
     shifted: np.ndarray,
     plain: np.ndarray,
-    shifts: np.ndarray,
     first: int,
     last: int,
 ) -> None:
     """Fill panels first .. last-1 with the codes, four rows per word, with zeros after the last
-    row; add 128 times the sums of the columns to `shifts`.
+    row. Unsigned places are not checked for negative ones, which takes half of the time.
     """
-    flip, whole = np.uint32(0x80808080), len(rows) // 4
+    flip, whole = np.uint32(_FLIP), len(rows) // 4
     for panel in range(first, last):
         own = columns[panel * _WIDTH : (panel + 1) * _WIDTH]
-        totals = np.zeros(_WIDTH, np.int32)
         plain[panel, whole:] = 0
         for step in range(whole):
             a, b = rows[4 * step], rows[4 * step + 1]
             c, d = rows[4 * step + 2], rows[4 * step + 3]
-            words = plain[panel, step]
+            words, flipped = plain[panel, step], shifted[panel, step]
             for k in range(_WIDTH):
-                one, two = codes[a + own[k]], codes[b + own[k]]
-                three, four = codes[c + own[k]], codes[d + own[k]]
-                totals[k] += np.int32(one) + np.int32(two) + np.int32(three) + np.int32(four)
-                words[k] = _word(one, two, three, four)
+                j = own[k]
+                word = _word(codes[a + j], codes[b + j], codes[c + j], codes[d + j])
+                words[k] = word
+                flipped[k] = word ^ flip
         for place in range(len(rows) - 4 * whole):
             for k in range(_WIDTH):
                 code = codes[rows[4 * whole + place] + own[k]]
-                totals[k] += code
                 plain[panel, whole, k] |= _word(code, 0, 0, 0) << np.uint32(8 * place)
-        for step in range(plain.shape[1]):
+        for step in range(whole, plain.shape[1]):
             for k in range(_WIDTH):
                 shifted[panel, step, k] = plain[panel, step, k] ^ flip
-        for k in range(_WIDTH):
-            shifts[panel * _WIDTH + k] += 128 * totals[k]
 
 
 @njit(cache=True, nogil=True)
@@ -461,10 +495,10 @@ def _add_tiles(
 
 
 @njit(cache=True, nogil=True)
-def _add_sums(
-    sums: np.ndarray, shifts: np.ndarray, sign: int, totals: np.ndarray, first: int, last: int
-) -> None:
-    """totals <- totals + sign (sums - shifts) in rows first .. last-1, from the diagonal on."""
+def _add_sums(sums: np.ndarray, sign: int, totals: np.ndarray, first: int, last: int) -> None:
+    """totals <- totals + sign (sums - those of the first row) in rows first .. last-1, from the
+    diagonal on.
+    """
     for i in range(first, last):
         for j in range(i, totals.shape[1]):
-            totals[i, j] += sign * (sums[i, j] - shifts[j])
+            totals[i, j] += sign * (sums[i, j] - sums[0, j])

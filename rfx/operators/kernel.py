@@ -463,7 +463,9 @@ def enough_rows(n: int, D: int, outputs: int = 1) -> int | None:
     if outputs * n * min(n, D) ** 2 <= WORK:
         return n
     count = int(WORK // (outputs * D**2))
-    return count if 2 * D <= count < n else None
+    if count < 2 * D:
+        return None
+    return min(n, max(2 * D, MOST_ROWS, count // 4))
 
 
 def _slack(

@@ -17,7 +17,7 @@ from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.features import MAPS, FeatureMap, sample
 from rfx.losses import SmoothLoss
-from rfx.operators.coded import LARGEST, CodedColumns
+from rfx.operators.coded import LARGEST, CodedColumns, GramOfCodes
 from rfx.operators.mapped import hold_part
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.operators.scaled import ScaledRows
@@ -124,11 +124,10 @@ def solve_rounds(
         return found
     try:
         with until(last.deadline):
-            decision = None if features.coded else features.matrix.matvec(coef[columns])
-            certified = _certified(Z, y, lam, loss, found, columns, decision)
             if features.coded:
-                certified = _corrected(Z, y, lam, loss, certified, columns, last, gram)
-            return certified
+                found = _corrected(Z, y, lam, loss, found, features, last)
+            decision = None if features.coded else features.matrix.matvec(coef[columns])
+            return _certified(Z, y, lam, loss, found, columns, decision)
     except Late:
         # no loss is negative, so that zero bounds the minimum over all features
         return replace(found, gap=solution.objective, status="timeout")
@@ -172,26 +171,21 @@ def _corrected(
     lam: float,
     loss: SmoothLoss,
     found: Solution,
-    columns: np.ndarray,
+    features: RoundFeatures,
     budget: Filled,
-    gram: GramCache,
 ) -> Solution:
-    """The certified solution on codes, corrected by steps on the features themselves if codes are
-    too coarse for the tolerance.
+    """The solution on codes of the last round, corrected by steps on the features themselves if
+    codes are too coarse for the tolerance.
     """
-    last = found.trace[-1]
-    if last["gap"] <= budget.tol * last["objective"]:
-        stalled = found.status == "stalled"
-        return replace(found, status="converged") if stalled else found
     if found.status not in ("converged", "stalled"):
         return found
-    coef = found.coef.copy()
-    solution = solve_l1(Z.columns(columns), y, lam, loss, budget, coef[columns], gram=gram)
+    columns, coef = features.columns, found.coef.copy()
+    exact = GramOfCodes(features.matrix, Z.columns(columns))
+    solution = solve_l1(exact, y, lam, loss, budget, coef[columns], gram=features.gram)
     coef[columns] = solution.coef
-    last["nnz"] = np.count_nonzero(coef)
+    found.trace[-1]["nnz"] = np.count_nonzero(coef)
     iterations = found.n_iter + solution.n_iter
-    found = replace(found, coef=coef, n_iter=iterations, status=solution.status)
-    return _certified(Z, y, lam, loss, found, columns)
+    return replace(found, coef=coef, n_iter=iterations, status=solution.status)
 
 
 class RoundFeatures:

@@ -66,13 +66,24 @@ def random_sums(X: Any) -> np.ndarray:
     """(n,) sums of the inputs times random factors, the same for equal rows, and most likely for no
     others. They are added in the same order in each row, unlike in a product by BLAS.
     """
-    factors = np.random.default_rng(0).normal(size=X.shape[1])
     if sp.issparse(X):
-        return np.asarray(X @ factors)
-    starts = range(0, len(X), _ROWS)
+        X = X.tocsr()
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return np.bincount(rows, X.data * _factors(X.indices), minlength=X.shape[0])
+    factors, starts = _factors(np.arange(X.shape[1])), range(0, len(X), _ROWS)
     return np.concatenate(
         [(X[k : k + _ROWS] * factors).sum(axis=1) for k in starts] or [factors[:0]]
     )
+
+
+def _factors(columns: np.ndarray) -> np.ndarray:
+    """(k,) a random factor of each column, between 1 and 2, by its number alone (splitmix64): a
+    sparse row may have two billion columns.
+    """
+    bits = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return 1.0 + (bits ^ (bits >> np.uint64(31))) / 2.0**64
 
 
 def _equal(X: Any, rows: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -142,6 +142,8 @@ class HeldOut:
         has only one.
         """
         option, share = f"--cv {cv}" if cv else f"--holdout {holdout:g}", holdout or 0.0
+        if y is not None and (self.apart is None or not self.apart.given):
+            _check_labels(option, y, schema)
         if self.apart is not None:
             if lacking := self.apart.lacking(cv or 1):
                 raise DataError(f"{option} {lacking}")
@@ -150,13 +152,6 @@ class HeldOut:
             return [self.apart.held_out(share, self.seed, y)]
         order = np.random.default_rng(self.seed).permutation(self.count)
         if y is not None:
-            labels, counts = np.unique(y, return_counts=True)
-            if counts.min() < 2:
-                label = label_text(schema, labels[np.argmin(counts)])
-                only = f"only 1 row has the label {label:.40}; remove that row"
-                if counts.max() < 2:
-                    only = "every label has 1 row; is --target the column of the labels?"
-                raise DataError(f"{option} needs at least two rows of each class, but {only}")
             order = order[np.argsort(y[order], kind="stable")]
         places = np.arange(self.count)
         if cv:
@@ -169,6 +164,18 @@ class HeldOut:
         of_row = np.empty(self.count, int)
         of_row[order] = fold
         return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(cv or 1)]
+
+
+def _check_labels(option: str, y: np.ndarray, schema: Schema | None) -> None:
+    """Raise DataError if a label has a single row."""
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() > 1:
+        return
+    label = label_text(schema, labels[np.argmin(counts)])
+    only = f"only 1 row has the label {label:.40}; remove that row"
+    if counts.max() < 2:
+        only = "every label has 1 row; is --target the column of the labels?"
+    raise DataError(f"{option} needs at least two rows of each class, but {only}")
 
 
 # ---------------------------------------------------------------------- their predictions

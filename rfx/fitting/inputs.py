@@ -409,12 +409,18 @@ def sampled(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
     return random_rows(n_rows, min(ROWS, most_rows(n_inputs)), seed=seed)
 
 
+def unsampled(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
+    """(n,) whether a row had no part in the choice of the inputs."""
+    free = np.ones(n_rows, bool)
+    free[sampled(n_rows, n_inputs, seed)] = False
+    return free
+
+
 def unused(problem: Problem, seed: int) -> np.ndarray | None:
     """(n,) whether a row, and each with its inputs, had no part in the choice of the inputs; None
     if such rows are fewer than OTHERS.
     """
-    free = np.ones(problem.n_rows, bool)
-    free[sampled(problem.n_rows, problem.n_inputs, seed)] = False
+    free = unsampled(problem.n_rows, problem.n_inputs, seed)
     if problem.apart is not None and not problem.constrained:
         free &= ~np.isin(problem.apart.values, problem.apart.values[~free])
     return free if free.sum() >= OTHERS else None

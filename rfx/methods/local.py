@@ -34,6 +34,7 @@ from rfx.fitting.inputs import (
     GRADIENT_ROWS,
     MOST_INPUTS,
     OPTIMISM,
+    OTHERS,
     allowed,
     bandwidth,
     best_lam,
@@ -41,6 +42,7 @@ from rfx.fitting.inputs import (
     criterion,
     dense,
     next_metric,
+    unsampled,
     unused,
 )
 from rfx.fitting.method import ONLY_SQUARED, Fitted, Method
@@ -302,7 +304,8 @@ def fitted_cells(
 ) -> tuple[Partition, list[Cell]]:
     """The partition of the problem's rows X and its fitted cells: one, or several on workers."""
     partition, blocks = clock.timed("features", Partition.principal, X, *method.tree(X.shape[0]))
-    return partition, [_cell(method, problem, partition, blocks, np.arange(problem.n_rows))]
+    free = _judges(method, problem, len(blocks))
+    return partition, [_cell(method, problem, partition, blocks, np.arange(problem.n_rows), free)]
 
 
 def _cell(
@@ -311,8 +314,9 @@ def _cell(
     partition: Partition,
     blocks: list[np.ndarray],
     own: np.ndarray,
+    free: np.ndarray | None,
 ) -> Cell:
-    leaves, out = _leaves(method, problem, blocks), np.zeros(problem.Y.shape)
+    leaves, out = _leaves(method, problem, blocks, free), np.zeros(problem.Y.shape)
     # the rows that a leaf shares are left out of the machine of their own leaf
     for rows, placed, leaf in zip(blocks, partition.place(problem.X), leaves):
         out[placed] = leaf.out[np.searchsorted(rows, placed)]
@@ -336,19 +340,34 @@ def grown_cell(
     partition, blocks = Partition.grown(X, np.arange(len(X)), *method.tree(n_rows))
     apart, loss = repeats.constraint(X), get_loss("squared")
     problem = Problem(X, Y, loss, task, weights, apart=apart, measure=method.measure)
-    cell = _cell(method, problem, partition, blocks, top.place(X)[number])
+    # by the numbers of all rows, as on one machine
+    free = unsampled(n_rows, problem.n_inputs, method.seed)
+    free = free[numbers] if free.sum() >= OTHERS else np.ones(len(X), bool)
+    cell = _cell(method, problem, partition, blocks, top.place(X)[number], free)
     blocks = [numbers[rows] for rows in blocks]
     return replace(cell, blocks=blocks, own=numbers[cell.own], used=numbers[cell.used])
 
 
-def _leaves(method: Local, problem: Problem, blocks: list[np.ndarray]) -> list[Leaf]:
-    """The machines of all leaves, on all cores, with a checkpoint after a fiftieth of them."""
+def _judges(method: Local, problem: Problem, n_leaves: int) -> np.ndarray | None:
+    """(n,) whether a row may judge what its leaf learns from others; None where a leaf learns from
+    all of its rows.
+    """
+    if problem.constrained:
+        return None
+    free = unused(problem, method.seed)
+    return np.ones(problem.n_rows, bool) if free is None and n_leaves > 1 else free
+
+
+def _leaves(
+    method: Local, problem: Problem, blocks: list[np.ndarray], free: np.ndarray | None
+) -> list[Leaf]:
+    """The machines of all leaves, on all cores, with a checkpoint after a fiftieth of them.
+
+    free: as returned by `_judges`.
+    """
     keeper, count = problem.keeper, len(blocks)
     leaves, lock = _saved(keeper, method, problem, count), threading.Lock()
     left = [number for number, leaf in enumerate(leaves) if leaf is None]
-    free = None if problem.constrained else unused(problem, method.seed)
-    if free is None and count > 1 and not problem.constrained:
-        free = np.ones(problem.n_rows, bool)
     done = itertools.count(count - len(left) + 1)
 
     def fit(low: int, high: int) -> None:

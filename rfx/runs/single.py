@@ -426,7 +426,8 @@ def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
     told: the scores of the row. Without test rows, the model is evaluated on the held-out rows,
     which it was fitted to.
     """
-    final, before = told[0], chosen if held is None else told[-1]
+    again = held is not None and held.again
+    final, before = told[0], told[-1] if again else chosen
     if held is not None and held.again and split.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
         score = evaluate(point, split.X_train[rows], np.asarray(split.y_train)[rows])["score"]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shell import called
 
-from rfx import methods
+from rfx import counters, methods
 from rfx.counters import random_rows
 from rfx.data import libsvm, stream, transforms
 from rfx.data.tabular import readers
@@ -32,7 +32,6 @@ from rfx.estimators import RFClassifier, RFRegressor
 from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.methods import rf
-from rfx.operators import blocks
 from rfx.operators.matrix import READ
 from rfx.records.run import Run
 from rfx.solvers.base import Budget
@@ -288,7 +287,7 @@ def test_a_cell_with_a_line_break_is_refused(tmp_path):
 )
 def test_rows_that_are_drawn_are_known_part_by_part(size, count, cuts, many):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_PERMUTED", 0 if many else 1000)
+        patch.setattr(counters, "_PERMUTED", 0 if many else 1000)
         check_drawn(size, min(size, count), cuts)
 
 

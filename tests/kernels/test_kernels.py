@@ -354,15 +354,9 @@ def test_stump_clips_to_the_training_range_and_lives_with_constant_inputs():
     )
 
 
-def test_a_median_that_can_t_be_had(caplog):
-    assert (
-        kernels.parameters("gaussian", sample(1, 2), "median") == {"gamma": 0.5}
-        and "all rows are equal" in caplog.text
-    )
-    assert (
-        kernels.parameters("laplacian", np.ones((9, 2)), "median") == {"gamma": 1.0}
-        and "all rows are equal" in caplog.text
-    )
+def test_a_median_that_can_t_be_had():
+    assert kernels.parameters("gaussian", sample(1, 2), "median") == {"gamma": 0.5}
+    assert kernels.parameters("laplacian", np.ones((9, 2)), "median") == {"gamma": 1.0}
     # most pairs are equal rows: the median over the others
     X = np.zeros((100, 1))
     X[:5] = 3.0

@@ -13,6 +13,7 @@ WITHOUT = {
     "bench_defaults.py",
     "bench_device.py",
     "bench_intervals.py",
+    "bench_left_out.py",
     "bench_peers.py",
     "bench_quarters.py",
     "bench_scores.py",

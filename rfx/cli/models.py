@@ -70,7 +70,7 @@ TRAIN = {
     "Method": [
         *_METHOD,
         ("--kernel NAME", "gaussian, laplacian, … [default: auto]"),
-        ("--n-features INTEGER", "Number of random features; else by the rows."),
+        ("--n-features INTEGER", "Number of random features. [default: 1000]"),
         ("--gamma NUMBER|NAME", "Bandwidth, or median, loo, … [default: loo]"),
         ("--lam NUMBER|NAME", "Regularisation, or validation. [default: auto]"),
         _SEED,

@@ -26,9 +26,9 @@ from rfx.fitting.method import (
     scalars,
 )
 from rfx.fitting.options import (
+    DEFAULT_FEATURES,
     DTYPE,
     KERNELS,
-    LEAST_FEATURES,
     MOST,
     N_FEATURES,
     SearchSpace,
@@ -162,7 +162,7 @@ class LinearMethod(TunedMethod):
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
         for kernel in self.kernels_of():
             MAPS[kernel].check_variant(kernel, self.n_drawn(), self.features)
-        pool, count = self.get("pool"), self.n_features or LEAST_FEATURES
+        pool, count = self.get("pool"), self.n_features
         return [
             *super().refusals(given),
             (
@@ -177,7 +177,7 @@ class LinearMethod(TunedMethod):
 
     def n_drawn(self) -> int:
         """Number of features to draw: the pool, if there is one."""
-        count = self.n_features or LEAST_FEATURES
+        count = self.n_features or DEFAULT_FEATURES
         return self.pool or POOL_SHARE * count if self.get("choose") else count
 
     def vectors(self, X: Any) -> int:

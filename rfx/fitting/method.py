@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,16 +20,13 @@ from rfx.fitting.options import (
     BUDGET_SECONDS,
     CHOSEN_GAMMA,
     CHOSEN_SCALING,
-    FEATURES_OF_INPUT,
     L1_SHARES,
     LAMS,
-    LEAST_FEATURES,
     LOSS,
     MAX_ITER,
     MAX_MEMORY,
     MEASURE,
     METRIC,
-    MOST_FEATURES,
     SCALING,
     SEED,
     SMALLER,
@@ -363,17 +359,6 @@ class Method(Declared):
     def vectors(self, X: Any) -> int:
         """Approximate number of float64 vectors of the length of a row of X in training."""
         raise TypeError(f"{type(self).__name__} does not define vectors")
-
-    def sized(self, n_rows: int, n_inputs: int) -> Self:
-        """The method with a number of features for so many rows and inputs, if that grows and is
-        not given.
-        """
-        if not self.space.grows or self.get("n_features") is not None:
-            return self
-        root = math.sqrt(n_rows) * math.log(n_rows)
-        most = min(MOST_FEATURES, max(LEAST_FEATURES, FEATURES_OF_INPUT * n_inputs))
-        count = int(np.clip(root, LEAST_FEATURES, most)) // 2 * 2
-        return self.updated(n_features=min(count, self.get("pool") or count))
 
     def prepare(self, problem: Problem) -> None:
         """Raise an error for an unsuitable problem before any option is chosen."""

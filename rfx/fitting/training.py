@@ -519,7 +519,6 @@ def begin(
             " --loss squared, or --device cpu"
         )
     dtype, classes, target_scaler = input_dtype(method), None, None
-    method = method.sized(*X.shape)
     check_memory(X, method.scaling, method.vectors(X), dtype.itemsize)
     deadline = None if method.timeout is None else time.monotonic() + method.timeout
     scaler = Scaler.fit(X, "none" if method.scaling == AUTO else method.scaling, own, method.seed)

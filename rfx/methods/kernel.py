@@ -58,14 +58,13 @@ from rfx.fitting.options import (
     DTYPE,
     EPSILON,
     GAMMA_FACTORS,
-    GROWING_FEATURES,
     KERNELS,
     LAMS,
-    LEAST_FEATURES,
     LIBLINEAR,
     LOSS,
     METRIC,
     MOST,
+    N_FEATURES,
     SOLVER,
     TOL,
     SearchSpace,
@@ -567,7 +566,6 @@ class Nystrom(ExpansionMethod):
     name = "nystrom"
     accelerated = leaves_out = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
-    space = replace(ExpansionMethod.space, grows=True)
     evaluates_steps = True
     landmarks: str = option(
         "uniform",
@@ -578,9 +576,7 @@ class Nystrom(ExpansionMethod):
             "rpcholesky": "pivots of randomly pivoted Cholesky",
         },
     )
-    n_features: int | None = GROWING_FEATURES(
-        help=GROWING_FEATURES.help.replace("random features", "landmarks")
-    )
+    n_features: int = N_FEATURES(help=N_FEATURES.help.replace("random features", "landmarks"))
     lam: float | Chosen = CHOSEN_LAM()
     solver: str = SOLVER.adding(CG, LIBLINEAR)()
     tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
@@ -612,7 +608,7 @@ class Nystrom(ExpansionMethod):
         """The map of the landmarks, and its features Z (n, D) of the rows."""
         X, params = problem.X, self.kernel_params(problem.X)
         limit = default_memory_mb() if self.max_memory is None else self.max_memory
-        count = self.n_features or LEAST_FEATURES
+        count = self.n_features
         chosen = (self.landmarks, self.kernel, X, params, count, self.seed, limit)
         feature_map = NystromMap(self.kernel, choose_landmarks(*chosen), params, self.dtype)
         return feature_map, feature_matrix(feature_map, X, 1.0, limit)

@@ -50,7 +50,6 @@ from rfx.fitting.options import (
     CHOSEN_LAM,
     CHOSEN_SCALING,
     CLASS_WEIGHT,
-    GROWING_FEATURES,
     KERNEL,
     KERNELS,
     L1_LAMS,
@@ -107,10 +106,8 @@ class RF(LinearMethod):
     name = "rf"
     accelerated = evaluates_steps = distributed = leaves_out = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
-    space = SearchSpace(
-        {"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, kernels=KERNELS, grows=True
-    )
-    n_features: int | None = GROWING_FEATURES()
+    space = SearchSpace({"gamma": options.GAMMA_FACTORS, "lam": options.LAMS}, kernels=KERNELS)
+    n_features: int = N_FEATURES()
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = CHOSEN_LAM()
@@ -190,9 +187,8 @@ class SparseRF(LinearMethod):
         {"gamma": options.GAMMA_FACTORS, "lam": options.L1_LAMS},
         kernels=KERNELS,
         l1=True,
-        grows=True,
     )
-    n_features: int | None = GROWING_FEATURES()
+    n_features: int = N_FEATURES()
     choose: str | None = CHOOSE()
     pool: int | None = POOL()
     lam: float | Chosen = LAM_L1(

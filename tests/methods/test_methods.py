@@ -507,32 +507,6 @@ def test_rows_are_refused(name, options, rows, error, message):
         methods.create(name, **options).fit(CUBE[:rows], y)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_inputs", "expected"),
-    [
-        (500, 54, 1000),
-        (11_000, 54, 1000),
-        (40_000, 54, 2118),
-        (10**7, 54, 10_000),
-        (40_000, 3, 1000),
-        (10**6, 8, 2400),
-    ],
-)
-@pytest.mark.parametrize("name", ["rf", "sparse-rf", "nystrom"])
-def test_features_grow_with_the_rows(name, n_rows, n_inputs, expected):
-    """sqrt(n) log n of them (Rudi and Rosasco 2017), at most 300 for each input."""
-    assert methods.create(name).method.sized(n_rows, n_inputs).n_features == expected
-    given = methods.create(name, n_features=70).method
-    assert given.sized(n_rows, n_inputs).n_features == 70
-
-
-def test_the_features_drawn_are_those_of_the_rows():
-    X = np.random.default_rng(0).normal(size=(13_000, 4))
-    fixed = {"gamma": 0.1, "lam": 1.0, "kernel": "gaussian", "scaling": "none", "metric": "none"}
-    trained = methods.create("rf", task="regression", **fixed).fit(X, X[:, 0])
-    assert trained.info["n_features"] == trained.model.map.n_features == 1080
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_model(name):
     one, two = (fitted(name, "binary", seed=7) for _ in range(2))

@@ -79,6 +79,10 @@ class _Learner(Learner):
     def tell(self, message: str) -> None:
         warnings.warn(in_words(message), RfxWarning, stacklevel=2)
 
+    def with_gaps(self, name: str, count: int) -> str:
+        # the same text for each fold of a cross-validation, so that Python shows it once
+        return name
+
     def kept_by(self, *positions: int) -> str:
         return "categorical_features"
 

@@ -50,7 +50,7 @@ def labels(frame):
 
 @pytest.fixture(scope="module")
 def model(frame, labels):
-    with pytest.warns(RfxWarning, match="missing cells are filled.*ward .*dose"):
+    with pytest.warns(RfxWarning, match="missing cells are filled.*ward, dose"):
         return AutoClassifier().fit(frame, labels)
 
 
@@ -136,3 +136,18 @@ def test_calibrate_selects_the_curve_of_probabilities(frame, labels, kind):
     assert words.startswith("platt on 48 rows")  # too few for isotonic
     with pytest.raises(ValueError, match="^calibrate is 'beta'; it must be"):
         RBClassifier(calibrate="beta", **given).fit(frame, labels)
+
+
+def test_the_folds_of_a_cross_validation_tell_of_missing_cells_alike():
+    """Python shows a warning of the same text once."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"ward": rng.choice(["a", "b"], 40), "dose": rng.normal(size=40)})
+    said = []
+    for gaps in (1, 5):
+        some = frame.copy()
+        some.loc[:gaps, "dose"] = np.nan
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            RFRegressor(kernel="gaussian", gamma=1.0, lam=1.0, metric="none").fit(some, frame.dose)
+        said.append([str(one.message) for one in caught])
+    assert said[0] == said[1] and "dose" in said[0][0]

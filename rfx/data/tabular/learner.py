@@ -365,6 +365,10 @@ class Learner:
         """Log the treatment of a column."""
         log.warning("%s", message)
 
+    def with_gaps(self, name: str, count: int) -> str:
+        """How a message names a column with that many missing cells."""
+        return f"{name} ({count:,})"
+
     def kept_by(self, *positions: int) -> str:
         """The option that reads columns as categories."""
         return self._option("categorical", positions)
@@ -474,7 +478,7 @@ class Learner:
         """
         missing = {c.name: self.n_rows - self.columns[c.position].count for c in schema.columns}
         filled = [
-            f"{c.name} ({missing[c.name]:,})"
+            self.with_gaps(c.name, missing[c.name])
             for c in schema.columns
             if missing[c.name] and c.fill is not None
         ]

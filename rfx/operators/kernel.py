@@ -149,6 +149,8 @@ _ROWS = 256
 MOST_ROWS = 4000
 # Maximum multiplications for a factor that is needed for this purpose only.
 WORK = 2e11
+# Multiplications from which some of the rows stand for all, if they are enough.
+SOME_WORK = 5e10
 # The ridge parameter without one, as a fraction of the mean diagonal.
 NEARLY_ZERO = 1e-8
 
@@ -457,15 +459,13 @@ def linear(
 
 
 def enough_rows(n: int, D: int, outputs: int = 1) -> int | None:
-    """Of n rows with D features, how many `linear` takes to stand for all; None if too many
-    features leave too few.
+    """Of n rows with D features, how many `linear` takes to stand for all: all where that is cheap;
+    None if too many features leave too few.
     """
-    if outputs * n * min(n, D) ** 2 <= WORK:
+    if outputs * n * min(n, D) ** 2 <= SOME_WORK:
         return n
-    count = int(WORK // (outputs * D**2))
-    if count < 2 * D:
-        return None
-    return min(n, max(2 * D, MOST_ROWS, count // 4))
+    count = min(n, max(2 * D, MOST_ROWS, int(SOME_WORK // (outputs * D**2))))
+    return count if outputs * count * min(count, D) ** 2 <= WORK else None
 
 
 def _slack(

@@ -90,8 +90,8 @@ class CodedColumns(Matrix):
         return places
 
     def _offsets(self, columns: np.ndarray) -> np.ndarray:
-        """The places of the first row's codes of some columns in the flat array of codes. They are
-        unsigned: numba does not check them for negative ones, which takes as long as the rest.
+        """The places of the first row's codes of some columns in the flat array of codes; unsigned,
+        because numba checks signed ones for negative places.
         """
         places = columns // CHUNK * (self.shape[0] * CHUNK) + columns % CHUNK
         return places.astype(np.uint64)
@@ -370,7 +370,7 @@ def _pack(
     last: int,
 ) -> None:
     """Fill panels first .. last-1 with the codes, four rows per word, with zeros after the last
-    row. Unsigned places are not checked for negative ones, which takes half of the time.
+    row.
     """
     flip, whole = np.uint32(_FLIP), len(rows) // 4
     for panel in range(first, last):

@@ -90,9 +90,8 @@ def solve_rounds(
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
     last = filled(budget)
     # a solver with its own tolerances is not told how to correct codes
-    features = RoundFeatures(Z, last.memory_mb, gram)
-    if solve is None and _codes_suffice(Z, y, lam, loss):
-        features.may_code = True
+    may_code = solve is None and _codes_suffice(Z, y, lam, loss)
+    features = RoundFeatures(Z, last.memory_mb, gram, may_code)
     solve = partial(solve_l1, gram=gram) if solve is None else solve
     early = replace(last, tol=max(last.tol, EARLY_TOL))
     rounds = min(rounds, n_features)  # at least one feature per round
@@ -198,6 +197,8 @@ class RoundFeatures:
     memory_mb : float
     gram : GramCache
         The Gram matrix of the columns, which follows them from round to round.
+    may_code : bool
+        Whether codes are accurate enough. It becomes false once they do not fit into memory.
 
     Attributes
     ----------
@@ -205,13 +206,11 @@ class RoundFeatures:
         The columns of the round.
     matrix : Matrix, (N, k)
         Their features.
-    may_code : bool
-        Whether codes are accurate enough.
     """
 
-    def __init__(self, Z: Matrix, memory_mb: float, gram: GramCache) -> None:
-        self.Z, self.memory_mb, self.gram = Z, memory_mb, gram
-        self.columns, self.matrix, self.may_code = np.empty(0, np.int64), Z, False
+    def __init__(self, Z: Matrix, memory_mb: float, gram: GramCache, may_code: bool) -> None:
+        self.Z, self.memory_mb, self.gram, self.may_code = Z, memory_mb, gram, may_code
+        self.columns, self.matrix = np.empty(0, np.int64), Z
 
     @property
     def coded(self) -> bool:

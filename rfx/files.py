@@ -107,11 +107,9 @@ def whole(path):
     path = _target(path)
     _clear_drafts(path)
     os.umask(umask := os.umask(0))
-    descriptor, draft = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+    descriptor, draft = _locked_draft(path)
     try:
         with _naming(path), os.fdopen(descriptor, "wb") as handle:
-            with contextlib.suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)  # marks the draft as that of a living process
             yield handle
             handle.flush()
             os.fsync(descriptor)
@@ -131,6 +129,21 @@ def _naming(path):
         if error.filename is None and not isinstance(error, BrokenPipeError):
             error.filename = str(path)
         raise
+
+
+def _locked_draft(path: Path) -> tuple[int, str]:
+    """Create a draft of `path`; return its descriptor and name.
+
+    A lock marks the draft as that of a living process. Another writer may remove the draft between
+    its creation and the lock: then a new one is created.
+    """
+    while True:
+        descriptor, draft = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, draft
+        os.close(descriptor)
 
 
 def _clear_drafts(path: Path) -> None:

@@ -5,6 +5,7 @@ dead processes, locks, links. A model file has a round trip, and anything else i
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from unittest import mock
@@ -117,6 +118,26 @@ def test_a_killed_writers_draft_is_cleared_by_the_next_and_a_living_ones_is_not(
     with files.whole(path) as out:
         out.write(b"last")
     assert sorted(tmp_path.iterdir()) == [other, path]
+
+
+def test_a_draft_that_another_writer_removes_before_its_lock_is_created_again(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "m.npz"
+    create = tempfile.mkstemp
+
+    def create_and_start_another_writer(*arguments):
+        created = create(*arguments)
+        monkeypatch.setattr(tempfile, "mkstemp", create)
+        with files.whole(path) as out:
+            out.write(b"the other writer")
+        return created
+
+    monkeypatch.setattr(tempfile, "mkstemp", create_and_start_another_writer)
+    with files.whole(path) as out:
+        out.write(b"this writer")
+    assert path.read_bytes() == b"this writer"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_who_may_read_what_was_written(tmp_path):

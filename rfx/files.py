@@ -101,7 +101,7 @@ def whole(path):
     """
     check(path)
     if _is_special(path):
-        with _naming(path), open(path, "wb") as handle:
+        with naming(path), open(path, "wb") as handle:
             yield handle
         return
     path = _target(path)
@@ -109,7 +109,7 @@ def whole(path):
     os.umask(umask := os.umask(0))
     descriptor, draft = _locked_draft(path)
     try:
-        with _naming(path), os.fdopen(descriptor, "wb") as handle:
+        with naming(path), os.fdopen(descriptor, "wb") as handle:
             yield handle
             handle.flush()
             os.fsync(descriptor)
@@ -121,7 +121,7 @@ def whole(path):
 
 
 @contextlib.contextmanager
-def _naming(path):
+def naming(path):
     """Give an error of writing, such as that of a full disk, the name of the file."""
     try:
         yield

@@ -106,8 +106,9 @@ class Sheet:
         """Raise DataError or OSError if `append` could not add a row to the file `path`; nothing is
         created or changed.
         """
+        _refuse_device(path)
         if Path(path).exists():
-            with open(path, "rb+") as file:
+            with files.naming(path), open(path, "rb+") as file:
                 self._check_header(file.readline(), path)
         else:
             folder = next(place for place in Path(path).absolute().parents if place.exists())
@@ -121,8 +122,9 @@ class Sheet:
         """
         header = _line(self.types)
         lines = b"".join(_line(cell(row.get(name)) for name in self.types) for row in rows)
+        _refuse_device(path)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "ab+", buffering=0) as file:
+        with files.naming(path), open(path, "ab+", buffering=0) as file:
             # Held for one write only; a runner's lock, for a whole plan, is another file.
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
@@ -142,7 +144,7 @@ class Sheet:
             size = os.fstat(file.fileno()).st_size
             if file.write(lines) < len(lines):  # a full disk
                 file.truncate(size)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file)
 
     def read(
@@ -156,6 +158,7 @@ class Sheet:
         Rows appended during reading are not included. Raises DataError if it is another file, and,
         with line and column, for an invalid value.
         """
+        _refuse_device(path)
         with open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
             content = file.read()
@@ -200,6 +203,12 @@ class Sheet:
                 " another file"
             )
         return names
+
+
+def _refuse_device(path: AnyPath) -> None:
+    """Raise DataError for a device: /dev/full, for example, can be read without end."""
+    if Path(path).is_char_device():
+        raise DataError(f"{path} is a device, which keeps no rows; use a file")
 
 
 # ---------------------------------------------------------------------------------------- results

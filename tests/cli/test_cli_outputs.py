@@ -4,6 +4,7 @@ through the shell.
 
 import contextlib
 import csv
+import errno
 import io
 import os
 
@@ -249,3 +250,28 @@ def test_a_full_disk_names_the_file(capfd, folder, command):
         pytest.skip("there is no /dev/full")
     code, _, err = rfx(capfd, f"{command} -o /dev/full")
     assert code and "/dev/full" in err
+
+
+_RESULTS = [f"{TRAIN} --data data.txt", "eval m.npz --data data.txt", "run plan.toml"]
+
+
+@pytest.mark.parametrize("line", [*_RESULTS, "table summary"])
+def test_a_device_is_refused_as_a_results_file(capfd, folder, line):
+    """/dev/full can be read without end; /dev/null would lose the row."""
+    code, _, err = rfx(capfd, f"{line} --results /dev/null")
+    assert code and "/dev/null is a device" in err
+
+
+@pytest.mark.parametrize("line", _RESULTS)
+def test_a_disk_that_fills_up_names_the_results_file(capfd, folder, monkeypatch, line):
+    class OnFullDisk(io.FileIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def opened(path, mode, **_):
+        return OnFullDisk(path, mode)
+
+    monkeypatch.setattr("rfx.records.results.open", opened, raising=False)
+    code, _, err = rfx(capfd, f"{line} --results new.csv")
+    said = err.splitlines()[-1]
+    assert code and "new." in said and os.strerror(errno.ENOSPC) in said

@@ -476,7 +476,7 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
     (files / "cut.npz").write_bytes((files / "whole.npz").read_bytes()[:-40])
     for words in _READERS:
         # these show a results file without rows
-        if bad in ("empty", "/dev/null") and words[0] in ("table", "compare"):
+        if bad == "empty" and words[0] in ("table", "compare"):
             continue
         if bad in ("folder", "") and words[0] == "report":
             continue

@@ -2,6 +2,8 @@
 
 import difflib
 import re
+import warnings
+from functools import cache
 
 # Characters that control a terminal, break a line or reverse the text around them, and surrogates,
 # which can't be encoded.
@@ -69,6 +71,21 @@ class RfxWarning(_Sentence, UserWarning):
     """Something was ignored or changed; the command line prints the warning as one sentence on
     standard error.
     """
+
+
+def warn(message: str) -> None:
+    """Issue an RfxWarning."""
+    warnings.warn(message, RfxWarning, stacklevel=3)
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Issue an RfxWarning unless this process has issued the same one.
+
+    The folds of a cross-validation have the same warnings. Python forgets what it has shown after
+    each `warnings.catch_warnings`, which scikit-learn and pandas use in each fit.
+    """
+    warn(message)
 
 
 def or_near(name: str, known, otherwise: str = "there are", aliases=()) -> str:

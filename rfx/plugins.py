@@ -10,13 +10,12 @@ import functools
 import importlib
 import importlib.util
 import pkgutil
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rfx import lazy
-from rfx.errors import DataError, RfxWarning
+from rfx.errors import DataError, warn_once
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -34,11 +33,6 @@ def entries(group: str) -> dict[str, "EntryPoint"]:
 def package_of(entry: "EntryPoint") -> str:
     """Name and version of the package of an entry point."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?"
-
-
-@functools.cache
-def _warn(text: str) -> None:
-    warnings.warn(text, RfxWarning, stacklevel=3)
 
 
 class Registry(Mapping):
@@ -127,7 +121,7 @@ class Registry(Mapping):
         yield from self.own()
         for name, entry in sorted(self._entries().items()):
             if name in self.own() or name in self.aliases:
-                _warn(
+                warn_once(
                     f"{self.kind} {name} of package {package_of(entry)} is ignored: rfx has its own"
                     f" {self.kind} of that name"
                 )
@@ -135,7 +129,7 @@ class Registry(Mapping):
             try:
                 self._load(entry)
             except DataError as error:
-                _warn(f"{error}; it is ignored")
+                warn_once(f"{error}; it is ignored")
                 continue
             yield name
 

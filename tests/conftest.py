@@ -10,7 +10,7 @@ import signal
 import numpy as np
 import pytest
 
-from rfx import env, parallel
+from rfx import env, errors, parallel
 
 
 def pytest_configure(config):
@@ -24,6 +24,7 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Before any fixture."""
+    errors.warn_once.cache_clear()
     if item.get_closest_marker("threads"):
         env.set_threads(None)
     elif env.threads() != 1:

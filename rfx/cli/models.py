@@ -6,7 +6,6 @@ import csv
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -46,7 +45,7 @@ from rfx.cli.output import (
     table,
 )
 from rfx.data import registry, textfiles
-from rfx.errors import NoRows, RfxError, RfxWarning, UsageError
+from rfx.errors import NoRows, RfxError, UsageError, warn
 from rfx.options import Names, Option, union
 from rfx.records import results as results_file
 from rfx.records.limits import Limit
@@ -988,7 +987,7 @@ def export(model, to, prefix, output, force) -> None:
     text = write[to](exported)
     left_out = exported.facts.get("not_included")
     if left_out is not None:
-        warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)
+        warn(f"the exported file does not include {left_out}")
     with libsvm.open_output(output) as handle:
         handle.write(text)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from rfx import env, files
 from rfx.compiled import njit
 from rfx.data import textfiles
 from rfx.data.tabular.table import Words
-from rfx.errors import DataError, NoRows, RfxWarning, quoted
+from rfx.errors import DataError, NoRows, quoted, warn
 from rfx.numerals import NUMBER, is_number
 from rfx.parallel import for_ranges
 
@@ -596,7 +595,7 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
         )
         if strict:
             raise DataError(f"{what}; without --strict they are ignored")
-        warnings.warn(f"{what}, which are ignored", RfxWarning, stacklevel=2)
+        warn(f"{what}, which are ignored")
     if X.shape[1] > n_features:
         return X[:, :n_features]
     return sp.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))

@@ -5,7 +5,6 @@ survey of a stream that learns them.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from rfx.data.rows import (
     stacked,
     statistics,
 )
-from rfx.errors import DataError, RfxWarning, UsageError
+from rfx.errors import DataError, UsageError, warn
 from rfx.model import Array
 from rfx.parallel import add_gram, matmul
 
@@ -702,12 +701,10 @@ class Scaler:
         if is_text(rows.count, rows.width, rows.entries):
             if kind != "minmax01" or (low[unit > 0] != 0).any():
                 what = "standard deviation" if kind == "standard" else "largest magnitude"
-                warnings.warn(
+                warn(
                     f"the rows are sparse, with {len(low):,} columns: each is divided by its"
                     f" {what} but not shifted, so that zeros stay zeros, unlike {kind} on dense"
-                    " rows; --scaling none leaves them unchanged",
-                    RfxWarning,
-                    stacklevel=2,
+                    " rows; --scaling none leaves them unchanged"
                 )
             size = (
                 spread

@@ -2,7 +2,6 @@
 are read by the same code as in tables of files.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,14 +19,13 @@ from rfx import device, lazy
 from rfx.data.reading import Reading
 from rfx.data.tabular import readers, targetmeans
 from rfx.data.tabular.learner import Learner
-from rfx.data.tabular.schema import Input, Schema, filled_words
-from rfx.data.tabular.table import Table
-from rfx.errors import RfxWarning
+from rfx.data.tabular.schema import Input, Schema, filled_in_memory
+from rfx.data.tabular.table import FILL, Table
+from rfx.errors import warn_once
 from rfx.estimators.files import coded
 from rfx.estimators.parameters import FROM_DTYPE, Columns, in_python, in_words
 
 ADVICE = "name it in categorical_features, or encode it"
-FILL = 'fill it in, or train with missing="mean"'
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class _Learner(Learner):
     """A Learner for columns with known types, with messages for Python."""
 
     def tell(self, message: str) -> None:
-        warnings.warn(in_words(message), RfxWarning, stacklevel=2)
+        warn_once(in_words(message))
 
     def with_gaps(self, name: str, count: int) -> str:
         # the same text for each fold of a cross-validation, so that Python shows it once
@@ -156,8 +154,8 @@ def _filled(estimator, X: np.ndarray, fills: np.ndarray) -> np.ndarray:
         return X
     numbered = [f"column {place + 1}" for place in range(X.shape[1])]
     names = getattr(estimator, "feature_names_in_", numbered)
-    counts = {name: count for name, count in zip(names, gaps.sum(axis=0).tolist()) if count}
-    warnings.warn(filled_words("X", counts), RfxWarning, stacklevel=2)
+    filled = [name for name, has_gaps in zip(names, gaps.any(axis=0)) if has_gaps]
+    warn_once(filled_in_memory(filled))
     return np.where(gaps, fills, X)
 
 
@@ -222,7 +220,7 @@ def _table_rows(estimator, X) -> TableRows | None:
         columns,
         typed=frozenset(names[place] for place in places),
         categorical=frozenset(names[place] for place, explicit in places.items() if explicit),
-        for_gaps=FILL,
+        in_memory=True,
     )
     # certainly, because of their type
     dates = [names[p] for p in places if readers.kind_of_words(frame.iloc[:, p]) == "dates"]

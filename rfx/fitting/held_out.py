@@ -24,7 +24,6 @@ not depend on whether a model is saved, which takes probabilities.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,7 @@ from rfx import lazy
 from rfx import steps as told
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.errors import DataError, RfxWarning, UsageError
+from rfx.errors import DataError, UsageError, warn
 
 LEAVE_ONE_OUT = "leave-one-out"
 # Maximum values of a model file, and the least of those of each class.
@@ -371,11 +370,9 @@ class Calibration:
         DataError if one of two outcomes never occurs.
         """
         if kind == "isotonic" and len(y) < LEAST_ROWS:
-            warnings.warn(
+            warn(
                 f"--calibrate isotonic needs {LEAST_ROWS:,} held-out rows, but there are only"
-                f" {len(y):,}; the probabilities are by platt",
-                RfxWarning,
-                stacklevel=2,
+                f" {len(y):,}; the probabilities are by platt"
             )
             kind = "platt"
         if kind == VECTOR_SCALING:

@@ -10,7 +10,6 @@ labels or numbers (n,), or for several per row numbers (n, k).
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import singledispatch
@@ -25,7 +24,7 @@ from rfx.data.rows import WIDE, keeps_sparse
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms import Scaler, TargetScaler, as_floats
-from rfx.errors import DataError, RfxWarning, UsageError
+from rfx.errors import DataError, UsageError, warn
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration
 from rfx.fitting.options import MEASURES
 from rfx.losses import EPSILON, Loss
@@ -599,7 +598,7 @@ class Preprocessing:
         if len(new):
             labels = listed_labels(new, self.schema)
             message = f"the rows have labels that were absent in training: {labels}; {NEVER_SEEN}"
-            warnings.warn(message, RfxWarning, stacklevel=2)
+            warn(message)
 
     def error(self, decision: np.ndarray, y: Any) -> float:
         """The error rate, or the RMSE in units of the scaled target."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from rfx.data.stream import Source
 from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
-from rfx.errors import UsageError
+from rfx.errors import UsageError, warn_once
 from rfx.fitting import inputs, weights
 from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut, fewer
 from rfx.fitting.method import Fitted, Method, not_none
@@ -45,7 +44,6 @@ from rfx.fitting.selection import choose
 from rfx.fitting.streaming import Session, StreamMethod
 from rfx.options import Path
 
-log = logging.getLogger(__name__)
 # The options with which a model with chosen inputs can be trained again.
 CHOSEN = (*inputs.INPUTS, "gamma", "lam")
 # Fraction of the rows held out for probabilities where leave-one-out costs much; of fewer than
@@ -507,7 +505,9 @@ def begin(
     if apart is None:
         apart = repeats.constraint(X)
         if apart is not None and trainer.left_out:
-            log.warning("%s", repeats.words(apart))
+            warn_once(
+                "X has rows that repeat the inputs of others; equal rows are left out together"
+            )
     kind = target_scaling(method, task, targets_per_row(y))
     check_transform(method, task, y)
     method = method.updated(target_scaling=kind)

@@ -150,15 +150,15 @@ def test_rows_and_targets_that_do_not_go_together_are_refused(make, rows, y, say
 def test_unknown_and_missing_categories():
     model = classifier().fit(FRAME, LABEL)
     new = pandas.DataFrame({"town": ["x", None, "t1"], "a": 0.5, "job": "smith"})
-    with pytest.warns(RfxWarning, match="encoded by the mean of the targets: 'x'"):
+    with pytest.warns(RfxWarning, match="'town' .* encoded by the mean of the targets"):
         found = model.decision_function(new)
     assert found[0] == found[1] != found[2]
-    with pytest.warns(RfxWarning, match="'job' has categories that were absent in training"):
+    with pytest.warns(RfxWarning, match="'job' of X has categories that were absent in training"):
         model.predict(new.assign(town="t1", job="king"))
     gaps = new.assign(town="t1", job=["smith", None, "smith"], a=[0.5, 0.5, None])
     whole = gaps.assign(job=["smith", FRAME["job"].mode()[0], "smith"])
     whole["a"] = whole["a"].fillna(FRAME["a"].mean())
-    with pytest.warns(RfxWarning, match=r"2 missing cells are filled .*: a \(1\), job \(1\)"):
+    with pytest.warns(RfxWarning, match="missing cells are filled as in .*: a, job"):
         found = model.decision_function(gaps)
     np.testing.assert_array_equal(found, model.decision_function(whole))
     strict = classifier(missing="refuse").fit(FRAME, LABEL)

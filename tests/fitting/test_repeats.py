@@ -5,15 +5,17 @@ import pytest
 import scipy.sparse as sp
 
 from rfx import methods
-from rfx.data import repeats
+from rfx.data import libsvm, repeats
 from rfx.data.tabular.apart import Apart
 from rfx.data.transforms import Scaler
-from rfx.errors import DataError
+from rfx.errors import DataError, RfxWarning
 from rfx.estimators import AutoRegressor
 from rfx.fitting.held_out import HeldOut
 from rfx.fitting.problem import Problem
 from rfx.fitting.training import Trainer
 from rfx.losses import Squared
+from rfx.records.run import Run
+from rfx.runs.single import load
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(60, 3))
@@ -71,12 +73,12 @@ def test_too_few_different_rows_are_named():
         HeldOut(3, 0, apart).folds(None, cv=3)
 
 
-def test_noise_that_stands_twice_remains_noise(caplog):
+def test_noise_that_stands_twice_remains_noise():
     X, y = np.repeat(RNG.normal(size=(60, 4)), 2, axis=0), np.repeat(RNG.normal(size=60), 2)
-    model = AutoRegressor().fit(X, y)
+    with pytest.warns(RfxWarning, match="rows that repeat the inputs of others"):
+        model = AutoRegressor().fit(X, y)
     assert model.info_["leave_one_out"] > 0.85 * y.std()
     assert model.predict(X[:2], return_interval=0.9)[2][0] > 1.0
-    assert "60 rows repeat the inputs of others" in caplog.text
 
 
 def test_groups_that_are_given_have_precedence():
@@ -106,3 +108,9 @@ def test_lambda_suits_rows_of_either_kind_that_alternate():
     order = rng.permutation(1800)
     lams = [trainer.fit(X[rows], y[rows]).info["lam"] for rows in (np.arange(1800), order)]
     assert lams[0] == lams[1]
+
+
+def test_a_command_says_how_many_rows_repeat_others(tmp_path, caplog):
+    libsvm.write(tmp_path / "rows", ROWS[COPIES], RNG.normal(size=64))
+    split = load(Run(dataset=str(tmp_path / "rows"), method="rf"))
+    assert split.apart.count == 60 and "4 rows repeat the inputs of others" in caplog.text

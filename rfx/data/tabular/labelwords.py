@@ -3,7 +3,6 @@ is logged.
 """
 
 import logging
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -13,7 +12,7 @@ import numpy as np
 from rfx import numerals
 from rfx.data.tabular import written
 from rfx.data.tabular.table import Words
-from rfx.errors import RfxWarning, UsageError
+from rfx.errors import UsageError, warn
 
 # The task for rows that are only rewritten: labels keep their spelling, and nothing is inferred.
 KEPT = "kept"
@@ -89,12 +88,10 @@ def decided(
     number_of = lambda label: values[label] if exact[label] is None else exact[label]
     twice = written.alike(labels, number_of)
     if twice and task != KEPT:
-        warnings.warn(
+        warn(
             f"labels of {name} are the same number in several spellings"
             f" ({', '.join(twice[0]):.100}): they remain different labels; spell equal labels"
-            " alike",
-            RfxWarning,
-            stacklevel=2,
+            " alike"
         )
     return labels, task
 

@@ -869,7 +869,7 @@ def encoded(frame: Any, schema: Schema) -> Any:
     names = [str(name) for name in frame.columns]
     if not len(frame):
         raise DataError("X has no rows")
-    table = Table("X", names, schema.named, [], for_gaps='fill it in, or train with missing="mean"')
+    table = Table("X", names, schema.named, [], in_memory=True)
     positions, _ = schema.places_in(table, False)
     twice = [names[place] for place in positions if names.count(names[place]) > 1]
     if schema.named and twice:

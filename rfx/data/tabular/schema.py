@@ -5,7 +5,7 @@ It is stored in the model file, so that other rows are read by their column name
 among other columns.
 """
 
-import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import scipy.sparse
 from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.table import Table, Words, some, words_of
-from rfx.errors import DataError, RfxWarning
+from rfx.errors import DataError, warn, warn_once
 
 # Number of encoded columns above which mostly zero rows are stored as CSR.
 _SPARSE_WIDTH = 256
@@ -185,8 +185,10 @@ class Schema:
             count = int(np.count_nonzero(table.gaps(position)))
             if count and (column.complete or not only_new):
                 filled[column.name] = count
-        if filled:
-            warnings.warn(filled_words(table.name, filled), RfxWarning, stacklevel=2)
+        if filled and table.in_memory:
+            warn_once(filled_in_memory(filled))
+        elif filled:
+            warn(filled_words(table.name, filled))
 
     def inputs_of(self, table: Table, computed: dict[int, np.ndarray]):
         """X (n, width) of the rows of the training table; computed: columns of X, (n, k) by the
@@ -302,12 +304,14 @@ class Schema:
         codes = np.array([*column.places(cells.values), -1], np.int64)[cells.codes]
         unseen = (codes < 0) & ~cells.missing
         if unseen.any():
-            what = (
-                f"{table.place(int(np.argmax(unseen)))}: {table.title(position)} has categories"
-                " that were absent in training"
-            )
+            what = "has categories that were absent in training"
+            fate = "ignored" if column.means is None else _AS_MEAN
+            title, place = table.title(position), table.place(int(np.argmax(unseen)))
             new = [cells.values[code] for code in np.unique(cells.codes[unseen])]
-            _left_out(what, new, strict, "ignored" if column.means is None else _AS_MEAN)
+            if table.in_memory:
+                warn_once(f"{title} of X {what}, which are {fate}")
+            else:
+                _left_out(f"{place}: {title} {what}", new, strict, fate)
         if cells.missing.any() and column.fill is None and not gaps:
             raise _missing(table, position)
         codes[cells.missing] = -1 if column.fill is None else categories.index(str(column.fill))
@@ -368,6 +372,11 @@ def filled_words(name: str, filled: dict[str, int]) -> str:
     return f"{name}: {cells} filled as in training: {listed}"
 
 
+def filled_in_memory(columns: Iterable[str]) -> str:
+    """`filled_words` for rows of an estimator, without numbers."""
+    return f"X: missing cells are filled as in training: {some(columns)}"
+
+
 def _input(saved: dict) -> Input:
     """A column from a model file's header; TypeError if it is invalid."""
     means = saved.get("means")
@@ -386,12 +395,12 @@ def _left_out(what, names, strict, fate="ignored"):
     listed = some(f"{name!r:.80}" for name in names)
     if strict:
         raise DataError(f"{what}: {listed}; without --strict they are {fate}")
-    warnings.warn(f"{what}, which are {fate}: {listed}", RfxWarning, stacklevel=2)
+    warn(f"{what}, which are {fate}: {listed}")
 
 
 def _missing(table, position, hint=True):
     """The error for the first missing cell of a column."""
-    advice, row = f"; {table.for_gaps}" if hint else "", int(np.argmax(table.gaps(position)))
+    advice, row = f"; {table.advice_on_gaps}" if hint else "", int(np.argmax(table.gaps(position)))
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
@@ -458,10 +467,8 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
             f" ({', '.join(labels[:_SHOWN]):.200})"
         )
     elif new:
-        warnings.warn(
+        warn(
             f"{name} has labels that were absent in training: {', '.join(new[:_SHOWN]):.200};"
-            f" {NEVER_SEEN}",
-            RfxWarning,
-            stacklevel=2,
+            f" {NEVER_SEEN}"
         )
     return np.array(positions, np.float64)[values.codes]

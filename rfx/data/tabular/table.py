@@ -13,6 +13,8 @@ from rfx.data.tabular.written import shortest
 from rfx.errors import DataError, UsageError, or_near
 
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
+# Advice about a missing cell of rows in memory.
+FILL = 'fill it in, or train with missing="mean"'
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 
@@ -64,8 +66,8 @@ class Table:
     decimal commas that have dots in their cells, and the first such cell if all dots may mark
     thousands, else "". padded: the positions of columns of a text with a cell of digits that begins
     with 0, such as 007, and the first such cell. unread: the positions of columns whose cells are
-    neither numbers nor words, and what they are instead. for_gaps: advice about a missing cell, for
-    messages.
+    neither numbers nor words, and what they are instead. in_memory: whether its rows are arguments
+    of an estimator, whose warnings have the same text for each fold of a cross-validation.
     """
 
     name: str
@@ -81,7 +83,7 @@ class Table:
     dotted: dict[int, str] = field(default_factory=dict)
     padded: dict[int, str] = field(default_factory=dict)
     unread: dict[int, str] = field(default_factory=dict)
-    for_gaps: str = "fill it in, or use --missing mean, median or most_frequent in training"
+    in_memory: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -92,6 +94,13 @@ class Table:
         columns = [column[index] for column in self.columns]
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         return replace(self, columns=columns, lines=lines[index])
+
+    @property
+    def advice_on_gaps(self) -> str:
+        """What to do about a missing cell, for messages."""
+        if self.in_memory:
+            return FILL
+        return "fill it in, or use --missing mean, median or most_frequent in training"
 
     def cells(self, position: int) -> Any:
         """A column, numbers or Words; DataError for infinity."""

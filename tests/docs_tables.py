@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from rfx import papers
 from rfx.cli import cli
 from rfx.records import results
-from rfx.reporting import claims
+from rfx.reporting import claim_tables, claims
 from rfx.reporting.report import page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,15 +109,12 @@ def judged() -> list:
 
 
 def counted(readme: str) -> str:
-    """The README, or the page of results, with the verdicts of each paper's claims and its cases:
-    reproduced, partly, not reproduced and others; cases that hold, do not, and are undecided.
+    """The README, or the page of results, with the numbers of each paper's claims by verdict, and
+    of its cases by outcome.
     """
     for paper, own in judged():
-        verdicts = [one.verdict for one in own]
-        closed = [verdicts.count(kind) for kind in (claims.REPRODUCED, claims.PARTLY, claims.NOT)]
-        holds = [case.holds for one in own for case in one.cases]
-        cases = ", ".join(str(holds.count(kind)) for kind in (True, False, None))
-        counts = " | ".join(map(str, [*closed, len(own) - sum(closed), cases]))
+        numbers = [*claim_tables.counts(own), claim_tables.case_counts(own)]
+        counts = " | ".join(map(str, numbers))
         surname = paper.citation.split()[0]
         readme = re.sub(
             rf"^(\| {surname} .*? \| .*? \|) [^`\n]*$", rf"\1 {counts} |", readme, flags=re.M

@@ -25,6 +25,12 @@ PAPERS = click.option(
     metavar="NAME",
     help="Only this paper (repeatable).",
 )
+CLAIMS = click.option(
+    "--claim",
+    multiple=True,
+    metavar="NAME",
+    help="Only this claim (repeatable).",
+)
 RESULTS = Option(
     "results", str, "CSV file written by rfx run.", default="results.csv", metavar="FILE"
 )
@@ -266,6 +272,19 @@ def _rows(builder, results, trace) -> list:
     return results_file.read(results, results_file.chosen(trace, results))
 
 
+def _judged_claims(results, wanted_papers, wanted_claims) -> list:
+    """The papers with their judged claims, from the rows in the folder `results`."""
+    from rfx.reporting import claims
+    from rfx.reporting.report import page
+
+    folder, folders = page.results_folder(results or "results"), papers.folders(wanted_papers)
+    known = [claim.name for one in folders for claim in one.claims]
+    for name in wanted_claims:
+        if name not in known:
+            raise UsageError(f"--claim {name}: there is no such claim{or_near(name, known)}")
+    return claims.judged(folders, lambda plan: page.find(folder, plan).rows, wanted_claims)
+
+
 @click.command(
     "table", short_help="Print a paper's table from a results file, next to the published values."
 )
@@ -296,28 +315,33 @@ def _rows(builder, results, trace) -> list:
     ),
     "list",
 )
-def table(name, results, format, width, trace, setting, group_by, mean_over, list) -> None:
+@PAPERS
+@CLAIMS
+def table(name, results, format, width, trace, list, paper, claim, **how) -> None:
     """Print the table NAME from the rows of a results file. Every cell is ours / paper, with a dash
     for missing runs.
 
     `rfx table summary` lists all rows with the columns that vary; --mean-over seed prints means and
-    deviations. `rfx table claims` lists the papers' claims with evidence and a verdict.
+    deviations. `rfx table claims` prints a block for each claim of the papers, with its verdict and
+    a line for each case; as Markdown and LaTeX a line for each claim.
     """
-    from rfx.reporting import claims, tables
-    from rfx.reporting.report import page
+    from rfx.reporting import claim_tables, tables
 
     known = papers.tables()
     if list or name is None:
         click.echo("\n".join(sorted([*known, "claims"])))
         return
     if name == "claims":
-        folder = page.results_folder("results" if results is None else results)
-        judged = claims.judged(papers.folders(), lambda plan: page.find(folder, plan).rows)
-        print_rendered(claims.table(judged), format, width)
+        found = _judged_claims(results, paper, claim)
+        if format == "text":
+            click.echo(claim_tables.text(found, width), nl=False)
+        else:
+            print_rendered(claim_tables.table(found), format)
         return
+    if paper or claim:
+        raise UsageError(f"--paper and --claim choose claims; rfx table {name} has none: omit them")
     rows = _rows(known.get(name), "results.csv" if results is None else results, trace)
-    how = {"group_by": group_by, "mean_over": mean_over}
-    print_rendered(tables.build(name, rows, setting, known, **how), format, width)
+    print_rendered(tables.build(name, rows, builders=known, **how), format, width)
 
 
 @click.command(

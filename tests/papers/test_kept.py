@@ -2,7 +2,8 @@
 ask for these rows. A folder per paper is found by its presence; nothing of a paper is elsewhere.
 
 `python tests/papers/test_kept.py` writes them anew; the difference shows what a change does to
-them. Every effect and interval of the claims is that which pandas and scipy alone find.
+them. Every effect, interval, decision and verdict of the claims is that which pandas and scipy
+alone find.
 """
 
 import io
@@ -26,8 +27,8 @@ from rfx.reporting.tables import render
 
 ROWS = Path(__file__).resolve().parents[2] / "docs" / "rows"
 KEPT = Path(__file__).with_name("kept")
-NUMBERS = ["mean", "low", "high", "seeds"]
-WORDS = ["paper", "claim", "verdict", "case", "holds", "limit"]
+NUMBERS = ["mean", "low", "high", "seeds", "level"]
+WORDS = ["paper", "claim", "verdict", "case", "outcome", "limit"]
 
 
 def tables_of(paper):
@@ -84,7 +85,7 @@ def test_effects_and_verdicts_are_as_kept(found):
 
 @pytest.fixture(scope="module")
 def both(found):
-    """Every effect and interval of the claims, beside those that pandas alone finds."""
+    """Every case of the claims, beside what pandas alone finds."""
     keys = ["paper", "claim", "case"]
     return recompute_claims.everything().merge(
         found.dropna(subset="case"), "outer", keys, suffixes=("", "_rfx"), indicator=True
@@ -93,7 +94,11 @@ def both(found):
 
 def test_both_have_the_same_cases(both):
     assert list(both[both._merge != "both"].case) == []
-    assert both.limit.fillna("").tolist() == both.limit_rfx.fillna("").tolist()
+
+
+@pytest.mark.parametrize("word", ["outcome", "verdict", "limit"])
+def test_words_agree(both, word):
+    assert both[word].fillna("").tolist() == both[f"{word}_rfx"].fillna("").tolist()
 
 
 @pytest.mark.parametrize("number", NUMBERS)

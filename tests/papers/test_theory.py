@@ -23,7 +23,8 @@ from rfx.papers.yen2014 import curves as yen
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.reporting import figures
-from rfx.reporting.claims import Excess, frame
+from rfx.reporting.bounds import Excess
+from rfx.reporting.measures import frame
 from rfx.reporting.tables import texts
 from rfx.runs import single
 

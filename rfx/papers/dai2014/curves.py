@@ -29,7 +29,7 @@ from rfx.reporting.cells import (
     printed,
     variants,
 )
-from rfx.reporting.claims import Column, Frame, frame, points
+from rfx.reporting.measures import Column, Frame, frame, points
 
 METHODS = {
     "doubly-sgd": "doubly SGD",

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from rfx.records.run import seconds_train
+from rfx.reporting.bounds import Excess, Reference, exact_machines
 from rfx.reporting.cells import (
     Cell,
     Mean,
@@ -27,7 +28,6 @@ from rfx.reporting.cells import (
     verdict_of,
     width,
 )
-from rfx.reporting.claims import Excess, Reference, exact_machines
 
 SETTINGS = {
     "paper": (

@@ -14,8 +14,8 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.parallel import cached
+from rfx.reporting.bounds import Excess, Reference, exact_machines, machine_value
 from rfx.reporting.cells import Row, good, grouped, labelled, needed
-from rfx.reporting.claims import Excess, Reference, exact_machines, machine_value
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
 DATA = {

@@ -14,7 +14,7 @@ from rfx.errors import DataError, RfxError
 from rfx.plans import catalogue, plan
 from rfx.records import keys, results
 from rfx.records.run import Result, Run
-from rfx.reporting import claims, columns, figures, style, tables
+from rfx.reporting import claim_tables, claims, columns, figures, style, tables
 from rfx.reporting.cells import (
     LEGEND,
     Cell,
@@ -22,7 +22,6 @@ from rfx.reporting.cells import (
     Table,
     good,
     settings_of,
-    short,
 )
 from rfx.reporting.tables import Parts, parts, text
 from rfx.runs.child import NO_DATA
@@ -322,7 +321,7 @@ def write(
             papers=papers,
             claims=claims.judged(folders, lambda plan: read.get(plan, Source()).rows),
             verdicts=claims.VERDICTS,
-            short=short,
+            case_line=claim_tables.case_line,
         )
 
     return put(Path(output), render, force)

@@ -1,0 +1,243 @@
+"""Measures of the papers' claims: functions of a frame of rows that return the effect of each seed,
+by case.
+
+A quantity is a column of the frame, or a function of a row. A selection maps quantities to the
+value, or the tuple of values, that a row must have.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
+
+from rfx import lazy
+from rfx.records.run import seconds_train
+from rfx.reporting.cells import Row, log_slope, width
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+P = ParamSpec("P")
+Frame: TypeAlias = "DataFrame"
+Column: TypeAlias = "Series"
+Quantity: TypeAlias = str | Callable[[Row], Any]
+Selection: TypeAlias = Mapping[Any, Any]  # from Quantity
+
+
+OR_MORE, OR_LESS, VACUOUS = "or more", "or less", "vacuous"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Effects of seeds that decide less than their numbers.
+
+    Attributes
+    ----------
+    values : sequence of float
+        May be empty.
+    kind : str
+        OR_MORE and OR_LESS if the true effects are limited on one side only; VACUOUS if no run
+        could have contradicted the claim; or else the reason why the case cannot be decided, such
+        as "diverged".
+    """
+
+    values: Sequence[float]
+    kind: str
+
+
+# A case, such as a data set, and the effect of each seed; empty for a case that was not run.
+Effects: TypeAlias = Mapping[str, Sequence[float] | Limits]
+Measure: TypeAlias = Callable[[Frame], Effects]
+_DATASET = ("dataset",)
+
+
+def wrong(row: Row) -> float | None:
+    """The share of wrong labels."""
+    return None if row["score"] is None else 1 - row["score"]
+
+
+def error(row: Row) -> float | None:
+    """The share of wrong labels; of a regression the norm of the errors over that of the
+    targets.
+    """
+    return row["params"].get("relative_error") if row["metric"] == "rmse" else wrong(row)
+
+
+_DERIVED: dict[str, Callable[[Row], Any]] = {
+    "seconds": seconds_train,
+    "wrong": wrong,
+    "error": error,
+    "width": width,
+    "row": lambda row: row,
+}
+
+
+def frame(rows: Iterable[Row]) -> Frame:
+    """The rows of successful runs as a frame: their columns, the entries of params that are not
+    columns, `seconds`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown values
+    are None.
+    """
+    lines = [
+        {
+            **row["params"],
+            **{name: value for name, value in row.items() if value is not None},
+            **{name: make(row) for name, make in _DERIVED.items()},
+        }
+        for row in rows
+        if row["status"] == "ok"
+    ]
+    table = lazy.pandas.DataFrame(lines, dtype=object)
+    return table.where(table.notna(), None)
+
+
+def column(table: Frame, name: Quantity) -> Column:
+    """A quantity of every row; None if no row has it."""
+    if callable(name):
+        values = [name(row) for row in table.get("row", ())]
+        return lazy.pandas.Series(values, table.index, object)
+    return table[name] if name in table else lazy.pandas.Series(None, table.index, object)
+
+
+def select(table: Frame, where: Selection) -> Frame:
+    """The rows of a selection."""
+    for name, wanted in where.items():
+        table = table[column(table, name).isin(wanted if isinstance(wanted, tuple) else (wanted,))]
+    return table
+
+
+def points(
+    table: Frame, where: Selection, case: Sequence[Quantity], **quantities: Quantity
+) -> Frame:
+    """Quantities of the rows of a selection, as numbers. The index is the case, whose name joins
+    the quantities `case`, and the seed.
+    """
+    table = select(table, where)
+    names = zip(*(column(table, name).map(str) for name in case))
+    index = [list(map(" ".join, names)), column(table, "seed")]
+    numbers = {name: column(table, of).astype(float).array for name, of in quantities.items()}
+    return lazy.pandas.DataFrame(numbers, lazy.pandas.MultiIndex.from_arrays(index))
+
+
+def newest(
+    table: Frame, where: Selection, value: Quantity, case: Sequence[Quantity] = _DATASET
+) -> Column:
+    """The newest known value of each case and seed."""
+    values = points(table, where, case, value=value)["value"].dropna()
+    return values[~values.index.duplicated(keep="last")]
+
+
+def by_case(values: Column) -> dict[str, list[float]]:
+    """The known values of each case."""
+    groups = values.dropna().groupby(level=0, sort=False)
+    return {str(name): effects.tolist() for name, effects in groups}
+
+
+def measure(
+    function: Callable[Concatenate[Frame, P], Effects],
+) -> Callable[P, Measure]:
+    """A function of a frame and further arguments as a function of the latter that returns a
+    Measure.
+    """
+
+    @wraps(function)
+    def given(*arguments: P.args, **options: P.kwargs) -> Measure:
+        return lambda table: function(table, *arguments, **options)
+
+    return given
+
+
+@measure
+def ratio(
+    table: Frame,
+    value: Quantity,
+    first: Selection,
+    second: Selection,
+    case: Sequence[Quantity] = _DATASET,
+) -> Effects:
+    """The value of `first` over that of `second`, in pairs of one seed. A case with a zero, which
+    has no ratio, cannot be decided.
+    """
+    ours, theirs = (newest(table, side, value, case) for side in (first, second))
+    pairs = lazy.pandas.concat([ours, theirs], axis=1, keys=["ours", "theirs"]).dropna()
+    positive = pairs[(pairs > 0).all(axis=1)]
+    known = by_case(positive.ours / positive.theirs)
+    zeros = pairs.index.difference(positive.index).get_level_values(0).unique()
+    return known | {name: Limits(known.get(name, ()), "a value is zero") for name in zeros}
+
+
+@measure
+def difference(
+    table: Frame,
+    value: Quantity,
+    first: Selection,
+    second: Selection,
+    scale: float = 1.0,
+) -> Effects:
+    """The value of `first` less that of `second`, times `scale`, in pairs of one seed."""
+    ours, theirs = (newest(table, side, value) for side in (first, second))
+    return by_case(scale * (ours - theirs.reindex(ours.index)))
+
+
+@measure
+def share(table: Frame, value: Quantity, of: Quantity | float) -> Effects:
+    """The value over another quantity of the same row, or over a number."""
+    bottom = of if isinstance(of, float) else newest(table, {}, of)
+    return by_case(newest(table, {}, value) / bottom)
+
+
+@measure
+def exponent(
+    table: Frame,
+    value: Quantity,
+    axis: Quantity,
+    case: Sequence[Quantity] = _DATASET,
+    places: int = 3,
+) -> Effects:
+    """The exponent of `axis` in the value, of each seed with enough places on the axis."""
+    tried = points(table, {}, case, axis=axis, value=value)
+    tried = tried[(tried > 0).all(axis=1)].set_index("axis", append=True)["value"]
+    lines = tried[~tried.index.duplicated(keep="last")].groupby(level=[0, 1], sort=False)
+    return by_case(lines.agg(lambda line: _slope(line) if len(line) >= places else math.nan))
+
+
+def _slope(line: Column) -> float:
+    return log_slope(line.index.get_level_values(-1), line)
+
+
+@measure
+def reached(
+    table: Frame,
+    cost: Quantity,
+    value: Quantity,
+    target: Selection,
+    first: Selection,
+    second: Selection,
+) -> Effects:
+    """The least cost of `second` over that of `first`, to a value at most that of `target`, in
+    pairs of one seed.
+
+    A seed whose `second` never gets there has the largest cost that was tried, and all effects of
+    the case are then lower limits.
+    """
+    wanted = newest(table, target, value)
+    sides = [points(table, side, _DATASET, cost=cost, value=value) for side in (first, second)]
+    ours, theirs = (
+        side["cost"][side["value"] <= wanted.reindex(side.index)].groupby(level=[0, 1]).min()
+        for side in sides
+    )
+    most = sides[1]["cost"].groupby(level=[0, 1]).max()
+    effects = by_case((theirs.combine_first(most) / ours).reindex(wanted.index))
+    limited = set(most.index.intersection(wanted.index).difference(theirs.index))
+    names = {name for name, _ in limited}
+    return {
+        name: Limits(values, OR_MORE) if name in names else values
+        for name, values in effects.items()
+    }
+
+
+def each(names: Iterable[str], make: Callable[[str], Measure]) -> Measure:
+    """The cases of a measure for each name, which their names end with."""
+    return lambda table: {
+        f"{case} {name}": effects for name in names for case, effects in make(name)(table).items()
+    }

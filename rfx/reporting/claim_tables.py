@@ -26,16 +26,14 @@ from rfx.reporting.claims import (
 from rfx.reporting.measures import OR_LESS, OR_MORE, VACUOUS
 
 Found: TypeAlias = Sequence[tuple[Folder, Sequence[Judged]]]
-# The columns of the counts of claims, and the verdicts that each counts.
+# The columns of the README's counts of claims, and the verdicts of each number in their cells.
 COUNTED = {
-    "reproduced": (REPRODUCED, EQUIVALENT),
-    "mostly": (MOSTLY,),
-    "mixed": (MIXED,),
-    "mostly contradicted": (MOSTLY_NOT,),
-    "not reproduced": (NOT,),
-    "undecided": (UNDECIDED,),
-    "vacuous": (VACUOUS,),
-    "not tested here": (UNTESTABLE, NOT_RUN),
+    "reproduced, mostly": ((REPRODUCED, EQUIVALENT), (MOSTLY,)),
+    "mixed": ((MIXED,),),
+    "not reproduced, mostly not": ((NOT,), (MOSTLY_NOT,)),
+    "undecided": ((UNDECIDED,),),
+    "vacuous": ((VACUOUS,),),
+    "untested": ((UNTESTABLE, NOT_RUN),),
 }
 _INTERVALS = (
     "Intervals are Student's over the seeds, at the level at which their case was tested: 1 - 5 %/k"
@@ -46,10 +44,15 @@ _INTERVALS = (
 )
 
 
-def counts(judged: Iterable[Judged]) -> list[int]:
+def counts(judged: Iterable[Judged]) -> list[str]:
     """The numbers of claims in each column of COUNTED."""
-    verdicts = Counter(one.verdict for one in judged)
-    return [sum(verdicts[verdict] for verdict in kinds) for kinds in COUNTED.values()]
+    verdicts = [one.verdict for one in judged]
+    return [_numbers(verdicts, groups) for groups in COUNTED.values()]
+
+
+def _numbers(verdicts: Sequence[str], groups: Iterable[Sequence[str]]) -> str:
+    """How many verdicts are in each group: "8, 2"."""
+    return ", ".join(str(sum(map(verdicts.count, group))) for group in groups)
 
 
 def case_counts(judged: Iterable[Judged]) -> str:

@@ -180,8 +180,8 @@ GAMMA = Option(
         "paper": "1/2 (Gaussian), 1 (Laplacian)",
         "median": "from median distances",
         "tuned": (
-            "median times 1/4, 1, 4 or 16 by ridge regression on random features on held-out rows,"
-            " the same for every method"
+            "median times 1/4, 1, 4 or 16, and beyond while the error falls, by ridge regression on"
+            " random features on held-out rows, the same for every method"
         ),
     },
     low=0,
@@ -239,14 +239,16 @@ CHOSEN_GAMMA = GAMMA.but(
             " leave-one-out kernel ridge regression on at most 800 rows"
         ),
         "validation": (
-            f"the best of median times {listed(GAMMA_FACTORS)} on held-out rows, with this method"
+            f"the best of median times {listed(GAMMA_FACTORS)}, and beyond while the error falls,"
+            " on held-out rows, with this method"
         ),
     },
     default="loo",
 )
 ON_SAMPLE = {AUTO: f"validation on {SAMPLE:,} rows at most"}
 CHOSEN_LAM = LAM.but(
-    choices={"validation": f"the best of {listed(LAMS)} on held-out rows"} | ON_SAMPLE, default=AUTO
+    choices={"validation": f"the best of {listed(LAMS)}, and beyond, on held-out rows"} | ON_SAMPLE,
+    default=AUTO,
 )
 LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
 
@@ -254,7 +256,7 @@ LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses
 def l1_choice(lams: Sequence[float]) -> dict[str, str]:
     """The word by which a lambda of L1 regularisation is chosen."""
     regression = f"for regression {listed(L1_SHARES)} times the range of the targets"
-    best = f"the best of {listed(lams)} on held-out rows"
+    best = f"the best of {listed(lams)}, and beyond, on held-out rows"
     return {"validation": f"{best}; {regression} (not with minmax01)"}
 
 

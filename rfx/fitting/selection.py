@@ -46,6 +46,11 @@ log = logging.getLogger(__name__)
 WAIT, LEARNT = 2, 0.95
 # The size is doubled as long as that reduces the error by this fraction.
 GAIN = 0.01
+# A grid is continued beyond an end as long as that reduces the error by this fraction: with few
+# random features, every smaller lambda fits a little better, up to rounding.
+FURTHER_GAIN = 0.001
+# The options whose grids of `validation` and `tuned` are continued.
+CONTINUED = ("gamma", "lam", "rho")
 # The work of a fold in addition to its rows times its size, and the work that every machine is
 # expected to do in a second: a budget of seconds is one of work, so that the choice does not depend
 # on the load of the machine.
@@ -76,6 +81,17 @@ class Stop:
         if self.every or min(errors) > LEARNT * self.constant:
             return False
         return len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
+
+
+def beyond(value: float, tried: Iterable[float]) -> float | None:
+    """The value that continues a grid of tried values beyond its end, in the ratio of the last two;
+    None for a value that is not an end.
+    """
+    ordered = sorted(tried)
+    if len(ordered) < 2 or value not in (ordered[0], ordered[-1]):
+        return None
+    neighbour = ordered[1] if value == ordered[0] else ordered[-2]
+    return value * value / neighbour
 
 
 def until(values: Iterable[float], stop: Callable[[list[float]], bool]) -> list[float]:
@@ -195,6 +211,8 @@ class SearchGrid:
         The option that is halved and doubled around the best.
     halving_gain : float
         Fraction by which that must reduce the error to be continued.
+    continued : tuple of str
+        Options, or "lam", that are tried beyond an end of the grid if it is best.
     above : int or None
         Number of lambdas above the best so far at which a path starts, unless its first is then its
         best; None tries all of them.
@@ -211,6 +229,7 @@ class SearchGrid:
     sizes: Mapping[str, Size] = field(default_factory=dict)
     halved: str | None = None
     halving_gain: float = 0.0
+    continued: tuple[str, ...] = ()
     above: int | None = None
     lenient: bool = False
     various: str | None = None
@@ -423,7 +442,8 @@ class Search:
         best = self._best()
         if best.round.number == last.number:
             self._refined(self._grown(self._refined(best)))
-        return Evidence(self._best(), self.trials, self.measure, self.cut)
+            best = self._continued(self._best())
+        return Evidence(best, self.trials, self.measure, self.cut)
 
     def _loss(self, trial: Trial) -> float:
         return self.measure.loss(trial.score)
@@ -465,6 +485,33 @@ class Search:
             best = larger[0]
         return self._best()
 
+    def _continued(self, best: Trial) -> Trial:
+        """Try values beyond an end of the grid as long as one of them is better."""
+        before = None
+        while best is not before:
+            before = best
+            for option in self.grid.continued:
+                best = self._further(option, best)
+        return best
+
+    def _further(self, option: str, best: Trial) -> Trial:
+        """The trial of the value after the best one, if that is an end of the grid and the error
+        falls by FURTHER_GAIN; else the best.
+        """
+        lams = {lam for trial in self.trials for lam, _ in trial.path}
+        tried = lams if option == "lam" else {trial.point[option] for trial in self.trials}
+        value = beyond(best.lam if option == "lam" else best.point[option], tried)
+        if value is None:
+            return best
+        point, path = best.point, [value]
+        if option != "lam":
+            point, path = point.updated(**{option: value}), sorted(lams, reverse=True)
+        trial = self._along(point, best.round, path)
+        self.trials.append(trial)
+        self.tell(trial, False)
+        most = (1 - FURTHER_GAIN) * self._loss(best)
+        return trial if self._loss(trial) < most else best
+
     def _each(self, points: Sequence[Point], round: SearchRound) -> list[Trial]:
         """A trial of each point that can be fitted within the budget."""
         size = max(1, len(points)) if self.together else 1
@@ -505,19 +552,22 @@ class Search:
         return count
 
     def _trial(self, point: Point, round: SearchRound) -> Trial | None:
-        start, lams, loss = time.monotonic(), self.grid.lams[point.method], self.measure.loss
-        some = self._last_lams(point)
+        lams, some = self.grid.lams[point.method], self._last_lams(point)
         try:
-            values = self.fit(point, round, some)
-            if len(some) < len(lams) and loss(values[0]) == min(map(loss, values)):
-                some, values = lams, self.fit(point, round, lams)
+            trial = self._along(point, round, some)
+            largest_is_best = trial.lam == some[0]
+            return self._along(point, round, lams) if largest_is_best and some != lams else trial
         except RfxError as error:
             alone = len({point.method for point in self.grid.points}) == 1
             if not self.grid.lenient or (alone and not self.trials):
                 raise
             self.errors.append(error)
             return None
-        path = tuple(zip(some, values))
+
+    def _along(self, point: Point, round: SearchRound, lams: Sequence[Any]) -> Trial:
+        """The trial of a point with these lambdas."""
+        start, loss = time.monotonic(), self.measure.loss
+        path = tuple(zip(lams, self.fit(point, round, lams)))
         lam, score = min(path, key=lambda one: loss(one[1]))
         return Trial(point, round, path, lam, score, time.monotonic() - start)
 
@@ -787,6 +837,7 @@ def tuned(
         return [error("regression", rows @ (scale * one.coef), Y[test], out) for one in solutions]
 
     grid = _grid("ridge on random features", gammas, lams, len(train))
+    grid = replace(grid, continued=CONTINUED[:2])
     evidence = Search(errors, grid, Measure("mean squared error")).run()
     # this lambda is for the sample, and not used further
     return evidence.best.point["gamma"], [evidence.step(len(lams) > 1, len(test))]
@@ -826,7 +877,8 @@ def _validated(
     ordered = lams == sorted(lams, reverse=True)
     stop = Stop(target is not None or not ordered, target if len(folds) == 1 else None)
     measure = Measure(problem.error_name, target=target)
-    validation = _Validation(trial, folds, total, stop, measure, problem.progress, cache)
+    continued = tuple(name for name in CONTINUED if asked.get(name) == "validation")
+    validation = _Validation(trial, folds, total, stop, measure, continued, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
     for stage in space.stages:
@@ -876,6 +928,7 @@ class _Validation:
     n_rows: int
     stop: Stop
     measure: Measure
+    continued: tuple[str, ...]
     progress: Progress | None
     cache: Cache
 
@@ -892,12 +945,15 @@ class _Validation:
         tally.report()
 
         def fit(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
+            tally.total = max(tally.total, tally.tried + len(lams))  # beyond the grid
             errors = self._errors(method.with_choice(best | point.options), lams, tally)
             tally.add(errors, len(lams))
             return errors
 
         rounds = [SearchRound(self.folds[0][0].n_rows, len(self.folds))]
-        evidence = Search(fit, SearchGrid(points, {method.name: lams}, rounds), measure).run()
+        continued = tuple(name for name in self.continued if name in grid)
+        search = SearchGrid(points, {method.name: lams}, rounds, continued=continued)
+        evidence = Search(fit, search, measure).run()
         count_out = sum(out.n_rows for _, out in self.folds)
         step = evidence.step("lam" in grid, count_out, self._best(evidence, count_out))
         return step if measure.target is None else step | {"target": measure.target}

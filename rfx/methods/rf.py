@@ -239,6 +239,9 @@ class SparseRF(LinearMethod):
         return [self._fitted(feature_map, stack(list(each)), clock) for each in zip(*outputs)]
 
     def tuning_lams(self, problem: Problem) -> list[float]:
+        if isinstance(self.lam, str):
+            # those of rf, so that both have the same bandwidth
+            return super().tuning_lams(problem)
         # for ridge regression, whose lambda has another meaning than that of L1
         return [problem.mean_weight]
 
@@ -350,7 +353,7 @@ class LKRF(LinearMethod):
         None,
         "Bound on the divergence: 0 leaves the pool unchanged; by default 0.005 N_w, as in the"
         " authors' program (chi2).",
-        of={"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2)"},
+        of={"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w, and beyond (chi2)"},
         least=0,
     )
     rho_share: float | None = option(None, "The same bound as a multiple of N_w.", least=0)
@@ -367,7 +370,7 @@ class LKRF(LinearMethod):
     )
     joint_rows: int = option(2000, "Training rows that --joint uses.", least=2, most=MOST)
     lam: float | Chosen = LAM(
-        choices={"validation": "0.01, 0.1, 1, 10 or 100"} | ON_SAMPLE, default=AUTO
+        choices={"validation": "0.01, 0.1, 1, 10 or 100, and beyond"} | ON_SAMPLE, default=AUTO
     )
     solver: str = SOLVER.adding(CG, LIBLINEAR)()
     tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")

@@ -7,6 +7,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from rfx import methods
 from rfx.fitting.options import MEASURES
 from rfx.fitting.problem import measured
+from rfx.fitting.selection import FURTHER_GAIN
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -38,7 +39,7 @@ def test_lambda_is_chosen_by_it(measure):
     step = trainer.fit(X, NOISY * 1.0).info["validation"][-1]
     assert step["error"] == MEASURES[measure]
     errors = dict(step["tried"])
-    assert errors[step["chosen"][0]] == min(errors.values())
+    assert (1 - FURTHER_GAIN) * errors[step["chosen"][0]] <= min(errors.values())
 
 
 def test_the_choice_of_inputs_follows_it():

@@ -207,7 +207,9 @@ class Trainer:
             problem = replace(problem, keeper=self.keeper, left_out=wanted)
             chosen = choice.method
             lams = Path.values(path) if path else [chosen.get("lam", 0.0)]
+            before = time.process_time()
             fits = chosen.fit_path(problem, lams, cache) if path else [chosen.fit(problem, cache)]
+            seconds_cpu = time.process_time() - before
         seconds, steps = begun.seconds + choice.seconds, begun.steps + choice.steps
         numbers = {k: value for k, value in chosen.values.items() if k in CHOSEN}
         asked = {k: value for k in inputs.INPUTS if (value := method.get(k)) != numbers.get(k)}
@@ -215,6 +217,7 @@ class Trainer:
         more = {
             "validation": steps or None,
             "seconds_validation": seconds if steps else None,
+            "seconds_cpu": seconds_cpu,
             "device": None if gpu is None else gpu.name,
             "weight_sum": None if row_weights is None else float(row_weights.sum()),
             "explicit": numbers if asked else None,

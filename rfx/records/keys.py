@@ -18,7 +18,7 @@ from rfx.records.run import Result, Run
 
 SCHEMA = 1
 # Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,
-# time limits, its trace, the limit of its score.
+# time limits, its trace and timings, the limit of its score.
 _NOT_IN_KEY = frozenset(
     (
         "threads",
@@ -26,6 +26,7 @@ _NOT_IN_KEY = frozenset(
         "model",
         "timeout",
         "trace",
+        "timings",
         "fail_below",
         "scheduler",
         "parts",

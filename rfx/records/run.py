@@ -40,6 +40,8 @@ class Run:
         Error on the test rows during training: ``test``, or ``exact`` against the exact solution.
     trace : bool
         Store the solver's reports step by step.
+    timings : int, optional
+        Fit again so many times, with the chosen options, for processor seconds and memory.
     """
 
     dataset: str
@@ -142,6 +144,7 @@ class Run:
     train_score: bool = False
     curve: str | None = None
     trace: bool = False
+    timings: int | None = None
     stream: bool = option(
         False,
         "Read --data (a LIBSVM or .csv file, or -) in batches, so that it need not fit in memory"

@@ -271,6 +271,11 @@ def _asked(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: getattr(run, name) for name in names} | options, params | run.told()
 
 
+def _pair(run: Run) -> tuple[int, str, str]:
+    """What runs have in common that are timed one directly after the other."""
+    return run.seed, run.dataset, str(run.label)
+
+
 # ----------------------------------------------------------------------
 # The runner: executes a plan's missing runs, each in a separate process, locally or in a pool, and
 # appends a row for each.
@@ -363,16 +368,17 @@ def missing(
 
     names: the keys of the plan's runs, if known.
 
-    A successful run is not repeated, unless a requested trace of it is missing. A run that was
-    interrupted, has no status, or had unavailable data is always repeated; any other failure or
-    timeout only with `retry_failed`, because it would probably fail again.
+    A successful run is not repeated, unless a requested trace or timing of it is missing. A run
+    that was interrupted, has no status, or had unavailable data is always repeated; any other
+    failure or timeout only with `retry_failed`, because it would probably fail again.
     """
     names = _keys(plan) if names is None else names
     found = keys.rows_of(names, rows)
 
     def settled(run, row):
         if row.status == "ok":
-            return not run.trace or row.key in traced
+            timed = not run.timings or "least_seconds_cpu" in row.params
+            return timed and (not run.trace or row.key in traced)
         return not (row.status in (None, "interrupted") or no_data(row) or retry_failed)
 
     return [
@@ -451,6 +457,8 @@ def run(
         without = len(todo) - len(ready)
         if ready:
             way = Way(timeout, command)
+            if any(run.timings for run in ready):
+                ready.sort(key=_pair)
             with pool(way, report) if pool else closing(Local(jobs, way)) as there:
                 desk = _Desk(there, path, trace, report, progress)
                 desk.work(ready)

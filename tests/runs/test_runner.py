@@ -223,6 +223,15 @@ def test_what_is_run_again(tmp_path, stub):
     assert runner.missing(a_plan("a"), [row]), "a row without status"
 
 
+def test_a_row_without_a_requested_timing_is_run_again():
+    run = a_run("a")
+    row = Result(key=keys.key(run), dataset="a", method="rf", status="ok")
+    timed = Plan("p", "", "", "", [replace(run, timings=3)])
+    assert runner.missing(Plan("p", "", "", "", [run]), [row]) == []
+    assert runner.missing(timed, [row]) == timed.runs
+    assert runner.missing(timed, [row.with_params(least_seconds_cpu=0.1)]) == []
+
+
 def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
     path, said = tmp_path / "r.csv", []
     work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in (1, 2, 3)] + [a_run("a")])

@@ -57,6 +57,18 @@ def test_training_rows_are_scored_on_request_only():
     assert both["params"]["train_relative_error"] < both["params"]["relative_error"]
 
 
+def test_fits_are_timed_again_without_the_choice_of_options_on_request():
+    options = {"n_grids": 16, "gamma": "validation", "lam": "validation"}
+    plain, timed = (
+        single.execute(a_run("diabetes-sklearn", options=options, timings=times))
+        for times in (None, 3)
+    )
+    assert (plain["key"], plain["objective"]) == (timed["key"], timed["objective"])
+    new = timed["params"].keys() - plain["params"].keys()
+    assert new == {"least_seconds_cpu", "least_seconds_cpu_predict", "fit_rss_mb"}
+    assert all(timed["params"][name] > 0 for name in new)
+
+
 def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
     options = {"gamma": 1.0, "target_scaling": "minmax01", "batch": 32, "block": 32, "epochs": 3}
     run = a_run("diabetes-sklearn", method="doubly-sgd", holdout=0.2, options=options)

@@ -1,5 +1,5 @@
-"""Regenerate the tables of the documents from results files: `make docs-tables`, after the targets
-`reproduce-…` that write those.
+"""Regenerate the tables of the documents, and the pictures of the claims, from results files: `make
+docs-tables`, after the targets `reproduce-…` that write those.
 
 The text between a line `<!-- rfx table … -->` and the next `<!-- end -->` is the Markdown output of
 that command, without data sets that have no runs; with `; only TITLE` in the line, only its section
@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from rfx import papers
 from rfx.cli import cli
 from rfx.records import results
-from rfx.reporting import claim_tables, claims
+from rfx.reporting import claim_figures, claim_tables, claims, figures
 from rfx.reporting.report import page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,6 +126,9 @@ def main() -> int:
     for found in sorted((ROOT / "results").glob("*.csv")):
         if found.stem in papers.plans():
             keep(found, ROWS / found.name)
+    for paper, own in judged():
+        picture = claim_figures.chart(paper, own)
+        figures.draw_one(picture, ROOT / "docs" / "images" / f"claims-{paper.name}.svg")
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         before = path.read_text(encoding="utf-8")
         after = counted(before) if path.stem in ("README", "results") else renewed(before)

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,14 @@ CLAIMS = click.option(
 )
 RESULTS = Option(
     "results", str, "CSV file written by rfx run.", default="results.csv", metavar="FILE"
+)
+# of a command that also has claims, whose rows are in several files
+RESULTS_OR_FOLDER = Option(
+    "results",
+    str,
+    "CSV file of rfx run or rfx eval, by default results.csv; for claims, the folder of the papers'"
+    " results files, by default results.",
+    metavar="FILE|DIR",
 )
 FOLDER = Option(
     "output", str, "Folder for index.html and figures/.", default="report", metavar="DIR"
@@ -290,13 +299,7 @@ def _judged_claims(results, wanted_papers, wanted_claims) -> list:
 )
 @click.argument("name", required=False)
 @flags(
-    Option(
-        "results",
-        str,
-        "CSV file of rfx run or rfx eval, by default results.csv; for claims, the folder of the"
-        " papers' results files, by default results.",
-        metavar="FILE|DIR",
-    ),
+    RESULTS_OR_FOLDER,
     "format",
     "width",
     "trace",
@@ -340,7 +343,7 @@ def table(name, results, format, width, trace, list, paper, claim, **how) -> Non
         return
     if paper or claim:
         raise UsageError(f"--paper and --claim choose claims; rfx table {name} has none: omit them")
-    rows = _rows(known.get(name), "results.csv" if results is None else results, trace)
+    rows = _rows(known.get(name), results or "results.csv", trace)
     print_rendered(tables.build(name, rows, builders=known, **how), format, width)
 
 
@@ -349,7 +352,7 @@ def table(name, results, format, width, trace, list, paper, claim, **how) -> Non
 )
 @click.argument("name", required=False)
 @flags(
-    RESULTS,
+    RESULTS_OR_FOLDER,
     Option(
         "output",
         str,
@@ -364,11 +367,13 @@ def table(name, results, format, width, trace, list, paper, claim, **how) -> Non
     "list",
     model="Draw the figure importance of this model instead.",
 )
-def figure(name, results, output, trace, setting, model, force, list) -> None:
+@PAPERS
+def figure(name, results, output, trace, setting, model, force, list, paper) -> None:
     """Draw the figure NAME from the rows of a results file as PNG, SVG and PDF, with its numbers as
     CSV, and print the file names.
 
-    importance is the figure of a model: rfx figure importance --model m.npz.
+    importance is the figure of a model: rfx figure importance --model m.npz. claims is a figure for
+    each paper: the intervals of all cases of its claims against the claimed ranges.
 
     The CSV contains every point drawn; `rfx table NAME` prints them as a table. The same rows give
     the same files.
@@ -377,18 +382,37 @@ def figure(name, results, output, trace, setting, model, force, list) -> None:
 
     known = papers.figures()
     if list or name is None:
-        click.echo("\n".join([*known, *figures.OF_MODELS]))
+        click.echo("\n".join([*known, *figures.OF_MODELS, "claims"]))
         return
-    if name in figures.OF_MODELS:
+    if name == "claims":
+        drawn = _draw_claims(_judged_claims(results, paper, ()), output, force)
+    elif paper:
+        raise UsageError(f"--paper chooses the figure claims; rfx figure {name} has none: omit it")
+    elif name in figures.OF_MODELS:
         if model is None:
             raise UsageError(f"figure {name} shows a model; pass --model FILE")
         trained = methods.load(model)
         drawn = figures.draw(name, trained, output, None, figures.OF_MODELS, force)
     else:
-        rows = _rows(known.get(name), results, trace)
+        rows = _rows(known.get(name), results or "results.csv", trace)
         drawn = figures.draw(name, rows, output, setting, known, force)
     for path in drawn:
         click.echo(path)
+
+
+def _draw_claims(found, output, force) -> list:
+    """Draw the claims of each paper into claims-PAPER.png and so on of the folder `output`."""
+    from rfx.reporting import claim_figures, figures
+
+    charts = {
+        f"claims-{paper.name}": functools.partial(claim_figures.chart, paper) for paper, _ in found
+    }
+    folder = os.path.join(output or "", "")
+    return [
+        path
+        for name, (_, judged) in zip(charts, found)
+        for path in figures.draw(name, judged, folder, None, charts, force)
+    ]
 
 
 @click.command(

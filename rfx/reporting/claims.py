@@ -345,7 +345,7 @@ def verdict_of(claim: Claim, cases: Sequence[Case]) -> str:
     if not counted:
         return VACUOUS
     if n_yes == len(counted):
-        return EQUIVALENT if claim.equivalence and _are_equivalent(claim, counted) else REPRODUCED
+        return EQUIVALENT if _are_equivalent(claim, counted) else REPRODUCED
     if n_no == len(counted) or (n_no and claim.universal):
         return NOT
     if n_yes and n_no:
@@ -356,8 +356,9 @@ def verdict_of(claim: Claim, cases: Sequence[Case]) -> str:
 
 
 def _are_equivalent(claim: Claim, cases: Iterable[Case]) -> bool:
+    """Whether the claim says "as good as", and all intervals are within both margins."""
     least, most = claim.margins
-    return all(least <= case.low and case.high <= most for case in cases)
+    return claim.equivalence and all(least <= case.low and case.high <= most for case in cases)
 
 
 def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:

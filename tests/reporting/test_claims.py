@@ -10,8 +10,9 @@ from shell import called
 
 from rfx import papers
 from rfx.errors import DataError
+from rfx.plans import catalogue
 from rfx.records import results
-from rfx.reporting import claims, figures
+from rfx.reporting import claim_figures, claim_tables, claims, figures
 from rfx.reporting.claims import Claim, decided_cases, judge
 from rfx.reporting.measures import (
     VACUOUS,
@@ -205,6 +206,38 @@ def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():
     measure = reached("n_iter", "score", RB, RB, RF)
     assert measure(frame(rows)) == {"d": Limits([4.0], "or more")}
     assert measure(frame([*rows, row("rf", 0, 1.0, n_iter=6)])) == {"d": [3.0]}
+
+
+def test_the_blocks_and_the_picture_show_every_case():
+    effects = {"a": YES, "b": Limits(NO, "or more"), "c": [1.5], "d": Limits([], "too few sizes")}
+    folder = catalogue.Folder("yen2014", "A. Author: Title, NIPS 2014.", {}, {}, {}, None)
+    own = judge(claim(effects, least=1.0), SOME, ["yen2014-plan"])
+    text = claim_tables.text([(folder, [own])], 100)
+    assert text.splitlines()[2:9] == [
+        "name: undecided (Table 1)",
+        "  It holds.",
+        "  Effect: a ratio.",
+        "  yes: a 2.05 [1.79, 2.31]; needs 1 or more; 3 seeds",
+        "  open: b 0.5 [0.456, inf]; needs 1 or more; 3 seeds; known as 0.5 or more",
+        "  open: c 1.5; needs 1 or more; one run; a single seed",
+        "  open: d no effect; needs 1 or more; 0 seeds; too few sizes",
+    ]
+    chart = claim_figures.chart(folder, [own])
+    figures.paint(chart)
+    spots = [curve for panel in chart for curve in panel.curves if curve.kind == "spots"]
+    assert [(spot.gid, spot.label) for spot in spots] == [
+        ("name-a", "yes"),
+        ("name-b", "open"),
+        ("name-c", "open"),
+    ]
+
+
+def test_a_claim_is_chosen_by_name(request):
+    rows = request.config.rootpath / ROWS
+    words = ["table", "claims", "--results", rows, "--paper", "yen2014", "--claim"]
+    assert "\nrate: vacuous" in called(*words, "rate").stdout
+    assert "rf-rate" not in called(*words, "rate").stdout
+    assert "--claim rates" in str(called(*words, "rates").exception)
 
 
 def all_claims():

@@ -20,7 +20,7 @@ _LOOKS = {
 _NOTE = (
     "Shaded: the effects for which the claim holds. The interval of a case has the level at which"
     " the case was tested by Holm's steps; it is not known beyond the frame. A mark without one: a"
-    " single run, or runs that are the same."
+    " single run, runs that are the same, or a vacuous case."
 )
 _COLUMNS, _HEIGHT, _LONGEST = 3, 1.55, 26
 

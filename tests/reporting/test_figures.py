@@ -335,7 +335,7 @@ def test_command(tmp_path, monkeypatch, capfd):
     words = ("figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/")
     assert printed(capfd, *words).split() == made
     assert (tmp_path / made[1]).exists()
-    assert printed(capfd, "figure", "--list").split() == [*papers.figures(), "importance"]
+    assert printed(capfd, "figure", "--list").split() == [*papers.figures(), "importance", "claims"]
 
 
 # -------------------------------------------------------------------------------------------- plans

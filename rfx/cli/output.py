@@ -351,9 +351,9 @@ class Progress:
 
     def tell(self, entry: dict) -> None:
         """Report one step of training; rfx.fitting.problem describes its contents."""
-        if self.first:
-            self.say(self.first)
-            self.first = ""
+        first, self.first = self.first, ""
+        if first:
+            self.say(first)
         self._words, self._share = words(entry), share(entry)
         self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 

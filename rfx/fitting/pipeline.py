@@ -435,7 +435,7 @@ class Pipeline:
         """Raise UsageError if it has no probabilities."""
         if self.classes is None:
             raise UsageError("--proba is for classification, but the model is a regression")
-        if not self.has_probabilities and "workers" in self.run:
+        if not self.has_probabilities and "workers" in self.info:
             raise UsageError(
                 "the model has no probabilities, because it was trained with --scheduler, which"
                 " holds no rows out; train it without, or with --loss logistic"

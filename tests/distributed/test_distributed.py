@@ -351,6 +351,8 @@ def test_train_by_a_scheduler(workers, tmp_path):
     score = call("eval", model, "--data", table, "--json")["score"]
     assert theirs["params"]["train_score"] == pytest.approx(score)
     assert methods.load(model).schema.labels == ["off", "on"]
+    said = str(called("predict", model, table, "--proba").exception)
+    assert "no probabilities, because it was trained with --scheduler" in said
 
 
 @pytest.mark.parametrize("kind", ["libsvm", "csv", "parquet"])

@@ -476,11 +476,14 @@ def test_the_choice_predicts_and_is_of_the_values_that_were_tried(name):
     least = min(values[-1] for values in step["tried"])
     chosen = next(values for values in step["tried"] if values[:-1] == step["chosen"])
     count = step["held_out"]
-    assert least <= chosen[-1] <= least + np.sqrt(least * (1 - least) / count)
+    deviation = np.sqrt(least * (1 - least) / count)
+    assert least <= chosen[-1] <= least + deviation
     # more regularisation would have been chosen if it were as good
     before = step["tried"][: step["tried"].index(chosen)]
     assert all(values[-1] > chosen[-1] for values in before)
-    assert found.score(ROWS, LABELS)["score"] > 0.83
+    # the model of all rows is as good as the best on held-out rows, which halves a constant's error
+    assert 1 - found.score(ROWS, LABELS)["score"] < least + deviation
+    assert least < 0.5 * np.mean(LABELS == 2)
 
 
 @pytest.mark.parametrize("task", NOISY)

@@ -593,6 +593,20 @@ def test_the_rows_of_the_score_are_said(trained, count, words):
     assert row.params["scored_on"] == words
 
 
+def test_a_score_of_a_model_with_another_lambda_says_so(trained):
+    """Only the held-out rows have a signal, so that the model of the others chooses the largest
+    lambda.
+    """
+    X, y = noise(100, 0, "regression")
+    ((_, out),) = HeldOut(100, 0).folds(None, holdout=0.2)
+    y[out] = 100 * np.sin(X[out, 0])
+    options = {"kernel": "gaussian", "gamma": 1.0, "scaling": "none", "metric": "none"}
+    row = trained(X, y, "kernel", options, holdout=0.2)
+    own, said = row.lam, row.params["scored_on"]
+    assert said.startswith("held out, 0.2 of the training rows; by a model of lambda 100")
+    assert f"this one has {own:.4g}" in said and own < 20
+
+
 @pytest.mark.parametrize(
     ("count", "steps", "words"),
     [

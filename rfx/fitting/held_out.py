@@ -15,16 +15,18 @@ isotonic regression with Laplace's correction, both by scikit-learn. For several
 one curve for each class against the rest, and the results are normalised to sum to 1. The
 prediction of a calibrated model is its most probable label. Without a requested curve,
 probabilities are the softmax of decision values, each times a slope plus an intercept of its class
-(vector scaling: Guo, Pleiss, Sun and Weinberger 2017): their mean is the share of the class. The
-prediction remains that of the largest decision value, which such probabilities may contradict where
-two labels are about equally probable: class weights keep their effect, and a row of results does
-not depend on whether a model is saved, which takes probabilities.
+(vector scaling: Guo, Pleiss, Sun and Weinberger 2017): their mean is the share of the class. Rows
+that do not call for more have one slope and no intercepts. The prediction remains that of the
+largest decision value, which intercepts may contradict where two labels are about equally probable:
+class weights keep their effect, and a row of results does not depend on whether a model is saved,
+which takes probabilities.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,11 @@ VECTOR_SCALING = "vector scaling"
 # The penalty of differences between its slopes: on 1,500 rows of 26 letters the log-loss of new
 # rows was .428 without, .423 with it; on nine sets of 3 to 10 classes it mattered less.
 DRAWN_TOGETHER = 1.0
+# Where the logarithm of the likelihood gains no more by them, it has no intercepts and one slope,
+# and the prediction is the most probable label. On 13 tables of 29 to 1,250 left-out rows the
+# log-loss of new rows was .410 without this rule, .407 with it; for two classes and a fifth of the
+# rows held out, .337 and .326.
+SURE = 2.0
 # Minimum held-out rows of an isotonic curve.
 LEAST_ROWS = 1000
 
@@ -454,8 +461,9 @@ class Calibration:
 
 
 def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The slopes and intercepts (outputs,) with the largest likelihood of the labels' numbers (n,)
-    given decision values (n,) or (n, classes).
+    """The slopes and intercepts (outputs,) with the largest likelihood of the labels'
+    numbers (n,), given decision values (n,) or (n, classes); one slope without intercepts where the
+    rows do not call for more.
 
     No slope is negative, so that a larger decision value never makes its class less probable. As in
     Platt's targets, each label is uncertain by one more row of every class, so that decision values
@@ -478,15 +486,20 @@ def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray,
         of_slopes = np.sum(excess * values, axis=0) + DRAWN_TOGETHER * apart
         return value / rows, np.concatenate([of_slopes, excess.sum(axis=0)]) / rows
 
-    found = lazy.optimize.minimize(
-        loss,
-        np.repeat([1.0, 0.0], count),
+    def of_one_slope(slope: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = loss(np.repeat([slope[0], 0.0], count))
+        return value, gradient[:count].sum(keepdims=True)
+
+    search = partial(
+        lazy.optimize.minimize,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0, None)] * count + [(None, None)] * count,
         options={"maxiter": 1000, "ftol": 1e-13, "gtol": 1e-8},
     )
-    slopes, intercepts = np.split(found.x, 2)
+    alike = search(of_one_slope, [1.0], bounds=[(0, None)])
+    same = np.repeat([alike.x[0], 0.0], count)
+    found = search(loss, same, bounds=[(0, None)] * count + [(None, None)] * count)
+    slopes, intercepts = np.split(found.x if rows * (alike.fun - found.fun) > SURE else same, 2)
     if two:
         return slopes[1:] / unit, np.diff(intercepts)
     return slopes / unit, intercepts

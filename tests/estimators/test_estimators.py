@@ -73,11 +73,7 @@ NEAR = {
 STOCHASTIC = ("DoublySGD", "Norma", "NPegasos", "RPegasos")
 CHOSEN = dict.fromkeys(
     NEAR, "options or probabilities are learnt on held-out rows, which repetitions change"
-) | {
-    "check_classifiers_train": (
-        "a prediction has the largest decision value, also where another label is more probable"
-    )
-}
+)
 EXPECTED_FAILURES = {
     f"{name}{kind}": why
     for names, why in ((STOCHASTIC, NEAR), (("Auto", "RFM", "RB"), CHOSEN))

@@ -27,7 +27,7 @@ from rfx.cli import output
 from rfx.cli.output import Progress
 from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
-from rfx.fitting.held_out import VECTOR_SCALING, Calibration, HeldOut
+from rfx.fitting.held_out import VECTOR_SCALING, Calibration, HeldOut, vector_scaling
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import scoring, single
@@ -147,9 +147,22 @@ def test_separated_decision_values_make_no_label_certain(count):
 
 def test_a_larger_decision_value_never_makes_its_label_less_probable():
     values, y = steep(200, 0)
+    rows = np.r_[np.flatnonzero(y < 0), np.flatnonzero(y > 0)[:40]]
+    values, y = values[rows], y[rows]
     curve = Calibration.fit(VECTOR_SCALING, -values, y, np.array([-1.0, 1.0]), "test")
     assert np.ptp(curve.probabilities(values)[:, 1]) == pytest.approx(0, abs=1e-6)
-    assert curve.probabilities(values)[0, 1] == pytest.approx(np.mean(y > 0), abs=1e-3)
+    assert curve.probabilities(values)[0, 1] == pytest.approx(np.mean(y > 0), abs=1e-2)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_without_evidence_for_more_the_prediction_is_the_most_probable_label(count):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, count))
+    codes = (values + rng.gumbel(size=(200, count)) / 2).argmax(axis=1)
+    values = values[:, 1] - values[:, 0] if count == 2 else values
+    slopes, intercepts = vector_scaling(values, codes)
+    assert len(set(slopes)) == 1 and slopes[0] == pytest.approx(2, rel=0.3)
+    assert not intercepts.any()
 
 
 def test_one_slope_of_an_earlier_file_is_read():

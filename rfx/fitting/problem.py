@@ -250,16 +250,19 @@ def measured(
 
 
 class Clock:
-    """Seconds by activity."""
+    """Seconds by activity, and processor seconds of all threads."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.seconds_cpu: dict[str, float] = {}
 
     def timed(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call the function and add its time to `name`."""
-        start = time.perf_counter()
+        start, start_cpu = time.perf_counter(), time.process_time()
         result = function(*args, **kwargs)
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        cpu = time.process_time() - start_cpu
+        self.seconds_cpu[name] = self.seconds_cpu.get(name, 0.0) + cpu
         return result
 
 

@@ -433,7 +433,9 @@ class LKRF(LinearMethod):
         # of the support once; more were requested than there are
         used = min(count or support, support) if self.use == "support" else count or support
         steps = {name: value for name, value in clock.seconds.items() if name != "features"}
+        choosing = steps.keys() - {"seconds_solve"}
         details |= {
+            "seconds_cpu_choice": sum(clock.seconds_cpu[name] for name in choosing),
             "n_features": used,
             "n_features_asked": count,
             "pool": pool.n_features,

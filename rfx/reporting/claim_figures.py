@@ -84,6 +84,6 @@ def _frame(claim: Claim, cases: Sequence[Case]) -> tuple[float, float]:
     ends = [claim.least, claim.most]
     for case in cases:
         ends += [case.mean, case.low, case.high]
-    scaled = [claim.on_scale(end) for end in ends if math.isfinite(end)]
+    scaled = [end for end in map(claim.on_scale, ends) if math.isfinite(end)]
     margin = 0.05 * (max(scaled) - min(scaled)) or 0.05
     return claim.from_scale(min(scaled) - margin), claim.from_scale(max(scaled) + margin)

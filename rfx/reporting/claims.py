@@ -127,7 +127,7 @@ class Claim:
 
     def on_scale(self, effect: float) -> float:
         """An effect, or a limit of the range, on the scale of the interval."""
-        if not self.ratio or effect == math.inf:
+        if not self.ratio:
             return effect
         return math.log(effect) if effect > 0 else -math.inf
 
@@ -168,9 +168,12 @@ class Estimate:
         """Equal effects of all seeds are those of one deterministic run, unless they are steps of a
         grid.
         """
-        limit = effects.kind if isinstance(effects, Limits) else ""
+        limit = ""
+        if isinstance(effects, Limits):
+            limit = effects.kind
+            effects = effects.values
         step = claim.on_scale(claim.step) if claim.step else 0.0
-        values = [claim.on_scale(value) for value in values_of(effects)]
+        values = [claim.on_scale(value) for value in effects]
         if not values:
             return cls(math.nan, math.inf, 0, step, limit)
         mean = mean_of(values)
@@ -249,11 +252,6 @@ class Case:
         if self.is_vacuous:
             return VACUOUS
         return {True: "yes", False: "no", None: "open"}[self.holds]
-
-
-def values_of(effects: Sequence[float] | Limits) -> Sequence[float]:
-    """The numbers of the seeds."""
-    return effects.values if isinstance(effects, Limits) else effects
 
 
 def decided_cases(claim: Claim, effects: Effects) -> list[Case]:

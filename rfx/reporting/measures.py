@@ -69,7 +69,6 @@ _DERIVED: dict[str, Callable[[Row], Any]] = {
     "wrong": wrong,
     "error": error,
     "width": width,
-    "row": lambda row: row,
 }
 
 
@@ -83,6 +82,7 @@ def frame(rows: Iterable[Row]) -> Frame:
             **row["params"],
             **{name: value for name, value in row.items() if value is not None},
             **{name: make(row) for name, make in _DERIVED.items()},
+            "row": row,
         }
         for row in rows
         if row["status"] == "ok"
@@ -142,7 +142,10 @@ def measure(
 
     @wraps(function)
     def given(*arguments: P.args, **options: P.kwargs) -> Measure:
-        return lambda table: function(table, *arguments, **options)
+        def measured(table: Frame) -> Effects:
+            return function(table, *arguments, **options)
+
+        return measured
 
     return given
 
@@ -198,11 +201,13 @@ def exponent(
     tried = points(table, {}, case, axis=axis, value=value)
     tried = tried[(tried > 0).all(axis=1)].set_index("axis", append=True)["value"]
     lines = tried[~tried.index.duplicated(keep="last")].groupby(level=[0, 1], sort=False)
-    return by_case(lines.agg(lambda line: _slope(line) if len(line) >= places else math.nan))
 
+    def slope(line: Column) -> float:
+        if len(line) < places:
+            return math.nan
+        return log_slope(line.index.get_level_values(-1), line)
 
-def _slope(line: Column) -> float:
-    return log_slope(line.index.get_level_values(-1), line)
+    return by_case(lines.agg(slope))
 
 
 @measure
@@ -238,6 +243,12 @@ def reached(
 
 def each(names: Iterable[str], make: Callable[[str], Measure]) -> Measure:
     """The cases of a measure for each name, which their names end with."""
-    return lambda table: {
-        f"{case} {name}": effects for name in names for case, effects in make(name)(table).items()
-    }
+
+    def measured(table: Frame) -> Effects:
+        found = {}
+        for name in names:
+            for case, effects in make(name)(table).items():
+                found[f"{case} {name}"] = effects
+        return found
+
+    return measured

@@ -68,7 +68,7 @@ def test_holm_decides_what_bonferroni_leaves_open():
 @pytest.mark.parametrize("n_far", [0, 3])
 def test_a_wrong_decision_is_rare(n_far):
     """Six cases share half of their noise. The effects of the first are far from the limit, those
-    of the others at it, so that every decision on them is wrong: at most 5 % of the claims have one.
+    of the others at it, so that every decision on them is wrong: 5 % of the claims have one.
     """
     rng, n_claims, n_wrong = np.random.default_rng(0), 1000, 0
     for _ in range(n_claims):

@@ -18,7 +18,7 @@ from rfx.features.partition import Partition
 from rfx.fitting.problem import Problem
 from rfx.losses import get_loss
 from rfx.methods import local as module
-from rfx.methods.local import KERNELS, LINEAR_LAMS, _linear
+from rfx.methods.local import KERNELS, LINEAR_LAMS, SEVERAL_ERROR, _linear
 from rfx.operators.kernel import left_out
 
 RNG = np.random.default_rng(0)
@@ -409,6 +409,21 @@ def test_a_row_has_one_prediction(kernel):
     ).fit(X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]))
     alone = np.concatenate([model.predict(new[i : i + 1]) for i in range(len(new))])
     np.testing.assert_allclose(model.predict(new), alone, rtol=0, atol=1e-9)
+
+
+def test_float32_values_of_several_leaves_change_predictions_within_the_bound():
+    """Coefficients just below those for which values are computed in float64."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(1200, 3)), rng.normal(size=1200)
+    options = {"kernel": "matern-3/2", "leaf_rows": 400, "leaf_steps": 0, "mixed": False}
+    trained = local(**options, lam=4e-2).fit(rows, y)
+    model = trained.model
+    machines = map(model.coef_of, range(len(model.doubles)))
+    bounds = [kernels.rounding_error(coef, np.abs(y).max()) for coef in machines]
+    assert not model.doubles.any() and SEVERAL_ERROR / 3 < max(bounds) < SEVERAL_ERROR
+    exact = replace(model, doubles=np.ones_like(model.doubles))
+    found, wanted = (trained.replace(model=one).predict(rows) for one in (model, exact))
+    assert np.abs(found - wanted).max() < max(bounds) * np.abs(y).max()
 
 
 @pytest.mark.parametrize("estimator", [AutoRegressor(), AutoClassifier(), LocalRegressor()])

@@ -7,6 +7,7 @@ import pandas
 import pytest
 from shell import printed
 from sklearn.base import clone
+from sklearn.inspection import permutation_importance
 from sklearn.model_selection import cross_val_score
 from test_estimators_use import STREAMING, each
 
@@ -232,3 +233,21 @@ def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
     FRAME[["job", "town", "a"]].to_csv(tmp_path / "rows.csv", index=False)
     out = printed(capfd, "predict", tmp_path / "m.npz", tmp_path / "rows.csv")
     assert out.split() == model.predict(FRAME).tolist()
+
+
+@pytest.mark.parametrize("levels", [30, 100, 400], ids=["one-hot", "means", "few-rows-each"])
+def test_importances_do_not_favour_columns_of_many_categories(levels):
+    """A town without effect has what a number without effect has: the noise of gradients, which
+    permutations of new rows do not show.
+    """
+    rng = np.random.default_rng(0)
+    towns = [f"t{code}" for code in rng.integers(0, levels, 1600)]
+    frame = pandas.DataFrame({"a": rng.normal(size=1600), "u": rng.normal(size=1600)})
+    frame, y = frame.assign(town=towns), 2 * np.sin(frame.a) + rng.normal(size=1600)
+    options = {"kernel": "laplacian", "scaling": "standard", "metric": "diagonal"}
+    model = estimators.RFMRegressor(**options, metric_steps=1).fit(frame[:800], y[:800])
+    found = dict(zip(frame, model.feature_importances_))
+    lost = permutation_importance(model, frame[800:], y[800:], n_repeats=2, random_state=0)
+    shares = dict(zip(frame, lost.importances_mean / lost.importances_mean.sum()))
+    assert found["town"] < found["u"] + 0.02 and found["a"] > 0.7
+    assert shares["town"] < 0.05 and shares["a"] > 0.9

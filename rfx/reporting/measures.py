@@ -64,8 +64,14 @@ def error(row: Row) -> float | None:
     return row["params"].get("relative_error") if row["metric"] == "rmse" else wrong(row)
 
 
+def _cost(row: Row) -> float | None:
+    """Processor seconds of the fit; those by the clock of a row without them."""
+    return row["params"].get("seconds_cpu", seconds_train(row))
+
+
 _DERIVED: dict[str, Callable[[Row], Any]] = {
     "seconds": seconds_train,
+    "cost": _cost,
     "wrong": wrong,
     "error": error,
     "width": width,
@@ -74,8 +80,8 @@ _DERIVED: dict[str, Callable[[Row], Any]] = {
 
 def frame(rows: Iterable[Row]) -> Frame:
     """The rows of successful runs as a frame: their columns, the entries of params that are not
-    columns, `seconds`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown values
-    are None.
+    columns, `seconds`, `cost`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown
+    values are None.
     """
     lines = [
         {

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from rfx.papers.sinha2016 import curves
-from rfx.papers.sinha2016.tables import choice_seconds
 from rfx.reporting.claims import Claim
 from rfx.reporting.measures import Effects, Frame, measure, ratio, reached, share
 
@@ -14,6 +13,7 @@ _RANDOM: Mapping = {"method": "rf"}
 _TABLE1 = {"label": "table1-tuned"}
 # the same rho for scores and joint optimisation
 _JOINT = {"label": "joint", "rho_share": 0.005}
+_SUBSAMPLED = "recalled, not read: Section 4, joint optimisation"
 _SCORES, _JOINTLY = {"joint": None}, {"joint": 10}
 
 
@@ -109,10 +109,10 @@ CLAIMS = [
         "faster",
         "Table 1",
         "Learned features reach the same error 6 to 370 times as fast.",
-        "training seconds of random features over those of learned ones, to the error of 128"
-        " learned features",
+        "processor seconds (of older rows by the clock) of training with random features over those"
+        " with learned ones, to the error of 128 learned features",
         "table1",
-        reached("seconds", "wrong", {**_LEARNED, curves.asked: 128}, _LEARNED, _RANDOM),
+        reached("cost", "wrong", {**_LEARNED, curves.asked: 128}, _LEARNED, _RANDOM),
         rows=_TABLE1,
         least=6.0,
         ratio=True,
@@ -121,11 +121,12 @@ CLAIMS = [
     ),
     Claim(
         "joint-slower",
-        "Section 4, joint optimisation",
+        _SUBSAMPLED,
         "Joint optimisation of kernel and weights takes far longer.",
-        "seconds to choose features by joint optimisation over those by scores, the same rho",
+        "processor seconds to choose features by joint optimisation over those by scores, the same"
+        " rho, the least of three each",
         "joint",
-        ratio(choice_seconds, _JOINTLY, _SCORES),
+        ratio("least_seconds_cpu_choice", _JOINTLY, _SCORES),
         rows=_JOINT,
         least=10.0,
         ratio=True,
@@ -133,7 +134,7 @@ CLAIMS = [
     ),
     Claim(
         "joint-errs-less",
-        "Section 4, joint optimisation",
+        _SUBSAMPLED,
         "Joint optimisation errs less.",
         "test error by joint optimisation over that by scores, the same rho",
         "joint",

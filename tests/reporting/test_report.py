@@ -80,7 +80,7 @@ def folder(tmp_path_factory):
     none = {"score": None, "converged": None}
     for one in (
         *(made(run, score=0.038 + 1e-4 * run.seed) for run in runs(method="kernel", **GAUSSIAN)),
-        *(made(run, score=0.05 + 1e-4 * run.seed) for run in runs(method="rf", **GAUSSIAN)),
+        *(made(run, score=0.05 + 1e-4 * run.seed) for run in runs(method="rf", **GAUSSIAN)[:5]),
         made(sparse, score=0.0364, converged=False, params={"ended": "max_iter"}),
         made(first, status="failed", message="out of memory <b>&</b> patience", **none),
         made(second, status="timeout", message="not finished within 60 seconds", **none),

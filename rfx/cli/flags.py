@@ -2,11 +2,11 @@
 line alone, each declared once; and the pages of help.
 """
 
+import contextlib
 import logging
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -50,13 +50,14 @@ DECLARED = {
         ),
         Option("width", int, "Text width; by default the terminal's, else 80.", low=1),
         Option("quiet", bool, "Print only errors and what --json asks for.", default=False),
+        Option("verbose", bool, "Print the details, too.", default=False),
         Option("force", bool, "Overwrite an existing output file, but no input.", default=False),
         Option("json", bool, "Print JSON.", default=False),
         Option("list", bool, "List the names and exit.", default=False),
         Option("dry_run", bool, "Print what would be done, and exit.", default=False),
     )
 }
-_SHORT = {"output": "-o", "n_features": "-n"}
+_SHORT = {"output": "-o", "n_features": "-n", "verbose": "-v"}
 READING = tuple(options_of(Reading))
 # of a file for a model, which is read as its training file
 TEXT = ("header", "encoding", "zero_based", "strict")
@@ -81,14 +82,22 @@ def _set_threads(ctx, param, value) -> None:
         env.set_threads(min(value, env.cores()))
 
 
+@contextlib.contextmanager
+def hushed():
+    """Print neither notes nor warnings."""
+    logger = logging.getLogger("rfx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RfxWarning)
+        yield
+    logger.setLevel(level)
+
+
 def _hush(ctx, param, value) -> bool:
     """With --quiet, print neither notes nor warnings while the command runs."""
     if value:
-        logger = logging.getLogger("rfx")
-        ctx.call_on_close(partial(logger.setLevel, logger.level))
-        logger.setLevel(logging.ERROR)
-        ctx.with_resource(warnings.catch_warnings())
-        warnings.simplefilter("ignore", RfxWarning)
+        ctx.with_resource(hushed())
     return value
 
 

@@ -24,12 +24,14 @@ from rfx.cli.flags import (
     flag,
     flags,
     given_options,
+    hushed,
     named,
     reading_of,
     run_of,
 )
 from rfx.cli.output import (
     Progress,
+    baseline_pairs,
     command_of,
     finish,
     json_text,
@@ -45,11 +47,12 @@ from rfx.cli.output import (
     table,
 )
 from rfx.data import registry, textfiles
-from rfx.errors import NoRows, RfxError, UsageError, warn
+from rfx.data.reading import Reading
+from rfx.errors import DataError, NoRows, RfxError, UsageError, warn
 from rfx.options import Names, Option, union
 from rfx.records import results as results_file
 from rfx.records.limits import Limit
-from rfx.records.run import BASELINE
+from rfx.records.run import BASELINE, Run
 
 # ---------------------------------------------------------------------- train
 
@@ -82,7 +85,7 @@ TRAIN = {
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
         *_HELD_OUT,
     ],
-    "Output": ["model", "results", "trace", "quiet", "json", "force"],
+    "Output": ["model", "results", "trace", "quiet", "verbose", "json", "force"],
     "Distributed": ["threads", "device", "scheduler"],
 }
 TUNE = {
@@ -139,14 +142,17 @@ TUNE = {
         default=False,
     ),
     "quiet",
+    "verbose",
     "force",
     "threads",
     "device",
     "json",
     trace="Append the solver's progress to this CSV file.",
+    verbose="Also print the objective, the seconds of each step, and the command with the chosen"
+    " options.",
 )
 def train(
-    method, data, model, results, trace, curve, no_baseline, quiet, force, json, **values
+    method, data, model, results, trace, curve, no_baseline, quiet, verbose, force, json, **values
 ) -> None:
     """Train a method on data, print the score, and write the model and the row.
 
@@ -216,11 +222,11 @@ def train(
             # rows are held out again only if they calibrate the model
             same = replace(run, method=rows[0].method, options=scoring.explicit(run, chosen))
             again = command_of(same if run.calibrate else replace(same, cv=None, holdout=None))
-        print_row(rows[0], json, **({"command": again} if again else {}))
-        if again and not json:
+        print_row(rows[0], json, verbose, **({"command": again} if again else {}))
+        if again and verbose and not json:
             click.echo(
-                "the same model, without choosing again (trust the score above, not that of this"
-                f" command), by\n\n{again}\n"
+                "the same model with the options chosen here; they were chosen on these rows, so"
+                f" that its score is a little too good:\n\n{again}\n"
             )
     chosen_in = [step for row in rows for step in row.params.get("validation") or ()]
     for words in dict.fromkeys(words for step in chosen_in for words in selection.edges(step)):
@@ -636,14 +642,25 @@ def _has_predictions(path) -> bool:
     "results",
     "fail_below",
     *TEXT,
+    Option(
+        "baseline",
+        str,
+        "Also fit a linear model and gradient boosting to these rows, and evaluate them on the same"
+        " rows as the model.",
+        metavar="NAME|FILE",
+    ),
     "quiet",
+    "verbose",
     "threads",
     "device",
     "json",
+    verbose="Also print what `rfx info` knows of the training.",
     fail_below="Exit with code 5 if the score is worse than this: a number (the --measure of the"
     " training, else accuracy or R2), or MEASURE=NUMBER such as auc=0.8 or rmse=3.",
 )
-def evaluate(model, data, split, results, fail_below, strict, quiet, json, **values) -> None:
+def evaluate(
+    model, data, split, results, fail_below, strict, baseline, quiet, verbose, json, **values
+) -> None:
     """Evaluate a model file on a data set's test rows, or on all rows of a file.
 
     Classification: accuracy, balanced accuracy, F1 (of the larger of two labels; of several labels,
@@ -652,6 +669,9 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
     wrong and a warning names the label. F1 is then the mean over all labels, and AUC and log-loss
     are omitted. Regression: RMSE, MAE and R2 in the target's original units; `rmse` in the row is
     in units of the scaled target.
+
+    \b
+    rfx eval model.npz --data new.csv --baseline train.csv
     """
     from rfx import device
     from rfx.cli.rows import rows_for
@@ -665,7 +685,8 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
     if fail_below == BASELINE:
         raise UsageError("--fail-below baseline is for rfx train and run; use a number")
     method = methods.load(model)
-    X, y = rows_for(method, data, reading_of(values), split, strict)
+    reading = reading_of(values)
+    X, y = rows_for(method, data, reading, split, strict)
     with device.use(values["device"]):
         evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.result(method, os.path.getsize(model), evaluation)
@@ -679,15 +700,44 @@ def evaluate(model, data, split, results, fail_below, strict, quiet, json, **val
         row = replace(row, key=keys.evaluated(row.key, data, split), params=params)
     if limit is not None and (missed := limit.missed(row)):
         row = row.with_params(below=missed)
+    if baseline is not None:
+        row = row.with_params(baseline=_simple_scores(method, baseline, data))
     if results is not None:
         results_file.append(results, row)
-    if json or not quiet:
-        print_row(row if json else replace(row, dataset=taught), json)
-    if not (json or quiet):
+    if json:
+        print_json(row.as_dict())
+    elif not quiet:
+        if verbose:
+            print_pairs(of_model(replace(row, dataset=taught), every=True))
         where = "standard input" if data == "-" else data
-        click.echo(f"rows               {row.n_test} of {where}")
+        click.echo(f"rows               {row.n_test:,} of {where}")
         print_measures(row.params["measures"])
+        print_pairs(baseline_pairs(row), width=18)
     finish([row])
+
+
+def _simple_scores(method, taught: str, data: str) -> dict[str, Any]:
+    """The scores on the rows `data` of simple models of the rows `taught`, read like the training
+    rows of the model.
+    """
+    from rfx.runs import scoring, single
+
+    schema, reading = method.schema, Reading()
+    if schema is not None and schema.inputs is not None:
+        words = [one.name for one in schema.inputs if one.categories is not None]
+        dates = [one.name for one in schema.inputs if one.kind == "date"]
+        target = schema.target and schema.target[0]
+        names = {"ignore": schema.ignored, "categorical": tuple(words), "dates": tuple(dates)}
+        reading = Reading(target=target, **names)
+    how = {"seed": method.method.seed, "options": {"task": method.task}}
+    run = Run(dataset=taught, method=method.name, test=data, reading=reading, **how)
+    with hushed():  # of both files all was said
+        split = single.load(run)
+    decision = method.decision_function(split.X_test)
+    simple = scoring.beside(run, split, method, decision)
+    if simple is None:
+        raise DataError(f"no simple model can be fitted to the rows of {taught}; omit --baseline")
+    return simple
 
 
 # ---------------------------------------------------------------------- explain

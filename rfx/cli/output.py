@@ -46,10 +46,10 @@ def table(cells: list[list[str]], left: Iterable[int] = (0,)) -> Iterator[str]:
         yield "  ".join(padded).rstrip()
 
 
-def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Print headings and their texts."""
+def print_pairs(pairs: Iterable[tuple[str, str]], width: int = 12) -> None:
+    """Print headings, padded to a width, and their texts."""
     for name, text in pairs:
-        click.echo(f"{name:<12} {text}")
+        click.echo(f"{name:<{width}} {text}")
 
 
 def print_rendered(table, form: str = "text", width: int | None = None) -> None:
@@ -83,11 +83,9 @@ def score_text(metric: str, value: float) -> str:
     return significant(value) if metric in ("rmse", "mae") else f"{value:.4f}"
 
 
-def gap_text(gap: float | None, objective: float | None) -> str:
-    """A certificate in words."""
-    if gap is None or objective is None:
-        return "no certificate"
-    return f"relative gap {gap / max(abs(objective), 1e-300):.1e}"
+def relative_gap(gap: float, objective: float | None) -> float:
+    """A bound on the distance of the objective from its minimum, relative to it."""
+    return gap / max(abs(objective or 0.0), 1e-300)
 
 
 def chosen_words(step: dict) -> str:
@@ -107,27 +105,28 @@ def chosen_words(step: dict) -> str:
     }
     ways = {"leave-one-out": "by leave-one-out", "cross-validated": "by cross-validation"}
     way = ways.get(step["error"].split()[0])
-    held_out = (
-        f"{way} on {step['held_out']} rows" if way else f"on {step['held_out']} held-out rows"
-    )
+    rows = f"{step['held_out']:,}"
+    held_out = f"{way} on {rows} rows" if way else f"on {rows} held-out rows"
     return f"{', '.join(texts)}: the best of {len(trials)} {held_out}"
 
 
-def print_row(row: Result, as_json: bool, **more: str) -> None:
+def print_row(row: Result, as_json: bool, verbose: bool = False, **more: str) -> None:
     """Print the outcome of a run: JSON with the entries `more`, or readable lines."""
     if as_json:
         print_json(row.as_dict() | more)
         return
-    memory = "memory", f"{row.peak_rss_mb:.0f} MiB peak"
-    print_pairs([*of_model(row), *_scores(row), seconds_of(row), memory])
+    print_pairs([*of_model(row), *_scores(row), _cost(row)])
+    if verbose:
+        print_pairs([("objective", f"{row.objective:.6g}"), seconds_of(row)])
 
 
 def of_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
     """The data, the options, the size and the training of a model; every: all choices, instead of
     those of the metric and the method.
     """
-    params, split = row.params, f", split {row.split}" if row.split else ""
-    sizes = f"{row.n_train} rows x {row.n_inputs} inputs, {row.task}"
+    params = row.params
+    split = "" if row.split in (None, "", "all") else f", split {row.split}"
+    sizes = f"{row.n_train or 0:,} rows x {row.n_inputs or 0:,} inputs, {row.task}"
     yield "data", f"{row.dataset}{split}: {sizes}"
     gamma = params.get("kernel_params", {}).get("gamma")
     kernel = f", {row.kernel} kernel" if row.kernel else ""
@@ -136,19 +135,48 @@ def of_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
     for step in params.get("validation") or ():
         if every or {"metric", "method"} & {*step["options"]}:
             yield "chosen", chosen_words(step)
-    of = f" of {row.n_features} features" if row.n_features else ""
-    of = of or (" support vectors" if row.kernel else " parameters")
-    n_bytes = f", {row.model_bytes / 1024:.0f} KiB" if row.model_bytes else ""
     if row.model_size is not None:
-        yield "model", f"{row.model_size}{of}{n_bytes}"
-    certificate = gap_text(row.gap, row.objective)
-    if "round_gap" in params:
-        last = gap_text(params["round_gap"], row.objective).split()[-1]
-        certificate += f" over all features, {last} over those of the last round"
-    ended = "converged" if row.converged else "DID NOT CONVERGE"
-    ended += ": the objective no longer changes" if params.get("ended") == "stalled" else ""
-    steps = f"{certificate}, {row.n_iter} iterations, {ended}"
-    yield "training", f"objective {row.objective:.6g}, {steps}"
+        yield "model", _size_words(row)
+    yield "training", _training_words(row)
+
+
+def _size_words(row: Result) -> str:
+    """What the predictions of a model are a sum of, and the size of its file."""
+    size, n_rows = row.model_size or 0, row.n_train or 0
+    n_bytes = f", {row.model_bytes / 1024:,.0f} KiB" if row.model_bytes else ""
+    if row.n_features:
+        return f"{size:,} of {row.n_features:,} features{n_bytes}"
+    if not row.kernel:
+        return f"{size:,} parameters{n_bytes}"
+    if size <= n_rows:
+        return f"{size:,} of {n_rows:,} rows as support vectors{n_bytes}"
+    # leaves overlap, and one may have two machines
+    return f"{size:,} support vectors of machines that share {n_rows:,} rows{n_bytes}"
+
+
+def _training_words(row: Result) -> str:
+    """How the solver ended, and how far its objective is from the minimum."""
+    steps = f"{row.n_iter or 0:,} iteration{'' if row.n_iter == 1 else 's'}"
+    ended = f"converged in {steps}" if row.converged else f"DID NOT CONVERGE in {steps}"
+    if row.params.get("ended") == "stalled":
+        ended += ": the objective no longer changes"
+    if row.gap is None or row.objective is None:
+        return f"{ended}; no certificate"
+    if "round_gap" not in row.params:
+        return f"{ended}, within {relative_gap(row.gap, row.objective):.1e} of the optimum"
+    # the gap over all drawn features bounds what those dropped between rounds could still gain
+    last = relative_gap(row.params["round_gap"], row.objective)
+    return (
+        f"{ended}, within {last:.1e} of the optimum of the features kept; those dropped could lower"
+        f" the objective by at most {relative_gap(row.gap, row.objective):.0%}"
+    )
+
+
+def _cost(row: Result) -> tuple[str, str]:
+    """The elapsed time and the memory of a run."""
+    total = row.params.get("seconds_total")
+    seconds = "" if total is None else f"{total:.1f} s, "
+    return "cost", f"{seconds}{row.peak_rss_mb:,.0f} MiB of memory"
 
 
 def seconds_of(row: Result) -> tuple[str, str]:
@@ -173,7 +201,8 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
         on = f", {params['scored_on']}" if "scored_on" in params else ""
-        yield metric, f"{score_text(metric, row.score)} on {row.n_test} rows{on}"
+        kind = "rows" if on else "test rows"
+        yield metric, f"{score_text(metric, row.score)} on {row.n_test or 0:,} {kind}{on}"
     if "rmse_by_target" in params:
         each = ", ".join(score_text("rmse", one) for one in params["rmse_by_target"])
         if params.get("target_scaling") in (None, "standard"):
@@ -194,24 +223,27 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         score = score_text(metric, params["train_score"])
         advice = "evaluate on other rows with --cv 5, --holdout 0.2 or --test FILE"
         yield metric, f"{score} on the training rows; {advice}"
-    if "baseline" in params:
-        scores, metric = params["baseline"], str(row.measured[0])
-        parts = [f"{name} {score_text(metric, scores[name])}" for name in ("constant", "linear")]
-        if "boosting" in scores:
-            score = score_text(metric, scores["boosting"])
-            parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
-        yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
-        for one in row.better:
-            noise = f", within the noise of {row.n_test} rows" if one.is_noise else ""
-            yield (
-                "",
-                f"{one.name} is better than this model by {score_text(metric, one.gain)}{noise}",
-            )
+    yield from baseline_pairs(row)
     if "held_out_score" in params:
         score = score_text(metric, params["held_out_score"])
         yield "held out", f"{metric} {score}, {params['held_out_on']}"
     if "calibration" in params:
         yield "probability", params["calibration"]
+
+
+def baseline_pairs(row: Result) -> Iterator[tuple[str, str]]:
+    """The scores of simple models on the rows of the score, if there are any."""
+    if "baseline" not in row.params:
+        return
+    scores, metric = row.params["baseline"], str(row.measured[0])
+    parts = [f"{name} {score_text(metric, scores[name])}" for name in ("constant", "linear")]
+    if "boosting" in scores:
+        score = score_text(metric, scores["boosting"])
+        parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
+    yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
+    for one in row.better:
+        noise = f", within the noise of {row.n_test or 0:,} rows" if one.is_noise else ""
+        yield "", f"{one.name} is better than this model by {score_text(metric, one.gain)}{noise}"
 
 
 def print_measures(measures: dict[str, Any]) -> None:
@@ -245,7 +277,7 @@ def print_path(rows: list[Result], as_json: bool) -> None:
     cells = [["lambda", "nonzeros", "objective", "rel. gap", metric, ""]]
     for name, row in zip(path_names([row.lam for row in rows if row.lam is not None]), rows):
         score = row.params.get("train_score") if trained else row.score
-        gap = "-" if row.gap is None else gap_text(row.gap, row.objective).split()[-1]
+        gap = "-" if row.gap is None else f"{relative_gap(row.gap, row.objective):.1e}"
         shown = "-" if score is None else score_text(kind, score)
         mark = "" if row.converged else "did not converge"
         cells.append([name, str(row.model_size), f"{row.objective:.6g}", gap, shown, mark])

@@ -159,14 +159,32 @@ def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
     """A model that was fitted in Python has no file name; its row must not get that of the
     evaluated file.
     """
-    assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt")[1])
-    assert "data.txt, split all: 60 rows x 2 inputs" in said
+    assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt -v")[1])
+    assert "data.txt: 60 rows x 2 inputs" in said
     RFClassifier(n_features=10, lam=1).fit(X, LABELS).save("p.npz")
     libsvm.write(folder / "few.txt", X[:7], LABELS[:7])
-    said = printed(capfd, *"eval p.npz --data few.txt --results r.csv".split())
+    said = printed(capfd, *"eval p.npz --data few.txt --results r.csv -v".split())
     rows = said.splitlines()[0].split(None, 1)[1]
     assert rows == "trained in Python: 60 rows x 2 inputs, binary"
-    assert "on 7 rows" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]
+    assert "7 of few.txt" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]
+
+
+def test_eval_prints_simple_models_of_the_training_table_beside_the_model(folder, capfd):
+    """They are those that `rfx train --test` prints; the town's words become means of the target in
+    both.
+    """
+    rng = np.random.default_rng(0)
+    lines = [f"{n},town {n % 50},{rng.normal() + n % 50:.3f}" for n in range(300)]
+    for name, rows in (("then.csv", lines[:200]), ("now.csv", lines[200:])):
+        (folder / name).write_text("\n".join(["id,town,rent", *rows]))
+    train = "train --method rf --gamma 1 --lam 1 --n-features 20 --metric none --ignore id"
+    words = f"{train} --data then.csv --target rent --test now.csv --model m.npz".split()
+    lines = printed(capfd, *words).splitlines()
+    (of_training,) = (line for line in lines if line.startswith("baseline"))
+    said = printed(capfd, *"eval m.npz --data now.csv --baseline then.csv".split())
+    (of_eval,) = (line for line in said.splitlines() if line.startswith("baseline"))
+    assert of_eval.split() == of_training.split()
+    assert "data " not in said
 
 
 TABLE = "patient,age,town,grade\n" + "".join(

@@ -27,7 +27,7 @@ def table(tmp_path):
 
 def test_data_alone_is_enough_and_the_printed_command_repeats_the_model(table, capfd, monkeypatch):
     monkeypatch.chdir(table.parent)
-    out = printed(capfd, "train", "--data", table.name, "--model", "one.npz")
+    out = printed(capfd, "train", "--data", table.name, "--model", "one.npz", "-v")
     assert "method       local" in out
     assert "chosen       scaling" in out
     command = next(line for line in out.splitlines() if line.startswith("rfx train --method local"))

@@ -358,7 +358,7 @@ def test_boosting_of_many_classes_is_left_out():
 @pytest.mark.parametrize(
     "line, says",
     [
-        ("--test {}/binary-test.txt", "on 100 rows\n"),
+        ("--test {}/binary-test.txt", "on 100 test rows\n"),
         ("--test {}/binary-test.txt --holdout 0.25", "held out, 0.25 of the training rows"),
         ("--lam-path 100:1:3", "train score"),
         ("--gamma 1e6 --lam 1", "gradient boosting is better than this model by 0."),
@@ -433,7 +433,7 @@ def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
     text = printed(capfd, "info", model)
     parts = ("sparse-rf", " kernel, gamma ", "loss squared_hinge", " of 50 features")
     parts += ("3: 0, 1, 2", "on 100 test rows", "on 3-fold cross-validation", "platt on 200 rows")
-    parts += ("multiclass.txt, split all: 200 rows", "chosen")
+    parts += ("multiclass.txt: 200 rows", "chosen")
     assert [part for part in parts if part not in text] == []
     found = json.loads(printed(capfd, "info", "--json", model))
     assert found["labels"] == [0, 1, 2]

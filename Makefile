@@ -7,12 +7,16 @@ BIN := $(VENV)/bin
 RFX := $(BIN)/rfx
 STAMP := $(VENV)/installed
 RESULTS := results
+# of runs: one at a time, so that their seconds are comparable
 JOBS ?= 1
+# of tests: as many processes as cores
+TEST_JOBS = -n $(if $(filter file,$(origin JOBS)),auto,$(JOBS)) --dist loadfile
+PYTEST = $(BIN)/python -m pytest $(TEST_JOBS)
 # A table that lacks a data set ends with an error; the next target still runs
 MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
-.PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-oldest coverage fuzz kill-workers \
+.PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-quick test-oldest coverage fuzz kill-workers \
     docs docs-tables docs-numbers benchmark clean
 
 help: ## List the targets
@@ -26,15 +30,15 @@ $(STAMP): setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,dev,docs]"
 	@touch $@
 
-demo: $(STAMP) ## Install, then compare kernel, rf and sparse-rf on built-in data; no download
+demo: $(STAMP) ## Install, then train, evaluate and predict as in the README; no download
 	@mkdir -p demo
-	@rm -f demo/results.csv
-	$(RFX) run demo --results demo/results.csv
-	$(RFX) train --method sparse-rf --data breast_cancer --n-features 2000 --gamma median --model demo/model.npz
+	cd demo && ../$(BIN)/python ../docs/houses.py
+	$(RFX) train --data demo/houses.csv --target price --ignore id --model demo/model.npz --force
 	@echo
-	$(RFX) table summary --results demo/results.csv
+	$(RFX) predict demo/model.npz demo/new.csv --interval 0.9 --format csv --id id --digits 4 -o demo/predicted.csv
+	@head -4 demo/predicted.csv
 	@echo
-	@echo "Rows: demo/results.csv   Model: demo/model.npz   Try: $(RFX) eval demo/model.npz --data breast_cancer"
+	$(RFX) eval demo/model.npz --data demo/new.csv --baseline demo/houses.csv
 
 lint: $(STAMP) ## Check style and format with ruff, types with mypy, spelling with codespell; `.venv/bin/ruff format` fixes the format
 	$(BIN)/ruff check
@@ -42,8 +46,11 @@ lint: $(STAMP) ## Check style and format with ruff, types with mypy, spelling wi
 	$(BIN)/mypy rfx
 	$(BIN)/codespell *.md *.cff Makefile docs rfx tests benchmarks
 
-test: $(STAMP) lint ## Install, check the style, then run the tests; JOBS=2: in two processes
-	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
+test: $(STAMP) lint ## Install, check the style, then run the tests in as many processes as there are cores; JOBS=1: in one
+	$(PYTEST)
+
+test-quick: $(STAMP) ## The tests that are not marked as slow: an answer in 90 seconds
+	$(PYTEST) -m "not slow"
 
 $(OLDEST)/installed: setup.cfg tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)
@@ -51,12 +58,12 @@ $(OLDEST)/installed: setup.cfg tests/oldest.py
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows; JOBS=2 as for test
-	$(OLDEST)/bin/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
+test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows; JOBS as for test
+	$(subst $(BIN),$(OLDEST)/bin,$(PYTEST))
 
-coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them reached, processes included; JOBS=2 as for test
+coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them reached, processes included; JOBS as for test
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
+	$(BIN)/coverage run -m pytest $(TEST_JOBS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

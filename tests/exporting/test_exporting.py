@@ -21,11 +21,9 @@ from shell import called, printed, refused, run
 
 from rfx import lazy, methods, steps
 from rfx import model as model_file
-from rfx.data.transforms import ARRAYS
 from rfx.errors import UsageError
 from rfx.exporting import c_source, onnx_graph
 from rfx.exporting.program import Program, json_text, step_name
-from rfx.features import MAPS
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration
 from rfx.kernels import KERNELS
 
@@ -592,20 +590,6 @@ def test_views_and_models_without_steps_are_refused(trained):
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def test_the_document_has_every_array_of_a_model_file():
-    known = {"classes", *ARRAYS}
-    known |= {name for own in methods.names() for name in methods.get(own).arrays}
-    known |= {f"map_{name}" for kind in MAPS.values() for name in kind.saved_arrays()}
-    own = {"kmers": {"k", "alphabet"}}  # of a map's header
-    known |= {
-        f"kernel_{name}"
-        for kernel in KERNELS
-        for name in {*KERNELS[kernel].parameters} - own.get(kernel, set())
-    }
-    text = DOCUMENT.partition("## The model file")[2]
-    assert {name for name in known if f"`{name}`" not in text} == set()
 
 
 def test_the_document_has_every_key_of_a_header(trained, tmp_path):

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import os
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -113,47 +112,71 @@ def run(
         return 0
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(names)}, or pass a TOML file")
-    pool = None
-    if scheduler is not None:
-        from rfx.distributed import cluster
-
-        cluster.workers_of(scheduler)
-        pool = functools.partial(cluster.pool, scheduler)
-    loaded = plans.load(plan, quick, names)
-    loaded = loaded.only(only) if only else loaded
-    limit = None if fail_below is None else Limit.of(fail_below)
-    if limit is not None:
-        loaded = replace(loaded, runs=[replace(one, fail_below=fail_below) for one in loaded.runs])
+    pool = None if scheduler is None else _worker_pool(scheduler)
     if trace is not None:
         files.guard(("--trace", trace), [("--results", results)])
-        loaded = replace(loaded, runs=[replace(one, trace=True) for one in loaded.runs])
+    loaded = _load_plan(plan, quick, only, fail_below, trace)
     if dry_run:
         return said_in_advance(loaded, results, retry_failed, trace, json)
 
     from rfx.runs import runner
 
     with _report(log) as report, Progress(loaded.name, quiet, report) as progress:
-        say = report or ((lambda text: None) if quiet else progress.say)
+        say = report or progress.say
         how = {"trace": trace, "progress": progress.runs, "pool": pool}
         summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, **how)
-        counts = {status: summary.count(status) for status in STATUSES}
-        counts["skipped without data"] = summary.skipped
-        words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        if summary.not_converged:
-            words += f", {summary.not_converged} of them did not converge"
-        say(f"{summary.plan}: {words or 'nothing to do'}, in {summary.results}")
+        say(f"{summary.plan}: {_outcomes(summary)}, in {summary.results}")
     if json:
         print_json(summary.as_dict(), indent=1)
     if loaded.table and log is None and not quiet:
         command = f"rfx table {loaded.table} --results {shlex.quote(str(results))}"
         click.echo(f"{command} prints the table", err=True)
-    below = 0
-    for row in summary.rows:
-        missed = None if limit is None or row.status != "ok" else limit.missed(row)
+    code_of_limit = _print_missed(summary.rows, fail_below)
+    return summary.exit_code or code_of_limit
+
+
+def _load_plan(name, quick, only, fail_below, trace):
+    """The plan with the runs that --only selects, and the limit and the traces asked for."""
+    from rfx.plans import plan as plans
+
+    loaded = plans.load(name, quick, papers.plans())
+    if only:
+        loaded = loaded.only(only)
+    if fail_below is not None:
+        Limit.of(fail_below)
+        loaded = loaded.with_runs(fail_below=fail_below)
+    return loaded if trace is None else loaded.with_runs(trace=True)
+
+
+def _worker_pool(scheduler: str):
+    """What makes a pool of the workers of a scheduler; UsageError for an invalid one."""
+    from rfx.distributed import cluster
+
+    cluster.workers_of(scheduler)
+    return functools.partial(cluster.pool, scheduler)
+
+
+def _outcomes(summary) -> str:
+    """The number of rows of each status, in words."""
+    counts = {status: summary.count(status) for status in STATUSES}
+    counts["skipped without data"] = summary.skipped
+    words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    if summary.not_converged:
+        words += f", {summary.not_converged} of them did not converge"
+    return words or "nothing to do"
+
+
+def _print_missed(rows, fail_below: str | None) -> int:
+    """Print which rows do not reach the limit on standard error, and return the exit code."""
+    if fail_below is None:
+        return 0
+    limit, code = Limit.of(fail_below), 0
+    for row in rows:
+        missed = limit.missed(row) if row.status == "ok" else None
         if missed:
             click.echo(f"rfx: {row.method} on {row.dataset}, seed {row.seed}: {missed}", err=True)
-            below = BELOW
-    return summary.exit_code or below
+            code = BELOW
+    return code
 
 
 @contextlib.contextmanager
@@ -220,7 +243,7 @@ def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> 
     another rfx run holds the results file.
     """
     if name is not None:
-        return _one(ctx, name, form, Path(results), jobs, dry_run, force)
+        return _reproduce_one(ctx, name, form, Path(results), jobs, dry_run, force)
     from rfx.reporting.report import page
     from rfx.runs import runner
 
@@ -235,7 +258,7 @@ def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> 
     return code
 
 
-def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
+def _reproduce_one(ctx, name, form, folder, jobs, dry_run, force) -> int:
     """Run the plan of one table or figure, with --full also its long rows; print the table and draw
     the figure. UsageError if there is neither, or no plan for them.
     """
@@ -243,22 +266,16 @@ def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
 
     quick = form == "quick" or name.endswith("-quick")
     name, end = name.removesuffix("-quick"), "-quick" if quick else ""
-    plans, tables, figures = papers.plans(), papers.tables(), papers.figures()
-    builder = tables.get(name) or figures.get(name)
-    rows = catalogue.plan_of(builder, name)
-    if builder is None or (rows not in plans and not getattr(builder, "alone", False)):
-        near = or_near(name, sorted({*tables, *figures}), "there are")
-        raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
-    path, code = folder / f"{rows}{end}.csv", 0
-    todo = [rows + end] if rows in plans else []
-    if todo and form == "full" and not quick and f"{rows}-full" in plans:
-        todo.append(f"{rows}-full")
+    tables, figures = papers.tables(), papers.figures()
+    plan = _plan_of_result(name)
+    todo = _plans_to_run(plan, quick, form)
     if dry_run:
         missing = runner.steps_ahead(papers.folders(), "quick" if quick else "full", folder)
-        chosen = [step for step in missing if step.plan.name in (rows + end, *todo)]
+        chosen = [step for step in missing if step.plan.name in (plan + end, *todo)]
         click.echo("\n".join(runner.announced(chosen, jobs)))
         return 0
     folder.mkdir(parents=True, exist_ok=True)
+    path, code = folder / f"{plan}{end}.csv", 0
     for one in todo:
         code = max(code, ctx.invoke(run, plan=one, results=path, jobs=jobs))
     if name in tables:
@@ -267,6 +284,28 @@ def _one(ctx, name, form, folder, jobs, dry_run, force) -> int:
         drawn = str(folder / f"{name}{end}")
         ctx.invoke(figure, name=name, results=path, output=drawn, force=force)
     return code
+
+
+def _plan_of_result(name: str) -> str:
+    """The plan of a table or figure; UsageError if there is neither, or no plan for them."""
+    plans, tables, figures = papers.plans(), papers.tables(), papers.figures()
+    builder = tables.get(name) or figures.get(name)
+    plan = catalogue.plan_of(builder, name)
+    if builder is None or (plan not in plans and not getattr(builder, "alone", False)):
+        near = or_near(name, sorted({*tables, *figures}), "there are")
+        raise UsageError(f"no table or figure {name!r:.80} has a plan{near}")
+    return plan
+
+
+def _plans_to_run(plan: str, quick: bool, form: str | None) -> list[str]:
+    """A plan in its form, with --full also that of its long rows; none if there is no such plan."""
+    plans = papers.plans()
+    if plan not in plans:
+        return []
+    if quick:
+        return [f"{plan}-quick"]
+    long_rows = f"{plan}-full"
+    return [plan, long_rows] if form == "full" and long_rows in plans else [plan]
 
 
 # ---------------------------------------------------------------------- tables and figures

@@ -19,43 +19,45 @@ from rfx.errors import RfxWarning, UsageError
 from rfx.options import Option, options_of
 from rfx.records.run import Run
 
+_INPUTS_AND_OUTPUTS = (
+    Option("method", str, "Method; see `rfx methods`.", default="auto", metavar="NAME"),
+    Option("data", str, "A data set, a file (CSV, LIBSVM, …), or -.", metavar="NAME|FILE"),
+    Option("model", str, "Write the model to this file.", metavar="FILE"),
+    Option("results", str, "Append the run's row to this CSV file.", metavar="FILE"),
+    Option("trace", str, "Traces of the runs, by default next to the results.", metavar="FILE"),
+    Option("output", str, "Output file; - is standard output.", default="-", metavar="FILE|-"),
+    Option("paper", str, "Only this paper: yen2014, wu2016, sinha2016 or dai2014."),
+    Option("setting", str, "Only rows of this setting; by default the first one present."),
+)
+_HOW_TO_RUN = (
+    Option(
+        "jobs",
+        int,
+        "Simultaneous runs. They share the cores, so times are comparable only with 1.",
+        low=1,
+        default=1,
+        metavar="COUNT",
+    ),
+    Option(
+        "format",
+        str,
+        "csv and json hold one number per line; latex needs the package booktabs.",
+        ("text", "markdown", "latex", "csv", "json"),
+        default="text",
+    ),
+    Option("width", int, "Text width; by default the terminal's, else 80.", low=1),
+    Option("quiet", bool, "Print only errors and what --json asks for.", default=False),
+    Option("verbose", bool, "Print the details, too.", default=False),
+    Option("force", bool, "Overwrite an existing output file, but no input.", default=False),
+    Option("json", bool, "Print JSON.", default=False),
+    Option("list", bool, "List the names and exit.", default=False),
+    Option("dry_run", bool, "Print what would be done, and exit.", default=False),
+)
 # The flags that several commands have, by name. A command names those that it has: `flags("data")`.
 DECLARED = {
-    option.name: option
-    for option in (
-        *options_of(Reading).values(),
-        *options_of(Run).values(),
-        Option("method", str, "Method; see `rfx methods`.", default="auto", metavar="NAME"),
-        Option("data", str, "A data set, a file (CSV, LIBSVM, …), or -.", metavar="NAME|FILE"),
-        Option("model", str, "Write the model to this file.", metavar="FILE"),
-        Option("results", str, "Append the run's row to this CSV file.", metavar="FILE"),
-        Option("trace", str, "Traces of the runs, by default next to the results.", metavar="FILE"),
-        Option("output", str, "Output file; - is standard output.", default="-", metavar="FILE|-"),
-        Option("paper", str, "Only this paper: yen2014, wu2016, sinha2016 or dai2014."),
-        Option("setting", str, "Only rows of this setting; by default the first one present."),
-        Option(
-            "jobs",
-            int,
-            "Simultaneous runs. They share the cores, so times are comparable only with 1.",
-            low=1,
-            default=1,
-            metavar="COUNT",
-        ),
-        Option(
-            "format",
-            str,
-            "csv and json hold one number per line; latex needs the package booktabs.",
-            ("text", "markdown", "latex", "csv", "json"),
-            default="text",
-        ),
-        Option("width", int, "Text width; by default the terminal's, else 80.", low=1),
-        Option("quiet", bool, "Print only errors and what --json asks for.", default=False),
-        Option("verbose", bool, "Print the details, too.", default=False),
-        Option("force", bool, "Overwrite an existing output file, but no input.", default=False),
-        Option("json", bool, "Print JSON.", default=False),
-        Option("list", bool, "List the names and exit.", default=False),
-        Option("dry_run", bool, "Print what would be done, and exit.", default=False),
-    )
+    **options_of(Reading),
+    **options_of(Run),
+    **{option.name: option for option in (*_INPUTS_AND_OUTPUTS, *_HOW_TO_RUN)},
 }
 _SHORT = {"output": "-o", "n_features": "-n", "verbose": "-v"}
 READING = tuple(options_of(Reading))
@@ -101,10 +103,14 @@ def _hush(ctx, param, value) -> bool:
     return value
 
 
+def _default_width(ctx, param, value) -> int:
+    return value or shutil.get_terminal_size().columns
+
+
 _CALLBACKS: dict[str, dict[str, Any]] = {
     "quiet": {"callback": _hush, "is_eager": True},
     "threads": {"callback": _set_threads, "expose_value": False, "is_eager": True},
-    "width": {"callback": lambda ctx, param, value: value or shutil.get_terminal_size().columns},
+    "width": {"callback": _default_width},
 }
 
 
@@ -155,7 +161,9 @@ def run_of(values: Mapping[str, Any], **more: Any) -> Run:
 def check_data(data: str | None, command: str = "") -> None:
     """Raise UsageError without --data, with a command that needs no download."""
     if data is None:
-        example = f"; try {command} --data breast_cancer, which needs no download" * bool(command)
+        example = (
+            f"; try {command} --data breast_cancer, which needs no download" if command else ""
+        )
         raise UsageError(f"--data is missing: a file, or a name from rfx datasets{example}")
 
 
@@ -197,12 +205,8 @@ class DeclaringCommand(click.Command):
 
     def parse_args(self, ctx, args):
         ctx.meta["rfx.named"] = named = _last_value(args, self.by)
-        if self.groups and not ctx.resilient_parsing and {"-h", "--help", "--help-all"} & {*args}:
-            everything = "--help-all" in args
-            if not everything:
-                ctx.meta["rfx.options"] = []  # the short page needs no import of methods
-            click.echo(self._page(ctx, everything))
-            ctx.exit()
+        if self.groups and not ctx.resilient_parsing:
+            self._print_help(ctx, args)
         if named is None and not ctx.resilient_parsing:
             args = self._with_implied(args)
             ctx.meta["rfx.named"] = named = _last_value(args, self.by)
@@ -214,8 +218,22 @@ class DeclaringCommand(click.Command):
         except click.NoSuchOption as error:
             if not self.groups or ctx.meta["rfx.named"] is None:
                 raise
-            own = [name for option in self.params for name in option.opts if name[:2] == "--"]
-            raise methods.no_option(ctx.meta["rfx.named"], error.option_name, own) from None
+            raise self._no_option(ctx.meta["rfx.named"], error.option_name) from None
+
+    def _print_help(self, ctx, args) -> None:
+        """Print the page of help and exit, if a line asks for it."""
+        if not {"-h", "--help", "--help-all"} & {*args}:
+            return
+        everything = "--help-all" in args
+        if not everything:
+            ctx.meta["rfx.options"] = []  # the short page needs no import of methods
+        click.echo(self._page(ctx, everything))
+        ctx.exit()
+
+    def _no_option(self, method: str, wanted: str) -> UsageError:
+        """The error for an option that neither the command nor the method has."""
+        own = [name for option in self.params for name in option.opts if name.startswith("--")]
+        return methods.no_option(method, wanted, own)
 
     def _with_implied(self, args: list[str]) -> list[str]:
         """The words of a line, with the value that one of its flags implies."""

@@ -6,11 +6,10 @@ import csv
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,10 @@ from rfx.cli.output import (
     Progress,
     baseline_pairs,
     command_of,
+    describe_model,
     finish,
     json_text,
     label_text,
-    of_model,
     print_json,
     print_measures,
     print_pairs,
@@ -166,11 +165,10 @@ def train(
     """
     given = given_options(method, values)
     check_data(data, "rfx train" + ("" if method == "auto" else f" --method {method}"))
-    from rfx.fitting import selection, weights
-    from rfx.runs import scoring, single
+    from rfx.runs import single
 
     # check options and files before reading the data
-    made = methods.create(method, **given)
+    trainer = methods.create(method, **given)
     run = run_of(
         values,
         dataset=data,
@@ -180,62 +178,106 @@ def train(
         trace=trace is not None,
         curve="test" if curve else None,
     )
-    scoring.check(run)
     if no_baseline and run.fail_below == BASELINE:
         raise UsageError("--fail-below baseline and --no-baseline can't be combined; omit one")
-    single.prepared(made, replace(run, curve=None, trace=False))
-    elsewhere = None
-    if run.scheduler is not None:
-        from rfx.distributed import training
-
-        elsewhere = training.train
-        training.check(made, run)
-    if model is not None and not made.method.saves:
+    train_function = _train_function(trainer, run)
+    if model is not None and not trainer.method.saves:
         raise UsageError(
             f"models of {method} can't be saved, because the method has no restore; omit --model"
         )
-    if run.sample_weight is not None:
-        weights.check_method(made.method)
     check_outputs(run, model, results, trace, force)
-    place, is_path = None if model is None else Path(model), bool(given.get("lam_path"))
+    place = None if model is None else Path(model)
     # the first step follows all checks of the input
-    first = "" if quiet or json or model or results or run.checkpoint else _UNKEPT
-    with Progress(f"training {method}", quiet, first=first) as progress:
-        if is_path:
-            rows = single.execute_path(run, place, elsewhere, progress.tell)
+    is_kept = any((quiet, json, model, results, run.checkpoint))
+    with Progress(f"training {method}", quiet, first="" if is_kept else _UNKEPT) as progress:
+        if given.get("lam_path"):
+            rows = single.execute_path(run, place, train_function, progress.tell)
         else:
-            more: Any = {"beside": not no_baseline, "unseen": True}
-            rows = [single.execute(run, place, elsewhere, progress.tell, **more)]
+            row = single.execute(
+                run,
+                place,
+                train_function,
+                progress.tell,
+                baselines=not no_baseline,
+                hold_out_for_score=True,
+            )
+            rows = [row]
+    _store_rows(rows, results, trace)
+    if json or not quiet:
+        _print_trained(run, rows, json, verbose)
+    finish(rows)
+
+
+def _train_function(trainer, run) -> Callable | None:
+    """What trains on workers, or None for this process. Raises an error if the trainer or the run
+    cannot have these options.
+    """
+    from rfx.fitting import weights
+    from rfx.runs import scoring, single
+
+    scoring.check(run)
+    single.check_trainer(trainer, run)
+    if run.sample_weight is not None:
+        weights.check_method(trainer.method)
+    if run.scheduler is None:
+        return None
+    from rfx.distributed import training
+
+    training.check(trainer, run)
+    return training.train
+
+
+def _store_rows(rows, results, trace) -> None:
+    """Append the rows, and the steps of their solvers, to the files that were asked for."""
     for row in rows:
         if trace is not None:
             results_file.append_steps(trace, str(row.key), row.steps or [])
         if results is not None:
             results_file.append(results, row)
-    if quiet and not json:
-        finish(rows)
-        return
-    if is_path:
+
+
+def _print_trained(run, rows, json: bool, verbose: bool) -> None:
+    """Print the rows of a training, and what deserves attention on standard error."""
+    from rfx.fitting import selection
+
+    if run.options.get("lam_path"):
         print_path(rows, json)
     else:
-        again = None
-        if chosen := rows[0].params.get("explicit"):
-            # rows are held out again only if they calibrate the model
-            same = replace(run, method=rows[0].method, options=scoring.explicit(run, chosen))
-            again = command_of(same if run.calibrate else replace(same, cv=None, holdout=None))
-        print_row(rows[0], json, verbose, **({"command": again} if again else {}))
-        if again and verbose and not json:
-            click.echo(
-                "the same model with the options chosen here; they were chosen on these rows, so"
-                f" that its score is a little too good:\n\n{again}\n"
-            )
-    chosen_in = [step for row in rows for step in row.params.get("validation") or ()]
-    for words in dict.fromkeys(words for step in chosen_in for words in selection.edges(step)):
-        click.echo(f"rfx: at the edge: {words}; values beyond it may be better", err=True)
+        _print_one(run, rows[0], json, verbose)
+    warnings = []
+    for row in rows:
+        for step in row.params.get("validation") or ():
+            warnings += selection.edges(step)
+    _print_edges(dict.fromkeys(warnings))
     poor = [row.no_better for row in rows if row.no_better]
     if poor:
-        some = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
-        click.echo(f"rfx: {some}{poor[0]}", err=True)
-    finish(rows)
+        lambdas = f"at {len(poor)} of {len(rows)} lambdas " if len(rows) > 1 else ""
+        click.echo(f"rfx: {lambdas}{poor[0]}", err=True)
+
+
+def _print_one(run, row, json: bool, verbose: bool) -> None:
+    """Print a row, and the command that trains its model again if options were chosen."""
+    from rfx.runs import scoring
+
+    chosen = row.params.get("explicit")
+    if not chosen:
+        print_row(row, json, verbose)
+        return
+    same = replace(run, method=row.method, options=scoring.explicit(run, chosen))
+    if not run.calibrate:  # rows are held out again only if they calibrate the model
+        same = replace(same, cv=None, holdout=None)
+    command = command_of(same)
+    print_row(row, json, verbose, command=command)
+    if verbose and not json:
+        click.echo(
+            "the same model with the options chosen here; they were chosen on these rows, so"
+            f" that its score is a little too good:\n\n{command}\n"
+        )
+
+
+def _print_edges(edges) -> None:
+    for words in edges:
+        click.echo(f"rfx: at the edge: {words}; values beyond it may be better", err=True)
 
 
 def check_outputs(run, model, results, trace, force) -> None:
@@ -354,19 +396,12 @@ def tune(
     rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
         --results tune.csv --model m.npz
     """
-    from rfx.data.tabular.labelwords import guess_task
     from rfx.runs import scoring, single
-    from rfx.runs.tune import AUTO, Tuning, searchable
+    from rfx.runs.tune import Tuning
 
     check_data(data, "rfx tune")
-    method, choices = methods.short(method), ["auto", *searchable()]
-    if method not in choices:
-        raise methods.unknown(method, choices, "can't be searched")
-    names = AUTO if method == "auto" else (method,)
+    names = _searched_methods(method)
     given = _fixed(names, values)
-    declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
-    kernel = union(declared).but(name="kernels")
-    wanted = [kernel.convert(name.strip()) for name in kernels.split(",")] if kernels else []
     run = run_of(values, dataset=data, method=names[0], options=given)
     scoring.check(run)
     check_outputs(run, model, results, None, force)
@@ -374,27 +409,18 @@ def tune(
     split = single.load(run)
     if not (quiet or json or model or results):
         click.echo(_UNKEPT, err=True)
-    if split.y_train.ndim > 1:
-        raise UsageError(
-            f"rfx tune is for one target per row, but the rows have {split.y_train.shape[1]}; use"
-            " rfx train --method local or doubly-sgd"
-        )
-    given["task"] = given.get("task") or split.task or guess_task(split.y_train)
-    told = not json and not quiet
-    if told:
+    given["task"] = given.get("task") or _searched_task(split)
+    shows_trials = not json and not quiet
+    if shows_trials:
         click.echo(_LINE.format(*_HEADINGS))
-
-    def tell(trial, there):
-        click.echo(_LINE.format(*_cells(trial)) + " (was there)" * there)
-
     with Progress("tuning", quiet) as progress:
         tuning = Tuning(
             split,
             names,
             given,
             run,
-            tell if told else None,
-            kernels=wanted,
+            _print_trial if shows_trials else None,
+            kernels=_searched_kernels(names, kernels),
             score=measure,
             seconds=budget_seconds,
             most_trials=trials,
@@ -402,36 +428,66 @@ def tune(
         )
         search = tuning.run()
         best, metric = search.best, search.measure.name
-        options = tuning.options(best.point) | ({} if best.lam is None else {"lam": best.lam})
-        run = replace(
-            run if run.calibrate else replace(run, cv=None, holdout=None),
-            method=best.point.method,
-            options=options,
-        )
-        by = f" by {split.apart.by}" if split.apart and split.apart.given else ""
         count = sum(len(out) for _, out in tuning.parts)
-        chosen = single.Score(metric, best.score, f"the held-out rows of the search{by}", count)
-        place = None if model is None else Path(model)
-        row = single.execute(run, place, progress=progress.tell, chosen=chosen, split=split)
+        on = f"the held-out rows of the search{tuning.by}"
+        run = tuning.chosen_run(best)
+        row = single.execute(
+            run,
+            None if model is None else Path(model),
+            progress=progress.tell,
+            chosen=single.Score(metric, best.score, on, count),
+            split=split,
+        )
     row = row.with_params(
         tuned={"score": best.score, "metric": metric, "trials": len(search.trials)} | tuning.how
     )
     if results is not None:
         results_file.append(results, row)
-    if quiet and not json:
-        finish([row])
-        return
-    line = command_of(run)
+    if json or not quiet:
+        _print_tuned(tuning, search, row, command_of(run), json)
+    finish([row])
+
+
+def _print_tuned(tuning, search, row, command: str, json: bool) -> None:
+    """Print the outcome of a search, and its limits on standard error."""
     if not json:
         click.echo(
-            f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n"
+            f"\nbest {search.measure.name} on held-out rows: {search.best.score:.5g};"
+            f" the same model by\n\n{command}\n"
         )
     for words in search.limits:
         click.echo(f"rfx: the search: {words}", err=True)
-    for words in tuning.edges(search):
-        click.echo(f"rfx: at the edge: {words}; values beyond it may be better", err=True)
-    print_row(row, json, command=line)
-    finish([row])
+    _print_edges(tuning.edges(search))
+    print_row(row, json, command=command)
+
+
+def _searched_methods(method: str) -> tuple[str, ...]:
+    """The methods that --method names."""
+    from rfx.runs.tune import AUTO, searchable
+
+    method, choices = methods.short(method), ["auto", *searchable()]
+    if method not in choices:
+        raise methods.unknown(method, choices, "can't be searched")
+    return AUTO if method == "auto" else (method,)
+
+
+def _searched_kernels(names, kernels: str | None) -> list:
+    """The kernels that --kernels lists, checked; none without it."""
+    declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
+    kernel = union(declared).but(name="kernels")
+    return [kernel.convert(name.strip()) for name in kernels.split(",")] if kernels else []
+
+
+def _searched_task(split) -> str:
+    """The task of the rows; UsageError for several targets per row."""
+    from rfx.data.tabular.labelwords import guess_task
+
+    if split.y_train.ndim > 1:
+        raise UsageError(
+            f"rfx tune is for one target per row, but the rows have {split.y_train.shape[1]}; use"
+            " rfx train --method local or doubly-sgd"
+        )
+    return split.task or guess_task(split.y_train)
 
 
 def _fixed(names, values) -> dict:
@@ -453,7 +509,13 @@ _HEADINGS = ("round", "rows", "method", "kernel", "gamma", "size", "lambda", "sc
 _LINE = "{:>5} {:>8} {:<9} {:<14} {:>9} {:>6} {:>8} {:>9} {:>6}"
 
 
-def _cells(trial) -> list[str]:
+def _print_trial(trial, was_there: bool) -> None:
+    """Print the line of a trial."""
+    line = _LINE.format(*_cells_of_trial(trial))
+    click.echo(f"{line} (was there)" if was_there else line)
+
+
+def _cells_of_trial(trial) -> list[str]:
     from rfx.runs.tune import searchable
 
     method, options = trial.point.method, trial.point.options
@@ -562,66 +624,111 @@ def predict(
     """
     from rfx import device
     from rfx.cli import rows
-    from rfx.data import libsvm, tables
-    from rfx.data.tabular import schema
+    from rfx.data import libsvm
 
-    shows = {"--decision": decision, "--proba": proba, "--interval": interval, "--sets": sets}
-    for one, other, together in (
-        *((a, b, bool(shows[a] and shows[b])) for a, b in combinations(shows, 2)),
-        ("--json", f"--format {format}", json and format not in (None, "json")),
-        ("--id", "--split", id is not None and split is not None),
-    ):
-        if together:
-            raise UsageError(f"{one} and {other} can't be combined; use only one of them")
+    _check_exclusive(
+        {"--decision": decision, "--proba": proba, "--interval": interval, "--sets": sets}
+    )
+    if json and format not in (None, "json"):
+        raise _not_together("--json", f"--format {format}")
+    _check_exclusive({"--id": id, "--split": split})
     form = "json" if json else format or "text"
     if id is not None and form != "csv":
         raise UsageError(f"--id is {id!r:.80}, which needs --format csv")
     own = files.Kind("a CSV file of predictions", _has_predictions)
     files.guard(("-o", output), [("the model", model), *named("the data", source)], own, force)
-    method, reading = methods.load(model), reading_of(values)
+    method = methods.load(model)
     if proba:
         method.check_probabilities()
-    ids = None
-    try:
-        if id is None:
-            X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
-        else:
-            X, *ids = tables.identified_rows(source, method.schema, id, reading, strict)
-    except NoRows as none:
-        click.echo(f"rfx: {none}; there is nothing to predict", err=True)
-        X, ids = lazy.numpy.zeros((0, method.outcome.n_inputs)), None if id is None else [id, []]
+    X, identifiers = _rows_to_predict(method, source, reading_of(values), split, strict, id)
     with device.use(values["device"]):
         numbers = method.decision_function(X)
     labels = method.labels(numbers)
-    kinds = {
-        "decision": (decision, lambda: numbers),
-        "probabilities": (proba, lambda: method.probabilities(numbers)),
-        "sets": (sets, lambda: 1.0 * method.sets(numbers, sets)),
-        "intervals": (interval, lambda: lazy.numpy.stack(method.interval(numbers, interval), 1)),
-    }
-    kind = next((name for name, (asked, _) in kinds.items() if asked not in (None, False)), "")
-    shown = kinds[kind][1]() if kind else None
-    labels = rows.rounded(labels, digits) if method.task == "regression" else labels
-    shown = None if shown is None else rows.rounded(shown, digits)
+    if method.task == "regression":
+        labels = rows.rounded(labels, digits)
+    kind, shown = _shown_values(method, numbers, decision, proba, interval, sets)
+    if shown is not None:
+        shown = rows.rounded(shown, digits)
     if form == "csv":
-        prefix = kind.removesuffix("s") * (kind in ("decision", "sets"))
+        prefix = kind if kind == "decision" else "set" if kind == "sets" else ""
         names = ["lower", "upper"] if kind == "intervals" else None
-        text = rows.predictions(method, labels, shown, prefix, ids, names)
+        text = rows.predictions(method, labels, shown, prefix, identifiers, names)
     elif form == "json":
-        classes = method.classes
-        answer = {} if classes is None else {"labels": schema.shown(method, classes)}
-        answer |= {"predictions": schema.shown(method, labels)}
-        text = json_text(answer | ({} if shown is None else {kind: shown.tolist()})) + "\n"
-    elif kind == "intervals":
-        text = libsvm.numbers(lazy.numpy.column_stack([labels, shown]))
-    elif shown is not None:
-        text = libsvm.numbers(shown)
+        text = _predictions_json(method, labels, kind, shown)
     else:
-        words = schema.shown(method, labels)
-        are_words = len(words) and isinstance(words[0], str)
-        text = "\n".join([*words, ""]) if are_words else libsvm.numbers(labels)
+        text = _predictions_text(method, labels, kind, shown)
     with libsvm.open_output(output) as handle:
         handle.write(text.encode())
+
+
+def _check_exclusive(flags: dict[str, Any]) -> None:
+    """Raise UsageError if more than one of these flags has a value."""
+    given = [name for name, value in flags.items() if value not in (None, False)]
+    if len(given) > 1:
+        raise _not_together(given[0], given[1])
+
+
+def _not_together(one: str, other: str) -> UsageError:
+    return UsageError(f"{one} and {other} can't be combined; use only one of them")
+
+
+def _rows_to_predict(method, source, reading, split, strict, id) -> tuple:
+    """(X, [name, cells] of the column `id`); the latter is None without an id."""
+    from rfx.cli import rows
+    from rfx.data import tables
+
+    try:
+        if id is None:
+            X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
+            return X, None
+        X, *identifiers = tables.identified_rows(source, method.schema, id, reading, strict)
+        return X, identifiers
+    except NoRows as none:
+        click.echo(f"rfx: {none}; there is nothing to predict", err=True)
+        X = lazy.numpy.zeros((0, method.outcome.n_inputs))
+        return X, None if id is None else [id, []]
+
+
+def _shown_values(method, numbers, decision, proba, interval, sets) -> tuple[str, Any]:
+    """(name, values) of what the flags ask for in addition to labels; ("", None) for nothing."""
+    if decision:
+        return "decision", numbers
+    if proba:
+        return "probabilities", method.probabilities(numbers)
+    if sets:
+        return "sets", method.sets(numbers, sets).astype(float)
+    if interval:
+        return "intervals", lazy.numpy.stack(method.interval(numbers, interval), 1)
+    return "", None
+
+
+def _predictions_json(method, labels, kind: str, shown) -> str:
+    from rfx.data.tabular import schema
+
+    answer = {}
+    if method.classes is not None:
+        answer["labels"] = schema.shown(method, method.classes)
+    answer["predictions"] = schema.shown(method, labels)
+    if shown is not None:
+        answer[kind] = shown.tolist()
+    return json_text(answer) + "\n"
+
+
+def _predictions_text(method, labels, kind: str, shown) -> str:
+    """A line per row: its label, or the values that are shown instead; its limits stand beside a
+    predicted number.
+    """
+    from rfx.data import libsvm
+    from rfx.data.tabular import schema
+
+    if kind == "intervals":
+        return libsvm.numbers(lazy.numpy.column_stack([labels, shown]))
+    if shown is not None:
+        return libsvm.numbers(shown)
+    words = schema.shown(method, labels)
+    if len(words) and isinstance(words[0], str):
+        return "\n".join([*words, ""])
+    return libsvm.numbers(labels)
 
 
 _MOST_OF_A_HEADER = 10_000  # characters
@@ -675,7 +782,6 @@ def evaluate(
     """
     from rfx import device
     from rfx.cli.rows import rows_for
-    from rfx.records import keys
     from rfx.runs import single
 
     check_data(data)
@@ -691,13 +797,8 @@ def evaluate(
         evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.result(method, os.path.getsize(model), evaluation)
     # a model trained in Python does not know the name of its data
-    taught = row.dataset or "trained in Python"
-    row = replace(row, dataset=row.dataset or os.path.basename(data))
-    # a named set with the split of the training has the test rows of that run
-    if not (registry.has(data) and (data, split or "default") == (row.dataset, row.split)):
-        test = "standard input" if data == "-" else os.path.basename(data)
-        params = {**row.params, "test": f"{test}, split {split}" if split else test}
-        row = replace(row, key=keys.evaluated(row.key, data, split), params=params)
+    trained_on = row.dataset or "trained in Python"
+    row = _row_of_data(row, data, split)
     if limit is not None and (missed := limit.missed(row)):
         row = row.with_params(below=missed)
     if baseline is not None:
@@ -708,12 +809,26 @@ def evaluate(
         print_json(row.as_dict())
     elif not quiet:
         if verbose:
-            print_pairs(of_model(replace(row, dataset=taught), every=True))
+            print_pairs(describe_model(replace(row, dataset=trained_on), every=True))
         where = "standard input" if data == "-" else data
         click.echo(f"rows               {row.n_test:,} of {where}")
         print_measures(row.params["measures"])
         print_pairs(baseline_pairs(row), width=18)
     finish([row])
+
+
+def _row_of_data(row, data, split):
+    """The row of an evaluation, with the names of its data and of the rows that were evaluated."""
+    from rfx.records import keys
+
+    row = replace(row, dataset=row.dataset or os.path.basename(data))
+    # a named set with the split of the training has the test rows of that run
+    if registry.has(data) and (data, split or "default") == (row.dataset, row.split):
+        return row
+    test = "standard input" if data == "-" else os.path.basename(data)
+    if split:
+        test += f", split {split}"
+    return replace(row, key=keys.evaluated(row.key, data, split)).with_params(test=test)
 
 
 def _simple_scores(method, taught: str, data: str) -> dict[str, Any]:
@@ -734,7 +849,7 @@ def _simple_scores(method, taught: str, data: str) -> dict[str, Any]:
     with hushed():  # of both files all was said
         split = single.load(run)
     decision = method.decision_function(split.X_test)
-    simple = scoring.beside(run, split, method, decision)
+    simple = scoring.baseline_scores(run, split, method, decision)
     if simple is None:
         raise DataError(f"no simple model can be fitted to the rows of {taught}; omit --baseline")
     return simple
@@ -863,19 +978,20 @@ def _explained(found, data) -> Iterator[str]:
     drawn = f" of {found.n_given:,}, drawn by seed {found.seed}" if sampled else ""
     yield f"rows    {found.n_rows:,}{drawn} of {os.path.basename(data)}"
     yield f"error   {found.metric} {found.error:.4g}\n"
+    yield from _importance_lines(found)
+    for one in found.dependences:
+        yield from _dependence_lines(found, one)
+
+
+def _importance_lines(found) -> Iterator[str]:
+    """The table of the permutation importances."""
     shown = found.importances[:MOST_SHOWN]
-    shares = any(one.share is not None for one in shown)
-    heads = ["column", f"{found.metric} increases by", "95 % interval", "share of metric"]
-    cells = [heads] + [
-        [
-            _short(one.name),
-            f"{one.mean:.4g}",
-            f"{one.low:.4g} to {one.high:.4g}",
-            f"{one.share or 0:.1%}",
-        ]
-        for one in shown
-    ]
-    yield from table([line[: 3 + shares] for line in cells])
+    has_shares = any(one.share is not None for one in shown)
+    cells = [["column", f"{found.metric} increases by", "95 % interval", "share of metric"]]
+    for one in shown:
+        interval = f"{one.low:.4g} to {one.high:.4g}"
+        cells.append([_short(one.name), f"{one.mean:.4g}", interval, f"{one.share or 0:.1%}"])
+    yield from table(cells if has_shares else [line[:3] for line in cells])
     left = len(found.importances) - len(shown)
     if left:
         yield f"… and {left:,} more; see --json"
@@ -885,19 +1001,23 @@ def _explained(found, data) -> Iterator[str]:
             " --columns to select others"
         )
     yield f"\nThe mean of {found.repeats} shuffles. {COVERS}"
-    if shares:
+    if has_shares:
         yield SHARES
-    # of each column, some points of its grid, and the outputs that vary most
-    kept, several = found.widest(MOST_OUTPUTS), len(found.outputs) > 1
-    of = f" of {found.outputs[0]}" if not several and found.outputs[0] else ""
-    for one in found.dependences:
-        yield f"\nmean {found.response}{of} by {_short(one.name)}"
-        step = 1 if one.kind == "categories" else -(-len(one.grid) // MOST_POINTS)
-        cells = [["", *(_short(found.outputs[place]) for place in kept)]] if several else []
-        for value, means in zip(one.grid[::step], one.means[::step]):
-            name = _short(value) if isinstance(value, str) else f"{value:.4g}"
-            cells.append([name, *(f"{means[place]:.4g}" for place in kept)])
-        yield from table(cells)
+
+
+def _dependence_lines(found, dependence) -> Iterator[str]:
+    """The mean prediction by a column, of the outputs that vary most, at some grid points."""
+    kept, outputs = found.widest(MOST_OUTPUTS), found.outputs
+    of = f" of {outputs[0]}" if len(outputs) == 1 and outputs[0] else ""
+    yield f"\nmean {found.response}{of} by {_short(dependence.name)}"
+    step = 1 if dependence.kind == "categories" else -(-len(dependence.grid) // MOST_POINTS)
+    cells = []
+    if len(outputs) > 1:
+        cells.append(["", *(_short(outputs[place]) for place in kept)])
+    for value, means in zip(dependence.grid[::step], dependence.means[::step]):
+        name = _short(value) if isinstance(value, str) else f"{value:.4g}"
+        cells.append([name, *(f"{means[place]:.4g}" for place in kept)])
+    yield from table(cells)
 
 
 def _short(name: str) -> str:
@@ -956,7 +1076,7 @@ def info(model, json) -> None:
 def _described(method, facts, row) -> Iterator[tuple[str, str]]:
     """(heading, text) pairs of the readable output of info."""
     yield "about", f"{method.name}: {method.method.summary}"
-    yield from of_model(row, every=True)
+    yield from describe_model(row, every=True)
     loss = f"loss {method.loss.name}, " if method.loss else ""
     yield "options", f"{loss}scaling {facts['params'].get('scaling')}, seed {row.seed}"
     yield "columns", f"{facts['n_inputs']}{_named(facts['columns'])}"

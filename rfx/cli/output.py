@@ -83,6 +83,11 @@ def score_text(metric: str, value: float) -> str:
     return significant(value) if metric in ("rmse", "mae") else f"{value:.4f}"
 
 
+def score_texts(metric: str, values: Iterable[float]) -> str:
+    """The scores of several targets."""
+    return ", ".join(score_text(metric, value) for value in values)
+
+
 def relative_gap(gap: float, objective: float | None) -> float:
     """A bound on the distance of the objective from its minimum, relative to it."""
     return gap / max(abs(objective or 0.0), 1e-300)
@@ -115,12 +120,12 @@ def print_row(row: Result, as_json: bool, verbose: bool = False, **more: str) ->
     if as_json:
         print_json(row.as_dict() | more)
         return
-    print_pairs([*of_model(row), *_scores(row), _cost(row)])
+    print_pairs([*describe_model(row), *_scores(row), _cost(row)])
     if verbose:
         print_pairs([("objective", f"{row.objective:.6g}"), seconds_of(row)])
 
 
-def of_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
+def describe_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
     """The data, the options, the size and the training of a model; every: all choices, instead of
     those of the metric and the method.
     """
@@ -128,10 +133,14 @@ def of_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]]:
     split = "" if row.split in (None, "", "all") else f", split {row.split}"
     sizes = f"{row.n_train or 0:,} rows x {row.n_inputs or 0:,} inputs, {row.task}"
     yield "data", f"{row.dataset}{split}: {sizes}"
-    gamma = params.get("kernel_params", {}).get("gamma")
-    kernel = f", {row.kernel} kernel" if row.kernel else ""
-    kernel += f", gamma {gamma:.4g}" if gamma else ""
-    yield "method", f"{row.method}{kernel}" + (f", lambda {row.lam:g}" if row.lam else "")
+    method = row.method
+    if row.kernel:
+        method += f", {row.kernel} kernel"
+    if gamma := params.get("kernel_params", {}).get("gamma"):
+        method += f", gamma {gamma:.4g}"
+    if row.lam:
+        method += f", lambda {row.lam:g}"
+    yield "method", method
     for step in params.get("validation") or ():
         if every or {"metric", "method"} & {*step["options"]}:
             yield "chosen", chosen_words(step)
@@ -200,19 +209,14 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     """The score and its rows: test rows, held-out rows, or the training rows."""
     params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
-        on = f", {params['scored_on']}" if "scored_on" in params else ""
-        kind = "rows" if on else "test rows"
-        yield metric, f"{score_text(metric, row.score)} on {row.n_test or 0:,} {kind}{on}"
+        rows = f"rows, {params['scored_on']}" if "scored_on" in params else "test rows"
+        yield metric, f"{score_text(metric, row.score)} on {row.n_test or 0:,} {rows}"
     if "rmse_by_target" in params:
-        each = ", ".join(score_text("rmse", one) for one in params["rmse_by_target"])
         if params.get("target_scaling") in (None, "standard"):
             yield "", "of targets in units of their standard deviations"
-        yield "", f"{each} of each target in its own unit"
-    how = params.get("leave_one_out_by", "leave-one-out")
-    if "leave_one_out_rows" in params and params.get("scored_on") != f"by {how}":
-        text = score_text(metric, params["leave_one_out"])
-        rows = f"{params['leave_one_out_rows']:,} rows"
-        yield metric if row.score is None else "", f"{text} by {how} on {rows}"
+        yield "", f"{score_texts('rmse', params['rmse_by_target'])} of each target in its own unit"
+    if "leave_one_out_rows" in params:
+        yield from _leave_one_out_score(row, metric)
     measure = str(params.get("measure"))
     if measure != "accuracy" and measure in params.get("measures", ()):
         yield measure, f"{score_text(measure, params['measures'][measure])} on the same rows"
@@ -229,6 +233,15 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         yield "held out", f"{metric} {score}, {params['held_out_on']}"
     if "calibration" in params:
         yield "probability", params["calibration"]
+
+
+def _leave_one_out_score(row: Result, metric: str) -> Iterator[tuple[str, str]]:
+    """The score of the rows left out of the model itself, unless it is that of the row."""
+    how = row.params.get("leave_one_out_by", "leave-one-out")
+    if row.params.get("scored_on") != f"by {how}":
+        text = score_text(metric, row.params["leave_one_out"])
+        rows = f"{row.params['leave_one_out_rows']:,} rows"
+        yield metric if row.score is None else "", f"{text} by {how} on {rows}"
 
 
 def baseline_pairs(row: Result) -> Iterator[tuple[str, str]]:
@@ -254,8 +267,7 @@ def print_measures(measures: dict[str, Any]) -> None:
         if name in measures:
             click.echo(f"{heading:<18} {score_text(name, measures[name])}")
         if each := measures.get(f"{name}_by_target"):
-            texts = ", ".join(score_text(name, one) for one in each)
-            click.echo(f"{f'{heading} by target':<18} {texts}")
+            click.echo(f"{f'{heading} by target':<18} {score_texts(name, each)}")
     labels = list(map(label_text, measures.get("labels", ())))
     if len(labels) > _MOST_CLASSES:
         click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")
@@ -403,7 +415,9 @@ class Progress:
         self.count(done, total, "; ".join(names), more)
 
     def say(self, text) -> None:
-        """Print a separate line on standard error."""
+        """Print a separate line on standard error, unless quiet."""
+        if self.quiet:
+            return
         with self._lock:
             self._clear()
             click.echo(text, err=True)
@@ -422,7 +436,8 @@ class Progress:
                     self._shown = True
 
     def _clear(self):
-        click.echo("\r\033[K" * self._shown, err=True, nl=False)
+        if self._shown:
+            click.echo("\r\033[K", err=True, nl=False)
         self._shown = False
 
     def line(self) -> str:
@@ -436,20 +451,30 @@ class Progress:
 
 def words(entry: dict) -> str:
     """A step in words."""
-    several = entry.get("outputs", 1) > 1 and "output" in entry
+    return ", ".join(_parts_of_step(entry))
+
+
+def _parts_of_step(entry: dict) -> Iterator[str]:
+    if "part" in entry:
+        yield "part {} of {}".format(*entry["part"])
+    if entry.get("doing"):
+        yield entry["doing"]
+    if "choosing" in entry:
+        yield _choice(entry)
+    if entry.get("outputs", 1) > 1 and "output" in entry:
+        yield f"class {entry['output'] + 1} of {entry['outputs']}"
     samples, seconds = entry.get("samples"), entry.get("seconds")
-    parts = [
-        f"part {entry['part'][0]} of {entry['part'][1]}" if "part" in entry else "",
-        entry.get("doing", ""),
-        _choice(entry) if "choosing" in entry else "",
-        f"class {entry['output'] + 1} of {entry['outputs']}" if several else "",
-        f"{samples:,} rows" if samples is not None else "",
-        f"step {entry['iteration']}" if samples is None and "iteration" in entry else "",
-        _quality(entry.get("loss"), entry.get("gap"), entry.get("objective")),
-        f"error {entry['error']:.4g}" if entry.get("error") is not None else "",
-        f"{samples / seconds:,.0f} rows a second" if samples is not None and seconds else "",
-    ]
-    return ", ".join(filter(None, parts))
+    if samples is not None:
+        yield f"{samples:,} rows"
+    elif "iteration" in entry:
+        yield f"step {entry['iteration']}"
+    quality = _quality(entry.get("loss"), entry.get("gap"), entry.get("objective"))
+    if quality:
+        yield quality
+    if entry.get("error") is not None:
+        yield f"error {entry['error']:.4g}"
+    if samples is not None and seconds:
+        yield f"{samples / seconds:,.0f} rows a second"
 
 
 def _choice(entry: dict) -> str:

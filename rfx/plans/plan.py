@@ -143,6 +143,10 @@ class Plan:
         scoped = [text for name, text in self.sources.items() if name in places]
         return scoped[-1] if scoped else self.sources.get(option)
 
+    def with_runs(self, **fields: Any) -> "Plan":
+        """The plan with other values of these fields of every run."""
+        return replace(self, runs=[replace(run, **fields) for run in self.runs])
+
     def only(self, filters) -> "Plan":
         """The runs that match every filter `name=value[,value…]`; repeated names mean either value.
         A value may contain commas, such as sphere:n=4000,d=5.

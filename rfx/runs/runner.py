@@ -545,18 +545,17 @@ def _in_words(row: Result) -> str:
     elif "train_score" in row.params:
         metric = "rmse" if row.task == "regression" else "accuracy"
         words.append(f"{metric} {row.params['train_score']:.4g} on the training rows")
+    if row.model_size is not None:
+        words.append(f"size {row.model_size}")
     seconds = seconds_train(row)
-    words += [
-        text
-        for known, text in [
-            (row.model_size is not None, f"size {row.model_size}"),
-            (seconds is not None, f"{seconds or 0:.3g} s"),
-            (row.peak_rss_mb is not None, f"{row.peak_rss_mb or 0:.0f} MB"),
-            (row.converged is False, "did not converge"),
-            (row.no_better, "no better than a constant"),
-        ]
-        if known
-    ]
+    if seconds is not None:
+        words.append(f"{seconds:.3g} s")
+    if row.peak_rss_mb is not None:
+        words.append(f"{row.peak_rss_mb:.0f} MB")
+    if row.converged is False:
+        words.append("did not converge")
+    if row.no_better:
+        words.append("no better than a constant")
     return ", ".join(words) or "ok"
 
 
@@ -620,13 +619,14 @@ def steps_ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]
 
     form: "quick", the small forms; "full", all runs; "most", all except the plans that take hours.
     """
-    steps = (
-        _step(name, folder, form, Path(place), known)
-        for folder in folders
-        for known in [costs(folder)]
-        for name in folder.plans
-    )
-    return [step for step in steps if step is not None]
+    steps = []
+    for folder in folders:
+        known = costs(folder)
+        for name in folder.plans:
+            step = _step(name, folder, form, Path(place), known)
+            if step is not None:
+                steps.append(step)
+    return steps
 
 
 def _step(name, folder, form, place, known) -> Step | None:
@@ -638,24 +638,31 @@ def _step(name, folder, form, place, known) -> Step | None:
     rows = results.read(path) if path.exists() else []
     todo = missing(wanted, rows, False, results.read_steps(results.beside(path)))
     cost = known.get((name, "quick" if quick else "full"))
-    # of a plan without a line in costs.csv: seconds for each run, and the memory of all imports
-    cost = cost or Cost(5.0 * len(wanted.runs), 400.0, "not measured")
+    if cost is None:
+        # of a plan without a line in costs.csv: seconds for each run, and the memory of all imports
+        cost = Cost(5.0 * len(wanted.runs), 400.0, "not measured")
     datasets = list(dict.fromkeys(run.dataset.partition(":")[0] for run in todo))
     by_hand = [one for one in datasets if registry.has(one) and not registry.is_obtainable(one)]
     ready = [run for run in todo if run.dataset.partition(":")[0] not in by_hand]
-    free = env.available_memory_mb()
-    obstacles = {
-        f"it needs {cost.memory_mb:,.0f} MB of memory, but {free:,.0f} MB are free": (
-            cost.memory_mb > free
-        ),
-        "it takes hours; use make reproduce-full": cost.hours and form == "most",
-        f"its data must be obtained by hand; see rfx fetch {' '.join(by_hand)}": (
-            todo and by_hand == datasets
-        ),
-    }
-    without = next((words for words, applies in obstacles.items() if applies), "")
+    without = _obstacle(cost, form, [] if ready else by_hand)
     seconds = cost.seconds * len(ready) / max(1, len(wanted.runs))
     return Step(wanted, path, todo, cost, seconds, without, datasets, by_hand)
+
+
+def _obstacle(cost: Cost, form: str, missing_data: list[str]) -> str:
+    """Why a plan of this cost can't be run, in words; empty if it can.
+
+    missing_data: the data sets of all its runs, if no run can be executed without a download by
+    hand.
+    """
+    free = env.available_memory_mb()
+    if cost.memory_mb > free:
+        return f"it needs {cost.memory_mb:,.0f} MB of memory, but {free:,.0f} MB are free"
+    if cost.hours and form == "most":
+        return "it takes hours; use make reproduce-full"
+    if missing_data:
+        return f"its data must be obtained by hand; see rfx fetch {' '.join(missing_data)}"
+    return ""
 
 
 def minutes(steps: list[Step], jobs: int) -> float:

@@ -78,7 +78,8 @@ def check(run: Run) -> None:
                 f"--{one} is {values[0]!s:.80} and --{other} is {values[1]!s:.80}; use only one of"
                 " them"
             )
-    if run.score == "none" and (useless := [n for n in _OF_SCORE if getattr(run, n)]):
+    useless = [name for name in _OF_SCORE if getattr(run, name)]
+    if run.score == "none" and useless:
         raise UsageError(f"--score is none, so --{useless[0]} has no effect; omit one of them")
     every = ("cv", "holdout", "calibrate", "groups", "time")
     asked = [name for name in every if getattr(run, name) is not None]
@@ -94,9 +95,9 @@ def check(run: Run) -> None:
 def _check_limit(run: Run) -> None:
     """Raise UsageError for a --fail-below that the run can't be compared with."""
     Limit.of(run.fail_below or "")
-    elsewhere = "--stream" if run.stream else "--scheduler" if run.scheduler else None
-    if run.fail_below == BASELINE and elsewhere:
-        raise UsageError(f"--fail-below baseline needs all rows in memory; omit {elsewhere}")
+    without_memory = "--stream" if run.stream else "--scheduler" if run.scheduler else None
+    if run.fail_below == BASELINE and without_memory:
+        raise UsageError(f"--fail-below baseline needs all rows in memory; omit {without_memory}")
     if run.options.get("lam_path"):
         raise UsageError("--fail-below is for one model; omit --lam-path")
 
@@ -121,8 +122,8 @@ def trained(
     task = trainer.method.task or guess_task(y)
     # inferred once, and said once
     trainer = trainer.with_options(task=task)
-    parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
-    without, final = partial(_without, split), None
+    parts = _by_default(split, y, task, run.seed)
+    without = partial(_without, split)
     given = split.apart is not None and split.apart.given
     if (trainer.method.leaves_out and not given) or len(y) > MANY_ROWS:
         final = fit(trainer, split, **listening)
@@ -130,25 +131,35 @@ def trained(
         if final.left_out is not None:
             return final, _of_itself(run, split, y, final) if parts else None
         start = time.perf_counter()
-    elif 0 < len(parts) <= FEW_FOLDS:
-        models = _models(run, split, task, parts[:1], without, progress)
-        first, outcome = models[0][0], models[0][0].outcome
-        start += outcome.seconds_validation or 0.0
-        # a checkpoint belongs to the trainer
-        numbers = outcome.explicit or _chosen_numbers(trainer.method, first)
-        if numbers and not run.checkpoint:
-            options = explicit(run, numbers) | {"task": task}
-            same = {"schema": split.schema, "left_out": trainer.left_out}
-            trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
-            values = {name: getattr(outcome, name) for name in _EVIDENCE}
-            evidence = {name: value for name, value in values.items() if value is not None}
-    if final is None:
-        fitting = time.perf_counter()
-        final = fit(trainer, split, **listening)
-        final = replace(final, outcome=replace(final.outcome, **evidence))
-        start += time.perf_counter() - fitting
+        models = _models(run, split, task, parts, without, progress)
+        return final, _joined(run, y, final, parts, models, start) if parts else None
+    first_parts = parts[:1] if len(parts) <= FEW_FOLDS else []
+    models = _models(run, split, task, first_parts, without, progress)
+    evidence: dict[str, Any] = {}
+    if models:
+        first = models[0][0]
+        start += first.outcome.seconds_validation or 0.0
+        trainer, evidence = _with_options_of(first, run, split, trainer)
+    fitting = time.perf_counter()
+    final = fit(trainer, split, **listening)
+    final = replace(final, outcome=replace(final.outcome, **evidence))
+    start += time.perf_counter() - fitting
     models += _models(run, split, task, parts[len(models) :], without, progress)
     return final, _joined(run, y, final, parts, models, start) if parts else None
+
+
+def _with_options_of(first: Pipeline, run: Run, split, trainer) -> tuple[Any, dict[str, Any]]:
+    """(trainer, evidence of its choices): the trainer with the options that the first model chose;
+    unchanged, and without evidence, if it chose none.
+    """
+    numbers = first.outcome.explicit or _chosen_numbers(trainer.method, first)
+    if not numbers or run.checkpoint:  # a checkpoint belongs to the trainer
+        return trainer, {}
+    options = explicit(run, numbers) | {"task": trainer.method.task}
+    same = {"schema": split.schema, "left_out": trainer.left_out}
+    trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
+    evidence = {name: getattr(first.outcome, name) for name in _EVIDENCE}
+    return trainer, {name: value for name, value in evidence.items() if value is not None}
 
 
 def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated:
@@ -234,13 +245,17 @@ def _models(run: Run, split, task: str, parts: list[Part], without: Callable, pr
     models = []
     # all rows of a label may be held out together
     classes = None if task == "regression" else np.unique(split.y_train)
-    for number, (kept, out) in enumerate(parts):
+    for number, (kept, out) in enumerate(parts, 1):
         trainer = methods.create(run.method, seed=run.seed, **run.given() | {"task": task})
         trainer = replace(trainer, schema=split.schema, classes=classes)
-        part = {"part": (number + 1, len(parts))}
-        tell = None if progress is None else lambda entry, part=part: progress(entry | part)
+        tell = None if progress is None else partial(_tell_part, progress, (number, len(parts)))
         models.append(without(trainer, kept, out, tell))
     return models
+
+
+def _tell_part(progress: Callable, part: tuple[int, int], entry: dict[str, Any]) -> None:
+    """Report a step of the model of a part."""
+    progress(entry | {"part": part})
 
 
 def _joined(
@@ -335,7 +350,7 @@ def _typical(method, y):
     return labels[np.argmax(counts)]
 
 
-def beside(
+def baseline_scores(
     run: Run, split: Any, method: Any, decision: np.ndarray | None = None
 ) -> dict[str, Any] | None:
     """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
@@ -362,20 +377,19 @@ def beside(
         the differences from the method if its decision values are given; None if there are too few
         rows, or scikit-learn raises an error, as for numbers whose squares are not finite.
     """
-    start, y, held = time.perf_counter(), np.asarray(split.y_train), split.X_test is None
-    if y.ndim > 1 or len(np.unique(y)) < 2 or (held and split.held_out is None):
+    start, y = time.perf_counter(), np.asarray(split.y_train)
+    is_held_out = split.X_test is None
+    if y.ndim > 1 or len(np.unique(y)) < 2 or (is_held_out and split.held_out is None):
         return None
-    parts = split.held_out.parts if held else [(np.arange(len(y)), None)]
-    targets = [(y[kept], y[out] if held else np.asarray(split.y_test)) for kept, out in parts]
+    if is_held_out:
+        parts = split.held_out.parts
+        targets = [(y[kept], y[out]) for kept, out in parts]
+    else:
+        parts = [(np.arange(len(y)), None)]
+        targets = [(y, np.asarray(split.y_test))]
     y_out = np.concatenate([out for _, out in targets])
-    measure = measure_of(run, method.task)
-    own = None if decision is None else row_scores(measure, method, decision, y_out)
-    if decision is not None and own is None:  # no probabilities, or rows of one class
-        measure = "accuracy"
-        own = row_scores(measure, method, decision, y_out)
-    outputs = len(np.unique(y)) if method.task == "multiclass" else 1
-    of_values = VALUES // (max(1, split.X_train.shape[1]) * outputs)
-    most = min(MOST_FITTED, max(FITTED, of_values))
+    measure, own = _own_scores(run, method, decision, y_out)
+    most = _most_fitted(split.X_train.shape[1], y, method.task)
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
             predicted, iterations = _simple_predictions(run, split, method, parts, most)
@@ -383,20 +397,47 @@ def beside(
         return None
     each = {name: _row_scores(method, measure, y_out, found) for name, found in predicted.items()}
     known = {name: rows for name, rows in each.items() if rows is not None}
-    largest = max(len(kept) for kept, _ in targets)
-    few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
-    found = {
+    found: dict[str, Any] = {
         "metric": measure,
-        "on": f"the same {len(y_out):,} rows{few_of}",
+        "on": _rows_of_baselines(targets, most),
         "constant": _constant_score(method, measure, y, targets),
-        **{name: score_of(measure, rows) for name, rows in known.items()},
-        **({"iterations": iterations} if "boosting" in known else {}),
     }
+    found |= {name: score_of(measure, rows) for name, rows in known.items()}
+    if "boosting" in known:
+        found["iterations"] = iterations
     if own is not None:
         found["standard_errors"] = {
             name: standard_error(measure, own, rows) for name, rows in known.items()
         }
     return found | {"seconds": time.perf_counter() - start}
+
+
+def _most_fitted(n_inputs: int, y: np.ndarray, task: str) -> int:
+    """The most rows to fit the linear model and boosting."""
+    outputs = len(np.unique(y)) if task == "multiclass" else 1
+    return min(MOST_FITTED, max(FITTED, VALUES // (max(1, n_inputs) * outputs)))
+
+
+def _rows_of_baselines(targets: list, most: int) -> str:
+    """The rows of the score and of the fits, in words; targets: (fitted, evaluated)."""
+    count, largest = sum(len(out) for _, out in targets), max(len(kept) for kept, _ in targets)
+    few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
+    return f"the same {count:,} rows{few_of}"
+
+
+def _own_scores(
+    run: Run, method: Any, decision: np.ndarray | None, y: np.ndarray
+) -> tuple[str, np.ndarray | None]:
+    """(measure, the scores of the rows by the method's decision values): by accuracy without
+    probabilities, or for rows of one class.
+    """
+    measure = measure_of(run, method.task)
+    if decision is None:
+        return measure, None
+    scores = row_scores(measure, method, decision, y)
+    if scores is not None:
+        return measure, scores
+    return "accuracy", row_scores("accuracy", method, decision, y)
 
 
 def measure_of(run: Run, task: str) -> str:

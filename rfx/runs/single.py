@@ -41,40 +41,47 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     """(trainer, further arguments of its fit) for a run: checkpoints, progress, the curve over the
     split's test rows.
 
-    A trace of a stochastic method is its curve. Raises UsageError for options that only these
-    methods have, and for sample weights of a stream.
+    A trace of a stochastic method is its curve. Raises the errors of `check_trainer`, and a
+    UsageError for a curve of another method.
+    """
+    check_trainer(trainer, run)
+    if run.checkpoint:
+        trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
+    in_batches = isinstance(trainer.method, StreamMethod)
+    has_tests = split is not None and split.X_test is not None
+    can_trace = run.curve == "test" and run.trace and has_tests
+    if run.curve and not in_batches and not can_trace:
+        raise UsageError(
+            f"method {trainer.name} writes its curve only to a trace, for test rows; use curve ="
+            ' "test" with a trace and test rows'
+        )
+    listening: dict[str, Any] = {"progress": progress}
+    if has_tests and run.curve == "exact":
+        listening |= {"held_out": (split.X_test, _exact(trainer, split)), "squared": True}
+    elif has_tests and (run.curve or (run.trace and in_batches)):
+        listening["held_out"] = split.X_test, split.y_test
+    return trainer, listening
+
+
+def check_trainer(trainer, run: Run) -> None:
+    """Raise UsageError for options that only methods with checkpoints or batches have, and for
+    sample weights of a stream.
     """
     if run.stream and run.sample_weight is not None:
         raise UsageError(
             "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
         )
-    in_batches = isinstance(trainer.method, StreamMethod)
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
-    able = trainer.method.resumable
     for name in asked:
         if name == "stream":
             trainer.in_batches(name)
-        elif not able:
+        elif not trainer.method.resumable:
             raise UsageError(
                 f"--{name} is for local and methods that learn in batches, not for {trainer.name};"
                 " use --method local"
             )
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
-    if run.checkpoint:
-        trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
-    tested = split is not None and split.X_test is not None
-    if run.curve and not in_batches and (run.curve != "test" or not run.trace or not tested):
-        raise UsageError(
-            f"method {trainer.name} writes its curve only to a trace, for test rows; use curve ="
-            ' "test" with a trace and test rows'
-        )
-    listening = {"progress": progress}
-    if tested and (run.curve or (run.trace and in_batches)):
-        exact = run.curve == "exact"
-        listening["held_out"] = split.X_test, _exact(trainer, split) if exact else split.y_test
-        listening |= {"squared": True} if exact else {}
-    return trainer, listening
 
 
 def _exact(trainer, split):
@@ -99,7 +106,6 @@ def train_streamed(trainer, run: Run, progress=None) -> tuple:
     """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test
     rows, which must fit into memory.
     """
-    path, n_inputs = run.dataset, run.n_inputs
     # of the training that is resumed: other rows are read like its rows
     before = pipeline.known_before(run.checkpoint) if run.resume else {}
     known = Schema.from_dict(before["schema"]) if before.get("schema") else None
@@ -107,37 +113,47 @@ def train_streamed(trainer, run: Run, progress=None) -> tuple:
         trainer = trainer.with_options(task=before["params"]["task"])
     if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
-    plain, reading = textfiles.plain_name(path), run.how_to_read()
-    if reading.target is not None and known is not None and known.target is not None:
-        name, place = known.target
-        if reading.target not in (name, str(place + 1)):
-            raise UsageError(
-                f"--target is {quoted(reading.target)}, but the targets of {run.checkpoint} are"
-                f" column {quoted(name)}; omit --target to continue it, or --resume to begin again"
-            )
-    source: Source
-    if _is_csv(path, reading):
-        table = CsvSource(path, reading, known, task=trainer.method.task)
-        source, schema, task = table, table.schema, table.task
-    else:
-        tables.check_reading("libsvm", str(path), reading)
-        text = LibsvmSource(
-            path,
-            n_inputs or before.get("n_inputs"),
-            bool(reading.zero_based),
-            encoding=reading.encoding,
-        )
-        text.measure()
-        source, task = text, trainer.method.task
-        form = FileFormat("libsvm", text.zero_based, encoding=reading.encoding)
-        schema = Schema(format=form)
+    source, schema, task = _stream_source(trainer, run, known, before.get("n_inputs"))
     if trainer.method.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
-    split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
+    name = "stdin" if run.dataset == "-" else Path(textfiles.plain_name(run.dataset)).name
+    split = Split(name, "stream", "", None, None)
     if run.test is not None:
         split.X_test, split.y_test = _test_rows(run, source, schema)
     trainer, listening = prepared(replace(trainer, schema=schema), run, split, progress)
     return trainer.fit_stream(source, **listening), split
+
+
+def _stream_source(
+    trainer, run: Run, known: Schema | None, n_inputs: int | None
+) -> tuple[Source, Schema, str | None]:
+    """(source, schema, task) of the rows of a stream; known, n_inputs: of the training that is
+    resumed.
+    """
+    path, reading, task = run.dataset, run.how_to_read(), trainer.method.task
+    _check_same_target(run, known)
+    if _is_csv(path, reading):
+        table = CsvSource(path, reading, known, task=task)
+        return table, table.schema, table.task
+    tables.check_reading("libsvm", str(path), reading)
+    n_inputs = run.n_inputs or n_inputs
+    text = LibsvmSource(path, n_inputs, bool(reading.zero_based), encoding=reading.encoding)
+    text.measure()
+    form = FileFormat("libsvm", text.zero_based, encoding=reading.encoding)
+    return text, Schema(format=form), task
+
+
+def _check_same_target(run: Run, known: Schema | None) -> None:
+    """Raise UsageError if a resumed training had another target."""
+    target = run.how_to_read().target
+    if target is None or known is None or known.target is None:
+        return
+    name, place = known.target
+    if target not in (name, str(place + 1)):
+        raise UsageError(
+            f"--target is {quoted(target)}, but the targets of {run.checkpoint} are"
+            f" column {quoted(name)}; omit --target to continue it, or --resume to begin again"
+        )
 
 
 def _is_csv(path, reading) -> bool:
@@ -215,43 +231,26 @@ class Score:
 
 def train(
     run: Run,
-    elsewhere: Callable | None = None,
+    train_function: Callable | None = None,
     progress: Callable | None = None,
-    unseen: bool = False,
+    hold_out_for_score: bool = False,
     split=None,
     left_out: bool = False,
 ):
     """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
-    elsewhere: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
-    every step. unseen: without other rows for the score, training rows are held out for it. split:
-    the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
+    train_function: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
+    every step. hold_out_for_score: without other rows for the score, training rows are held out for
+    it. split: the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
     """
     scoring.check(run)
-    start, options = time.perf_counter(), run.given()
-    if elsewhere is not None or run.stream:
-        trainer = methods.create(run.method, seed=run.seed, **options)
-        trained, split = (elsewhere or train_streamed)(trainer, run, progress)
+    if train_function is None and run.stream:
+        train_function = train_streamed
+    if train_function is not None:
+        trainer = methods.create(run.method, seed=run.seed, **run.given())
+        trained, split = train_function(trainer, run, progress)
     else:
-        split = load(run) if split is None else split
-        labels = np.asarray(split.y_train)
-        if run.sample_weight is not None:
-            split = split.weighted(read_weights(run.sample_weight, len(split.y_train)))
-        trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
-        if len(split.y_train) < len(labels) and trainer.method.task not in (None, "regression"):
-            # a class whose rows all have weight zero remains a class
-            trainer = replace(trainer, classes=np.unique(labels))
-        trainer, listening = prepared(trainer, run, split, progress)
-        trainer = replace(trainer, schema=split.schema, left_out=left_out)
-        seconds = time.perf_counter() - start
-        if unseen and split.X_test is None and not scoring.wanted(run):
-            trained, split.held_out = scoring.trained(run, split, trainer, listening, progress)
-        else:
-            trained = scoring.fit(trainer, split, **listening)
-        if left_out and split.held_out is None and not scoring.wanted(run):
-            rows = split.X_train, np.asarray(split.y_train), split.weights
-            trained = trainer.with_probabilities(trained, *rows, apart=split.apart)
-        trained = trained.of_run(seconds_read=seconds)
+        trained, split = _train_in_memory(run, progress, hold_out_for_score, split, left_out)
     made = {
         "dataset": split.name,
         "split": split.split,
@@ -267,6 +266,32 @@ def train(
         made["sample_weight"] = Path(run.sample_weight).name
     made |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
     return trained.of_run(**made), split
+
+
+def _train_in_memory(
+    run: Run, progress, hold_out_for_score: bool, split, left_out: bool
+) -> tuple[pipeline.Pipeline, Split]:
+    """`train` on rows of this process."""
+    start = time.perf_counter()
+    split = load(run) if split is None else split
+    labels = np.asarray(split.y_train)
+    if run.sample_weight is not None:
+        split = split.weighted(read_weights(run.sample_weight, len(split.y_train)))
+    trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | run.given())
+    if len(split.y_train) < len(labels) and trainer.method.task not in (None, "regression"):
+        # a class whose rows all have weight zero remains a class
+        trainer = replace(trainer, classes=np.unique(labels))
+    trainer, listening = prepared(trainer, run, split, progress)
+    trainer = replace(trainer, schema=split.schema, left_out=left_out)
+    seconds = time.perf_counter() - start
+    if hold_out_for_score and split.X_test is None and not scoring.wanted(run):
+        trained, split.held_out = scoring.trained(run, split, trainer, listening, progress)
+    else:
+        trained = scoring.fit(trainer, split, **listening)
+    if left_out and split.held_out is None and not scoring.wanted(run):
+        rows = split.X_train, np.asarray(split.y_train), split.weights
+        trained = trainer.with_probabilities(trained, *rows, apart=split.apart)
+    return trained.of_run(seconds_read=seconds), split
 
 
 def load(run: Run):
@@ -291,47 +316,48 @@ def load(run: Run):
 def execute(
     run: Run,
     model: Path | None = None,
-    elsewhere: Callable | None = None,
+    train_function: Callable | None = None,
     progress: Callable | None = None,
     chosen: Score | None = None,
-    beside: bool = False,
-    unseen: bool = False,
+    baselines: bool = False,
+    hold_out_for_score: bool = False,
     split=None,
 ) -> Result:
     """Run one experiment: train, save the model (to `model`, or only to measure its size), predict,
     return the result.
 
     The score is computed on the test rows; without them, on training rows held out by cv, holdout
-    or `unseen`, as stated in params.scored_on. With both, held-out results are in params as
-    held_out_score. With train_score in the run, and without any other score, params has the score
-    on the training rows: train_score, and train_relative_error for regression. In addition to
-    another score it is computed last, so that it affects neither the seconds nor the memory of the
-    row. With trace in the run, the result has the solver's steps, which go into a separate file.
+    or `hold_out_for_score`, as stated in params.scored_on. With both, held-out results are in
+    params as held_out_score. With train_score in the run, and without any other score, params has
+    the score on the training rows: train_score, and train_relative_error for regression. In
+    addition to another score it is computed last, so that it affects neither the seconds nor the
+    memory of the row. With trace in the run, the result has the solver's steps, which go into a
+    separate file.
 
-    chosen: the held-out score by which the run was selected, if it was. beside: params has the
-    scores of simple models as baseline (`rfx.runs.scoring`), if the rows are in memory. unseen,
-    split: see `train`.
+    chosen: the held-out score by which the run was selected, if it was. baselines: params has the
+    scores of simple models as baseline (`rfx.runs.scoring`), if the rows are in memory.
+    hold_out_for_score, split: see `train`.
     """
     start = time.perf_counter()
-    unseen = unseen and run.score != "none"
-    left_out = run.score != "none" and (unseen or model is not None)
+    hold_out_for_score = hold_out_for_score and run.score != "none"
+    left_out = run.score != "none" and (hold_out_for_score or model is not None)
     limit = None if run.fail_below is None else Limit.of(run.fail_below)
     with methods.get(run.method).on(run.device):
-        trained, split = train(run, elsewhere, progress, unseen, split, left_out)
+        trained, split = train(run, train_function, progress, hold_out_for_score, split, left_out)
         path = model if limit is None else None
         scored = _results(run, trained, split, [trained], [path], progress, chosen)[0]
     found = scored.result
     if run.timings:
         found = found.with_params(**_timings(run.timings, trained, split))
-    if (beside or run.fail_below == BASELINE) and split.y_train is not None:
-        simple = scoring.beside(run, split, scored.model, scored.decision)
-        if simple is not None:
-            found = found.with_params(seconds_baseline=simple.pop("seconds"), baseline=simple)
-    if limit is not None and (missed := limit.missed(found)):
-        unwritten = "" if model is None else f"; {model} is not written"
-        found = found.with_params(below=missed + unwritten)
-    elif limit is not None and model is not None:
-        scored.model.save(model)
+    if baselines or run.fail_below == BASELINE:
+        found = found.with_params(**_baselines(run, split, scored))
+    if limit is not None:
+        missed = limit.missed(found)
+        if missed:
+            unwritten = "" if model is None else f"; {model} is not written"
+            found = found.with_params(below=missed + unwritten)
+        elif model is not None:
+            scored.model.save(model)
     return found.with_params(seconds_total=time.perf_counter() - start)
 
 
@@ -342,6 +368,14 @@ class _Scored:
     result: Result
     model: pipeline.Pipeline
     decision: np.ndarray | None
+
+
+def _baselines(run: Run, split, scored: _Scored) -> dict[str, Any]:
+    """The entries of a row about simple models; none if there are no rows to fit them to."""
+    if split.y_train is None:
+        return {}
+    scores = scoring.baseline_scores(run, split, scored.model, scored.decision)
+    return {} if scores is None else {"seconds_baseline": scores.pop("seconds"), "baseline": scores}
 
 
 def _timings(times: int, trained, split) -> dict[str, float]:
@@ -372,86 +406,162 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     if split.held_out is None and (scoring.wanted(run) or unjudged):
         split.held_out = scoring.evaluated(run, split, method, progress)
     held = split.held_out
-    if held is not None and held.again:
-        points = [point.of_run(seconds_held_out=held.seconds) for point in points]
-    points = [scoring.judged(run, point, held, place) for place, point in enumerate(points)]
-    return [
-        _result_of(run, split, method, held, chosen, *one)
-        for one in zip(range(len(points)), points, paths)
-    ]
+    results = []
+    for place, (point, path) in enumerate(zip(points, paths)):
+        if held is not None and held.again:
+            point = point.of_run(seconds_held_out=held.seconds)
+        point = scoring.judged(run, point, held, place)
+        results.append(_result_of(run, split, point, held, chosen, place, path))
+    return results
 
 
-def _result_of(run, split, method, held, chosen, place, point, path) -> _Scored:
-    """The result of `point`, the model number `place` of `method`; the model file also has its
-    scores.
+@dataclass(frozen=True)
+class _Evaluation:
+    """How a model predicts some rows.
+
+    Attributes
+    ----------
+    score : Score
+    entries : dict
+        Of a row.
+    decision : array
+        The decision values, (n,) or (n, outputs).
+    y : array
+        The targets of the rows.
     """
-    metric = "rmse" if method.task == "regression" else "accuracy"
-    evaluation: dict[str, Any] = {}
-    decision = None
-    if split.X_test is not None:
-        evaluation, decision = _evaluated(point, split.X_test, split.y_test)
-    more: dict[str, Any] = {}
-    told, y = [], split.y_test
-    if evaluation:
-        told.append(Score(metric, evaluation["score"], f"{len(y):,} test rows", len(y)))
-    if held is not None:
-        found = point.evaluate(held.decisions[place], held.y)
-        on = held.by if held.again else f"{len(held.y):,} rows {held.by}"
-        told.append(Score(metric, found["score"], on, len(held.y)))
-        if evaluation:
-            more |= _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}
-        else:
-            evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
-            decision = held.decisions[place]
-    measure = run.given().get("measure")
-    if decision is not None and (measure not in (None, "accuracy") or run.fail_below):
-        every = measures(point, decision, y)
-        more["measures"] = {name: every[name] for name in MEASURES if name in every}
-    known = split.y_train is not None
-    if known and not evaluation:
-        more, y = more | _on_training_rows(point, split), split.y_train
-        told.append(Score(metric, more["train_score"], "the training rows", len(y)))
-    if known:
-        parts = [(split.y_train, y)]
-        if held is not None and split.X_test is None:
-            parts = [(split.y_train[kept], split.y_train[out]) for kept, out in held.parts]
-        more["constant_score"] = scoring.constant(method, parts)
-        more |= _doubt(told, chosen or _chosen(point, metric), point, split, held)
+
+    score: Score
+    entries: dict[str, Any]
+    decision: np.ndarray
+    y: np.ndarray
+
+
+def _on_test_rows(point, split) -> _Evaluation | None:
+    if split.X_test is None:
+        return None
+    entries, decision = _evaluated(point, split.X_test, split.y_test)
+    count = len(split.y_test)
+    score = Score(_metric_of(point), entries["score"], f"{count:,} test rows", count)
+    return _Evaluation(score, entries, decision, split.y_test)
+
+
+def _on_held_out_rows(point, held, place: int) -> _Evaluation | None:
+    """The evaluation of the model number `place` by the rows held out of it."""
+    if held is None:
+        return None
+    decision, count = held.decisions[place], len(held.y)
+    entries = point.evaluate(decision, held.y)
+    entries |= {"n_test": count, "scored_on": held.by}
+    on = held.by if held.again else f"{count:,} rows {held.by}"
+    score = Score(_metric_of(point), entries["score"], on, count)
+    return _Evaluation(score, entries, decision, held.y)
+
+
+@dataclass(frozen=True)
+class _Evaluations:
+    """The evaluations of a model by test rows and by held-out rows; either may be missing."""
+
+    tested: _Evaluation | None
+    held_out: _Evaluation | None
+
+    @property
+    def shown(self) -> _Evaluation | None:
+        """The evaluation whose score is that of the row."""
+        return self.tested or self.held_out
+
+    @property
+    def scores(self) -> list[Score]:
+        return [one.score for one in (self.tested, self.held_out) if one is not None]
+
+    def params(self, run: Run, point) -> dict[str, Any]:
+        """The entries of params: the score of held-out rows in addition to test rows, and other
+        measures if the run asks for one.
+        """
+        found: dict[str, Any] = {}
+        if self.tested is not None and self.held_out is not None:
+            entries = self.held_out.entries
+            found = _prefixed("held_out", entries, "score", "mae")
+            found["held_out_on"] = entries["scored_on"]
+        asks_other = run.given().get("measure") not in (None, "accuracy") or run.fail_below
+        if self.shown is not None and asks_other:
+            every = measures(point, self.shown.decision, self.shown.y)
+            found["measures"] = {name: every[name] for name in MEASURES if name in every}
+        return found
+
+
+def _metric_of(method) -> str:
+    return "rmse" if method.task == "regression" else "accuracy"
+
+
+def _result_of(run, split, point, held, chosen, place, path) -> _Scored:
+    """The result of `point`, number `place` of a path; the model file also has its scores."""
+    evaluations = _Evaluations(_on_test_rows(point, split), _on_held_out_rows(point, held, place))
+    shown, scores, more = evaluations.shown, evaluations.scores, evaluations.params(run, point)
+    if split.y_train is not None:
+        if shown is None:
+            more |= _on_training_rows(point, split)
+            count = len(split.y_train)
+            scores.append(Score(_metric_of(point), more["train_score"], "the training rows", count))
+        parts = _training_and_scored(split, held, shown)
+        more["constant_score"] = scoring.constant(point, parts)
+        more |= _doubt(scores, chosen or _chosen(point), point, split, held)
     if held is None and chosen is not None:
-        told.insert(bool(evaluation), chosen)
+        scores.insert(len(evaluations.scores), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
-    scores = [asdict(one) for one in told]
-    count, again = point.outcome.leave_one_out_rows, held is None or held.again
-    if count is not None and again:
-        score = point.outcome.leave_one_out
-        how = point.outcome.leave_one_out_by or LEAVE_ONE_OUT
-        own = Score(metric, score, f"{count:,} rows by {how}", count)
-        scores.append(asdict(own))
-    point = point.of_run(scores=scores)
-    found = result(point, point.save(path), evaluation)
-    more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
-    if content := keys.content(run):
-        more["content"] = content
-    if not keys.seed_decides(run):
-        more["seedless"] = True
-    if asked := _asked(run, found):
-        more["asked"] = asked
-    if known and run.train_score and "train_score" not in more:
+    if held is None or held.again:
+        scores += _left_out_score(point)
+    point = point.of_run(scores=[asdict(score) for score in scores])
+    row = result(point, point.save(path), {} if shown is None else shown.entries)
+    more |= _inputs_of(run, row)
+    if split.y_train is not None and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
-    found = replace(found.with_params(**more), steps=steps_of(point) if run.trace else None)
-    return _Scored(found, point, decision)
+    row = replace(row.with_params(**more), steps=steps_of(point) if run.trace else None)
+    return _Scored(row, point, None if shown is None else shown.decision)
 
 
-def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
+def _training_and_scored(split, held, shown: _Evaluation | None) -> list[tuple]:
+    """(targets to train on, targets of the score), for each part of the held-out rows."""
+    if shown is None:
+        return [(split.y_train, split.y_train)]
+    if held is None or split.X_test is not None:
+        return [(split.y_train, shown.y)]
+    return [(split.y_train[kept], split.y_train[out]) for kept, out in held.parts]
+
+
+def _left_out_score(point) -> list[Score]:
+    """The score of the rows left out of the model itself; empty if it has none."""
+    outcome = point.outcome
+    count = outcome.leave_one_out_rows
+    if count is None:
+        return []
+    on = f"{count:,} rows by {outcome.leave_one_out_by or LEAVE_ONE_OUT}"
+    return [Score(_metric_of(point), outcome.leave_one_out, on, count)]
+
+
+def _inputs_of(run: Run, found: Result) -> dict[str, Any]:
+    """The entries of a row about what was asked for."""
+    entries: dict[str, Any] = {
+        name: value for name, value in run.told().items() if name not in ("label", "test")
+    }
+    if content := keys.content(run):
+        entries["content"] = content
+    if not keys.seed_decides(run):
+        entries["seedless"] = True
+    if asked := _asked(run, found):
+        entries["asked"] = asked
+    return entries
+
+
+def _doubt(scores: list[Score], chosen: Score | None, point, split, held) -> dict:
     """The entry `doubt` of a row whose model scores far below the models that were evaluated when
     its options were chosen.
 
-    told: the scores of the row. Without test rows, the model is evaluated on the held-out rows,
-    which it was fitted to.
+    scores: those of the row. Without test rows, the model is evaluated on the held-out rows, which
+    it was fitted to.
     """
     again = held is not None and held.again
-    final, before = told[0], told[-1] if again else chosen
-    if held is not None and held.again and split.X_test is None:
+    final, before = scores[0], scores[-1] if again else chosen
+    if again and split.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
         score = evaluate(point, split.X_train[rows], np.asarray(split.y_train)[rows])["score"]
         final = replace(final, score=score, on="its training rows")
@@ -466,27 +576,29 @@ def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
     }
 
 
-def _chosen(point, metric: str) -> Score | None:
+def _chosen(point) -> Score | None:
     """The score of the method's last choice of lambda on held-out rows; None if it is not that of
     the targets themselves.
     """
     if isinstance(point.target_scaler, LogTargetScaler):
         return None
-    scores = {
-        "share of wrong labels": lambda error: 1 - error,
-        "mean squared error": lambda error: float(
-            np.mean(point.target_scaler.in_units(error**0.5))
-        ),
-        "RMSE": lambda error: error,
-    }
     for step in reversed(point.outcome.validation or []):
         if step["by"] in (point.method.name, "auto") and "lam" in step["options"]:
             error = next(value for *own, value in step["tried"] if own == list(step["chosen"]))
-            if step["error"] not in scores:  # by another measure
+            score = _score_of_error(step["error"], error, point.target_scaler)
+            if score is None:
                 return None
-            score = scores[step["error"]](error)
-            return Score(metric, score, "held-out training rows", step["held_out"])
+            return Score(_metric_of(point), score, "held-out training rows", step["held_out"])
     return None
+
+
+def _score_of_error(kind: str, error: float, target_scaler) -> float | None:
+    """The accuracy or RMSE of the error of a choice; None for an error by another measure."""
+    if kind == "share of wrong labels":
+        return 1 - error
+    if kind == "mean squared error":
+        return float(np.mean(target_scaler.in_units(error**0.5)))
+    return error if kind == "RMSE" else None
 
 
 def _asked(run: Run, found: Result) -> dict:
@@ -537,7 +649,7 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
 def execute_path(
     run: Run,
     model: Path | None = None,
-    elsewhere: Callable | None = None,
+    train_function: Callable | None = None,
     progress: Callable | None = None,
 ) -> list[Result]:
     """Execute a run with option lam_path: a result for each lambda; the model files get `-lamVALUE`
@@ -546,7 +658,7 @@ def execute_path(
     along = run.options["lam_path"]
     options = {name: value for name, value in run.options.items() if name != "lam_path"}
     with methods.get(run.method).on(run.device):
-        trained, split = train(run, elsewhere, progress)
+        trained, split = train(run, train_function, progress)
         points = []
         for point in trained.path:
             of_point = options | {"lam": point.outcome.lam, "along": along}

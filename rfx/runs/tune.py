@@ -153,21 +153,30 @@ class Tuning:
         fixed = {name: value for name, value in self.given.items() if name in declared}
         return fixed | point.options
 
+    def chosen_run(self, best: Trial) -> Run:
+        """The run that trains the options of the best trial on all rows."""
+        options = self.options(best.point)
+        if best.lam is not None:
+            options["lam"] = best.lam
+        source = self.source
+        if not source.calibrate:  # rows are held out again only if they calibrate the model
+            source = replace(source, cv=None, holdout=None)
+        return replace(source, method=best.point.method, options=options)
+
+    @property
+    def by(self) -> str:
+        """The column by which rows are held out, in words; empty without one."""
+        constraint = self.split.apart
+        return f" by {constraint.by}" if constraint is not None and constraint.given else ""
+
     def edges(self, evidence: Evidence) -> list[str]:
         """The options whose best value is the first or the last tried, in words."""
         best = evidence.best
         alike = [one.point for one in evidence.trials if one.like(best.point)]
         gammas = sorted({point["gamma"] for point in alike if "gamma" in point.options})
         lams = sorted(lam for lam in self._lams(best.point.method) if lam is not None)
-        return [
-            f"{name} {value:{digits}} is the {'smallest' if value == tried[0] else 'largest'} value"
-            " tried"
-            for name, value, tried, digits in (
-                ("lambda", best.lam, lams, "g"),
-                ("gamma", best.point.options.get("gamma"), gammas, ".4g"),
-            )
-            if len(tried) > 1 and value in (tried[0], tried[-1])
-        ]
+        gamma = best.point.options.get("gamma")
+        return _edge("lambda", best.lam, lams, "g") + _edge("gamma", gamma, gammas, ".4g")
 
     # ------------------------------------------------------------------ the grid
 
@@ -320,9 +329,7 @@ class Tuning:
 
     def _run(self, point: Point, number: int) -> Run:
         way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
-        apart = self.split.apart
-        way += f" by {apart.by}" if apart is not None and apart.given else ""
-        label = f"tune {number} {self.measure.name} {way}"
+        label = f"tune {number} {self.measure.name} {way}{self.by}"
         options = self.options(point)
         source = replace(self.source, cv=None, holdout=None, calibrate=None)
         return replace(source, method=point.method, label=label, options=options)
@@ -331,8 +338,8 @@ class Tuning:
         return keys.key(self._run(point, number), lams=self._lams(point.method))
 
     def _result(self, trial: Trial) -> Result:
-        point = trial.point
-        run = self._run(point, trial.round.number)
+        point, round = trial.point, trial.round
+        run = self._run(point, round.number)
         params = {
             name: value
             for name, value in run.options.items()
@@ -341,19 +348,19 @@ class Tuning:
         params |= {
             "label": run.label,
             "path": trial.path,
-            "round": trial.round.number,
-            "parts": trial.round.parts,
+            "round": round.number,
+            "parts": round.parts,
         }
-        software: dict[str, Any] = {**env.describe()}
+        columns: dict[str, Any] = {**env.describe()}
+        columns["n_test"] = len(self.parts[0][1])
+        columns["n_inputs"] = self.X.shape[1]
         return Result(
-            key=self._key(point, trial.round.number),
+            key=self._key(point, round.number),
             status="ok",
             dataset=self.split.name,
             split=self.split.split,
             task=self.given["task"],
-            n_train=trial.round.rows,
-            n_test=len(self.parts[0][1]),
-            n_inputs=self.X.shape[1],
+            n_train=round.rows,
             method=point.method,
             kernel=point["kernel"],
             lam=trial.lam,
@@ -364,5 +371,13 @@ class Tuning:
             score=trial.score,
             seconds_fit=trial.seconds,
             threads=env.threads(),
-            **software,
+            **columns,
         )
+
+
+def _edge(name: str, value: float | None, tried: list[float], digits: str) -> list[str]:
+    """A value that is the first or the last of several tried, in words; else nothing."""
+    if len(tried) < 2 or value not in (tried[0], tried[-1]):
+        return []
+    which = "smallest" if value == tried[0] else "largest"
+    return [f"{name} {value:{digits}} is the {which} value tried"]

@@ -67,7 +67,7 @@ def both(run, address, there=None):
     """The results of one process and of workers; there: the data argument of the latter."""
     spread = replace(run, dataset=str(there or run.dataset), scheduler=address, parts=3)
     methods.create(run.method, **run.given())
-    return single.execute(run), single.execute(spread, elsewhere=training.train)
+    return single.execute(run), single.execute(spread, train_function=training.train)
 
 
 def same(ours, theirs, rel=1e-6):
@@ -199,7 +199,7 @@ def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
     options = {"lam": None, "n_features": 12, "tol": 1e-4} | path[method]
     run = a_run(folder / "one.svm", method, options=options, holdout=0.2)
     ours = single.execute_path(run)
-    theirs = single.execute_path(replace(run, scheduler=address), elsewhere=training.train)
+    theirs = single.execute_path(replace(run, scheduler=address), train_function=training.train)
     assert len(theirs) == 3
     for one, other in zip(ours, theirs, strict=True):
         same(one, other, rel=1e-6 if method == "rf" else 2e-4)

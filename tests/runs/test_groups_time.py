@@ -139,7 +139,7 @@ def test_the_simple_models_need_two_groups(people):
     one = Run(dataset=str(people), method="rf", groups="who", options={"lam": 1.0})
     trained, split = single.train(one)
     split.apart = split.apart.rows(np.zeros(240, int))
-    assert scoring.beside(one, split, trained) is None
+    assert scoring.baseline_scores(one, split, trained) is None
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_the_linear_baseline_of_uncentred_classes_has_converged():
     expected = model.score(scaled.transform(X[300:]), y[300:])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = scoring.beside(Run(dataset="x", method="rf"), split, method)
+        found = scoring.baseline_scores(Run(dataset="x", method="rf"), split, method)
     assert found["linear"] == pytest.approx(expected, abs=0.005)
 
 
@@ -350,7 +350,7 @@ def test_boosting_of_many_classes_is_left_out():
         "x", "all", "multiclass", rng.random((220, 3)), y, rng.random((20, 3)), y[:20]
     )
     method = methods.create("rf", lam=1.0, gamma=1.0).fit(split.X_train, y)
-    found = scoring.beside(Run(dataset="x", method="rf"), split, method)
+    found = scoring.baseline_scores(Run(dataset="x", method="rf"), split, method)
     assert "linear" in found
     assert "boosting" not in found
 
@@ -554,7 +554,7 @@ def trained(tmp_path):
     def of(X, y, method="auto", options=QUICK, **more):
         np.savez(tmp_path / "data.npz", X=X, y=y)
         spec = {"dataset": str(tmp_path / "data.npz"), "method": method, "options": options}
-        return single.execute(Run.of(spec | more), tmp_path / "m.npz", unseen=True)
+        return single.execute(Run.of(spec | more), tmp_path / "m.npz", hold_out_for_score=True)
 
     return of
 

@@ -84,7 +84,7 @@ TRAIN = {
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
         *_HELD_OUT,
     ],
-    "Output": ["model", "results", "trace", "quiet", "verbose", "json", "force"],
+    "Output": ["model", "results", "trace", "quiet", "json", "force"],
     "Distributed": ["threads", "device", "scheduler"],
 }
 TUNE = {

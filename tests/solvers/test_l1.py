@@ -23,7 +23,7 @@ from rfx.solvers.l1 import greedy, newton
 from rfx.solvers.l1 import quadratic as quadratic_solver
 from rfx.solvers.l1.bins import solve_prcd
 from rfx.solvers.l1.greedy import in_parts, solve_rounds
-from rfx.solvers.l1.newton import best_dual, path_l1, solve_l1
+from rfx.solvers.l1.newton import best_dual, lambda_max, path_l1, solve_l1
 from rfx.solvers.l1.quadratic import (
     hinge_interior_point,
     interior_point,
@@ -94,11 +94,6 @@ def reference(Z, y, lam, loss):
             if value - lower_bound(Z, y, lam, loss, w) <= 1e-10 * value:
                 return w, value
     raise AssertionError("the reference did not converge")
-
-
-def lambda_max(Z, y, loss):
-    """The smallest lambda at which zero is optimal: ||Z' L'(0, y)||_inf."""
-    return np.max(np.abs(Z.rmatvec(loss.derivative(np.zeros(len(y)), y))), initial=0.0)
 
 
 def check_kkt(Z, y, lam, loss, w, tol):

@@ -236,6 +236,12 @@ STALL, MOVED = 12, 1e-5
 SHRINK = 0.01
 
 
+def lambda_max(Z: Matrix, y: np.ndarray, loss: Loss) -> float:
+    """The smallest lam at which zero is optimal: ||Z' L'(0, y)||_inf."""
+    y = np.asarray(y, np.float64)
+    return float(np.max(np.abs(Z.rmatvec(loss.derivative(np.zeros(len(y)), y))), initial=0.0))
+
+
 def solve_l1(
     Z: Matrix,
     y: np.ndarray,

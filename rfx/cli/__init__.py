@@ -157,15 +157,20 @@ def main(args=None):
 
 
 def _run(args) -> int | str:
-    """Run a command line and return its exit code; errors print one sentence on standard error and
-    return 1.
+    """Run a command line and return its exit code; errors print one sentence on standard error, or
+    in the file of --log.
     """
+    with contextlib.ExitStack() as resources:
+        return _run_within(resources, args)
+
+
+def _run_within(resources: contextlib.ExitStack, args) -> int | str:
+    """`_run`; resources: what the command has opened is closed after its error was printed."""
     try:
         if "_RFX_COMPLETE" in os.environ:
             cli.main(prog_name="rfx")  # completes a line for the shell and exits
         # cli.main would return exit code 1 for a closed pipe
-        with cli.make_context("rfx", list(args)) as context:
-            code = cli.invoke(context)
+        code = cli.invoke(resources.enter_context(cli.make_context("rfx", list(args))))
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as stop:

@@ -75,11 +75,10 @@ FOLDER = Option(
     ),
     "json",
     "trace",
-    Option(
-        "log",
-        str,
-        "Append progress with timestamps to this file, instead of standard error.",
+    click.option(
+        "--log",
         metavar="FILE",
+        help="Append progress with timestamps to this file, instead of standard error.",
     ),
     "quiet",
     "list",
@@ -281,7 +280,7 @@ def _reproduce_one(ctx, name, form, folder, jobs, dry_run, force) -> int:
     if name in tables:
         ctx.invoke(table, name=name, results=path)
     if name in figures:
-        drawn = str(folder / f"{name}{end}")
+        drawn = str(folder / f"{name}{end}.png")
         ctx.invoke(figure, name=name, results=path, output=drawn, force=force)
     return code
 
@@ -395,9 +394,9 @@ def table(name, results, format, width, trace, list, paper, claim, **how) -> Non
     Option(
         "output",
         str,
-        "Output folder (an existing one, or a name that ends in /), or base name of the files; by"
-        " default NAME.",
-        metavar="DIR|STEM",
+        "Output folder, or a file's name with .png, .svg or .pdf, whose base name all files get; by"
+        " default this folder.",
+        metavar="DIR|FILE",
     ),
     "trace",
     "setting",

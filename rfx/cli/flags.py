@@ -3,6 +3,7 @@ line alone, each declared once; and the pages of help.
 """
 
 import contextlib
+import io
 import logging
 import shutil
 import warnings
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from rfx import env, files, methods
+from rfx.cli.output import stamp
 from rfx.data import registry
 from rfx.data.reading import Reading
 from rfx.errors import RfxWarning, UsageError
@@ -46,6 +48,12 @@ _HOW_TO_RUN = (
         default="text",
     ),
     Option("width", int, "Text width; by default the terminal's, else 80.", low=1),
+    Option(
+        "log",
+        str,
+        "Append progress, notes and errors with the time to this file, not to standard error.",
+        metavar="FILE",
+    ),
     Option("quiet", bool, "Print only errors and what --json asks for.", default=False),
     Option("verbose", bool, "Print the details, too.", default=False),
     Option("force", bool, "Overwrite an existing output file, but no input.", default=False),
@@ -107,8 +115,34 @@ def _default_width(ctx, param, value) -> int:
     return value or shutil.get_terminal_size().columns
 
 
+class _Log(io.TextIOBase):
+    """A text stream in place of standard error, whose lines get the time in a file."""
+
+    adds_time = True
+
+    def __init__(self, file):
+        self.file, self.begun = file, ""
+
+    def write(self, text: str) -> int:
+        *lines, self.begun = (self.begun + text).split("\n")
+        for line in lines:
+            self.file.write(f"{stamp()} {line}\n")
+        return len(text)
+
+
+def _log_to(ctx, param, value) -> None:
+    """With --log, write to the file what standard error would show, also of an error that ends the
+    command.
+    """
+    if value:
+        root = ctx.find_root()
+        file = root.with_resource(open(value, "a", encoding="utf-8", buffering=1))
+        root.with_resource(contextlib.redirect_stderr(_Log(file)))
+
+
 _CALLBACKS: dict[str, dict[str, Any]] = {
     "quiet": {"callback": _hush, "is_eager": True},
+    "log": {"callback": _log_to, "expose_value": False, "is_eager": True},
     "threads": {"callback": _set_threads, "expose_value": False, "is_eager": True},
     "width": {"callback": _default_width},
 }

@@ -84,7 +84,7 @@ TRAIN = {
         ("--budget-seconds NUMBER", "Seconds after which no more options are tried."),
         *_HELD_OUT,
     ],
-    "Output": ["model", "results", "trace", "quiet", "json", "force"],
+    "Output": ["model", "results", "quiet", "verbose", "json", "force"],
     "Distributed": ["threads", "device", "scheduler"],
 }
 TUNE = {
@@ -142,13 +142,14 @@ TUNE = {
     ),
     "quiet",
     "verbose",
+    "log",
     "force",
     "threads",
     "device",
     "json",
     trace="Append the solver's progress to this CSV file.",
-    verbose="Also print the objective, the seconds of each step, and the command with the chosen"
-    " options.",
+    verbose="Also print details. They are the objective, the seconds of each step, and a command"
+    " with the chosen options.",
 )
 def train(
     method, data, model, results, trace, curve, no_baseline, quiet, verbose, force, json, **values
@@ -590,6 +591,7 @@ MODEL = click.argument("model", type=click.Path(dir_okay=False))
     Option("digits", int, "Number of significant digits; by default those of float64.", low=1),
     "split",
     *TEXT,
+    "log",
     "force",
     "threads",
     "device",
@@ -758,6 +760,7 @@ def _has_predictions(path) -> bool:
     ),
     "quiet",
     "verbose",
+    "log",
     "threads",
     "device",
     "json",

@@ -428,12 +428,17 @@ class Progress:
             with self._lock:
                 if not self.live:
                     line = f"{self.what}: {self.line()}"
-                    self.log(line) if self.log else click.echo(f"{stamp()} {line}", err=True)
+                    self.log(line) if self.log else self._say_with_time(line)
                 elif time.monotonic() - self.start > PATIENCE:
                     width = shutil.get_terminal_size().columns - 1
                     text = plain(f"{self.what}: {self.line()}")[:width]
                     click.echo(f"\r\033[K{text}", err=True, nl=False)
                     self._shown = True
+
+    def _say_with_time(self, line: str) -> None:
+        """Print a line on standard error; the file of --log adds the time itself."""
+        added = getattr(sys.stderr, "adds_time", False)
+        click.echo(line if added else f"{stamp()} {line}", err=True)
 
     def _clear(self):
         if self._shown:

@@ -278,10 +278,7 @@ def _file(path, split, drawn, reading, task=None):
     """The split of a file; drawn: (the seed, whether columns become target means)."""
     seed, means = drawn
     if str(path) != "-" and not Path(path).exists():
-        try:
-            registry.get(str(path).partition(":")[0])
-        except UsageError as error:
-            raise UsageError(f"{path} is not a file, and {error}") from None
+        _check_known(path)
     share = check_split(str(path), split, []) or splits.FRACTION
 
     def cut(count, apart):
@@ -311,6 +308,14 @@ def _file(path, split, drawn, reading, task=None):
     )
 
 
+def _check_known(name) -> None:
+    """Raise DataError for a name that is neither a file's nor a data set's."""
+    try:
+        registry.get(str(name).partition(":")[0])
+    except UsageError as error:
+        raise DataError(f"{name} is not a file, and {error}") from None
+
+
 def _test_rows(test, loaded, offline, seed, strict, reading):
     """The rows of a file, or the test rows of a named set (all its rows if it has no test file),
     compatible with the training rows.
@@ -319,7 +324,7 @@ def _test_rows(test, loaded, offline, seed, strict, reading):
     base = str(test).partition(":")[0]
     if not registry.has(base):
         if str(test) != "-" and not Path(test).exists():
-            registry.get(base)
+            _check_known(test)
         return tables.other_rows(
             test, loaded.schema, n_features, reading, libsvm.letters(X), strict
         )

@@ -455,7 +455,8 @@ class Reader:
             try:
                 methods.create(run.method, seed=run.seed, **run.options)
             except UsageError as error:
-                self.fail(error)
+                named = f"method {run.method} "
+                self.fail(error if named in str(error) else f"{named}of the plan: {error}")
         for rows in dict.fromkeys((run.dataset, run.test, run.split) for run in runs):
             self.check_data(*rows)
         for run in runs:

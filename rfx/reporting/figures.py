@@ -6,7 +6,6 @@ features, and against seconds, and the surface of `rfx tune`.
 import importlib
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -340,20 +339,18 @@ def draw(
     numbers as CSV.
 
     Returns the paths of these files. builders: the figures, name to builder; default: the general
-    ones. output: a folder (an existing one, or a name that ends in /), or the files' name with or
-    without .png or .svg; default: NAME in the current folder. The CSV file is STEM.figure.csv, to
-    distinguish it from results files. force: see files.guard; figures of rfx are replaced
-    without confirmation. Each file is written completely or not at all. Raises UsageError if there
-    is no such figure or a file must not be replaced. Raises DataError if no row belongs to it, or
-    the model has nothing to draw.
+    ones. output: a folder, or the files' name with .png, .svg or .pdf; default: the current folder.
+    The CSV file is STEM.figure.csv, to distinguish it from results files. force: see files.guard;
+    figures of rfx are replaced without confirmation. Each file is written completely or not at all.
+    Raises UsageError if there is no such figure or a file must not be replaced. Raises DataError if
+    no row belongs to it, or the model has nothing to draw.
     """
     builders = catalogue.figures() if builders is None else builders
     if name not in builders:
         raise UsageError(f"there is no figure {name}{or_near(name, builders)}")
-    folder = str(output).endswith(os.sep) or Path(output or "").is_dir()
-    stem = Path(output or "") / name if folder else Path(output or name)
-    if stem.suffix.lower().removeprefix(".") in FORMATS and not folder:
-        stem = stem.with_suffix("")
+    stem = Path(output or "") / name
+    if Path(output or "").suffix.lower().removeprefix(".") in FORMATS:
+        stem = Path(output).with_suffix("")
     for path, form in zip(_targets(stem), FORMATS):
         files.guard(("--output", path), (), _kind(form), force)
     with styled():

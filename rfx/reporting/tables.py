@@ -340,6 +340,9 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
             there = ", ".join(labels) or "none"
             raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
         rows = labelled(rows, setting)
+    # a plan has one method after the other; a reader compares the methods of a data set
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    rows = sorted(rows, key=lambda row: datasets.index(row["dataset"]))
     inputs = columns.of(rows)
     if not group_by and not mean_over:
         return _listed(rows, inputs)

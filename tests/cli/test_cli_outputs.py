@@ -7,6 +7,7 @@ import csv
 import errno
 import io
 import os
+import re
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd, end, 
 
     chart = Chart("fig4", [], [[Panel("p", "x", "y", [Curve([1, 2], [3, 4], {}, "a")])]])
     monkeypatch.setitem(figures.FIGURES, "fig4", lambda rows, setting: chart)
-    words = "figure wu2016-fig4 --results r.csv --output fig".split()
+    words = "figure wu2016-fig4 --results r.csv --output fig.svg".split()
     for _ in range(2):
         printed(capfd, *words)
     before = (folder / "fig.png").read_bytes()
@@ -185,6 +186,33 @@ def test_eval_prints_simple_models_of_the_training_table_beside_the_model(folder
     (of_eval,) = (line for line in said.splitlines() if line.startswith("baseline"))
     assert of_eval.split() == of_training.split()
     assert "data " not in said
+
+
+def test_a_log_receives_what_standard_error_would_show(folder, capfd):
+    """Every line has the time, also that of an error."""
+    for line in ("--data data.txt --gamma nothing", "--data nobody.txt"):
+        code, _, err = rfx(capfd, f"{TRAIN} {line} --log rfx.log")
+        assert code != 0 and err == ""
+    printed(capfd, *"eval m.npz --data data.txt --log rfx.log".split())
+    lines = (folder / "rfx.log").read_text().splitlines()
+    assert all(re.match(r"20\d\d-\d\d-\d\dT[\d:+-]+ rfx: ", line) for line in lines)
+    assert "gamma" in lines[0] and "nobody.txt" in lines[1] and len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train --data no.csv",
+        "train --data data.txt --test no.csv",
+        "tune --data no.csv",
+        "eval m.npz --data no.csv",
+        "predict m.npz no.csv",
+        "check no.csv",
+    ],
+)
+def test_data_that_is_missing_has_one_exit_code(line, folder, capfd):
+    code, _, err = rfx(capfd, line)
+    assert code == 1 and "no.csv" in err
 
 
 TABLE = "patient,age,town,grade\n" + "".join(

@@ -195,7 +195,7 @@ def test_what_is_no_share(split, tmp_path):
     ],
 )
 def test_names_and_splits_that_are_nothing(name, more, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises((DataError, UsageError), match=message):
         load(name, **more)
 
 

@@ -258,6 +258,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "repetitions = 0", "--repetitions is 0; it must be a whole number 1 or more"),
         (RUN + "repetitions = [1, 2]", r"repetitions = \[1, 2\]: must be a value"),
         (RUN + "options.n_grids = 3", "method rf has no option --n-grids"),
+        (RUN + "options.max_iter = 'validation'", "method rf of the plan: --max-iter is 'valid"),
         (
             RUN + "options.lam = 1\noptions.lam_path = '9:1:3'",
             "--lam is 1.0, which has no effect with --lam-path",

@@ -273,7 +273,7 @@ def test_speed_ups_are_of_the_passes_if_they_are_known():
 def test_settings_are_kept_apart(tmp_path, setting, has):
     """Without one, it is the first that there is: paper."""
     rows = swept("fig3") + swept("fig3", "paper")[:1]
-    draw("wu2016-fig3", rows, tmp_path / "drawn", setting=setting)
+    draw("wu2016-fig3", rows, tmp_path / "drawn.png", setting=setting)
     assert ("fig3-ijcnn1-test-ours" in identifiers(tmp_path / "drawn.svg")) == has
     with pytest.raises(UsageError, match="--setting best: wu2016-fig3 has paper, tuned"):
         draw("wu2016-fig3", rows, tmp_path, setting="best")
@@ -332,7 +332,7 @@ def test_command(tmp_path, monkeypatch, capfd):
     for one in ROWS["wu2016-fig4"]:
         results.append("r.csv", one)
     made = [f"out/wu2016-fig4.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
-    words = ("figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/")
+    words = ("figure", "wu2016-fig4", "--results", "r.csv", "--output", "out")
     assert printed(capfd, *words).split() == made
     assert (tmp_path / made[1]).exists()
     assert printed(capfd, "figure", "--list").split() == [*papers.figures(), "importance", "claims"]

@@ -306,6 +306,19 @@ def column(table, name):
     return [line[section.columns.index(name)] for line in texts(section)]
 
 
+def test_summary_keeps_the_methods_of_a_data_set_together():
+    """A plan has one method after the other."""
+    rows = [row(name, method=method) for method in ("rf", "kernel") for name in ("cpu", "ijcnn1")]
+    cells = [(line["dataset"], line["method"]) for line in summary(*rows).cells]
+    assert cells == [("cpu", "rf"), ("cpu", "kernel"), ("ijcnn1", "rf"), ("ijcnn1", "kernel")]
+
+
+def test_the_title_has_a_number_of_features_that_is_not_the_papers():
+    small = row("cpu", method="rf", n_features=1000, params={"label": "paper"})
+    assert "; D = 1,000 beside the paper's 10,000" in build(small).title
+    assert "beside" not in build(small | {"n_features": 10_000}).title
+
+
 def test_summary_by_groups_has_means_their_noise_and_how_many():
     rows = [row(seed=seed, score=score) for seed, score in enumerate(SCORES)]
     rows += [

@@ -162,10 +162,11 @@ class Comparison:
             "": lambda of: words(of[2].heading),
         } | crossed(cells, by_title)
         own = [row for row in rows if row["dataset"] in rows_of]
+        shown = [row for picked in picks.values() for group in picked.values() for row in group]
         extra = own if setting == "paper" else []
         return Table(
             name=name,
-            title=f"{self.title}; setting: {setting}",
+            title=f"{self.title}; setting: {setting}{_title_of_sizes(shown, self.book)}",
             sections=[
                 grid(
                     _size_title(data, picked, self.book),
@@ -271,20 +272,36 @@ def _gammas(rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
-    """The notes on numbers of random features that differ from the paper's (printed as its rf's
-    model size).
+def _rows_of_other_size(rows: Iterable[Row], book: Book) -> list[tuple[Row, float]]:
+    """The rows whose number of random features differs from the paper's, and the paper's (printed
+    as its rf's model size).
     """
-    printed_of = lambda row: book.get((row["dataset"], row["kernel"], "rf", "model_size"))
+    found: list[tuple[Row, float]] = []
+    for row in rows:
+        paper = book.get((row["dataset"], row["kernel"], "rf", "model_size"))
+        if row["n_features"] and paper and row["n_features"] != paper:
+            found.append((row, paper))
+    return found
+
+
+def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
+    """The notes on numbers of random features that differ from the paper's."""
     others = grouped(
         ((row["method"], row["n_features"], paper), row["dataset"])
-        for row in rows
-        if row["n_features"] and (paper := printed_of(row)) and row["n_features"] != paper
+        for row, paper in _rows_of_other_size(rows, book)
     )
     return [
         f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
         for (method, ours, paper), names in sorted((of, {*names}) for of, names in others.items())
     ]
+
+
+def _title_of_sizes(rows: Iterable[Row], book: Book) -> str:
+    """What the title adds where numbers of features differ, as in the small form of a plan."""
+    others = {(row["n_features"], paper) for row, paper in _rows_of_other_size(rows, book)}
+    return "".join(
+        f"; D = {ours:,} beside the paper's {paper:,.0f}" for ours, paper in sorted(others)
+    )
 
 
 def _tidy(cell: Cell, group: list[Row]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from rfx import lazy, methods
 from rfx.data import guess_task
-from rfx.data.tabular.apart import Part
+from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.fitting.held_out import HeldOut, LeftOut, drawn
 from rfx.fitting.method import Method
@@ -35,8 +35,9 @@ from rfx.runs.comparison import class_row_scores, row_scores, score_of, standard
 
 # Fraction held out by default.
 SHARE = 0.2
-# By default, a score is that of at least FEWEST held-out rows, in up to 1 / SHARE folds, and at
-# most MOST.
+FOLDS = round(1 / SHARE)
+# By default, a score is that of at least FEWEST held-out rows, in up to FOLDS folds, and at most
+# MOST.
 FEWEST, MOST = 200, 4000
 # With at most so many folds, the final model has the options chosen in the first, which saves one
 # choice. Every choice costs as much as a training.
@@ -163,16 +164,30 @@ def _with_options_of(first: Pipeline, run: Run, split, trainer) -> tuple[Any, di
 
 
 def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated:
-    """The rows left out of the model, in folds for models that can't leave them out one by one."""
+    """The rows left out of the model, in parts for models that can't leave them out one by one."""
     rows = final.left_out
     assert rows is not None and rows.numbers is not None
-    number = round(1 / SHARE)
-    folds = HeldOut(len(y), run.seed, split.apart).folds(_strata(y, final.task), number)
-    parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
+    if len(rows.numbers) <= SHARE * len(y):
+        parts = [(_others(rows.numbers, len(y), split.apart), rows.numbers)]
+    else:
+        folds = HeldOut(len(y), run.seed, split.apart).folds(_strata(y, final.task), FOLDS)
+        parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     return Evaluated(
         f"by {rows.by}", rows.y[places], [rows.decision[places]], 0.0, parts, again=False
     )
+
+
+def _others(rows: np.ndarray, count: int, apart: Apart | None) -> np.ndarray:
+    """The row numbers below `count` of rows that may teach a model of `rows`: none of the same
+    group, none with equal inputs, and none that is as late.
+    """
+    others = np.setdiff1d(np.arange(count), rows)
+    if apart is None:
+        return others
+    if apart.by == "time":
+        return others[apart.values[others] < apart.values[rows].min()]
+    return others[~np.isin(apart.values[others], apart.values[rows])]
 
 
 def _strata(y: np.ndarray, task: str) -> np.ndarray | None:
@@ -215,11 +230,10 @@ def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
     held_out = HeldOut(len(y), seed, split.apart)
     if len(y) < 10 or len(np.unique(y)) < 2 or held_out.none:
         return []
-    folds = round(1 / SHARE)
-    number = min(folds, math.ceil(FEWEST / (SHARE * len(y))))
+    number = min(FOLDS, math.ceil(FEWEST / (SHARE * len(y))))
     if number > 1 and split.apart is not None and split.apart.given:
-        return split.apart.up_to(folds, seed)[:number]
-    cv, share = (folds, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
+        return split.apart.up_to(FOLDS, seed)[:number]
+    cv, share = (FOLDS, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
     return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]
 
 

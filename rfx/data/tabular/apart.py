@@ -15,7 +15,7 @@ from rfx.errors import DataError
 # Numbers of the rows to fit and to evaluate on, both sorted.
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]
 # Maximum number of groups balanced one by one; more groups are assigned at random.
-WEIGHED = 50_000
+WEIGHED = 5_000
 # The constraint of rows that nobody named, but that have the inputs of others.
 REPEATS = "repeats"
 WORDS = {"groups": "groups", "time": "different times", REPEATS: "different rows"}

@@ -23,6 +23,7 @@ from numpy.typing import DTypeLike
 
 from rfx import env, parallel
 from rfx.compiled import njit
+from rfx.counters import random_rows
 from rfx.operators.blocks import SMALL, ranges, scale_and_mirror
 from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.types import Index
@@ -52,13 +53,24 @@ class CodedColumns(Matrix):
         The largest magnitude of a feature.
     dtype : numpy.dtype
         The type of the features.
+    gram_rows : int, optional
+        The number of random rows that stand for all in Gram matrices, by default all. Newton's
+        method then needs more steps, and each costs less.
     """
 
-    def __init__(self, n_rows: int, capacity: int, bound: float, dtype: np.dtype) -> None:
+    def __init__(
+        self,
+        n_rows: int,
+        capacity: int,
+        bound: float,
+        dtype: np.dtype,
+        gram_rows: int | None = None,
+    ) -> None:
         # the system provides memory for a part of an array when it is written
         self.codes = np.empty((-(-capacity // CHUNK), n_rows, CHUNK), np.int8)
         self.shape, self.dtype, self.unit = (n_rows, 0), dtype, bound / LARGEST
         self.capacity = capacity
+        self.drawn = random_rows(n_rows, gram_rows)
 
     def replace(self, kept: np.ndarray, features: Matrix) -> np.ndarray:
         """Drop all columns but those `kept`, and store the features, a computed matrix (N, k).
@@ -130,6 +142,12 @@ class CodedColumns(Matrix):
         parallel.for_ranges(lambda a, b: _add_rows(chunks, used, values, a, b, sums), len(chunks))
         return sums.reshape(-1)[: self.shape[1]]
 
+    def gram_weights(self, weights: np.ndarray) -> np.ndarray:
+        """The weights of the rows that stand for all, so that their sums estimate those of all."""
+        of_drawn = np.zeros_like(weights)
+        of_drawn[self.drawn] = weights[self.drawn] * (len(weights) / len(self.drawn))
+        return of_drawn
+
     def gram(
         self,
         left: np.ndarray,
@@ -183,6 +201,9 @@ class GramOfCodes(Matrix):
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         return self.features.rmatvec(U)
+
+    def gram_weights(self, weights: np.ndarray) -> np.ndarray:
+        return self.codes.gram_weights(weights)
 
     def gram(
         self,

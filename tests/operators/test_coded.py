@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from rfx.features import sample
+from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators import coded
 from rfx.operators.coded import CHUNK, CodedColumns
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.l1 import greedy
+from rfx.solvers.l1.greedy import solve_rounds
 
 BOUND = np.sqrt(2)
 
@@ -73,3 +77,42 @@ def test_gram_matrices_are_those_of_the_codes(codes, weights, bytes_only, monkey
     expected = (Z.T * of_rows) @ Z
     np.testing.assert_allclose(square, expected[np.ix_(left, left)], atol=0.01)
     np.testing.assert_allclose(cross, expected[np.ix_(left, right)], atol=0.01)
+
+
+def test_gram_matrices_of_some_rows_estimate_those_of_all(features):
+    some = CodedColumns(features.shape[0], 1000, BOUND, features.dtype, gram_rows=1000)
+    some.replace(np.arange(0), features.columns(np.arange(50)))
+    weights = some.gram_weights(np.ones(3000))
+    assert np.count_nonzero(weights) == 1000
+    assert weights.sum() == pytest.approx(3000)
+    columns = np.arange(50)
+    estimate = some.square(columns, weights)
+    exact = some.square(columns, np.ones(3000))
+    # entries have a standard error of 3000 sqrt(2 / 3 / 1000) at most
+    assert np.abs(estimate - exact).max() < 5 * 3000 * np.sqrt(2 / 3 / 1000)
+
+
+@pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
+@pytest.mark.parametrize("gram_rows", [2, 1000])
+def test_rounds_of_codes_meet_the_tolerance_for_the_features(
+    features, loss, gram_rows, monkeypatch
+):
+    monkeypatch.setattr(greedy, "_WORTH_MB", 0)
+    monkeypatch.setattr(greedy, "_GRAM_ROWS", gram_rows)  # for each of 350 columns
+    monkeypatch.setattr(greedy, "_GRADIENT", 100.0)
+    drawn, replace = [], CodedColumns.replace
+
+    def noted(codes, *given):
+        drawn.append(len(codes.drawn))
+        return replace(codes, *given)
+
+    monkeypatch.setattr(CodedColumns, "replace", noted)
+    score = np.random.default_rng(3).normal(size=3000) + features.to_array()[:, :5].sum(axis=1)
+    y = score if loss is Squared else np.sign(score)
+    solution = solve_rounds(features, y, 40.0, loss, Budget(tol=1e-6), rounds=2)
+    assert drawn == 2 * [min(3000, 350 * gram_rows)]
+    assert solution.converged
+    assert solution.trace[-1]["gap"] <= 1e-6 * solution.objective
+    f = features.to_array().astype(np.float64) @ solution.coef
+    objective = 40.0 * np.abs(solution.coef).sum() + loss.value(f, y).sum()
+    assert solution.objective == pytest.approx(objective, rel=1e-6)

@@ -52,6 +52,9 @@ EARLY_TOL = 1e-2
 _HELD = 0.5
 # MiB of a round's features from which codes take less time and memory.
 _WORTH_MB = 1024
+# Rows for each column of the first round from which Gram matrices of codes are computed. On 464,810
+# rows of covtype with 1,000 columns, the solution takes .80 of the time with half of the rows.
+_GRAM_ROWS = 200
 # The fraction of lambda by which codes may change a gradient. Its effect on the dual value is
 # quadratic, and the last round corrects the rest.
 _GRADIENT = 0.2
@@ -234,7 +237,8 @@ class RoundFeatures:
         worth = self.matrix.size_mb > min(_HELD * self.memory_mb, _WORTH_MB)
         bound = self.Z.bound if self.may_code and len(self.columns) <= capacity else None
         if worth and bound is not None:
-            codes = CodedColumns(self.Z.shape[0], capacity, bound, self.Z.dtype)
+            gram_rows = _GRAM_ROWS * len(self.columns)
+            codes = CodedColumns(self.Z.shape[0], capacity, bound, self.Z.dtype, gram_rows)
             self._code(codes, np.empty(0, np.int64), self.columns)
         else:
             self.matrix = self._stored(self.matrix, len(kept))

@@ -90,6 +90,7 @@ MOST_INPUTS = 300
 # A metric must reduce the error by at least this fraction. The error of a full one for d inputs and
 # n rows is also multiplied by 1 + OPTIMISM d / n: the rows left out had a part in the metric.
 GAIN, OPTIMISM = 0.01, 4.0
+LEAST_GAIN = 0.01
 # Of at most so many rows, metrics are compared in folds instead.
 FOLDED, FOLDS = 500, 3
 # Maximum numbers of the rows that are dense at a time.
@@ -284,9 +285,10 @@ def recursions(
         ways = (one.machines(kernel, form, steps, start) for one, start in zip(samples, first))
         for count, machines in enumerate(zip(*ways), 1):
             yield (form, count), list(machines)
-            if _mean_score(machines) >= least and not every:
+            score = _mean_score(machines)
+            if not (every or score < (1 - LEAST_GAIN) * least):
                 break
-            least = min(least, _mean_score(machines))
+            least = min(least, score)
 
 
 def _score(machine: Machine) -> float:
@@ -486,6 +488,7 @@ def choose_inputs(
     seed: int = 0,
     budget: SearchBudget = SearchBudget(),
     leaf_rows: int | None = None,
+    refine: bool = True,
 ) -> Resolved | None:
     """The combination with the lowest error on rows left out; None for too few rows.
 
@@ -505,6 +508,8 @@ def choose_inputs(
         By default unlimited.
     leaf_rows : int, optional
         Of a method with leaves.
+    refine : bool
+        Whether to choose the bandwidth of the best machine, too.
     """
     if problem.n_rows < FEWEST or problem.undivided:
         return None
@@ -613,7 +618,8 @@ def choose_inputs(
             chosen = ranked[0]
     scaling, kernel, form, iterations = chosen
     tuned = machines[scaling, kernel][form, iterations]
-    tuned = tuned if leaf_rows else sample(scaling, count).refined(kernel, tuned)
+    if refine and not leaf_rows:
+        tuned = sample(scaling, count).refined(kernel, tuned)
     number = int(HELD_OUT * count) if rows.constrained else count
     step = evidence.step(False, number) | {
         "by": "kernel ridge regression",
@@ -689,6 +695,8 @@ def resolved(method: Method, X: Any, scaler: Scaler, problem: Problem) -> Resolv
         budget=SearchBudget.of(method.get("budget_seconds"), METRIC_WORK, problem.deadline),
         # a table that is a single leaf is compared in smaller ones, too
         leaf_rows=min(method.tree(problem.n_rows)[0], LEAF_ROWS[0]) if of_leaves else None,
+        # other methods choose the bandwidth of their features themselves
+        refine=method.space.thorough and problem.loss.name == "squared",
     )
     if choice is None:
         options = dict(zip(INPUTS, (scalings[0], tried[0], "none", None)))

@@ -67,8 +67,7 @@ INPUTS = ("scaling", "kernel", "metric", "metric_steps")
 # Maximum rows of the last round, which also learn the metric.
 ROWS = 2000
 # Rows of the rounds before, with the points that reach the next one, and the iterations tried.
-# For a method with leaves, only the better form of a metric remains after a round of several
-# iterations.
+# Only the better form of a metric remains after a round of several iterations.
 ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
 # A round has at most this fraction of the rows of the last.
 FEWER = 0.75
@@ -552,7 +551,7 @@ def choose_inputs(
             if round.kept is None and not in_folds:
                 machines[_name(point)][form, number] = made[0]
         learnt = [form for form in least if form != "none"]
-        if learnt and most[round.number] > 1 and leaf_rows:
+        if learnt and most[round.number] > 1:
             better[_name(point)] = [min(learnt, key=lambda form: least[form])]
         tally.add(list(least.values()), 1 + len(forms))
         return [values.get(count, math.inf) for count in counts]

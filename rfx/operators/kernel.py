@@ -150,7 +150,7 @@ MOST_ROWS = 4000
 # Maximum multiplications for a factor that is needed for this purpose only.
 WORK = 2e11
 # Multiplications from which some of the rows stand for all, if they are enough.
-SOME_WORK = 5e10
+SOME_WORK = 2e10
 # The ridge parameter without one, as a fraction of the mean diagonal.
 NEARLY_ZERO = 1e-8
 

@@ -29,9 +29,10 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import PCA, SAMPLE, Inputs, Scaler, Survey, TargetScaler
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS
-from rfx.fitting import inputs, selection, weights
+from rfx.fitting import input_selection, selection, weights
 from rfx.fitting.held_out import LeftOut
 from rfx.fitting.method import Method, Refusal, has_gamma, not_none, scalars
+from rfx.fitting.metric_learning import dense
 from rfx.fitting.options import (
     AUTO,
     CHOSEN_GAMMA,
@@ -465,7 +466,7 @@ class StreamMethod(Method):
             problem.n_inputs,
             problem.n_outputs,
             problem.n_rows,
-            inputs.dense(problem.X[order[: max(1, self.n_landmarks())]]),
+            dense(problem.X[order[: max(1, self.n_landmarks())]]),
             batch_weights.relative(),
             True,
         )
@@ -1033,7 +1034,7 @@ class Session:
         problem = Problem(survey.X, Y, loss, task, own, apart=apart, measure=s.measure)
         if s.metric != "none":
             first = problem.rows(np.arange(len(Y))[:n_kept])
-            found = inputs.with_metric(survey.inputs.scaler, s, first)
+            found = input_selection.with_metric(survey.inputs.scaler, s, first)
             steps, survey.inputs.scaler = found.steps, found.scaler
             if found.scaler.metric is not None:
                 survey.X = found.scaler.metric.transform(survey.X)
@@ -1056,7 +1057,7 @@ class Session:
                     survey.X.shape[1],
                     Y.shape[1],
                     survey.n_rows,
-                    inputs.dense(survey.X[:n_kept]),
+                    dense(survey.X[:n_kept]),
                 ),
                 survey.n_inputs,
                 survey.n_targets,
@@ -1277,14 +1278,14 @@ def _change(kind: str, X: Any, seed: int) -> Callable[[np.ndarray | int], np.nda
     """
     n_inputs = X.shape[1]
     if kind.startswith("molecules"):
-        matrices = virtual.from_triangles(inputs.dense(X))
+        matrices = virtual.from_triangles(dense(X))
         noise = 1.0 if kind == "molecules-sorted" else None
         return lambda index: virtual.triangles(virtual.permute(matrices, index, seed, noise))
     if kind == "digits":
         side = math.ceil(math.sqrt(n_inputs))
         # the last pixels may be missing
         images = np.zeros((X.shape[0], side * side), np.float32)
-        images[:, :n_inputs] = inputs.dense(X).astype(np.float32)
+        images[:, :n_inputs] = dense(X).astype(np.float32)
         images, flat = images.reshape(-1, side, side), (-1, side * side)
         return lambda index: virtual.deform(images, index, seed).reshape(flat)[:, :n_inputs]
     planes = next((n for n in (1, 3) if n_inputs == n * math.isqrt(n_inputs // n) ** 2), None)
@@ -1296,7 +1297,7 @@ def _change(kind: str, X: Any, seed: int) -> Callable[[np.ndarray | int], np.nda
     side = math.isqrt(n_inputs // planes)
     border = max(1, side // 8)
     framed = np.pad(
-        inputs.dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
+        dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
         ((0, 0), (border, border), (border, border), (0, 0)),
     )
     crops = partial(virtual.crops_and_flips, framed, seed=seed, size=side)

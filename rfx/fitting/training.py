@@ -17,9 +17,11 @@ from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError, warn_once
-from rfx.fitting import inputs, weights
+from rfx.fitting import input_selection, weights
 from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut, fewer
+from rfx.fitting.input_selection import INPUTS
 from rfx.fitting.method import Fitted, Method, not_none
+from rfx.fitting.metric_learning import unused
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Keeper, Outcome, Pipeline, silent
 from rfx.fitting.problem import (
@@ -45,7 +47,7 @@ from rfx.fitting.streaming import Session, StreamMethod
 from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.
-CHOSEN = (*inputs.INPUTS, "gamma", "lam")
+CHOSEN = (*INPUTS, "gamma", "lam")
 # Fraction of the rows held out for probabilities where leave-one-out costs much; of fewer than
 # FEWEST rows none is.
 HELD_OUT, FEWEST = 0.2, 10
@@ -212,7 +214,7 @@ class Trainer:
             seconds_cpu = time.process_time() - before
         seconds, steps = begun.seconds + choice.seconds, begun.steps + choice.steps
         numbers = {k: value for k, value in chosen.values.items() if k in CHOSEN}
-        asked = {k: value for k in inputs.INPUTS if (value := method.get(k)) != numbers.get(k)}
+        asked = {k: value for k in INPUTS if (value := method.get(k)) != numbers.get(k)}
         gpu, row_weights = device.current(), problem.weights
         more = {
             "validation": steps or None,
@@ -289,7 +291,7 @@ class Trainer:
         learns = trained.chosen is not None and bool(trained.chosen.get("leaf_steps"))
         metric = trained.preprocessing.scaler.metric
         if begun.steps or learns or metric is not None or (chosen and len(Y) < FEW):
-            free = inputs.unused(problem, self.method.seed)
+            free = unused(problem, self.method.seed)
             number = _folds(problem)
             if free is not None:
                 decision = np.where(free[:, None], decision, np.nan)
@@ -545,7 +547,7 @@ def begin(
     )
     method.prepare(problem)
     start = time.perf_counter()
-    chosen = inputs.resolved(method, X, scaler, problem)
+    chosen = input_selection.resolved(method, X, scaler, problem)
     if chosen.scaler is not scaler:
         preprocessing = replace(preprocessing, scaler=chosen.scaler)
         problem = replace(problem, X=preprocessing.rows(X))

@@ -11,8 +11,8 @@ the paper used, always has one.
 
 The recursive feature machine (Radhakrishnan, Beaglehole, Pandit and Belkin 2024) is kernel ridge
 regression with k(A'x, A'z), where M = A A' is the average outer product of the gradients of the
-previous machine (`rfx.fitting.inputs`). Scaling, kernel, metric, bandwidth and lambda are chosen by
-leave-one-out.
+previous machine (`rfx.fitting.metric_learning`). Scaling, kernel, metric, bandwidth and lambda are
+chosen by leave-one-out.
 
 `nystrom` approximates the kernel by its values at at most D landmarks (Williams and Seeger 2001):
 lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y); no bias. The model consists

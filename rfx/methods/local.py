@@ -30,7 +30,8 @@ from rfx.data.rows import stacked
 from rfx.data.transforms import FORMS, Metric
 from rfx.errors import UsageError
 from rfx.features.partition import Partition
-from rfx.fitting.inputs import (
+from rfx.fitting.method import ONLY_SQUARED, Fitted, Method
+from rfx.fitting.metric_learning import (
     GRADIENT_ROWS,
     MOST_INPUTS,
     OPTIMISM,
@@ -45,7 +46,6 @@ from rfx.fitting.inputs import (
     unsampled,
     unused,
 )
-from rfx.fitting.method import ONLY_SQUARED, Fitted, Method
 from rfx.fitting.options import (
     AUTO,
     BUDGET_SECONDS,

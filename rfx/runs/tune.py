@@ -21,8 +21,8 @@ from rfx.data.loading import Split
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.fitting.held_out import Calibration, HeldOut, fewer
-from rfx.fitting.inputs import KERNEL, dense
 from rfx.fitting.method import has_gamma
+from rfx.fitting.metric_learning import KERNEL, dense
 from rfx.fitting.options import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import measured

@@ -22,7 +22,7 @@ from test_estimators import CHECKED, small
 
 import rfx
 from rfx import estimators, features, kernels, methods
-from rfx.fitting import inputs
+from rfx.fitting import metric_learning
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 3, (300, 3))
@@ -84,7 +84,7 @@ def test_every_option_is_a_parameter_with_its_documentation(estimator):
 @pytest.mark.parametrize("name", ["models", "transformers"])
 def test_the_examples_run(name, monkeypatch):
     # few rows choose scaling, kernel and metric, which takes most of the time
-    monkeypatch.setattr(inputs, "ROWS", 100)
+    monkeypatch.setattr(metric_learning, "ROWS", 100)
     done = doctest.testmod(
         importlib.import_module(f"rfx.estimators.{name}"), optionflags=doctest.ELLIPSIS
     )

@@ -12,7 +12,7 @@ import pytest
 from rfx import methods
 from rfx.errors import DataError, UsageError
 from rfx.fitting.held_out import HeldOut
-from rfx.fitting.inputs import best_lam
+from rfx.fitting.metric_learning import best_lam
 from rfx.fitting.options import GAMMA_FACTORS, L1_SHARES
 from rfx.fitting.problem import Problem
 from rfx.fitting.selection import (

@@ -12,7 +12,7 @@ import pytest
 from rfx import kernels, methods
 from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
-from rfx.fitting import inputs, selection
+from rfx.fitting import metric_learning, selection
 from rfx.fitting.held_out import ErrorQuantiles, ErrorScale, HeldOut
 from rfx.methods import local
 from rfx.operators import kernel as operators_kernel
@@ -55,7 +55,7 @@ def by(request, monkeypatch):
     def fitted_and_left(args, sample):
         return [sample.problem.Y[rows] for rows in sample.part or (slice(None), slice(None))]
 
-    watched(inputs.Sample, "of", "inputs", fitted_and_left)
+    watched(metric_learning.Sample, "of", "inputs", fitted_and_left)
     watched(selection, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
     for name, place in (("sample", "tuned"), ("part", "grow")):
         watched(HeldOut, name, place, lambda args, part: [args[0].apart.values[k] for k in part])

@@ -13,10 +13,11 @@ from rfx import kernels, methods, parallel
 from rfx.data.transforms import Metric, Scaler
 from rfx.errors import UsageError
 from rfx.features import sample
-from rfx.fitting import inputs, linear, selection
+from rfx.fitting import input_selection, linear, metric_learning, selection
+from rfx.fitting.input_selection import Candidates, InputSearch
 from rfx.fitting.options import LAMS, LOO_FACTORS, WIDTHS
 from rfx.fitting.problem import Problem
-from rfx.fitting.selection import Point, SearchGrid
+from rfx.fitting.selection import Point, SearchBudget, SearchGrid
 from rfx.kernels import KERNELS, block, scaled_family
 from rfx.losses import Squared
 
@@ -92,12 +93,12 @@ def test_no_time_leaves_the_first_combination():
 def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     """For a fast-varying function the median's bandwidth is far too wide."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(600, 1))
-    given = {"scalings": ("standard",), "tried_kernels": ("gaussian",), "forms": ()}
+    given = {"scalings": ("standard",), "kernels": ("gaussian",), "forms": ()}
     assert choose(X, np.sin(40 * X), **given).machine.width > max(WIDTHS["gaussian"])
 
 
 def test_the_sample_of_the_choice_is_bounded(monkeypatch):
-    monkeypatch.setattr(inputs, "ROWS", 300)
+    monkeypatch.setattr(metric_learning, "ROWS", 300)
     X = np.random.default_rng(0).normal(size=(5000, 2))
     choice = choose(X, X[:, :1], scalings=("standard",), forms=())
     assert choice.steps[0]["fitted"] == choice.steps[0]["held_out"] == 300
@@ -264,16 +265,18 @@ def learn(X, Y, metric="auto", steps=None, kernel="laplacian-l2"):
     options = {"kernel": kernel, "metric": metric, "scaling": "none", "metric_steps": steps}
     method = methods.get("rfm").of(options)
     problem = Problem(X, Y, Squared, "regression")
-    return inputs.with_metric(Scaler.fit(X, "none"), method, problem)
+    return input_selection.with_metric(Scaler.fit(X, "none"), method, problem)
 
 
-def choose(X, Y, task="regression", **more):
-    return inputs.choose_inputs(X, Problem(X, Y, Squared, task), **more)
+def choose(X, Y, task="regression", leaf_rows=None, **candidates):
+    problem = Problem(X, Y, Squared, task)
+    search = InputSearch(X, problem, Candidates(**candidates), np.float64, 0, leaf_rows)
+    return search.run(SearchBudget(), refine=True)
 
 
 def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
-    monkeypatch.setattr(inputs, "ROWS", 200)
-    monkeypatch.setattr(inputs, "FOLDED", 100)
+    monkeypatch.setattr(metric_learning, "ROWS", 200)
+    monkeypatch.setattr(metric_learning, "FOLDED", 100)
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
     given = {"scalings": ("standard",), "forms": ("diagonal",)}
@@ -286,7 +289,7 @@ def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
 
 def test_leaves_of_equal_rows_decide_nothing():
     X = np.repeat(np.random.default_rng(1).normal(size=(3, 4)), 200, axis=0)
-    given = {"scalings": ("standard",), "tried_kernels": ("laplacian-l2",), "forms": ()}
+    given = {"scalings": ("standard",), "kernels": ("laplacian-l2",), "forms": ()}
     alone, compared = (choose(X, X[:, :1], leaf_rows=n, **given).steps[0] for n in (None, 100))
     assert compared["chosen"] == alone["chosen"]
 
@@ -297,7 +300,7 @@ def test_a_planted_signal_is_found(kernel, form):
     X, Y = signal(1200)
     learnt = learn(X, Y, form, kernel=kernel)
     metric, [step] = learnt.scaler.metric, learnt.steps
-    assert metric is not None and metric.form == inputs.allowed((form,), X, kernel)[0]
+    assert metric is not None and metric.form == metric_learning.allowed((form,), X, kernel)[0]
     assert metric.shares()[:2].sum() > 0.95
     assert min(row[-1] for row in step["tried"]) < 0.5 * step["tried"][0][-1]
 
@@ -334,8 +337,8 @@ def test_weights_count_as_repetitions(kernel):
         own = np.ones(len(rows)) if weights is None else weights / weights.mean()
         problem = Problem(X[rows], Y[rows], Squared, "regression", own)
         every = np.arange(len(rows))
-        coef = inputs.Sample(problem, (every, every), 0)._error(K, lam)[1]
-        return inputs.next_metric(kernel, X[rows], coef, params, None, True, own, 0).map
+        coef = metric_learning.Sample(problem, (every, every), 0)._error(K, lam)[1]
+        return metric_learning.next_metric(kernel, X[rows], coef, params, None, True, own, 0).map
 
     # lambda is in the unit of the mean weight
     weighted = metric(alone, counts[alone].astype(float), 0.1)
@@ -348,7 +351,7 @@ def test_the_error_is_that_of_machines_without_the_row(task):
     X, Y = signal(60, 3)
     if task == "multiclass":
         Y = np.where(np.digitize(Y, [-0.5, 0.5]) == np.arange(3), 1.0, -1.0)
-    sample = inputs.Sample.of(Problem(X, Y, Squared, task), 60, 0)
+    sample = metric_learning.Sample.of(Problem(X, Y, Squared, task), 60, 0)
     machine = sample.tuned("gaussian", None, 0.5)
     K = kernels.block("gaussian", X, X, machine.params)
     decision = np.empty(Y.shape)
@@ -357,7 +360,7 @@ def test_the_error_is_that_of_machines_without_the_row(task):
         mean = Y[kept].mean(axis=0)
         coef = np.linalg.solve(K[np.ix_(kept, kept)] + machine.lam * np.eye(59), Y[kept] - mean)
         decision[row] = K[row, kept] @ coef + mean
-    expected = inputs.criterion(task, decision, Y, None)
+    expected = metric_learning.criterion(task, decision, Y, None)
     assert machine.score == pytest.approx(expected, rel=1e-3)
 
 
@@ -378,10 +381,10 @@ def test_sparse_rows_have_the_metric_of_dense_ones(form):
 
 
 def test_many_inputs_have_a_diagonal_metric_only():
-    X = np.zeros((3, inputs.MOST_INPUTS + 1))
-    assert inputs.allowed(("diagonal", "full"), X, "laplacian-l2") == ["diagonal"]
-    assert inputs.allowed(("full",), X, "laplacian-l2") == ["diagonal"]
-    assert inputs.allowed((), X, "laplacian-l2") == []
+    X = np.zeros((3, metric_learning.MOST_INPUTS + 1))
+    assert metric_learning.allowed(("diagonal", "full"), X, "laplacian-l2") == ["diagonal"]
+    assert metric_learning.allowed(("full",), X, "laplacian-l2") == ["diagonal"]
+    assert metric_learning.allowed((), X, "laplacian-l2") == []
 
 
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
@@ -401,8 +404,7 @@ def test_the_choice_has_the_same_bits_with_any_number_of_threads(task, by_thread
 
 
 def test_too_few_rows_are_not_chosen_by():
-    X, Y = signal(inputs.FEWEST - 1, 3)
-    assert choose(X, Y, "regression") is None
+    X, Y = signal(metric_learning.FEWEST - 1, 3)
     trained = methods.create("rfm", task="regression").fit(X, Y[:, 0])
     assert trained.method.scaling == "standard" and trained.method.metric == "none"
 

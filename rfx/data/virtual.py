@@ -5,18 +5,26 @@ Digits are transformed as in infinite MNIST (Loosli, Canu and Bottou 2007), mole
 et al. (2012).
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import ndtri
 
 from rfx.compiled import njit
 from rfx.counters import uniforms
+from rfx.data.splits import shuffled
+from rfx.data.stream import GeneratedSource
 from rfx.errors import UsageError
 from rfx.parallel import for_ranges
 
 DEFORM, PERMUTE, CROP, FIELD = 101, 102, 103, 104
+# Virtual examples generated at a time.
+ROWS = 8192
 # The side of the torus of smooth noise from which every elastic field is a window.
 _TORUS = 1024
 
@@ -252,3 +260,69 @@ def permute(matrices, index, seed: int, noise: float | None = None) -> np.ndarra
 def _permuted(matrices, order):
     rows = np.arange(len(matrices))[:, None, None]
     return matrices[rows, order[:, :, None], order[:, None, :]]
+
+
+# ---------------------------------------------------------------------- of a data set
+
+
+def virtual_copies(
+    kind: str, X: Any, y: np.ndarray, seed: int, copies: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d)
+    float32 and their targets.
+    """
+    make, count = virtual_source(kind, X, y, seed).make, copies * len(y)
+    rows, targets = np.empty((count, X.shape[1]), np.float32), np.empty((count, *y.shape[1:]))
+    for start in range(0, count, ROWS):
+        stop = min(count, start + ROWS)
+        rows[start:stop], targets[start:stop] = make(start, stop)
+    return rows, targets
+
+
+def virtual_source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
+    """Example i is determined by (seed, i) and row i mod n of the rows X (n, d), array or CSR, in a
+    random order; its target is that row's."""
+    order = shuffled(len(y), seed, 0)
+    change = virtual_change(kind, X[order], seed)
+
+    def make(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        index = np.arange(start, stop)
+        return change(index), y[order[index % len(y)]]
+
+    return GeneratedSource(make, X.shape[1])
+
+
+def virtual_change(kind: str, X: Any, seed: int) -> Callable[[np.ndarray | int], np.ndarray]:
+    """index -> the virtual examples of the rows X with these numbers; for one number, that
+    transformation of all of them.
+    """
+    n_inputs = X.shape[1]
+    if kind.startswith("molecules"):
+        matrices = from_triangles(_dense(X))
+        noise = 1.0 if kind == "molecules-sorted" else None
+        return lambda index: triangles(permute(matrices, index, seed, noise))
+    if kind == "digits":
+        side = math.ceil(math.sqrt(n_inputs))
+        # the last pixels may be missing
+        images = np.zeros((X.shape[0], side * side), np.float32)
+        images[:, :n_inputs] = _dense(X).astype(np.float32)
+        images, flat = images.reshape(-1, side, side), (-1, side * side)
+        return lambda index: deform(images, index, seed).reshape(flat)[:, :n_inputs]
+    planes = next((n for n in (1, 3) if n_inputs == n * math.isqrt(n_inputs // n) ** 2), None)
+    if planes is None:
+        raise UsageError(
+            f"--virtual is images, but rows of {n_inputs} numbers are not square images of one"
+            " plane or three"
+        )
+    side = math.isqrt(n_inputs // planes)
+    border = max(1, side // 8)
+    framed = np.pad(
+        _dense(X).astype(np.float32).reshape(-1, planes, side, side).transpose(0, 2, 3, 1),
+        ((0, 0), (border, border), (border, border), (0, 0)),
+    )
+    crops = partial(crops_and_flips, framed, seed=seed, size=side)
+    return lambda index: crops(index).transpose(0, 3, 1, 2).reshape(-1, n_inputs)
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else np.asarray(X)

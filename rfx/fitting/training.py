@@ -43,7 +43,8 @@ from rfx.fitting.problem import (
     tube,
 )
 from rfx.fitting.selection import choose
-from rfx.fitting.streaming import Session, StreamMethod
+from rfx.fitting.session import Session
+from rfx.fitting.stream_methods import StreamMethod
 from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.

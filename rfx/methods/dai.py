@@ -38,7 +38,7 @@ from rfx.fitting.linear import FEATURES
 from rfx.fitting.method import Method, Refusal
 from rfx.fitting.options import DTYPE, KERNEL, LOSS, MOST, N_FEATURES, SCALING
 from rfx.fitting.problem import input_dtype
-from rfx.fitting.streaming import (
+from rfx.fitting.stream_methods import (
     Arrays,
     Batch,
     DescentMethod,

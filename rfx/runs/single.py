@@ -21,7 +21,7 @@ from rfx.data.transforms import LogTargetScaler
 from rfx.errors import DataError, UsageError, quoted
 from rfx.fitting import pipeline
 from rfx.fitting.held_out import LEAVE_ONE_OUT
-from rfx.fitting.streaming import StreamMethod
+from rfx.fitting.stream_methods import StreamMethod
 from rfx.fitting.training import Trainer
 from rfx.options import Path as LamPath
 from rfx.options import path_names

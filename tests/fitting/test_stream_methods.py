@@ -16,9 +16,10 @@ from rfx import methods, model
 from rfx.data import libsvm
 from rfx.data.stream import ArraySource, CsvSource, LibsvmSource
 from rfx.data.transforms import TRANSFORMS
+from rfx.data.virtual import virtual_copies
 from rfx.errors import DataError, UsageError
-from rfx.fitting import streaming
-from rfx.fitting.streaming import FEW_NU, StreamMethod
+from rfx.fitting import session
+from rfx.fitting.stream_methods import FEW_NU, StreamMethod
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (900, 3))
@@ -233,7 +234,7 @@ def test_virtual_copies_are_a_set_of_rows(name, more):
     """The first virtual examples of each row, instead of an endless stream."""
     images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
     labels = np.where(images[:, 5] > 128, 1.0, -1.0)
-    rows, own = streaming.virtual_copies("digits", images, labels, 3, 2)
+    rows, own = virtual_copies("digits", images, labels, 3, 2)
     assert (
         rows.shape == (180, 16)
         and own.sum() == 2 * labels.sum()
@@ -364,7 +365,7 @@ def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, 
 
 @pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
 def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, monkeypatch):
-    monkeypatch.setattr(streaming, "SAMPLE", 100)
+    monkeypatch.setattr(session, "SAMPLE", 100)
     few, many = (
         made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"])
         for count in (20, 150)

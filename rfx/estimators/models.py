@@ -259,7 +259,7 @@ class RFMRegressor(Regressor, method="rfm"):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RFMRegressor(kernel="laplacian").fit(X[::2], y[::2])
     >>> model.score(X[1::2], y[1::2])
-    0.39...
+    0.4...
     """
 
 

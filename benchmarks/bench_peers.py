@@ -45,7 +45,7 @@ from pairs import add_pairs, ratios, scaled, spread, timed
 from rfx import env
 from rfx.data import load
 from rfx.features import sample
-from rfx.losses import Hinge, Logistic, Squared, SquaredHinge, epsilon_insensitive
+from rfx.losses import EpsilonInsensitiveLoss, Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
@@ -154,13 +154,13 @@ PROBLEMS = {
         "Support vector regression: tube of 0.1, Gaussian kernel, gamma = 1, C = 1, an unpenalised"
         " intercept; cpusmall, 6,554 rows in [-1, 1], standardised target",
         lambda: some_rows("cpusmall", 6554),
-        *("kernel", epsilon_insensitive(EPSILON), 1.0),
+        *("kernel", EpsilonInsensitiveLoss(EPSILON), 1.0),
         (*MACHINE, ("LIBSVM", D, ("1e-1", "1e-3"))),
     ),
     "svr-cadata": Problem(
         "The same on cadata, 16,512 rows",
         lambda: some_rows("cadata", 16_512),
-        *("kernel", epsilon_insensitive(EPSILON), 1.0),
+        *("kernel", EpsilonInsensitiveLoss(EPSILON), 1.0),
         (*MACHINE, ("LIBSVM", D, ("1e-1", "1e-3"))),
     ),
     "l1-logistic": Problem(

@@ -34,19 +34,73 @@ ROUNDING = 8 * float(np.finfo(np.float64).eps)
 LIBRARIES = ("torch", "cupy", "array_api_strict")
 # The comparisons of rows that have a kernel block.
 COMPARED = ("squared", "l2", "l1", "dot")
+
+
+# ---------------------------------------------------------------------- functions of a number
+# xp: the namespace of the array t.
+
+
+def _cos_turns(xp, t):
+    return xp.cos(2 * math.pi * (t - xp.round(t)))
+
+
+def _cube(xp, t):
+    return t * t * t
+
+
+def _exp(xp, t):
+    return xp.exp(t)
+
+
+def _exp_minus(xp, t):
+    return xp.exp(-t)
+
+
+def _log_positive(xp, t):
+    return xp.log(xp.where(t > 0, t, xp.ones_like(t)))
+
+
+def _matern3(xp, t):
+    return (1 + t) * xp.exp(-t)
+
+
+def _matern5(xp, t):
+    return (1 + t + t * t / 3) * xp.exp(-t)
+
+
+def _multiscale(xp, t):
+    return sum(xp.exp(-scale * t) for scale in (1 / 16, 1 / 4, 1, 4, 16)) / 5
+
+
+def _positive(xp, t):
+    return xp.astype(t > 0, t.dtype)
+
+
+def _ramp(xp, t):
+    return xp.where(t > 0, t, xp.zeros_like(t))
+
+
+def _sqrt(xp, t):
+    return xp.sqrt(t)
+
+
+def _square(xp, t):
+    return t * t
+
+
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "cos_turns": lambda xp, t: xp.cos(2 * math.pi * (t - xp.round(t))),
-    "cube": lambda xp, t: t * t * t,
-    "exp": lambda xp, t: xp.exp(t),
-    "exp_minus": lambda xp, t: xp.exp(-t),
-    "log_positive": lambda xp, t: xp.log(xp.where(t > 0, t, xp.ones_like(t))),
-    "matern3": lambda xp, t: (1 + t) * xp.exp(-t),
-    "matern5": lambda xp, t: (1 + t + t * t / 3) * xp.exp(-t),
-    "multiscale": lambda xp, t: sum(xp.exp(-s * t) for s in (1 / 16, 1 / 4, 1, 4, 16)) / 5,
-    "positive": lambda xp, t: xp.astype(t > 0, t.dtype),
-    "ramp": lambda xp, t: xp.where(t > 0, t, xp.zeros_like(t)),
-    "sqrt": lambda xp, t: xp.sqrt(t),
-    "square": lambda xp, t: t * t,
+    "cos_turns": _cos_turns,
+    "cube": _cube,
+    "exp": _exp,
+    "exp_minus": _exp_minus,
+    "log_positive": _log_positive,
+    "matern3": _matern3,
+    "matern5": _matern5,
+    "multiscale": _multiscale,
+    "positive": _positive,
+    "ramp": _ramp,
+    "sqrt": _sqrt,
+    "square": _square,
 }
 
 
@@ -126,7 +180,11 @@ def _gpu(name: str, library: Any) -> Accelerator:  # pragma: no cover
         version = "".join(map(str, library.cuda.get_device_capability()))
         xp, device = lazy.array_api_torch, library.device("cuda")
         library.backends.cuda.matmul.allow_tf32 = False
-        free = lambda: library.cuda.empty_cache() or library.cuda.mem_get_info()[0]
+
+        def free() -> int:
+            library.cuda.empty_cache()
+            return library.cuda.mem_get_info()[0]
+
         # PyTorch loads its linear algebra at the first call, which must not be two threads' call
         library.linalg.inv(library.ones((1, 1), device=device))
     else:
@@ -134,7 +192,11 @@ def _gpu(name: str, library: Any) -> Accelerator:  # pragma: no cover
         title = library.cuda.runtime.getDeviceProperties(0)["name"].decode()
         xp, device = lazy.array_api_cupy, library.cuda.Device()
         pool = library.get_default_memory_pool()
-        free = lambda: pool.free_all_blocks() or library.cuda.runtime.memGetInfo()[0]
+
+        def free() -> int:
+            pool.free_all_blocks()
+            return library.cuda.runtime.memGetInfo()[0]
+
     double = version in ("60", "70", "80", "90", "100")
     return Accelerator(xp, device, f"{title}, {name} {library.__version__}", double, free)
 
@@ -244,23 +306,59 @@ def compare(X: Any, Y: Any, how: str) -> Any:
     return xp.sqrt(values) if how == "l2" else values
 
 
-def carried_out(some: steps.Steps, X: Any) -> Any:
+def carry_out(todo: steps.Steps, X: Any) -> Any:
     """The result of steps, whose arrays are on X's device, for the rows X (n, d)."""
-    for step in some:
+    for step in todo:
         X = STEPS[type(step)](_space(X), X, step)
     return X
 
 
+def _scale(xp, X, step):
+    return (X - step.centre) * step.factor
+
+
+def _linear(xp, X, step):
+    return X @ step.matrix + step.offset
+
+
+def _function(xp, X, step):
+    return FUNCTIONS[step.name](xp, X)
+
+
+def _clip(xp, X, step):
+    return xp.maximum(xp.minimum(X, step.high), step.low)
+
+
+def _round(xp, X, step):
+    return xp.astype(xp.astype(X, xp.float32), xp.float64)
+
+
+def _sign(xp, X, step):
+    return 2 * xp.astype(X >= step.thresholds, X.dtype) - 1
+
+
+def _compare(xp, X, step):
+    return compare(X, step.rows, step.how)
+
+
+def _product(xp, X, step):
+    return math.prod(carry_out(part, X) for part in step.parts)
+
+
+def _sum(xp, X, step):
+    return sum(carry_out(part, X) for part in step.parts)
+
+
 STEPS: dict[type[steps.Step], Callable[[Any, Any, Any], Any]] = {
-    steps.Scale: lambda xp, X, step: (X - step.centre) * step.factor,
-    steps.Linear: lambda xp, X, step: X @ step.matrix + step.offset,
-    steps.Function: lambda xp, X, step: FUNCTIONS[step.name](xp, X),
-    steps.Clip: lambda xp, X, step: xp.maximum(xp.minimum(X, step.high), step.low),
-    steps.Round: lambda xp, X, step: xp.astype(xp.astype(X, xp.float32), xp.float64),
-    steps.Sign: lambda xp, X, step: 2 * xp.astype(X >= step.thresholds, X.dtype) - 1,
-    steps.Compare: lambda xp, X, step: compare(X, step.rows, step.how),
-    steps.Product: lambda xp, X, step: math.prod(carried_out(part, X) for part in step.parts),
-    steps.Sum: lambda xp, X, step: sum(carried_out(part, X) for part in step.parts),
+    steps.Scale: _scale,
+    steps.Linear: _linear,
+    steps.Function: _function,
+    steps.Clip: _clip,
+    steps.Round: _round,
+    steps.Sign: _sign,
+    steps.Compare: _compare,
+    steps.Product: _product,
+    steps.Sum: _sum,
 }
 
 
@@ -285,7 +383,7 @@ class KernelRows:
 
     def block(self, X: Any) -> Any:
         """(n, m) values of the rows X (n, d) of the device, in one tile."""
-        return carried_out(self.finishing, compare(X, self.rows, self.how))
+        return carry_out(self.finishing, compare(X, self.rows, self.how))
 
     def values(self, X: Any, dtype: Any = np.float64, factors: Any = None) -> Values:
         """All values (n, m) of the rows X, a numpy array or one of the device, in float64 or

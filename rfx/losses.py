@@ -8,7 +8,6 @@ range.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +16,10 @@ import numpy as np
 Formula: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-@dataclass(eq=False, kw_only=True)
 class Loss:
     """The loss of one row and output.
 
-    Parameters
+    Attributes
     ----------
     name : str
     value, derivative : function of (z, y)
@@ -44,7 +42,6 @@ class Loss:
         return get_loss, (self.name, self.epsilon)
 
 
-@dataclass(eq=False, kw_only=True)
 class SmoothLoss(Loss):
     """A loss with a second derivative, as required by Newton's method."""
 
@@ -61,18 +58,25 @@ class Weighted(SmoothLoss):
     """
 
     def __init__(self, loss: SmoothLoss) -> None:
-        self.base = loss
-        super().__init__(
-            name=loss.name,
-            value=lambda z, y: np.abs(y) * loss.value(z, np.sign(y)),
-            derivative=lambda z, y: np.abs(y) * loss.derivative(z, np.sign(y)),
-            second_derivative=lambda z, y: np.abs(y) * loss.second_derivative(z, np.sign(y)),
-            clip_dual=lambda u, y: np.abs(y) * loss.clip_dual(u / np.abs(y), np.sign(y)),
-            conjugate=lambda u, y: np.abs(y) * loss.conjugate(u / np.abs(y), np.sign(y)),
-        )
+        self.base, self.name = loss, loss.name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Weighted, (self.base,)
+
+    def value(self, z, y):
+        return np.abs(y) * self.base.value(z, np.sign(y))
+
+    def derivative(self, z, y):
+        return np.abs(y) * self.base.derivative(z, np.sign(y))
+
+    def second_derivative(self, z, y):
+        return np.abs(y) * self.base.second_derivative(z, np.sign(y))
+
+    def clip_dual(self, u, y):
+        return np.abs(y) * self.base.clip_dual(u / np.abs(y), np.sign(y))
+
+    def conjugate(self, u, y):
+        return np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
 
 
 def _sigmoid(t: np.ndarray) -> np.ndarray:
@@ -83,83 +87,135 @@ def _xlogx(v: np.ndarray) -> np.ndarray:
     return np.where(v > 0, v * np.log(np.where(v > 0, v, 1.0)), 0.0)
 
 
-def _curvature_of_logistic(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    p = _sigmoid(y * z)
-    return p * (1.0 - p)
+class SquaredLoss(SmoothLoss):
+    """1/2 (z - y)^2 (Yen et al. 2014, section 2)."""
+
+    name, curvature = "squared", 1.0
+
+    def value(self, z, y):
+        return 0.5 * (z - y) ** 2
+
+    def derivative(self, z, y):
+        return z - y
+
+    def second_derivative(self, z, y):
+        return np.ones_like(z)
+
+    def clip_dual(self, u, y):
+        return u
+
+    def conjugate(self, u, y):
+        return 0.5 * u**2 + u * y
 
 
-# 1/2 (z - y)^2 (Yen et al. 2014, section 2)
-Squared = SmoothLoss(
-    name="squared",
-    curvature=1.0,
-    value=lambda z, y: 0.5 * (z - y) ** 2,
-    derivative=lambda z, y: z - y,
-    second_derivative=lambda z, y: np.ones_like(z),
-    clip_dual=lambda u, y: u,
-    conjugate=lambda u, y: 0.5 * u**2 + u * y,
-)
-# max(0, 1 - y z)^2, without a factor 1/2: LIBLINEAR's `-s 2` and `-s 5` (docs/papers.md)
-SquaredHinge = SmoothLoss(
-    name="squared_hinge",
-    curvature=2.0,
-    value=lambda z, y: np.maximum(0.0, 1.0 - y * z) ** 2,
-    derivative=lambda z, y: -2.0 * y * np.maximum(0.0, 1.0 - y * z),
-    # z may be a vector with remote parts: its type is known without its values
-    second_derivative=lambda z, y: np.where(y * z < 1.0, 2.0, 0.0).astype(
-        getattr(z, "dtype", np.float64)
-    ),
-    clip_dual=lambda u, y: y * np.minimum(0.0, y * u),
-    conjugate=lambda u, y: u * y + 0.25 * u**2,
-)
-# max(0, 1 - y z), LIBSVM's C-SVC loss; not differentiable at the margin
-Hinge = Loss(
-    name="hinge",
-    value=lambda z, y: np.maximum(0.0, 1.0 - y * z),
-    derivative=lambda z, y: np.where(y * z < 1.0, -y, 0.0),
-    clip_dual=lambda u, y: y * np.clip(y * u, -1.0, 0.0),
-    conjugate=lambda u, y: u * y,
-)
-# log(1 + exp(-y z))
-Logistic = SmoothLoss(
-    name="logistic",
-    curvature=0.25,
-    value=lambda z, y: np.logaddexp(0.0, -y * z),
-    derivative=lambda z, y: -y * _sigmoid(-y * z),
-    second_derivative=_curvature_of_logistic,
-    clip_dual=Hinge.clip_dual,
-    conjugate=lambda u, y: _xlogx(-u * y) + _xlogx(1.0 + u * y),
-)
-# The tube of epsilon_insensitive, by default.
-EPSILON = 0.1
+class SquaredHingeLoss(SmoothLoss):
+    """max(0, 1 - y z)^2, without a factor 1/2: LIBLINEAR's `-s 2` and `-s 5` (docs/papers.md)."""
+
+    name, curvature = "squared_hinge", 2.0
+
+    def value(self, z, y):
+        return np.maximum(0.0, 1.0 - y * z) ** 2
+
+    def derivative(self, z, y):
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+
+    def second_derivative(self, z, y):
+        curvature = np.where(y * z < 1.0, 2.0, 0.0)
+        # z may be a vector with remote parts: its type is known without its values
+        return curvature.astype(getattr(z, "dtype", np.float64))
+
+    def clip_dual(self, u, y):
+        return y * np.minimum(0.0, y * u)
+
+    def conjugate(self, u, y):
+        return u * y + 0.25 * u**2
 
 
-def epsilon_insensitive(epsilon: float, name: str = "epsilon_insensitive") -> Loss:
+class HingeLoss(Loss):
+    """max(0, 1 - y z), LIBSVM's C-SVC loss; not differentiable at the margin."""
+
+    name = "hinge"
+
+    def value(self, z, y):
+        return np.maximum(0.0, 1.0 - y * z)
+
+    def derivative(self, z, y):
+        return np.where(y * z < 1.0, -y, 0.0)
+
+    def clip_dual(self, u, y):
+        return y * np.clip(y * u, -1.0, 0.0)
+
+    def conjugate(self, u, y):
+        return u * y
+
+
+class LogisticLoss(SmoothLoss):
+    """log(1 + exp(-y z))."""
+
+    name, curvature = "logistic", 0.25
+
+    def value(self, z, y):
+        return np.logaddexp(0.0, -y * z)
+
+    def derivative(self, z, y):
+        return -y * _sigmoid(-y * z)
+
+    def second_derivative(self, z, y):
+        p = _sigmoid(y * z)
+        return p * (1.0 - p)
+
+    def clip_dual(self, u, y):
+        return y * np.clip(y * u, -1.0, 0.0)
+
+    def conjugate(self, u, y):
+        return _xlogx(-u * y) + _xlogx(1.0 + u * y)
+
+
+class EpsilonInsensitiveLoss(Loss):
     """max(0, |z - y| - epsilon), the loss of support vector regression; the subgradient is 0 within
     the tube and on its boundary.
     """
-    return Loss(
-        name=name,
-        epsilon=epsilon,
-        value=lambda z, y: np.maximum(0.0, np.abs(z - y) - epsilon),
-        derivative=lambda z, y: np.where(np.abs(z - y) > epsilon, np.sign(z - y), 0.0),
-        clip_dual=lambda u, y: np.clip(u, -1.0, 1.0),
-        conjugate=lambda u, y: u * y + epsilon * np.abs(u),
-    )
+
+    def __init__(self, epsilon: float, name: str = "epsilon_insensitive") -> None:
+        self.epsilon, self.name = epsilon, name
+
+    def value(self, z, y):
+        return np.maximum(0.0, np.abs(z - y) - self.epsilon)
+
+    def derivative(self, z, y):
+        return np.where(np.abs(z - y) > self.epsilon, np.sign(z - y), 0.0)
+
+    def clip_dual(self, u, y):
+        return np.clip(u, -1.0, 1.0)
+
+    def conjugate(self, u, y):
+        return u * y + self.epsilon * np.abs(u)
 
 
-# |z - y|
-Absolute = epsilon_insensitive(0.0, "absolute")
+class SoftmaxLoss(Loss):
+    """log sum_c exp(z_c) - z_y for the k predictions z (n, k) of a row and y (n, k) with a 1 at its
+    class.
 
+    Value and conjugate are (n,), derivative and clip_dual (n, k); the curvature is the largest
+    eigenvalue. u is in the conjugate's domain when u + y is a distribution over the classes.
+    """
 
-def _softmax(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    top = z.max(axis=-1, keepdims=True)
-    return np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
+    name, curvature = "softmax", 0.5
 
+    def value(self, z, y):
+        top = z.max(axis=-1, keepdims=True)
+        return np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
 
-def _slope_of_softmax(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    shares = np.exp(z - z.max(axis=-1, keepdims=True))
-    shares /= shares.sum(axis=-1, keepdims=True)
-    return shares - y
+    def derivative(self, z, y):
+        shares = np.exp(z - z.max(axis=-1, keepdims=True))
+        shares /= shares.sum(axis=-1, keepdims=True)
+        return shares - y
+
+    def clip_dual(self, u, y):
+        return _onto_simplex(u, y)
+
+    def conjugate(self, u, y):
+        return _xlogx(u + y).sum(axis=-1)
 
 
 def _onto_simplex(u: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -171,17 +227,11 @@ def _onto_simplex(u: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(p - np.take_along_axis(excess, last, axis=-1), 0.0) - y
 
 
-# log sum_c exp(z_c) - z_y for the k predictions z (n, k) of a row and y (n, k) with a 1 at its
-# class. Value and conjugate are (n,), derivative and clip_dual (n, k); the curvature is the largest
-# eigenvalue. u is in the conjugate's domain when u + y is a distribution over the classes.
-Softmax = Loss(
-    name="softmax",
-    curvature=0.5,
-    value=_softmax,
-    derivative=_slope_of_softmax,
-    clip_dual=_onto_simplex,
-    conjugate=lambda u, y: _xlogx(u + y).sum(axis=-1),
-)
+# The tube of epsilon_insensitive, by default.
+EPSILON = 0.1
+Squared, SquaredHinge, Hinge = SquaredLoss(), SquaredHingeLoss(), HingeLoss()
+Logistic, Softmax = LogisticLoss(), SoftmaxLoss()
+Absolute = EpsilonInsensitiveLoss(0.0, "absolute")  # |z - y|
 
 
 def times(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -201,7 +251,7 @@ def labels_and_weights(loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarra
 # The elementwise losses; `get_loss` also knows softmax.
 LOSSES: dict[str, Loss] = {
     loss.name: loss
-    for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, epsilon_insensitive(EPSILON))
+    for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitiveLoss(EPSILON))
 }
 
 # Losses for regression; the others are for classification.
@@ -213,6 +263,6 @@ def get_loss(name: str, epsilon: float | None = None) -> Loss:
     default.
     """
     if name == "epsilon_insensitive" and epsilon is not None:
-        return epsilon_insensitive(float(epsilon))
+        return EpsilonInsensitiveLoss(float(epsilon))
     known = LOSSES | {Softmax.name: Softmax}
     return known[name]

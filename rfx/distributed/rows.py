@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from copy import copy
 from functools import partial, reduce
-from operator import add, getitem, methodcaller
+from operator import add, attrgetter, getitem, methodcaller
 from typing import Any
 
 import numpy as np
@@ -230,27 +230,83 @@ def _full(x, value, dtype=None):
     return x._like(partial(np.full_like, fill_value=value, dtype=dtype), x)
 
 
+def _where(mask, a, b):
+    return mask._like(np.where, mask, a, b)
+
+
+def _zeros_like(x, dtype=np.float64):
+    return _full(x, 0, dtype)
+
+
+def _ones_like(x, dtype=np.float64):
+    return _full(x, 1, dtype)
+
+
+def _sum(x, axis=None):
+    return x.sum(axis)
+
+
+def _mean(x, axis=None):
+    return x.mean(axis)
+
+
+def _max(x, axis=None):
+    return x.max(axis)
+
+
+def _min(x, axis=None):
+    return x.min(axis)
+
+
+def _any(x):
+    return x.any()
+
+
+def _all(x):
+    return x.all()
+
+
+def _ptp(x):
+    return x.max() - x.min()
+
+
+def _count_nonzero(x):
+    return int(sum(x._partial(np.count_nonzero)))
+
+
+def _flatnonzero(x):
+    return RowIndex(x.workers, x.workers.each(np.flatnonzero, x.futures))
+
+
+def _array_equal(a, b):
+    return len(a) == len(b) and bool(np.all(a._partial(np.array_equal, b)))
+
+
+def _norm(x):
+    return float(np.sqrt(x._like(np.square, x).sum()))
+
+
 _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.where: lambda mask, a, b: mask._like(np.where, mask, a, b),
-    np.zeros_like: lambda x, dtype=np.float64: _full(x, 0, dtype),
-    np.ones_like: lambda x, dtype=np.float64: _full(x, 1, dtype),
-    np.sum: lambda x, axis=None: x.sum(axis),
-    np.mean: lambda x, axis=None: x.mean(axis),
-    np.max: lambda x, axis=None: x.max(axis),
-    np.min: lambda x, axis=None: x.min(axis),
-    np.ptp: lambda x: x.max() - x.min(),
-    np.any: lambda x: x.any(),
-    np.all: lambda x: x.all(),
+    np.where: _where,
+    np.zeros_like: _zeros_like,
+    np.ones_like: _ones_like,
+    np.sum: _sum,
+    np.mean: _mean,
+    np.max: _max,
+    np.min: _min,
+    np.ptp: _ptp,
+    np.any: _any,
+    np.all: _all,
     np.average: _average,
-    np.count_nonzero: lambda x: int(sum(x._partial(np.count_nonzero))),
-    np.flatnonzero: lambda x: RowIndex(x.workers, x.workers.each(np.flatnonzero, x.futures)),
-    np.array_equal: lambda a, b: len(a) == len(b) and bool(np.all(a._partial(np.array_equal, b))),
+    np.count_nonzero: _count_nonzero,
+    np.flatnonzero: _flatnonzero,
+    np.array_equal: _array_equal,
     np.unique: _unique,
     np.einsum: _einsum,
-    np.linalg.norm: lambda x: float(np.sqrt(x._like(np.square, x).sum())),
-    np.shape: lambda x: x.shape,
-    np.ndim: lambda x: x.ndim,
-    np.size: lambda x: x.size,
+    np.linalg.norm: _norm,
+    np.shape: attrgetter("shape"),
+    np.ndim: attrgetter("ndim"),
+    np.size: attrgetter("size"),
 }
 
 

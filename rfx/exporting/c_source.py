@@ -1,7 +1,6 @@
 """A program as one C99 file that needs only the standard library."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -477,6 +476,21 @@ def written(program: Program, prefix: str = "rfx") -> bytes:
     return _Writer(program, prefix).text().encode()
 
 
+# The helpers of steps with their arguments between x and y: the numbers n of x and m of y, and
+# attributes of the step. `_Writer._helper_call` has the others.
+_CALLS: dict[type, tuple[str, ...]] = {
+    told.Select: ("take", "m", "columns"),
+    told.Scale: ("scale", "n", "centre", "factor"),
+    told.Linear: ("linear", "n", "m", "matrix", "offset"),
+    told.Round: ("to_float32", "n"),
+    told.Clip: ("clip", "n", "low", "high"),
+    told.Sign: ("sign", "n", "thresholds"),
+    told.YeoJohnson: ("yeo_johnson", "n", "powers"),
+    told.Unit: ("unit", "n"),
+    told.ArcCosine: ("arc_cosine", "n", "m", "rows", "order"),
+    told.Softmax: ("softmax", "n"),
+    told.Shares: ("shares_of", "n"),
+}
 # The helpers that combine the results of several lists of steps.
 _COMBINE = {told.Product: "multiply", told.Sum: "add", told.ComplexProduct: "multiply_complex"}
 
@@ -590,34 +604,34 @@ class _Writer:
 
     def _call(self, step: told.Step, x: str, n: int, m: int, y: str) -> str:
         """The call of a step's helper."""
-        a = self._array
-        arguments: dict[type, Callable[[Any], tuple[str, list[Any]]]] = {
-            told.Select: lambda s: ("take", [m, a(s.columns)]),
-            told.Scale: lambda s: ("scale", [n, a(s.centre), a(s.factor)]),
-            told.Linear: lambda s: ("linear", [n, m, a(s.matrix), a(s.offset)]),
-            told.Round: lambda s: ("to_float32", [n]),
-            told.Clip: lambda s: ("clip", [n, a(s.low), a(s.high)]),
-            told.Function: lambda s: ("each", [n, self._function(s.name)]),
-            told.Sign: lambda s: ("sign", [n, a(s.thresholds)]),
-            told.YeoJohnson: lambda s: ("yeo_johnson", [n, a(s.powers)]),
-            told.Interpolate: lambda s: (
-                "interpolate",
-                [n, s.knots.shape[1], a(s.sizes), a(s.knots), a(s.left), a(s.at), a(s.right)],
-            ),
-            told.Unit: lambda s: ("unit", [n]),
-            told.Compare: lambda s: (self._comparison(s.how), [n, m, a(s.rows)]),
-            told.ArcCosine: lambda s: ("arc_cosine", [n, m, a(s.rows), s.order]),
-            told.Bins: lambda s: (
-                "bins",
-                [n, len(s.offsets), m, a(s.offsets), a(s.inverses), a(s.multipliers)]
-                + [f"{s.base}u", a(s.keys), a(s.starts, "int64_t"), a(s.weights)],
-            ),
-            told.Softmax: lambda s: ("softmax", [n]),
-            told.Shares: lambda s: ("shares_of", [n]),
-        }
         self._need(type(step))
-        function, more = arguments[type(step)](step)
-        return f"{function}({', '.join(map(str, [x, *more, y]))});"
+        function, arguments = self._helper_call(step, n, m)
+        return f"{function}({', '.join(map(str, [x, *arguments, y]))});"
+
+    def _helper_call(self, step: Any, n: int, m: int) -> tuple[str, list[Any]]:
+        """(the name of a step's helper, its arguments between x and y)."""
+        if isinstance(step, told.Function):
+            return "each", [n, self._function(step.name)]
+        if isinstance(step, told.Compare):
+            return self._comparison(step.how), [n, m, self._array(step.rows)]
+        if isinstance(step, told.Interpolate):
+            tables = map(self._array, (step.sizes, step.knots, step.left, step.at, step.right))
+            return "interpolate", [n, step.knots.shape[1], *tables]
+        if isinstance(step, told.Bins):
+            grid = map(self._array, (step.offsets, step.inverses, step.multipliers))
+            keys, starts = self._array(step.keys), self._array(step.starts, "int64_t")
+            sizes = [n, len(step.offsets), m]
+            return "bins", [*sizes, *grid, f"{step.base}u", keys, starts, self._array(step.weights)]
+        function, *names = _CALLS[type(step)]
+        known = {"n": n, "m": m}
+        return function, [
+            known[name] if name in known else self._argument(step, name) for name in names
+        ]
+
+    def _argument(self, step: told.Step, name: str) -> Any:
+        """A number of a step, or the name of one of its arrays."""
+        value = getattr(step, name)
+        return self._array(value) if isinstance(value, np.ndarray) else value
 
     def _need(self, kind: type) -> None:
         if kind in _BODIES:

@@ -450,17 +450,53 @@ def _branch(step: told.Branch, x: Value, n: int) -> Value:
     return reduce(operator.add, each)
 
 
+def _select(step: told.Select, x: Value, n: int) -> Value:
+    return x.gather(step.columns, axis=1)
+
+
+def _scale(step: told.Scale, x: Value, n: int) -> Value:
+    return (x - step.centre if step.centre.any() else x) * step.factor
+
+
+def _linear(step: told.Linear, x: Value, n: int) -> Value:
+    return x @ step.matrix + step.offset
+
+
+def _round(step: told.Round, x: Value, n: int) -> Value:
+    return x.cast("FLOAT").cast("DOUBLE")
+
+
+def _clip(step: told.Clip, x: Value, n: int) -> Value:
+    return x.max(step.low).min(step.high)
+
+
+def _function(step: told.Function, x: Value, n: int) -> Value:
+    return _FUNCTIONS[step.name](x)
+
+
+def _sign(step: told.Sign, x: Value, n: int) -> Value:
+    return (x >= step.thresholds).where(1.0, -1.0)
+
+
+def _unit(step: told.Unit, x: Value, n: int) -> Value:
+    return x / _or_one((x * x).sum().sqrt())
+
+
+def _softmax(step: told.Softmax, x: Value, n: int) -> Value:
+    return x.graph.node("Softmax", x, axis=1)
+
+
 _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
-    told.Select: lambda step, x, n: x.gather(step.columns, axis=1),
-    told.Scale: lambda step, x, n: (x - step.centre if step.centre.any() else x) * step.factor,
-    told.Linear: lambda step, x, n: x @ step.matrix + step.offset,
-    told.Round: lambda step, x, n: x.cast("FLOAT").cast("DOUBLE"),
-    told.Clip: lambda step, x, n: x.max(step.low).min(step.high),
-    told.Function: lambda step, x, n: _FUNCTIONS[step.name](x),
-    told.Sign: lambda step, x, n: (x >= step.thresholds).where(1.0, -1.0),
+    told.Select: _select,
+    told.Scale: _scale,
+    told.Linear: _linear,
+    told.Round: _round,
+    told.Clip: _clip,
+    told.Function: _function,
+    told.Sign: _sign,
     told.YeoJohnson: _yeo_johnson,
     told.Interpolate: _interpolate,
-    told.Unit: lambda step, x, n: x / _or_one((x * x).sum().sqrt()),
+    told.Unit: _unit,
     told.Compare: _compare,
     told.ArcCosine: _arc_cosine,
     told.Bins: _bins,
@@ -468,7 +504,7 @@ _STEPS: dict[type, Callable[[Any, Value, int], Value]] = {
     told.Sum: partial(_joined, operator.add),
     told.ComplexProduct: _complex_product,
     told.Branch: _branch,
-    told.Softmax: lambda step, x, n: x.graph.node("Softmax", x, axis=1),
+    told.Softmax: _softmax,
     told.Shares: _shares,
 }
 
@@ -505,24 +541,67 @@ def _arccos(c: Value) -> Value:
     return (c < 0.0).where(np.pi - found, found)
 
 
+def _cos_turns(x: Value) -> Value:
+    return ((x - x.round()) * (2 * np.pi)).cos()
+
+
+def _cube(x: Value) -> Value:
+    return x * (x * x)
+
+
+def _exp_minus(x: Value) -> Value:
+    return (-x).exp()
+
+
+def _log_positive(x: Value) -> Value:
+    return _or_one(x).log()
+
+
+def _matern3(x: Value) -> Value:
+    return (x + 1.0) * (-x).exp()
+
+
+def _matern5(x: Value) -> Value:
+    return (x + 1.0 + x * x * (1 / 3)) * (-x).exp()
+
+
+def _multiscale(x: Value) -> Value:
+    terms = [(-(x * scale)).exp() for scale in SCALES]
+    return x.graph.node("Sum", *terms) / float(len(SCALES))
+
+
+def _positive(x: Value) -> Value:
+    return (x > 0.0).cast("DOUBLE")
+
+
+def _ramp(x: Value) -> Value:
+    return x.max(0.0)
+
+
+def _sigmoid(x: Value) -> Value:
+    return x.graph.node("Sigmoid", x)
+
+
+def _square(x: Value) -> Value:
+    return x * x
+
+
 _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
-    "cos_turns": lambda x: ((x - x.round()) * (2 * np.pi)).cos(),
-    "cube": lambda x: x * (x * x),
-    "exp": lambda x: x.exp(),
-    "exp_minus": lambda x: (-x).exp(),
-    "log_positive": lambda x: _or_one(x).log(),
-    "matern3": lambda x: (x + 1.0) * (-x).exp(),
-    "matern5": lambda x: (x + 1.0 + x * x * (1 / 3)) * (-x).exp(),
-    "multiscale": lambda x: (
-        x.graph.node("Sum", *((-(x * scale)).exp() for scale in SCALES)) / float(len(SCALES))
-    ),
+    "cos_turns": _cos_turns,
+    "cube": _cube,
+    "exp": operator.methodcaller("exp"),
+    "exp_minus": _exp_minus,
+    "log_positive": _log_positive,
+    "matern3": _matern3,
+    "matern5": _matern5,
+    "multiscale": _multiscale,
     "normal_quantile": _normal_quantile,
-    "positive": lambda x: (x > 0.0).cast("DOUBLE"),
-    "ramp": lambda x: x.max(0.0),
-    "sigmoid": lambda x: x.graph.node("Sigmoid", x),
+    "positive": _positive,
+    "ramp": _ramp,
+    "sigmoid": _sigmoid,
     "soft_clip": _soft_clip,
-    "sqrt": lambda x: x.sqrt(),
-    "square": lambda x: x * x,
+    "sqrt": operator.methodcaller("sqrt"),
+    "square": _square,
 }
 
 
@@ -535,15 +614,35 @@ def _chi2(x: Value, s: Value) -> Value:
     return (total > 0.0).where(x * s * 2.0 / _or_one(total), 0.0)
 
 
+def _distance(t: Value) -> Value:
+    return t
+
+
+def _hat(t: Value) -> Value:
+    return (1.0 - t).max(0.0)
+
+
+def _rational(t: Value) -> Value:
+    return 1.0 / (t + 1.0)
+
+
+def _erlang(t: Value) -> Value:
+    return (t * 0.5 + 1.0) * (-t).exp()
+
+
+def _sech(t: Value) -> Value:
+    return 2.0 / (t.exp() + (-t).exp())
+
+
 # how -> (operator that joins the terms, initial value, the term of |x_j - s_j|)
 _COMPARISONS: dict[str, tuple[str, float, Callable[[Value], Value]]] = {
-    "squared": ("Add", 0.0, lambda t: t * t),
-    "l1": ("Add", 0.0, lambda t: t),
-    "hat": ("Mul", 1.0, lambda t: (1.0 - t).max(0.0)),
-    "rational": ("Mul", 1.0, lambda t: 1.0 / (t + 1.0)),
-    "erlang": ("Mul", 1.0, lambda t: (t * 0.5 + 1.0) * (-t).exp()),
-    "sech": ("Mul", 1.0, lambda t: 2.0 / (t.exp() + (-t).exp())),
-    "differing": ("Add", 0.0, lambda t: (t > 0.0).cast("DOUBLE")),
+    "squared": ("Add", 0.0, _square),
+    "l1": ("Add", 0.0, _distance),
+    "hat": ("Mul", 1.0, _hat),
+    "rational": ("Mul", 1.0, _rational),
+    "erlang": ("Mul", 1.0, _erlang),
+    "sech": ("Mul", 1.0, _sech),
+    "differing": ("Add", 0.0, _positive),
     # its term is of x_j and s_j: `_chi2`
-    "chi2": ("Add", 0.0, lambda t: t),
+    "chi2": ("Add", 0.0, _distance),
 }

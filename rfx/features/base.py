@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -385,7 +386,7 @@ class FeatureMap:
                     " cpu"
                 ) from None
             return None
-        return lambda Z: device.carried_out(steps, Z), as_array(X)
+        return partial(device.carry_out, steps), as_array(X)
 
     def compute(self, X, out) -> None:
         """out (n, n_features) <- the features of the rows of X (n, n_inputs)."""

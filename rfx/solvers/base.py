@@ -114,14 +114,19 @@ def stack(
     coef: theirs in one array; by default one column each. of: the name of the problem's number in
     the entries of the trace.
     """
+    if coef is None:
+        coef = np.stack([s.coef for s in solutions], axis=-1)
     gaps = [s.gap for s in solutions if s.gap is not None]
+    trace = []
+    for number, solution in enumerate(solutions):
+        trace += [entry | {of: number} for entry in solution.trace]
     return Solution(
-        coef=np.stack([s.coef for s in solutions], axis=-1) if coef is None else coef,
+        coef=coef,
         objective=float(sum(s.objective for s in solutions)),
         gap=float(sum(gaps)) if len(gaps) == len(solutions) else None,
         n_iter=int(sum(s.n_iter for s in solutions)),
         status=max((s.status for s in solutions), key=STATUSES.index),
-        trace=[entry | {of: k} for k, s in enumerate(solutions) for entry in s.trace],
+        trace=trace,
     )
 
 

@@ -9,14 +9,14 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from rfx import kernels, methods
-from rfx.losses import OF_NUMBERS, Absolute, Hinge, SquaredHinge, epsilon_insensitive
+from rfx.losses import OF_NUMBERS, Absolute, EpsilonInsensitiveLoss, Hinge, SquaredHinge
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers import svm as kernel_svm
 from rfx.solvers.base import Budget
 from rfx.solvers.svm import solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
-TUBE = epsilon_insensitive(0.2)
+TUBE = EpsilonInsensitiveLoss(0.2)
 CASES = [(loss, bias) for loss in (Hinge, SquaredHinge) for bias in (False, True)]
 TUBES = [(loss, bias) for loss in (Absolute, TUBE) for bias in (False, True)]
 ALL = [*CASES, *TUBES]
@@ -217,7 +217,7 @@ def test_threads_and_seed_agree(loss, bias, monkeypatch, by_threads):
     assert made(7).objective == pytest.approx(one.objective, rel=1e-4)
 
 
-@pytest.mark.parametrize("loss", [Hinge, epsilon_insensitive(0.1)], ids=_name)
+@pytest.mark.parametrize("loss", [Hinge, EpsilonInsensitiveLoss(0.1)], ids=_name)
 @pytest.mark.parametrize("name, lam, scale", [
     ("gaussian", 1e-4, 1), ("laplacian", 1e-6, 1), ("perceptron", 1e-6, 1),
     ("linear", 1.0, 1e3), ("laplacian", 1.0, 1e6), ("perceptron", 1.0, 1e6),
@@ -299,7 +299,7 @@ def test_a_tube_that_holds_all_targets(bias):
     width = 0.51 * (y.max() - y.min()) if bias else 1.01 * np.abs(y).max()
     # in a slightly narrower tube, the two extreme targets matter
     solution, narrower = (
-        solve("gaussian", X, y, GAMMA, 0.1, epsilon_insensitive(own), bias, tol=1e-6)
+        solve("gaussian", X, y, GAMMA, 0.1, EpsilonInsensitiveLoss(own), bias, tol=1e-6)
         for own in (width, 0.97 * width)
     )
     assert solution.converged and not solution.coef.any()
@@ -314,7 +314,7 @@ def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale, monkeypatch)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
     monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(600, loss=loss)
-    wider = epsilon_insensitive(scale * loss.epsilon)
+    wider = EpsilonInsensitiveLoss(scale * loss.epsilon)
     one = solve("gaussian", X, y, GAMMA, 0.5, loss, bias, tol=1e-6)
     other = solve("gaussian", X, scale * y, GAMMA, 0.5 / scale, wider, bias, tol=1e-6)
     assert one.converged and other.converged
@@ -323,7 +323,7 @@ def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale, monkeypatch)
 
 def test_what_float32_got_wrong_is_solved_again_in_float64(monkeypatch):
     monkeypatch.setattr(kernel_svm, "_FEW", 0)
-    X, y = problem(200, 5, loss=(loss := epsilon_insensitive(0.1)))
+    X, y = problem(200, 5, loss=(loss := EpsilonInsensitiveLoss(0.1)))
     solution = solve("linear", X + 1e3, y, {}, 1.0, loss, True, tol=2e-5, max_iter=5000)
     # the entry after the change to float64 is not the last, because its gap was too large
     told = [entry["active"] for entry in solution.trace]

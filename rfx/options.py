@@ -216,29 +216,37 @@ class Option:
 
         Raises UsageError with the option, the value and the allowed values.
         """
-        near: list[str] = []
+        converted = self._converted(value)
+        if converted is not None:
+            return converted
+        near = difflib.get_close_matches(
+            str(value)[:100], self.meanings() if self.kind is str else ()
+        )
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}{hint}")
+
+    def _converted(self, value: Any) -> Any:
+        """The value in the option's type; None if it has no such value."""
         if self.kind is bool:
-            if str(value).lower() in ("true", "false"):
-                return str(value).lower() == "true"
-        elif isinstance(self.kind, Parsed):
+            return {"true": True, "false": False}.get(str(value).lower())
+        if isinstance(self.kind, Parsed):
             with contextlib.suppress(ValueError):
                 values = self.kind.values(value)
                 return values if self.kind is Names else value
-        elif isinstance(value, str) and (
-            value in self.meanings() or (self.kind is str and not self.choices)
-        ):
-            return value
-        elif self.kind is str:
-            near = difflib.get_close_matches(str(value)[:100], self.meanings(), n=1)
-        elif not isinstance(value, bool):
-            with contextlib.suppress(TypeError, ValueError):
-                number = self._number(value)
-                above = number > self.low if self.open_low else number >= self.low
-                if above and number <= self.high and math.isfinite(number):
-                    if self.kind is float or not number % 1:
-                        return int(number) if self.kind is int else number
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}{hint}")
+            return None
+        if isinstance(value, str):
+            is_free = self.kind is str and not self.choices
+            if is_free or value in self.meanings():
+                return value
+        if self.kind is str or isinstance(value, bool):
+            return None
+        with contextlib.suppress(TypeError, ValueError):
+            number = self._number(value)
+            above = number > self.low if self.open_low else number >= self.low
+            is_allowed = above and number <= self.high and math.isfinite(number)
+            if is_allowed and (self.kind is float or not number % 1):
+                return int(number) if self.kind is int else number
+        return None
 
     def _number(self, value: Any) -> float | decimal.Decimal:
         if self.kind is float:

@@ -565,8 +565,7 @@ def read(path, n_features=None, zero_based=False, letters=None, optional=False, 
             return parse_sequences(raw, text.name, n_features, letters)
         parts, group = [], [first]
         while group:
-            parse_one = lambda i, _: checked_rows(group[i], zero_based, text.name, optional)
-            parts.extend(for_ranges(parse_one, len(group), parts=len(group)))
+            parts += _rows_of_pieces(group, zero_based, text.name, optional)
             group = list(islice(stream, env.threads()))
     if not sum(len(rows.y) for rows in parts):
         raise NoRows(f"{text.name} has no rows, only blank lines and comments")
@@ -575,12 +574,29 @@ def read(path, n_features=None, zero_based=False, letters=None, optional=False, 
     X = sp.vstack([rows.matrix(max(width, n_features or 0)) for rows in parts], "csr")
     if n_features is None or width <= n_features:
         return X, y
-    if zero_based and width == n_features + 1 and not (X.indices == 0).any():
+    if zero_based and width == n_features + 1:
+        _check_base(X, n_features, text.name)
+    return narrowed(X, n_features, text.name, strict), y
+
+
+def _rows_of_pieces(
+    pieces: list[textfiles.Piece], zero_based: bool, name: str, optional: bool
+) -> list[Rows]:
+    """`checked_rows` of each piece, distributed over threads."""
+
+    def parse_one(number: int, _: int) -> Rows:
+        return checked_rows(pieces[number], zero_based, name, optional)
+
+    return for_ranges(parse_one, len(pieces), parts=len(pieces))
+
+
+def _check_base(X, n_features: int, name: str) -> None:
+    """Raise DataError if the indices of X seem to start at 1 instead of 0."""
+    if not (X.indices == 0).any():
         raise DataError(
-            f"{text.name} has index {n_features} but no index 0, so its indices seem to start at 1,"
+            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1,"
             " but the model was trained on indices that start at 0; write it with indices from 0"
         )
-    return narrowed(X, n_features, text.name, strict), y
 
 
 def narrowed(X, n_features: int, name: str, strict: bool = False):

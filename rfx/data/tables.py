@@ -168,10 +168,7 @@ def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
     confused.
     """
     cells, names = sample.cells, [column.name for column in schema.columns]
-    if schema.named and (
-        set(names) <= set(cells)
-        or any(name in cells and not readers.is_value(name) for name in names)
-    ):
+    if schema.named and _has_names(cells, names):
         return True
     guess = readers.guess(sample.cells, sample.rows)
     categories = {word for column in schema.columns for word in column.categories or ()}
@@ -192,6 +189,12 @@ def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
             sample.name,
         )
     return False
+
+
+def _has_names(cells: list[str], names: list[str]) -> bool:
+    """Whether cells contain all these names, or one that is no value."""
+    found = [name for name in names if name in cells]
+    return len(found) == len(names) or not all(map(readers.is_value, found))
 
 
 def _whole(handle, name) -> bytes:

@@ -1051,14 +1051,13 @@ class Survey:
         self._y: tuple[Any, Any, Any] = np.inf, -np.inf, 0.0
         seen: Statistics | None = None
         kept: tuple[Any, np.ndarray, np.ndarray] | None = None
-        keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
-        learner, at = PCA(pca, centred) if pca else None, 0
+        most = max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
+        keys, at = np.zeros(0), 0
+        learner = PCA(pca, centred) if pca else None
         for X, y in _cut(chunks()):
             part = Statistics.of(X, scaling == "standard", y=y)
             seen = part if seen is None else seen + part
-            low, high, total = self._y
-            low, high = np.minimum(low, y.min(axis=0)), np.maximum(high, y.max(axis=0))
-            self._y = low, high, total + y.sum(axis=0)
+            self._add_targets(y)
             part_keys = uniforms(seed, _DRAW, at, seen.count, 1)[:, 0]
             kept, keys = _smallest(kept, keys, (X, y, np.arange(at, seen.count)), part_keys, most)
             at = seen.count
@@ -1066,26 +1065,25 @@ class Survey:
                 plain = Inputs(Scaler.of_statistics("none", part), unit)
                 learner.partial_fit(plain.transform(X, dtype))
         if seen is None or kept is None:
-            raise DataError(
-                "there are no rows to learn from"
-                if name is None
-                else f"{name} has no rows to learn from"
-            )
+            what = "there are" if name is None else f"{name} has"
+            raise DataError(f"{what} no rows to learn from")
         self.n_rows, self.n_inputs = seen.count, seen.width
         self.labels = None if seen.labels is None else np.array(sorted(seen.labels))
         self.n_targets = kept[1].shape[1] if kept[1].ndim == 2 else 1
-        if scaling in TRANSFORMS:
-            scaler = Scaler.fit(kept[0][:TRANSFORMED], scaling)
-        else:
-            scaler = Scaler.of_statistics(scaling, seen)
-        self.inputs = Inputs(scaler, unit)
-        if learner and scaling != "none":
-            for X, _ in _cut(chunks()):
-                learner.partial_fit(self.inputs.transform(X, dtype))
-        self.inputs.pca = learner.finish() if learner else None
+        self.inputs = Inputs(_scaler_of_sample(scaling, kept[0], seen), unit)
+        if learner:
+            if scaling != "none":
+                for X, _ in _cut(chunks()):
+                    learner.partial_fit(self.inputs.transform(X, dtype))
+            self.inputs.pca = learner.finish()
         # an array or CSR
         self.X: Any = self.inputs.transform(kept[0][:sample], dtype)
         self.y, self.index = kept[1][:sample], kept[2][:sample]
+
+    def _add_targets(self, y: np.ndarray) -> None:
+        low, high, total = self._y
+        low, high = np.minimum(low, y.min(axis=0)), np.maximum(high, y.max(axis=0))
+        self._y = low, high, total + y.sum(axis=0)
 
     def target_scaler(self, kind: str) -> TargetScaler:
         """The scaling of regression targets that TargetScaler.fit would learn; deviations are of
@@ -1094,6 +1092,13 @@ class Survey:
         low, high, total = self._y
         deviation = TargetScaler.fit(self.y, "standard").scale
         return TargetScaler.of(kind, low, high, total / self.n_rows, deviation)
+
+
+def _scaler_of_sample(scaling: str, X: Any, seen: Statistics) -> Scaler:
+    """The scaler of all rows, or of the sample X if it has column transforms."""
+    if scaling in TRANSFORMS:
+        return Scaler.fit(X[:TRANSFORMED], scaling)
+    return Scaler.of_statistics(scaling, seen)
 
 
 def _cut(chunks):

@@ -185,40 +185,25 @@ class Prepared:
         self.name, self.params = name, params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
-        # text is compared as CSR, which is neither shifted nor made dense
-        as_sums = self.kernel.metric != "product" and not self.kernel.fixed
-        self.sparse = as_sums and keeps_sparse(X) if centre is None else centre.sparse
-        if centre is not None:
-            self.centre = centre.centre
-        elif self.kernel.centred and not self.sparse:
-            # Distances are invariant to a shift, but rounding is not: norms about the mean are
-            # smallest.
-            self.centre = (
-                np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-                if X.shape[0]
-                else np.zeros(X.shape[1])
-            )
-        else:
-            self.centre = None
         self._X: Any = X.tocsr() if sp.issparse(X) else None
         self._Z: np.ndarray | None = None
         self._norms: np.ndarray | None = None
         self._cast: Prepared | None = None
-        self._binary: Any = None
         self._bits: Any = None
+        self._binary: Any = None
+        self.centre: np.ndarray | None = None
+        few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
+        if centre is None:
+            self._decide_form(X, few)
+        else:
+            self.sparse, self.centre, self._binary = centre.sparse, centre.centre, centre._binary
         if self.sparse:
             unit = np.ones((1, 1))
             self.kernel.scale(unit, params)
             self._X = sp.csr_matrix(X, dtype=np.float64) * unit[0, 0]
             return
-        few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
-        # a distance that is invariant to a shift
-        as_bits = self.kernel.centred and self.kernel.metric != "product"
-        if centre is not None:
-            self._binary = centre._binary
-        elif as_bits and (few or self._X is None):
-            self._binary = find(X)
-        self._bits = None if self._binary is None else self._binary.bits(X)
+        if self._binary is not None:
+            self._bits = self._binary.bits(X)
         if self._X is None:
             self._Z = self._scaled(X)
         elif few:
@@ -226,6 +211,23 @@ class Prepared:
             for rows in self._steps():
                 self._Z[rows] = self._scaled(self._X[rows].toarray())
             self._X = None
+
+    def _decide_form(self, X, few: bool) -> None:
+        """Whether rows are compared as CSR, their shift, and the columns compared as bits; few:
+        whether they can be stored dense.
+        """
+        kernel = self.kernel
+        # text is compared as CSR, which is neither shifted nor made dense
+        self.sparse = kernel.metric != "product" and not kernel.fixed and keeps_sparse(X)
+        if self.sparse or not kernel.centred:
+            return
+        # Distances are invariant to a shift, but rounding is not: norms about the mean are
+        # smallest.
+        self.centre = np.zeros(X.shape[1])
+        if X.shape[0]:
+            self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        if kernel.metric != "product" and (few or self._X is None):
+            self._binary = find(X)
 
     @property
     def n_rows(self) -> int:
@@ -354,11 +356,7 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     a dot product.
     """
     dtype = dtype if out is None else out.dtype
-    if not isinstance(Y, Prepared):
-        dtype = dtype or (np.float32 if X.dtype == np.float32 == Y.dtype else np.float64)
-        Y = Prepared(name, Y, params, dtype, X if isinstance(X, Prepared) else None)
-    if not isinstance(X, Prepared):
-        X = Prepared(name, X, params, Y.dtype, Y)
+    X, Y = _prepare_both(name, X, Y, params, dtype)
     if X.shape[1] != Y.shape[1]:
         raise DataError(
             f"rows with {X.shape[1]} columns can't be compared with rows with {Y.shape[1]}"
@@ -370,23 +368,28 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     if X.sparse:
         _fill_sparse(X, Y, out)
         return out
-    if X._Z is None or Y._Z is None:
-        # Rows of a large sparse array become dense a few at a time.
-        step = max(64, _DENSE_BYTES // 4 // max(1, X.shape[1] * X.dtype.itemsize))
-        if X.n_rows > step or Y.n_rows > step:
-            for i in range(0, X.n_rows, step):
-                part = X.take(slice(i, i + step))
-                for j in range(0, Y.n_rows, step):
-                    block(
-                        name,
-                        part,
-                        Y.take(slice(j, j + step)),
-                        params,
-                        out=out[i : i + step, j : j + step],
-                    )
-            return out
-    _fill(X, Y, out)
+    # Rows of a large sparse array become dense a few at a time.
+    step = max(64, _DENSE_BYTES // 4 // max(1, X.shape[1] * X.dtype.itemsize))
+    is_large = X.n_rows > step or Y.n_rows > step
+    if not is_large or (X._Z is not None and Y._Z is not None):
+        _fill(X, Y, out)
+        return out
+    for i in range(0, X.n_rows, step):
+        part = X.take(slice(i, i + step))
+        for j in range(0, Y.n_rows, step):
+            others = Y.take(slice(j, j + step))
+            block(name, part, others, params, out=out[i : i + step, j : j + step])
     return out
+
+
+def _prepare_both(name: str, X, Y, params: dict, dtype) -> tuple[Prepared, Prepared]:
+    """X and Y with the same shift, scaled in this type, by default float32 if both are."""
+    if not isinstance(Y, Prepared):
+        dtype = dtype or (np.float32 if X.dtype == np.float32 == Y.dtype else np.float64)
+        Y = Prepared(name, Y, params, dtype, X if isinstance(X, Prepared) else None)
+    if not isinstance(X, Prepared):
+        X = Prepared(name, X, params, Y.dtype, Y)
+    return X, Y
 
 
 def values(name: str, X, Y, params: dict) -> Any:
@@ -403,25 +406,13 @@ def values(name: str, X, Y, params: dict) -> Any:
 
 def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     """Kernel values of dense rows, in chunks distributed over threads."""
-    kernel, n_inputs = X.kernel, X.shape[1]
     as_bits, by_product = _means(X, Y)
-    work = np.dtype(np.float64) if by_product and kernel.exact_in_float64 else out.dtype
+    exact = by_product and X.kernel.exact_in_float64
+    work = np.dtype(np.float64) if exact else out.dtype
     X, Y = X.astype(work), Y.astype(work)
-    if as_bits:
-        (rows, row_bits), (columns, column_bits), unit = (
-            X.narrow(),
-            Y.narrow_columns,
-            X.unit(work),
-        )
-    else:
-        rows, columns = X.dense(), Y.columns
-    row_norms = column_norms = None
-    # For a difference of float32 numbers, the relative error of the square root grows as it gets
-    # smaller.
-    mended = by_product and kernel.metric == "l2" and work == np.float32
-    others = Y.dense() if mended else None
-    if by_product and (kernel.metric != "dot" or kernel.lengths):
-        row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
+    tiles: _ByProduct | _ByDifferences = (
+        _ByProduct(X, Y, work) if by_product else _ByDifferences(X, Y, work, as_bits)
+    )
     # A product needs a squarish tile, because BLAS copies both factors first; differences need long
     # rows, but several of them.
     width = min(out.shape[1], 1024 if by_product else _WIDEST)
@@ -431,40 +422,16 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     in_place = work == out.dtype and out.flags.c_contiguous and width == out.shape[1]
 
     def part(start, stop):
-        lengths: tuple[np.ndarray, np.ndarray] | None = None
         scratch = np.empty(0 if in_place else height * width, work)
         for i in range(start * height, min(stop * height, out.shape[0]), height):
-            i_end = min(i + height, out.shape[0])
+            rows = slice(i, min(i + height, out.shape[0]))
             for j in range(0, out.shape[1], width):
-                target = out[i:i_end, j : j + width]
+                target = out[rows, j : j + width]
                 tile = target if in_place else scratch[: target.size].reshape(target.shape)
-                if by_product:
-                    np.matmul(rows[i:i_end], columns[:, j : j + width], out=tile)
-                    if row_norms is not None and column_norms is not None:
-                        lengths = row_norms[i:i_end], column_norms[j : j + width]
-                    if kernel.metric != "dot" and lengths is not None:
-                        squared_from_dot(
-                            tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work)
-                        )
-                        if others is not None:
-                            mend_close(
-                                tile,
-                                *lengths,
-                                rows[i:i_end],
-                                others[j : j + width],
-                                np.array([_CLOSE], work),
-                            )
-                elif kernel.metric == "product":
-                    kernel.compare(rows[i:i_end], columns, j, tile)
-                else:
-                    sum_differences(
-                        rows[i:i_end], columns, j, tile, kernel.metric != "l1", _COLUMN_TILE
-                    )
-                    if as_bits:
-                        add_differing(row_bits[i:i_end], column_bits, j, unit, tile)
-                if kernel.metric == "l2":
+                lengths = tiles.compare(rows, j, tile)
+                if X.kernel.metric == "l2":
                     np.sqrt(tile, out=tile)
-                kernel.finish(tile, X.params, n_inputs, lengths)
+                X.kernel.finish(tile, X.params, X.shape[1], lengths)
                 if not in_place:
                     target[:] = tile
 
@@ -473,6 +440,61 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
         entry = _FINISH + X.shape[1] / (DENSE if by_product else 1)
         least = 1 + 20000 // (out.shape[1] * height)
         for_ranges(part, -(-out.shape[0] // height), least, work=out.size * entry)
+
+
+class _ByProduct:
+    """Compares tiles of rows by inner products, and distances by these and the rows' lengths."""
+
+    def __init__(self, X: Prepared, Y: Prepared, dtype: np.dtype):
+        self.kernel, self.dtype = X.kernel, dtype
+        self.rows, self.columns = X.dense(), Y.columns
+        self.lengths: tuple[np.ndarray, np.ndarray] | None = None
+        if self.kernel.metric != "dot" or self.kernel.lengths:
+            self.lengths = X.norms().astype(dtype), Y.norms().astype(dtype)
+        # For a difference of float32 numbers, the relative error of the square root grows as it
+        # gets smaller.
+        mended = self.kernel.metric == "l2" and dtype == np.float32
+        self.others = Y.dense() if mended else None
+
+    def compare(self, rows: slice, place: int, tile: np.ndarray) -> tuple | None:
+        """tile <- the comparisons of some rows with columns from number `place` on; returns the
+        lengths of both, None if the kernel needs none.
+        """
+        columns, dtype = slice(place, place + tile.shape[1]), self.dtype
+        np.matmul(self.rows[rows], self.columns[:, columns], out=tile)
+        if self.lengths is None:
+            return None
+        lengths = self.lengths[0][rows], self.lengths[1][columns]
+        if self.kernel.metric != "dot":
+            squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(dtype).eps], dtype))
+        if self.others is not None:
+            close = np.array([_CLOSE], dtype)
+            mend_close(tile, *lengths, self.rows[rows], self.others[columns], close)
+        return lengths
+
+
+class _ByDifferences:
+    """Compares tiles of rows by the differences of their inputs, and by bits."""
+
+    def __init__(self, X: Prepared, Y: Prepared, dtype: np.dtype, as_bits: bool):
+        self.kernel, self.as_bits = X.kernel, as_bits
+        if as_bits:
+            self.rows, self.row_bits = X.narrow()
+            self.columns, self.column_bits = Y.narrow_columns
+            self.unit = X.unit(dtype)
+        else:
+            self.rows, self.columns = X.dense(), Y.columns
+
+    def compare(self, rows: slice, place: int, tile: np.ndarray) -> None:
+        """tile <- the comparisons of some rows with columns from number `place` on."""
+        metric = self.kernel.metric
+        if metric == "product":
+            self.kernel.compare(self.rows[rows], self.columns, place, tile)
+            return
+        parts = self.rows[rows], self.columns, place, tile
+        sum_differences(*parts, metric != "l1", _COLUMN_TILE)
+        if self.as_bits:
+            add_differing(self.row_bits[rows], self.column_bits, place, self.unit, tile)
 
 
 def _fill_sparse(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
@@ -593,11 +615,7 @@ def decision(name: str, params: dict, SV, coef, X, dtype=None) -> np.ndarray:
     both X and SV are; their sums are float64.
     """
     coef = np.asarray(coef)
-    if not isinstance(SV, Prepared):
-        dtype = dtype or (np.float32 if X.dtype == np.float32 == SV.dtype else np.float64)
-        SV = Prepared(name, SV, params, dtype, X if isinstance(X, Prepared) else None)
-    if not isinstance(X, Prepared):
-        X = Prepared(name, X, params, SV.dtype, SV)
+    X, SV = _prepare_both(name, X, SV, params, dtype)
     if (placed := SV.on_device()) is not None:
         return placed.times(X.dense(), coef)
     out = np.zeros((X.n_rows, *coef.shape[1:]))

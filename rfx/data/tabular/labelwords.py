@@ -71,12 +71,7 @@ def decided(
     for (word, count), number in zip(words.items(), numbers):
         counts[unsigned(word)] += count
         values[unsigned(word)] = number
-    if (
-        task == "regression"
-        or all(map(printed, counts))
-        or (task == KEPT and not are_numbers(counts))
-        or (task in (None, KEPT) and len(set(values.values())) > FEWEST_NUMBERS)
-    ):
+    if _stay_numbers(values, task):
         return None, task
     exact = {word: value(word) for word in counts}
     labels = sorted(counts, key=lambda word: (values[word], exact[word] or 0, word))
@@ -85,8 +80,8 @@ def decided(
         task = guess_of(np.array([values[label] for label in labels]), rows, labels)
         if task == "regression":
             return None, task
-    number_of = lambda label: values[label] if exact[label] is None else exact[label]
-    twice = written.alike(labels, number_of)
+    known = {word: values[word] if number is None else number for word, number in exact.items()}
+    twice = written.alike(labels, known.__getitem__)
     if twice and task != KEPT:
         warn(
             f"labels of {name} are the same number in several spellings"
@@ -94,6 +89,15 @@ def decided(
             " alike"
         )
     return labels, task
+
+
+def _stay_numbers(values: Mapping[str, float], task: str | None) -> bool:
+    """Whether targets with these spellings are numbers, not labels."""
+    if task == "regression" or all(map(printed, values)):
+        return True
+    if task == KEPT and not are_numbers(values):
+        return True
+    return task in (None, KEPT) and len(set(values.values())) > FEWEST_NUMBERS
 
 
 def printed(text: str) -> bool:

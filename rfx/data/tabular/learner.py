@@ -6,7 +6,7 @@ import itertools
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +32,7 @@ _MARKS = frozenset(
 )
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
+_ZERO_OR_ONE = ("0", "1", "0.0", "1.0")
 # Singular and plural of column types in the summary, and what their inputs are called.
 _KINDS = {
     "number": ("number", "numbers", ""),
@@ -81,18 +82,7 @@ class Learner:
         if self.target >= 0:
             return self.as_words
         self.table, reading = table, self.reading
-        self.asked: dict[str, set[int]] = {}
-        for option in ("ignore", "categorical", "dates", "groups", "time"):
-            names = getattr(reading, option) or ()
-            names = (names,) if isinstance(names, str) else names
-            self.asked[option] = {table.find(name, f"--{option}") for name in names}
-        for one, other in itertools.combinations(self.asked, 2):
-            both = self.asked[one] & self.asked[other]
-            if both and (one, other) not in (("ignore", "groups"), ("ignore", "time")):
-                raise UsageError(
-                    f"--{one} and --{other} both name {table.title(min(both))}; use only one of"
-                    " them"
-                )
+        self.asked = self._find_asked()
         no_inputs = self.asked["ignore"] | self.asked["groups"] | self.asked["time"]
         as_words = self.asked["categorical"] | self.asked["dates"]
         positions = {*range(len(table.names))}
@@ -121,6 +111,22 @@ class Learner:
         as_words = as_words | self.asked["groups"]
         self.as_words = frozenset(as_words if self.task == "regression" else as_words | {target})
         return self.as_words
+
+    def _find_asked(self) -> dict[str, set[int]]:
+        """The positions of the columns that each option names; UsageError for one named twice."""
+        asked: dict[str, set[int]] = {}
+        for option in ("ignore", "categorical", "dates", "groups", "time"):
+            names = getattr(self.reading, option) or ()
+            names = (names,) if isinstance(names, str) else names
+            asked[option] = {self.table.find(name, f"--{option}") for name in names}
+        for one, other in itertools.combinations(asked, 2):
+            both = asked[one] & asked[other]
+            if both and (one, other) not in (("ignore", "groups"), ("ignore", "time")):
+                raise UsageError(
+                    f"--{one} and --{other} both name {self.table.title(min(both))}; use only one"
+                    " of them"
+                )
+        return asked
 
     def _guessed_target(self, positions: list[int]) -> int:
         """The most likely target column if none is named, with a warning: the last that has a name
@@ -381,73 +387,56 @@ class Learner:
 
     def _say_how(self, inputs: list[Input], labels: Iterable[str]) -> None:
         """Log how cells were read that may mean something else."""
-        title, columns = self.table.title, self.columns
-        forms = {learnt.position: learnt.form for learnt in inputs}
-        amounts = {p: form for p, form in forms.items() if form and form.kind == "numbers"}
-        categories = {learnt.position: _alike(learnt.categories or ()) for learnt in inputs}
-        similar = _alike(labels, lambda word: word.strip().casefold())
-        plain = {learnt.position for learnt in inputs if learnt.kind == "number"}
-        padded = {p: cell for p, cell in self.padded.items() if p in plain}
-        dotted = {
-            p: cell
-            for p, cell in self.dotted.items()
-            if cell and p in plain and columns[p].words is None
-        }
-        dates = {
-            learnt.position: ""
-            for learnt in inputs
-            if learnt.kind == "date" and learnt.position not in self.asked["dates"]
-        }
-        mixed = {
-            learnt.position: word
-            for learnt in inputs
-            if learnt.categories and not columns[learnt.position].declared
-            if (word := word_among_numbers(columns[learnt.position].words or {}))
-        }
-        for what, advice, examples in (
-            (
-                "read as categories, because a frequent value is a word",
-                "",
-                [(p, f"{word!r:.80}") for p, word in mixed.items()],
-            ),
-            (
-                "read as numbers",
-                "",
-                [(p, written.example(columns[p].words or (), amounts[p])) for p in amounts],
-            ),
-            (
-                "read as dates",
-                f"; {self.kept_by(*dates)} reads {_them(dates)} as words",
-                dates.items(),
-            ),
-            (
-                "similar categories, read as different",
-                "",
-                [(p, same) for p, groups in categories.items() for same in groups],
-            ),
-            (
-                "similar labels, read as different",
-                "",
-                [(self.target, same) for same in similar],
-            ),
-            (
-                "read as decimals, because the separator is ; although each dot precedes three"
-                " digits",
-                "; remove dots that mark thousands",
-                dotted.items(),
-            ),
-            (
-                "read as numbers, without leading zeros",
-                f"; {self.kept_by(*padded)} reads {_them(padded)} as codes",
-                padded.items(),
-            ),
-        ):
-            if examples:
-                shown = some(
-                    f"{title(p)} ({example})" if example else title(p) for p, example in examples
-                )
-                self.tell(f"{self.table.name}: {what}: {shown}{advice}")
+        self._say_types(inputs)
+        similar = []
+        for learnt in inputs:
+            similar += [(learnt.position, same) for same in _alike(learnt.categories or ())]
+        self._say_of_columns("similar categories, read as different", similar)
+        same_labels = [(self.target, same) for same in _alike(labels, _folded)]
+        self._say_of_columns("similar labels, read as different", same_labels)
+        self._say_digits({learnt.position for learnt in inputs if learnt.kind == "number"})
         self._warn_of_ids()
+
+    def _say_types(self, inputs: list[Input]) -> None:
+        """Log which columns with words are categories, numbers or dates."""
+        mixed, amounts, dates = [], [], {}
+        for learnt in inputs:
+            position, column = learnt.position, self.columns[learnt.position]
+            if learnt.categories and not column.declared:
+                word = word_among_numbers(column.words or {})
+                if word:
+                    mixed.append((position, f"{word!r:.80}"))
+            if learnt.form and learnt.form.kind == "numbers":
+                amounts.append((position, written.example(column.words or (), learnt.form)))
+            if learnt.kind == "date" and position not in self.asked["dates"]:
+                dates[position] = ""
+        self._say_of_columns("read as categories, because a frequent value is a word", mixed)
+        self._say_of_columns("read as numbers", amounts)
+        advice = f"; {self.kept_by(*dates)} reads {_them(dates)} as words"
+        self._say_of_columns("read as dates", dates.items(), advice)
+
+    def _say_digits(self, plain: set[int]) -> None:
+        """Log which columns of plain numbers have dots before three digits, or leading zeros."""
+        dotted = []
+        for position, cell in self.dotted.items():
+            if cell and position in plain and self.columns[position].words is None:
+                dotted.append((position, cell))
+        self._say_of_columns(
+            "read as decimals, because the separator is ; although each dot precedes three digits",
+            dotted,
+            "; remove dots that mark thousands",
+        )
+        padded = {p: cell for p, cell in self.padded.items() if p in plain}
+        advice = f"; {self.kept_by(*padded)} reads {_them(padded)} as codes"
+        self._say_of_columns("read as numbers, without leading zeros", padded.items(), advice)
+
+    def _say_of_columns(self, what: str, examples: Collection[tuple], advice: str = "") -> None:
+        """Log how some columns were read; examples: (position, cell, or empty)."""
+        if not examples:
+            return
+        title = self.table.title
+        shown = some(f"{title(p)} ({example})" if example else title(p) for p, example in examples)
+        self.tell(f"{self.table.name}: {what}: {shown}{advice}")
 
     def _warn_of_ids(self) -> None:
         """Warn about inputs that look like row numbers."""
@@ -575,6 +564,10 @@ def _common(category: str):
     """
     key = written.same(category)
     return key.casefold() if isinstance(key, str) else key
+
+
+def _folded(word: str) -> str:
+    return word.strip().casefold()
 
 
 def _alike(words: Iterable[str], common: Callable = _common) -> list[str]:
@@ -714,26 +707,32 @@ class _Column:
         cells: Counter[str] = Counter()
         for word, kind in kinds.items():
             cells[kind] += self.words[word]
-        only_dates = cells["date"] == self.count
+        if cells["truth"] and not as_dates and _are_truths(kinds):
+            truths = {written.truth(word) or str(float(word) == 1) for word in self.words}
+            return sorted(truths), None
         try:
-            if as_dates:
-                return None, written.dates(self.words)
-            if cells["truth"] and all(
-                kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in kinds.items()
-            ):
-                return sorted(
-                    {written.truth(word) or str(float(word) == 1) for word in self.words}
-                ), None
-            if not self.typed and numbers_of(self.words, decimal == ",") is not None:
-                return None, None
-            if cells["written"] and cells["number"] + cells["written"] == self.count:
-                return None, written.numbers(self.words, decimal)
-            if only_dates and not self.target:
-                return None, written.dates(self.words)
+            is_number, form = self._numeric(cells, decimal, as_dates)
         except written.Unclear as unclear:
             raise _Trouble(str(unclear)) from None
+        if is_number:
+            return None, form
         self._check_categories(kinds, cells, n_rows)
         return sorted(self.words), None
+
+    def _numeric(self, cells: Counter[str], decimal: str | None, as_dates: bool):
+        """(whether the words are numbers or dates, their Form or None); cells: the number of cells
+        of each kind. Raises Unclear.
+        """
+        words = self.words or {}
+        if as_dates:
+            return True, written.dates(words)
+        if not self.typed and numbers_of(words, decimal == ",") is not None:
+            return True, None
+        if cells["written"] and cells["number"] + cells["written"] == self.count:
+            return True, written.numbers(words, decimal)
+        if cells["date"] == self.count and not self.target:
+            return True, written.dates(words)
+        return False, None
 
     def _odd(self, kinds: dict[str, str], *usual: str) -> tuple[str, str]:
         """The first word that is of none of the usual kinds, and its place."""
@@ -769,15 +768,7 @@ class _Column:
         """(labels, None for numbers; Form or None; task) of a target column."""
         words = self.words or {}
         if self.many:
-            odd = next((word for word in words if written.kind(word) != "number"), None)
-            if odd is not None:
-                why = f"{odd!r:.80}, which is not a number, unlike most cells"
-                raise _Trouble(why, self.places[odd])
-            if task not in (None, labelwords.KEPT, "regression"):
-                raise DataError(
-                    f"the labels of {table.name} have more than {labelwords.MOST:,} distinct"
-                    " values, too many for classes; set --task regression"
-                )
+            self._check_many_targets(table, task)
             return None, None, task or "regression"
         try:
             categories, form = self.settled(n_rows, table.decimal)
@@ -788,16 +779,35 @@ class _Column:
         if self.words is None:
             return None, None, task
         if categories is not None:
+            if task != "regression":
+                return sorted(words), None, task
             odd = next((word for word in words if labelwords.value(word) is None), None)
-            if odd is not None and task == "regression":
+            if odd is not None:
                 raise DataError(
                     f"{self.places[odd]}: the target {odd!r:.80} is a word, but --task regression"
                     " needs numbers; correct it, or omit --task"
                 )
-            return None if task == "regression" else sorted(words), None, task
+            return None, None, task
         numbers = written.read(words, form, table.decimal).tolist()
         labels, task = labelwords.decided(words, numbers, task, table.name)
         return labels, form if labels is None else None, task
+
+    def _check_many_targets(self, table: Table, task: str | None) -> None:
+        """Raise an error if very many distinct targets are not numbers of a regression."""
+        odd = next((word for word in self.words or {} if written.kind(word) != "number"), None)
+        if odd is not None:
+            why = f"{odd!r:.80}, which is not a number, unlike most cells"
+            raise _Trouble(why, self.places[odd])
+        if task not in (None, labelwords.KEPT, "regression"):
+            raise DataError(
+                f"the labels of {table.name} have more than {labelwords.MOST:,} distinct"
+                " values, too many for classes; set --task regression"
+            )
+
+
+def _are_truths(kinds: dict[str, str]) -> bool:
+    """Whether all words are true, false, 1 or 0; kinds: of the words."""
+    return all(kind == "truth" or word in _ZERO_OR_ONE for word, kind in kinds.items())
 
 
 def targets_of(table: Table, task: str | None):

@@ -273,18 +273,24 @@ def _separator_of(text: bytes, name: str) -> str:
     lines = [_QUOTED.sub('""', line.strip("\n")) for line in whole if line.strip(" \n")][:_LINES]
     lines = lines or [""]
     counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
-    there = [mark for mark, numbers in counts.items() if numbers[0]]
-    alike = [mark for mark in there if len(set(counts[mark])) == 1]
-    if not alike and set(there) <= {"\t"}:
+    used = [mark for mark, numbers in counts.items() if numbers[0]]
+    alike = [mark for mark in used if len(set(counts[mark])) == 1]
+    if not alike and set(used) <= {"\t"}:
         if _ENTRY.match("".join(lines[0].split()[1:2])):
             raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
         if _is_spaced(lines):
             return SPACED
-    cells = [cell.strip() for line in lines for cell in line.split(";") if "," in cell]
-    # all commas are decimal commas
-    if ";" in alike and all(map(_COMMA_NUMBER.fullmatch, cells)):
+    if ";" in alike and _has_decimal_commas(lines):
         return ";"
-    return max(alike or there or ",", key=lambda mark: counts[mark][0])
+    if not used:
+        return ","
+    return max(alike or used, key=lines[0].count)
+
+
+def _has_decimal_commas(lines: list[str]) -> bool:
+    """Whether all commas of lines separated by ; are decimal commas."""
+    cells = ";".join(lines).split(";")
+    return all(_COMMA_NUMBER.fullmatch(cell.strip()) for cell in cells if "," in cell)
 
 
 def _is_spaced(lines) -> bool:
@@ -493,14 +499,15 @@ def is_value(cell: str) -> bool:
     return _VALUE.fullmatch(cell) is not None or is_number(cell)
 
 
+_OTHER_ROWS = "its cells occur in other rows"
+
+
 def guess(cells: list[str], rows: list[list[str]]) -> Guess:
     """Whether `cells`, the first row of a table, is a header; rows: those below, each with as many
     cells.
     """
     below = [row for row in rows if row != cells]
-    columns = [
-        [row[place] for row in below if row[place] not in ABSENT] for place in range(len(cells))
-    ]
+    columns = list(map(_present, zip(*below))) if below else [[] for _ in cells]
     evidence = list(map(_evidence, cells, columns))
     counts = Counter(evidence)
     if counts["gone"] == len(cells):
@@ -508,18 +515,27 @@ def guess(cells: list[str], rows: list[list[str]]) -> Guess:
     if rows and not below:
         return Guess(False, True)
     if counts["seen"]:
-        note = "its cells occur in other rows" if counts["unseen"] else ""
-        return Guess(False, counts["over"] > 0, note)
+        return Guess(False, counts["over"] > 0, _OTHER_ROWS if counts["unseen"] else "")
     if any(map(is_value, cells)):
         return _with_numbers(cells, columns, below, counts)
-    absent_names = [cell for cell, what in zip(cells, evidence) if what == "gone"]
-    if counts["over"]:
-        return Guess(True, any(absent_names))
-    if absent_names and absent_names != [""] or evidence[0] != "gone" and absent_names:
-        return Guess(False, True)  # an index column has no name, but comes first
-    repeated = len(below) < len(rows)
     note = "its cells occur in no other row" if rows else ""
-    return Guess(True, repeated and not counts["unseen"], note)
+    return _with_words(cells, evidence, len(below) < len(rows), note)
+
+
+def _with_words(cells: list[str], evidence: list[str], repeated: bool, note: str) -> Guess:
+    """The guess for a first row without numbers; repeated: whether it stands again below."""
+    absent_names = [cell for cell, what in zip(cells, evidence) if what == "gone"]
+    if "over" in evidence:
+        return Guess(True, any(absent_names))
+    # an index column has no name, but comes first
+    if absent_names and (absent_names != [""] or evidence[0] != "gone"):
+        return Guess(False, True)
+    return Guess(True, repeated and "unseen" not in evidence, note)
+
+
+def _present(cells: Iterable[str]) -> list[str]:
+    """The cells that have a value."""
+    return [cell for cell in cells if cell not in ABSENT]
 
 
 def _with_numbers(cells, columns, below, counts: Counter) -> Guess:
@@ -543,17 +559,17 @@ def _evidence(cell: str, values: list[str]) -> str:
     """The evidence from a cell of the first row and the values below it: gone, over, seen, unseen,
     far, near, or nothing.
     """
-    if cell in ABSENT or not values:
-        return "gone" if cell in ABSENT else ""
+    if cell in ABSENT:
+        return "gone"
+    if not values:
+        return ""
     numbers = [value for value in values if is_value(value)]
     if not is_value(cell):
-        different = set(values)
-        if len(numbers) == len(values):
-            return "over"
-        repeat = len(values) >= 4 and 2 * len(different) <= len(values)
-        return "seen" if cell in different else "unseen" if repeat else ""
+        return _evidence_of_word(cell, values, len(numbers))
+    if not numbers:
+        return "unseen"
     if 2 * len(numbers) <= len(values):
-        return "unseen" if not numbers else "seen" if cell in values else ""
+        return "seen" if cell in values else ""
     plain = [float(value) for value in numbers if is_number(value)]
     if not is_number(cell):
         return "near" if len(plain) < len(numbers) else "unseen"
@@ -561,6 +577,16 @@ def _evidence(cell: str, values: list[str]) -> str:
         return "near"
     low, high = min(plain), max(plain)
     return "near" if 2 * low - high <= float(cell) <= 2 * high - low else "far"
+
+
+def _evidence_of_word(word: str, values: list[str], n_numbers: int) -> str:
+    """`_evidence` from a cell that is no number, above values of which so many are."""
+    if n_numbers == len(values):
+        return "over"
+    different = set(values)
+    if word in different:
+        return "seen"
+    return "unseen" if len(values) >= 4 and 2 * len(different) <= len(values) else ""
 
 
 def _counts_up(numbers) -> bool:

@@ -217,11 +217,11 @@ def matched(words: Iterable[str], choices: Iterable[str]) -> list[int]:
         by_key.setdefault(same(word), []).append(place)
     if all(map(truth, places)):
         by_key |= {number: by_key.get(name, ()) for number, name in ((0, "False"), (1, "True"))}
-    alike = lambda word: by_key.get(same(word), ())
-    return [
-        places[word] if word in places else alike(word)[0] if len(alike(word)) == 1 else -1
-        for word in words
-    ]
+    found = []
+    for word in words:
+        alike = [places[word]] if word in places else by_key.get(same(word), ())
+        found.append(alike[0] if len(alike) == 1 else -1)
+    return found
 
 
 # ---------------------------------------------------------------------- columns
@@ -254,12 +254,7 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     amounts = [parsed for word in words if (parsed := _amount(word)) is not None]
     if len(amounts) < len(words):
         raise Unclear("numbers in no common format")
-    signs = sorted({sign for sign, _, _ in amounts if sign})
-    if len(signs) > 1:
-        raise Unclear(f"amounts in {' and '.join(signs)}, which can't be compared")
-    bare = next((body for sign, body, _ in amounts if not sign and body.strip("0.,")), None)
-    if signs == ["%"] and bare is not None:
-        raise Unclear(f"numbers with and without %, such as {bare!r}")
+    sign = _common_sign(amounts)
     styles = [style for style in _STYLES if all(style in values for *_, values in amounts)]
     if not styles:
         first = amounts[0][2].keys()
@@ -271,7 +266,21 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
         styles = [style for style in styles if style[0] == decimal] or styles
         if unclear := _ambiguous(words, amounts, styles):
             raise Unclear(unclear)
-    return Form("numbers", *styles[0], "".join(signs))
+    return Form("numbers", *styles[0], sign)
+
+
+def _common_sign(amounts: list) -> str:
+    """The sign of a currency or % of amounts, empty for none. Raises Unclear for several, and for
+    numbers with and without %.
+    """
+    signs = sorted({sign for sign, _, _ in amounts if sign})
+    if len(signs) > 1:
+        raise Unclear(f"amounts in {' and '.join(signs)}, which can't be compared")
+    if signs == ["%"]:
+        bare = next((body for sign, body, _ in amounts if not sign and body.strip("0.,")), None)
+        if bare is not None:
+            raise Unclear(f"numbers with and without %, such as {bare!r}")
+    return "".join(signs)
 
 
 def _ambiguous(words: list[str], amounts: list, styles: list) -> str:

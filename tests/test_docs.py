@@ -97,7 +97,7 @@ def test_the_pages_are_short():
     """The hand-written text: all of docs/ except the generated tables; 300 words on GPUs."""
     made = r"<!-- (?:benchmark|rfx) .*?<!-- end -->"
     pages = [re.sub(made, "", text, flags=re.S) for name, text in DOCS.items() if "docs/" in name]
-    assert sum(len(page.split()) for page in pages) <= 25_600
+    assert sum(len(page.split()) for page in pages) <= 24_600
 
 
 def options():
@@ -139,6 +139,7 @@ def begins(lines):
     return sorted(re.sub(r"[\d.]+", "#", line.split()[0]) for line in lines if line.strip())
 
 
+@pytest.mark.slow
 def test_the_walkthrough_runs(houses):
     """Run each command of the page in order. Its output must begin like the lines of the page."""
     text = DOCS["docs/walkthrough.md"]
@@ -258,6 +259,7 @@ def test_every_other_document_is_linked_from_the_readme():
             assert f"]({name})" in README, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({name for name, _ in blocks("python")} - {"docs/walkthrough.md"})
 )
@@ -300,6 +302,7 @@ STAND_INS = {
 
 def files_of_the_pages(folder):
     """The files that the pages name, with 60 rows each, and a model of people.csv."""
+    runpy.run_path(str(ROOT / "docs/houses.py"))
     rng = np.random.default_rng(0)
     made = pandas.DataFrame({"id": range(60), "age": rng.integers(18, 80, 60)})
     made["patient"], made["day"] = made["id"] // 3, pandas.date_range("2026-01-01", periods=60)
@@ -349,6 +352,7 @@ def run(line, out):
         (out / found[found.index(">") + 1]).write_bytes(done.stdout_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({name for name, _ in blocks("sh")} - {"README.md"}))
 def test_shell_blocks_run(name, tmp_path, monkeypatch):
     """The blocks of a page are one session, in a folder with the files that the pages name."""
@@ -365,6 +369,21 @@ def test_shell_blocks_run(name, tmp_path, monkeypatch):
         if not line.startswith(tuple(NOT_RUN)) and "--scheduler tcp:" not in line:
             assert line.startswith("rfx "), line
             run(line, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_pipes_work(houses):
+    """The page is one session of bash."""
+    page = "".join(block for name, block in blocks("bash") if name == "docs/pipes.md")
+    rfx = f'rfx() {{ {shlex.quote(sys.executable)} -m rfx "$@"; }}\n'
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", rfx + page],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "R2  " in done.stdout and "3,000 rows x 16 inputs" in done.stdout
 
 
 @pytest.mark.parametrize("name, text", [block for block in blocks("toml") if "[[run]]" in block[1]])
@@ -396,6 +415,7 @@ def generated(entry):
     return not registry.get(given[given.index("--data") + 1]).files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entry",
     [one for one in NUMBERS if generated(one) and "linear-selection" not in one["command"]],

@@ -20,7 +20,6 @@ from domains import suited
 from shell import called, printed, refused, run
 
 from rfx import lazy, methods, steps
-from rfx import model as model_file
 from rfx.errors import UsageError
 from rfx.exporting import c_source, onnx_graph
 from rfx.exporting.program import Program, json_text, step_name
@@ -271,6 +270,7 @@ FORMS = {"json": by_json, "c": by_c, "onnx": by_onnx}
 each_form = pytest.mark.parametrize("form", FORMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form, name", [(form, name) for form in FORMS for name in (CASES if form == "json" else FEW)]
 )
@@ -421,6 +421,7 @@ def test_two_models_are_linked_by_their_prefixes(trained, tmp_path):
     np.testing.assert_allclose([*map(float, found.stdout.split())], wanted, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_cpp_of_a_table_exports_c_names(tables, tmp_path):
     (tmp_path / "m.c").write_bytes(c_source.written(Program.of(methods.load(tables / "class.npz"))))
     done = build(tmp_path, "g++", "-x", "c++", "-Wall", "-Wextra", "-Werror", "-c", "m.c")
@@ -590,15 +591,6 @@ def test_views_and_models_without_steps_are_refused(trained):
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def test_the_document_has_every_key_of_a_header(trained, tmp_path):
-    text = DOCUMENT.partition("## The model file")[2]
-    for name in ("fourier", "rb", "machine", "mlp", "diagonal"):
-        trained(name).save(tmp_path / "m.npz")
-        header = model_file.read(tmp_path / "m.npz")[0]
-        known = {*header} - {"n_inputs", "n_rows", "n_targets", "chosen"}
-        assert {key for key in known if f"`{key}`" not in text} == set(), name
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import docs_benchmarks
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows, which each benchmark repeats.
 WITHOUT = {

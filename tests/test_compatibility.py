@@ -23,6 +23,8 @@ from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import single
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 PREDICTIONS = json.loads((FIXTURES / "predictions.json").read_text())
 ROWS = results.read(FIXTURES / "results.csv")

@@ -18,6 +18,8 @@ import pytest
 
 import rfx
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 REPAIR = "`pip install --force-reinstall --no-deps rfx-kernels`"
 

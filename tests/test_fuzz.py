@@ -3,6 +3,8 @@
 import pytest
 from fuzz import libsvm, model, plan, results
 
+pytestmark = pytest.mark.slow
+
 # The number of files (fewer if one takes long), and the least number that must be read: if all were
 # refused at once, the fuzz would show nothing.
 TARGETS = [

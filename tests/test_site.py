@@ -14,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from browsing import PHONE, WIDE, chromium, needed, open_page, violations
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 # the front page, a guide page, the gallery and one of its pages, a page with wide tables, the API
 PAGES = ["index", "walkthrough", "gallery/index", "gallery/plot_sparse", "results", "api"]

@@ -45,6 +45,7 @@ def rfx(*words, **options):
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fetch_prints_where_the_files_are(tmp_path, mirrored):
     mirrored("heart_scale", "cod-rna")
     done = rfx("fetch", "heart", "cod_rna")

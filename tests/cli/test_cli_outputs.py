@@ -80,6 +80,7 @@ SAME = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", SAME)
 def test_an_output_that_is_an_input_is_refused(folder, monkeypatch, capfd, line):
     (folder / "store").mkdir()
@@ -102,6 +103,7 @@ OUTPUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", ["m.npz", "z.txt", "r.csv", "p.csv", "plan.toml", "notes.txt"])
 @pytest.mark.parametrize("own", OUTPUTS)
 def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, there):
@@ -237,6 +239,7 @@ def graded(tmp_path, capfd):
     return graded_table(tmp_path, capfd)[::-1]
 
 
+@pytest.mark.slow
 def test_every_classification_in_a_file_has_probabilities(tmp_path, capfd):
     data, model = tmp_path / "t.csv", tmp_path / "m.npz"
     data.write_text(TABLE)
@@ -308,6 +311,7 @@ def test_a_device_is_refused_as_a_results_file(capfd, folder, line):
     assert code and "/dev/null is a device" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", _RESULTS)
 def test_a_disk_that_fills_up_names_the_results_file(capfd, folder, monkeypatch, line):
     class OnFullDisk(io.FileIO):

@@ -18,6 +18,8 @@ from rfx import errors, methods
 from rfx.data import libsvm, registry
 from rfx.errors import DataError, UsageError
 
+pytestmark = pytest.mark.slow
+
 RFX = [sys.executable, "-m", "rfx"]
 
 

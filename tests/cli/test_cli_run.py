@@ -118,6 +118,7 @@ def test_refusals(folder, words, error, message):
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
 
 
+@pytest.mark.slow
 def test_the_example_can_be_run(folder):
     (folder / "example.toml").write_text(called("run", "--example").stdout)
     words = ["run", "example.toml", "--quick", "--only", "label=fixed", "--only", "n_features=50"]

@@ -35,6 +35,7 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag, method", [("--stream", "doubly-sgd"), ("--scheduler", "local")])
 def test_streams_and_workers_have_a_method_of_their_own(flag, method, files, capfd):
     words = ("train", flag, *(["local:1"] if flag == "--scheduler" else []))
@@ -173,6 +174,7 @@ def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     assert np.array_equal(T.indices, (places + bins.starts[:-1, None]).T[places.T >= 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rb", "sparse-rb"])
 def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(method, files, capfd):
     model, out = files / "rb.npz", files / "z.txt"
@@ -408,6 +410,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.slow
 def test_features_that_are_not_finite_are_no_model(files, capfd):
     words = ["train", "--method", "rf", "--data", files / "train.txt", "--gamma", "1e300"]
     code, _, err = run(capfd, *words)
@@ -498,6 +501,7 @@ def test_methods_lists_all_options_and_long_names(capfd):
     assert "squared_hinge, hinge, logistic" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("rfx", "kernel")])
 def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     rows = RNG.uniform(-1, 1, (20000, 10))

@@ -255,6 +255,7 @@ def test_arrays(named, tmp_path, capfd, monkeypatch):
     assert printed(capfd, "predict", model, "-", **stdin) == out
 
 
+@pytest.mark.slow
 def test_sparse_arrays_stay_sparse(tmp_path, capfd):
     X = scipy.sparse.random(60, 3000, 0.01, "csr", random_state=0)
     scipy.sparse.save_npz(tmp_path / "x.npz", X)
@@ -305,6 +306,7 @@ def test_labels_of_libsvm_text_may_be_missing(tmp_path, capfd):
     assert "the label is missing" in said
 
 
+@pytest.mark.slow
 def test_wide_text_is_trained_in_little_memory(tmp_path):
     """1,000 rows of 60,000 columns: 458 MiB as an array of float64, in addition to some 440 of the
     libraries and features.
@@ -347,6 +349,7 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
         assert says in refused(capfd, "convert", "train.csv", target, *args, code=2)
 
 
+@pytest.mark.slow
 def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
     line = "train --method doubly-sgd --gamma 1 --batch 32 --scaling minmax01 --stream --ignore id"
     words = (*line.split(), "--epochs", 3, "--data", files / "train.csv")

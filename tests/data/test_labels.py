@@ -307,6 +307,7 @@ def scheduler():
         yield client.scheduler.address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "suffix, labels",
     [(".csv", ["1.1", "1.10", "2.0"]), (".csv", ["cat", "dog"]), (".parquet", BIG)],
@@ -321,6 +322,7 @@ def test_workers_have_the_classes_of_training_in_memory(suffix, labels, schedule
 # ------------------------------------------------------------------ words where numbers are needed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "name", "place"),
     [

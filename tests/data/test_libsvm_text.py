@@ -64,6 +64,7 @@ def test_reads_what_the_format_allows(tmp_path):
     assert X.has_canonical_format
 
 
+@pytest.mark.slow
 def test_indices_beyond_32_bits(tmp_path):
     X, _ = libsvm.read(put(tmp_path, "1 1:2\n1 5000000000:3\n"))
     assert X.shape == (2, 5_000_000_000) and X.indices.dtype == X.indptr.dtype == np.int64
@@ -93,6 +94,7 @@ def test_many_threads_read_what_one_does(tmp_path, monkeypatch):
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.from_regex(

@@ -67,6 +67,7 @@ def test_peeking_takes_nothing(make):
     np.testing.assert_array_equal(y, y_again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buffer", [0, 20])
 @pytest.mark.parametrize("taken", [0, 1, 4, 12, 13, 15])
 def test_a_position_brings_back_the_rest(make, buffer, taken):

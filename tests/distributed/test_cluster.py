@@ -12,6 +12,8 @@ from by_hand import Cluster
 from rfx.distributed import cluster
 from rfx.errors import ClusterError, UsageError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def hurry(monkeypatch):

@@ -37,6 +37,8 @@ from rfx.records.run import Run
 from rfx.solvers.base import Budget
 from rfx.solvers.l2 import solve_l2
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(5)
 X = np.round(RNG.normal(size=(700, 4)), 4)
 # The choice of kernel, scaling and metric takes most of a training's seconds. It has its own tests.

@@ -45,6 +45,8 @@ from rfx.errors import RfxError
 from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.runs import runner
+
+pytestmark = pytest.mark.slow
 if __name__ == '__main__':
     runs, path, where, command = json.loads(sys.argv[1])
     try:

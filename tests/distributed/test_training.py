@@ -16,6 +16,8 @@ from rfx.errors import DataError, UsageError
 from rfx.records.run import Run
 from rfx.runs import single
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(8)
 X = np.round(RNG.normal(size=(500, 4)), 4)
 Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)

@@ -181,6 +181,7 @@ def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():
         assert classifier().fit(dates, LABEL).schema_.titles()[-1] == "day.days"
 
 
+@pytest.mark.slow
 def test_cross_validation_sees_no_held_out_target():
     noise = RNG.normal(size=N)
     towns = pandas.DataFrame({"town": [f"t{code}" for code in RNG.integers(0, 150, N)]})
@@ -194,6 +195,7 @@ def test_several_targets_have_means_of_each():
     assert model.schema_.columns[0].width == 2 and model.predict(FRAME).shape == (N, 2)
 
 
+@pytest.mark.slow
 @each(STREAMING)
 def test_the_first_part_teaches_the_categories(estimator):
     model = clone(estimator)

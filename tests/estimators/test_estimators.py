@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import (
 from rfx import estimators, methods
 
 pytestmark = [
+    pytest.mark.slow,
     # the checks set absurd options, such as one iteration, or labels of one class
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),

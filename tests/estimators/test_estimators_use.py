@@ -24,6 +24,8 @@ import rfx
 from rfx import estimators, features, kernels, methods
 from rfx.fitting import metric_learning
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 3, (300, 3))
 RADIUS = np.linalg.norm(X, axis=1)

@@ -22,6 +22,8 @@ from rfx.estimators import (
     RFRegressor,
 )
 
+pytestmark = pytest.mark.slow
+
 N = 240
 SMALL = {"scaling": "standard", "metric_steps": 1}  # a small choice
 

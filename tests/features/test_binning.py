@@ -86,6 +86,7 @@ def test_growing_keeps_earlier_grids_and_seeds_differ():
     assert not np.array_equal(whole.widths, sample_grids("laplacian", 4, 30, 6, gamma=1.0).widths)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_out")
 def test_sparse_rows_threads_and_blocks_change_nothing():
     rows = np.where(RNG.random((1500, 4)) < 0.5, RNG.uniform(-1, 1, (1500, 4)), 0.0)

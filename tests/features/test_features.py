@@ -50,6 +50,7 @@ def exact(name):
     return kernels.block(name, rows, rows, PARAMS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variant"),
     [(name, variant) for name in NAMES for variant in MAPS[name].variants_of(name)],
@@ -217,6 +218,7 @@ def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant, monkeyp
             np.testing.assert_array_equal(parts.arrays[key], values)
 
 
+@pytest.mark.slow
 def test_products_with_vectors_that_are_widened_as_they_are_used_are_the_same(monkeypatch):
     rows = sp.random(30, 1200, 0.02, "csr", dtype=np.float32, random_state=0)
     whole = sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows)

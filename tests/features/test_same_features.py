@@ -81,6 +81,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", SETS)
 @pytest.mark.parametrize(("name", "variant"), CASES)
 def test_same_bits_and_right(data, name, variant):

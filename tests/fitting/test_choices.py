@@ -249,6 +249,7 @@ def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
     assert shares == pytest.approx(L1_SHARES[: len(shares)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "sparse-rb"])
 def test_liblinear_is_given_the_lambda_that_rfx_would_choose(name):
     X = np.random.default_rng(0).uniform(-1, 1, (60, 3))

@@ -156,6 +156,7 @@ def create(name, kernel, **more):
     return methods.create(name, task="binary", kernel=kernel, **(SMALL.get(name, {}) | more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [*COUNTS, "rational-quadratic", "multiscale", "polynomial-2"])
 @pytest.mark.parametrize("name", NAMES)
 def test_learns_counts_and_loads(name, kernel, reloaded):

@@ -168,6 +168,7 @@ def test_match_rf_is_the_rf_of_the_same_scale(scale, monkeypatch, fewest_evaluat
     assert seen == [scale]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", methods.names())
 def test_one_row_and_one_label(name):
     options = FAST.get(name, {})
@@ -310,6 +311,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", list(OF_LENGTHS))
 def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded):
     """The result of partial_fit over the batches of the stream, which are those of doubly-sgd; a
@@ -348,6 +350,7 @@ def test_it_is_scikit_learn_s_on_the_same_batches(task, reloaded):
     reloaded(method, ROWS)
 
 
+@pytest.mark.slow
 def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisation_counts():
     y = OF_LENGTHS["binary"]
     weights = []

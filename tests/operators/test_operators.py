@@ -156,6 +156,7 @@ def near(found, expected, tolerance=1e-5):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [(), (3,)])
 def test_products(kind, outputs):
     Z, plain = kind
@@ -460,6 +461,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), PAIRS, indirect=["kind"])
 def test_every_solver_over_every_kind(name, kind):
     (Z, plain), (form, solve) = kind, SOLVERS[name]

@@ -374,6 +374,7 @@ def test_the_example_has_every_part_of_the_format(write):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", papers.plans())
 def test_plans_that_come_with_rfx(name):
     known = papers.plans()

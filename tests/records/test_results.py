@@ -70,6 +70,7 @@ _params = st.dictionaries(_names, _floats, max_size=4)
 _rows = st.lists(st.tuples(st.text(max_size=40), st.none() | _floats, _params), max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(_rows)
 def test_any_text_and_number_survives(tmp_path_factory, items):
@@ -498,6 +499,7 @@ method = "sparse-rf"
 """
 
 
+@pytest.mark.slow
 def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.toml").write_text(PLAN)

@@ -282,6 +282,7 @@ def test_claims_of_partial_results_are_judged_by_what_there_is(request, n_grids)
     assert (verdicts["larger-kappa"] == "not run") == (n_grids == 64)
 
 
+@pytest.mark.slow
 def test_the_report_of_the_rows_of_the_documents_is_whole(request, tmp_path, monkeypatch):
     """Every table and chart is built and painted; no file of a figure is written, which takes most
     of the time.

@@ -178,6 +178,7 @@ def test_the_figures_and_tables_of_the_paper_are_found():
     assert set(ROWS) | {"wu2016-table1"} <= set(papers.tables())
 
 
+@pytest.mark.slow
 def test_only_the_files_are_left(drawn):
     ends = ("png", "svg", "pdf", "figure.csv")
     expected = {f"{name}.{end}" for name in ROWS for end in ends}
@@ -199,6 +200,7 @@ def test_files_are_whole_and_every_curve_has_its_numbers(name, drawn):
     assert all(line["panel"] and line["x_axis"] and line["y_axis"] for line in lines)
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_files(drawn, tmp_path):
     for path in draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "b.svg"):
         first = drawn / path.name.replace("b.", "wu2016-fig3.", 1)
@@ -327,6 +329,7 @@ def test_the_figure_of_a_model(tmp_path, monkeypatch, capfd):
         assert says in str(called("figure", *words).exception)
 
 
+@pytest.mark.slow
 def test_command(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     for one in ROWS["wu2016-fig4"]:
@@ -350,6 +353,7 @@ def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch, cores, coun
     assert all(run.fixed_threads and run.options["solver"] == "prcd" for run in runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in papers.plans() if name.startswith("wu2016")])
 def test_every_run_has_a_place_in_its_table_and_a_scaling(name):
     short = name.removeprefix("wu2016-")

@@ -16,6 +16,8 @@ from test_figures import compared, swept, timed
 from rfx.cli import cli
 from rfx.records import results
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):

@@ -109,6 +109,7 @@ def auc_of(capfd, model, data):
     ]["auc"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limit, says",
     [
@@ -159,6 +160,7 @@ def test_less_of_an_error_is_better():
     assert "no mae is known" in Limit.of("mae=1").missed(row)
 
 
+@pytest.mark.slow
 def test_a_plan_fails_below_the_limit_even_if_its_rows_are_there(table, capfd):
     plan = table.with_name("p.toml")
     plan.write_text(

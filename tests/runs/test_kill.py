@@ -10,6 +10,8 @@ import pytest
 from kill import Jobs, kill
 from kill_workers import Plans, Trainings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name, count", [("train", 2), ("stream", 2), ("run", 2)])
 def test_a_kill_loses_nothing(tmp_path, name, count):

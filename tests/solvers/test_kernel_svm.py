@@ -149,6 +149,7 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, small_blocks, monkey
     assert 0 <= value - optimum <= solution.gap * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("memory", [0.0, 0.01, 10.0])
 def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, small_blocks):

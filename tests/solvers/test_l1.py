@@ -361,6 +361,7 @@ def exactly(solve):
     return lambda A, y, lam, loss, budget, warm: solve(A, y, lam, loss, Budget(tol=1e-9), warm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solve", "loss"), CASES)
 def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_features(solve, loss):
     expected, features = literal(loss)

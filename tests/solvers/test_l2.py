@@ -189,6 +189,7 @@ def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
     assert max(step["cg"] for step in solution.trace) < 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 @pytest.mark.parametrize("count", [2000, 5000])
 def test_a_tiny_lambda_with_more_features_than_rows_of_the_first_subset(loss, count):

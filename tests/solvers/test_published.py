@@ -35,6 +35,7 @@ def solve(Z, y, lam, loss, penalty, seed=0, **limits):
     return solve_liblinear(Z, y, lam, loss, Budget(**limits), penalty=penalty, seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_reaches_the_optimum_and_proves_it(loss, penalty):
@@ -60,6 +61,7 @@ def test_reaches_the_optimum_and_proves_it(loss, penalty):
     assert solution.objective == pytest.approx(reference.fun, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_squared_loss_is_ridge_regression():
     y = Z[:, 0] + 0.3 * RNG.standard_normal(200)
     solution = solve(DenseMatrix(Z), y, 3.0, Squared, "l2", tol=1e-10)
@@ -72,6 +74,7 @@ def test_squared_loss_is_ridge_regression():
     assert one_value.coef.any(), "targets of one value are no class"
 
 
+@pytest.mark.slow
 def test_labels_in_either_order_and_a_seed_give_the_same_bits():
     def made(seed, order=1):
         Z_, y = DenseMatrix(Z[::order].copy()), Y[::order].copy()
@@ -83,6 +86,7 @@ def test_labels_in_either_order_and_a_seed_give_the_same_bits():
     assert not np.array_equal(made(5), four)
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_the_same_problem():
     part = np.where(np.abs(Z) > 0.5, Z, 0.0)
     problem = backend.from_blocks(sp.csr_matrix(part), Y)
@@ -161,6 +165,7 @@ def solve_kernel(name, X, y, params, lam, loss, **limits):
     return solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute, epsilon_insensitive(0.2)])
 @pytest.mark.parametrize(
     "kernel, params",

@@ -16,20 +16,6 @@ from rfx.errors import RfxError, RfxWarning, UsageError, or_near, plain
 
 # The function of each command, below rfx.cli, and its help.
 COMMANDS = {
-    "fetch": ("data.fetch", "Download data sets once and verify their checksums."),
-    "datasets": (
-        "data.datasets",
-        "List the data sets: which exist, which are downloaded, which need manual steps.",
-    ),
-    "check": (
-        "data.check",
-        "Report the problems of a data file by line and column, or summarise its contents.",
-    ),
-    "featurize": (
-        "data.featurize",
-        "Write the random features of a LIBSVM file as a LIBSVM file.",
-    ),
-    "convert": ("data.convert", "Write a CSV, npz or Parquet file as LIBSVM text."),
     "train": ("models.train", "Train one model from a data set or file."),
     "predict": ("models.predict", "Print predictions of a model for a file."),
     "eval": ("models.evaluate", "Evaluate a model on a data set or file."),
@@ -42,12 +28,26 @@ COMMANDS = {
         "models.export",
         "Export a model as ONNX, C or JSON, to predict without rfx.",
     ),
+    "tune": ("models.tune", "Search the options of a method and fit the best model."),
     "methods": ("models.list_methods", "List the methods with their options."),
+    "check": (
+        "data.check",
+        "Report the problems of a data file by line and column, or summarise its contents.",
+    ),
+    "convert": ("data.convert", "Write a CSV, npz or Parquet file as LIBSVM text."),
+    "featurize": (
+        "data.featurize",
+        "Write the random features of a LIBSVM file as a LIBSVM file.",
+    ),
+    "datasets": (
+        "data.datasets",
+        "List the data sets: which exist, which are downloaded, which need manual steps.",
+    ),
+    "fetch": ("data.fetch", "Download data sets once and verify their checksums."),
     "run": (
         "experiments.run",
         "Run the missing rows of a plan, one process per row; resumable.",
     ),
-    "tune": ("models.tune", "Search the options of a method and fit the best model."),
     "table": (
         "experiments.table",
         "Print a paper's table from a results file, next to the published values.",
@@ -60,13 +60,13 @@ COMMANDS = {
         "experiments.report",
         "Write a page of the papers' tables and figures, from results files.",
     ),
-    "reproduce": (
-        "experiments.reproduce",
-        "Run every plan of the papers, then write the report; resumable.",
-    ),
     "compare": (
         "experiments.compare",
         "Compare two results files: scores and seconds of the runs in both.",
+    ),
+    "reproduce": (
+        "experiments.reproduce",
+        "Run every plan of the papers, then write the report; resumable.",
     ),
     "warm": (
         "models.warm",

@@ -195,7 +195,7 @@ def check(file, zero_based, **values):
 
 
 def _check_table(file, reading):
-    from rfx.data.tabular import written
+    from rfx.data.tabular import number_formats
     from rfx.data.tabular.table import Table, Words
 
     np = lazy.numpy
@@ -220,7 +220,9 @@ def _check_table(file, reading):
         gone = int(np.count_nonzero(found.gaps(position)))
         if isinstance(column, Words):
             words = sorted(column.values)
-            kind = "dates" if all(written.kind(word) == "date" for word in words) else "words"
+            kind = (
+                "dates" if all(number_formats.kind(word) == "date" for word in words) else "words"
+            )
             what = f"{len(words):,} {kind}: {', '.join(words[:5])}" + (
                 ", …" if len(words) > 5 else ""
             )

@@ -21,8 +21,8 @@ from scipy.special import stdtrit
 
 from rfx import lazy
 from rfx.data import splits
+from rfx.data.tabular.number_formats import ORIGIN
 from rfx.data.tabular.schema import Input, label_text
-from rfx.data.tabular.written import ORIGIN
 from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.runs.comparison import row_scores, score_of

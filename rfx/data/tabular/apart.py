@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfx.data.reading import Reading
-from rfx.data.tabular import written
+from rfx.data.tabular import number_formats
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
@@ -196,10 +196,12 @@ def _times(table: Table, position: int) -> np.ndarray:
     """(n,) the times that a column of words spells."""
     column = table.columns[position]
     texts = [column.values[code] for code in np.unique(column.codes)]
-    numeric = all(written.kind(text) in ("number", "written") for text in texts)
+    numeric = all(number_formats.kind(text) in ("number", "written") for text in texts)
     try:
-        form = written.numbers(texts, table.decimal) if numeric else written.dates(texts)
-    except written.Unclear as unclear:
+        form = (
+            number_formats.numbers(texts, table.decimal) if numeric else number_formats.dates(texts)
+        )
+    except number_formats.Unclear as unclear:
         raise DataError(
             f"{table.title(position)} of {table.name} has {unclear}; --time needs numbers or dates"
         ) from None

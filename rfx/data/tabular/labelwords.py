@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 
 from rfx import numerals
-from rfx.data.tabular import written
+from rfx.data.tabular import number_formats
 from rfx.data.tabular.table import Words
 from rfx.errors import UsageError, warn
 
@@ -30,11 +30,11 @@ def matched(words: Iterable[str], labels: list[str]) -> list[int]:
     """The position of each word among the labels, or -1.
 
     A word is matched by its spelling without a plus sign, else by its value as in
-    `written.matched`.
+    `number_formats.matched`.
     """
     spelled = set(labels)
     words = [word if word in spelled else unsigned(word) for word in words]
-    return written.matched(words, labels)
+    return number_formats.matched(words, labels)
 
 
 def unsigned(word: str) -> str:
@@ -81,7 +81,7 @@ def decided(
         if task == "regression":
             return None, task
     known = {word: values[word] if number is None else number for word, number in exact.items()}
-    twice = written.alike(labels, known.__getitem__)
+    twice = number_formats.alike(labels, known.__getitem__)
     if twice and task != KEPT:
         warn(
             f"labels of {name} are the same number in several spellings"

@@ -14,7 +14,7 @@ import numpy as np
 
 from rfx import lazy
 from rfx.data.reading import Reading, typed
-from rfx.data.tabular import labelwords, written
+from rfx.data.tabular import labelwords, number_formats
 from rfx.data.tabular.readers import numbers_of
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words, some, words_of
@@ -274,7 +274,7 @@ class Learner:
         for position in positions:
             del self.columns[position]
 
-    def _targets(self) -> tuple[list[str] | None, written.Form | None]:
+    def _targets(self) -> tuple[list[str] | None, number_formats.Form | None]:
         """(labels or None, Form or None) of the targets. DataError if they are invalid."""
         table, column = self.table, self.columns[self.target]
         whose = f"{table.title(self.target)} of {table.name}"
@@ -297,7 +297,7 @@ class Learner:
                 " with --target"
             ) from None
         if form is not None:
-            example = written.example(column.words or (), form)
+            example = number_formats.example(column.words or (), form)
             log.warning("%s: the targets are read as numbers: %s", table.name, example)
         return labels, form
 
@@ -335,7 +335,7 @@ class Learner:
         if words is None:
             numbers = np.concatenate(column.values or [])
         elif learnt.categories is None:
-            numbers = written.read(words, learnt.form, self.table.decimal)
+            numbers = number_formats.read(words, learnt.form, self.table.decimal)
             numbers = np.repeat(numbers, [*words.values()])
         else:
             counts = np.bincount(learnt.places(words), [*words.values()], len(learnt.categories))
@@ -407,7 +407,7 @@ class Learner:
                 if word:
                     mixed.append((position, f"{word!r:.80}"))
             if learnt.form and learnt.form.kind == "numbers":
-                amounts.append((position, written.example(column.words or (), learnt.form)))
+                amounts.append((position, number_formats.example(column.words or (), learnt.form)))
             if learnt.kind == "date" and position not in self.asked["dates"]:
                 dates[position] = ""
         self._say_of_columns("read as categories, because a frequent value is a word", mixed)
@@ -537,7 +537,7 @@ def word_among_numbers(words: Mapping[str, int]) -> str | None:
     others = {word: count for word, count in words.items() if not word.lstrip("+-").isdigit()}
     if not others or 2 * sum(others.values()) >= n_cells:
         return None
-    if any(written.kind(word) != "word" or _is_mark(word) for word in others):
+    if any(number_formats.kind(word) != "word" or _is_mark(word) for word in others):
         return None
     most, equal_share = max(others, key=others.__getitem__), n_cells / len(words)
     frequent = others[most] >= max(ROWS_OF_EACH, equal_share / 2)
@@ -562,7 +562,7 @@ def _common(category: str):
     """The common key of categories that differ only by case, by surrounding blanks, or in how a
     number is written.
     """
-    key = written.same(category)
+    key = number_formats.same(category)
     return key.casefold() if isinstance(key, str) else key
 
 
@@ -572,7 +572,7 @@ def _folded(word: str) -> str:
 
 def _alike(words: Iterable[str], common: Callable = _common) -> list[str]:
     """Groups of words with the same key, each as a text."""
-    return [" and ".join(map(repr, group)) for group in written.alike(words, common)]
+    return [" and ".join(map(repr, group)) for group in number_formats.alike(words, common)]
 
 
 @dataclass(eq=False)
@@ -653,7 +653,7 @@ class _Column:
         """Whether targets are certainly numbers, because there are so many; they are added as
         such, and their spelling is forgotten.
         """
-        numbers = written.read(values.values, None, table.decimal)
+        numbers = number_formats.read(values.values, None, table.decimal)
         column = np.append(numbers, np.nan)[values.codes]
         self._note(column)
         many = self.forgets and len(numbers) + len(self.words or ()) > labelwords.MOST
@@ -703,16 +703,16 @@ class _Column:
             return None, None
         if self.declared:
             return sorted(self.words), None
-        kinds = {word: written.kind(word) for word in self.words}
+        kinds = {word: number_formats.kind(word) for word in self.words}
         cells: Counter[str] = Counter()
         for word, kind in kinds.items():
             cells[kind] += self.words[word]
         if cells["truth"] and not as_dates and _are_truths(kinds):
-            truths = {written.truth(word) or str(float(word) == 1) for word in self.words}
+            truths = {number_formats.truth(word) or str(float(word) == 1) for word in self.words}
             return sorted(truths), None
         try:
             is_number, form = self._numeric(cells, decimal, as_dates)
-        except written.Unclear as unclear:
+        except number_formats.Unclear as unclear:
             raise _Trouble(str(unclear)) from None
         if is_number:
             return None, form
@@ -725,13 +725,13 @@ class _Column:
         """
         words = self.words or {}
         if as_dates:
-            return True, written.dates(words)
+            return True, number_formats.dates(words)
         if not self.typed and numbers_of(words, decimal == ",") is not None:
             return True, None
         if cells["written"] and cells["number"] + cells["written"] == self.count:
-            return True, written.numbers(words, decimal)
+            return True, number_formats.numbers(words, decimal)
         if cells["date"] == self.count and not self.target:
-            return True, written.dates(words)
+            return True, number_formats.dates(words)
         return False, None
 
     def _odd(self, kinds: dict[str, str], *usual: str) -> tuple[str, str]:
@@ -788,13 +788,15 @@ class _Column:
                     " needs numbers; correct it, or omit --task"
                 )
             return None, None, task
-        numbers = written.read(words, form, table.decimal).tolist()
+        numbers = number_formats.read(words, form, table.decimal).tolist()
         labels, task = labelwords.decided(words, numbers, task, table.name)
         return labels, form if labels is None else None, task
 
     def _check_many_targets(self, table: Table, task: str | None) -> None:
         """Raise an error if very many distinct targets are not numbers of a regression."""
-        odd = next((word for word in self.words or {} if written.kind(word) != "number"), None)
+        odd = next(
+            (word for word in self.words or {} if number_formats.kind(word) != "number"), None
+        )
         if odd is not None:
             why = f"{odd!r:.80}, which is not a number, unlike most cells"
             raise _Trouble(why, self.places[odd])

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx.data.reading import FileFormat
-from rfx.data.tabular import labelwords, written
+from rfx.data.tabular import labelwords, number_formats
 from rfx.data.tabular.table import Table, Words, some, words_of
 from rfx.errors import DataError, warn, warn_once
 
@@ -61,7 +61,7 @@ class Input:
     position: int
     categories: list[str] | None = None
     fill: float | str | None = None
-    form: written.Form | None = None
+    form: number_formats.Form | None = None
     means: TargetMeans | None = None
     complete: bool = False
 
@@ -95,7 +95,7 @@ class Input:
         """The number of each word's category, -1 for none: the same text, else the only one with
         the same value.
         """
-        return written.matched(words, self.categories or ())
+        return number_formats.matched(words, self.categories or ())
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Schema:
     target: tuple[str, int] | None = None
     ignored: tuple[str, ...] = ()
     labels: list[str] | None = None
-    target_form: written.Form | None = None
+    target_form: number_formats.Form | None = None
     format: FileFormat | None = None
     refuses_gaps: bool = False
 
@@ -384,11 +384,11 @@ def _input(saved: dict) -> Input:
     return Input(**saved | {"form": _form(saved["form"]), "means": means})
 
 
-def _form(saved) -> written.Form | None:
+def _form(saved) -> number_formats.Form | None:
     """The Form from a model file's header; TypeError if it is invalid. Earlier versions wrote
     the kind `truth` for columns of 0 and 1.
     """
-    return None if saved is None or saved["kind"] == "truth" else written.Form(**saved)
+    return None if saved is None or saved["kind"] == "truth" else number_formats.Form(**saved)
 
 
 def _left_out(what, names, strict, fate="ignored"):
@@ -419,7 +419,7 @@ def _numbers(table, position, form=None):
     if plain and not isinstance(cells, Words):
         return cells
     words = _words(table, position)
-    numbers = np.append(written.read(words.values, form, table.decimal), np.nan)[words.codes]
+    numbers = np.append(number_formats.read(words.values, form, table.decimal), np.nan)[words.codes]
     bad = np.isnan(numbers) & ~words.missing
     if bad.any():
         row = int(np.argmax(bad))

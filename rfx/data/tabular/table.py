@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfx import lazy
-from rfx.data.tabular.written import shortest
+from rfx.data.tabular.number_formats import shortest
 from rfx.errors import DataError, UsageError, or_near
 
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")

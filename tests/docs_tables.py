@@ -42,10 +42,10 @@ def keep(found: Path, kept: Path) -> None:
         if row["key"] not in known or rank(row) > known[row["key"]]
     ]
     results.RESULTS.append(kept, new)
-    steps = results.read_steps(results.beside(found))
+    steps = results.read_steps(results.trace_path(found))
     for key in dict.fromkeys(row["key"] for row in new):
         if key in steps:
-            results.append_steps(results.beside(kept), key, steps[key])
+            results.append_steps(results.trace_path(kept), key, steps[key])
 
 
 @cache

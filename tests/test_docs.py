@@ -450,21 +450,21 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
         for key, created, status in rows:
             row = {"dataset": "cpu", "method": "rf", "params": {"label": "a, b"}, "message": name}
             results.append(path, row | {"key": key, "created": created, "status": status})
-            results.append_steps(results.beside(path), key, [{"objective": 1.0}])
+            results.append_steps(results.trace_path(path), key, [{"objective": 1.0}])
         docs_tables.keep(path, kept)
         return path
 
     kept = tmp_path / "rows" / "t.csv"
     first = run_in_part("first.csv", ("a", "2026-01-01", "ok"), ("b", "2026-01-01", "failed"))
     run_in_part("second.csv", ("a", "2026-01-02", "failed"), ("b", "2026-01-02", "ok"))
-    before = [path.read_bytes() for path in (kept, results.beside(kept))]
+    before = [path.read_bytes() for path in (kept, results.trace_path(kept))]
     docs_tables.keep(first, kept)
-    assert [path.read_bytes() for path in (kept, results.beside(kept))] == before
+    assert [path.read_bytes() for path in (kept, results.trace_path(kept))] == before
     assert {row["key"]: row["message"] for row in results.read(kept)} == {
         "a": "first.csv",
         "b": "second.csv",
     }
-    assert results.read_steps(results.beside(kept)).keys() == {"a", "b"}
+    assert results.read_steps(results.trace_path(kept)).keys() == {"a", "b"}
 
 
 def named(document):

@@ -200,7 +200,7 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
     from rfx.runs import runner
 
     rows = results_file.read(path) if Path(path).exists() else []
-    steps = results_file.read_steps(trace or results_file.beside(path))
+    steps = results_file.read_steps(trace or results_file.trace_path(path))
     todo = runner.missing(loaded, rows, retry_failed, steps)
     ready, lines = runner.ahead(loaded, todo)
     if as_json:

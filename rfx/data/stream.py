@@ -763,7 +763,7 @@ class TableRanges:
             yield self.schema.encode(table)
 
 
-class Taken:
+class RowSubset:
     """The rows of a source with some numbers, ascending.
 
     width: minimum number of columns of sparse rows.
@@ -812,7 +812,7 @@ class Arrays:
 
 def picked(source, index: np.ndarray, width: int):
     """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns."""
-    return stacked([X for X, _ in Taken(source, index, width=width).chunks()])
+    return stacked([X for X, _ in RowSubset(source, index, width=width).chunks()])
 
 
 def load(source, count: int, width: int, scaler, dtype, finish):

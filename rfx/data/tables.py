@@ -410,7 +410,7 @@ def other_rows(
     )
     if targets == "ignored":
         return X, None
-    return X, y if names is None else places(labelwords.of_numbers(y), names, file.name)
+    return X, y if names is None else places(labelwords.words_of_numbers(y), names, file.name)
 
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:
@@ -453,7 +453,7 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
     X, _ = replace(schema, ignored=(*schema.ignored, name)).encode(content, strict, "ignored")
     schema.tell_filled(content)
     if not isinstance(words, Words):
-        words = labelwords.of_numbers(words)
+        words = labelwords.words_of_numbers(words)
     return X, name, np.array([*words.values, ""])[words.codes].tolist()
 
 

@@ -17,7 +17,7 @@ from rfx import methods
 from rfx.counters import random_rows
 from rfx.data import repeats
 from rfx.data.rows import Statistics, is_text, keeps_sparse, room, stacked, statistics, total
-from rfx.data.stream import Arrays, Taken, load, picked
+from rfx.data.stream import Arrays, RowSubset, load, picked
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.readers import check_columns
 from rfx.data.transforms import Scaler
@@ -565,11 +565,11 @@ class DistributedRows:
             weights = [weights[index][owners == k] for k in range(len(self.counts))]
         return DistributedRows(self.workers, self.taken(index, sources), moments, weights)
 
-    def taken(self, index, sources=None) -> list[Taken]:
+    def taken(self, index, sources=None) -> list[RowSubset]:
         """The sources of the rows with these ascending numbers; sources: see `some`."""
         owners, local = located(index, self.counts)
         return [
-            Taken(source, local[owners == k], width=self.shape[1])
+            RowSubset(source, local[owners == k], width=self.shape[1])
             for k, source in enumerate(sources or self.sources)
         ]
 

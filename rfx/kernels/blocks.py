@@ -69,7 +69,7 @@ class Binary:
         return out
 
 
-def find(X) -> Binary | None:
+def binary_columns(X) -> Binary | None:
     """The two-valued columns of X (n, d), dense or CSR, with the most frequent gap; None if they
     are few.
     """
@@ -227,7 +227,7 @@ class Prepared:
         if X.shape[0]:
             self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         if kernel.metric != "product" and (few or self._X is None):
-            self._binary = find(X)
+            self._binary = binary_columns(X)
 
     @property
     def n_rows(self) -> int:

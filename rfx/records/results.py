@@ -238,7 +238,7 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
             for *values, error in step["tried"]
         ]
         if row.get("key"):
-            append_steps(beside(path, "trials"), row["key"], trials)
+            append_steps(trace_path(path, "trials"), row["key"], trials)
         row = {**row, "params": params}
     RESULTS.append(path, [{**row, "created": created}])
 
@@ -261,7 +261,7 @@ def read(
         # a gap is infinite if a solver has no bound
         columns = known(values) | {"gap": values["gap"]}
         columns["params"] = params = Params.of(values["params"] or {}, path, line)
-        trials = read_steps(beside(path, "trials")) if trials is None else trials
+        trials = read_steps(trace_path(path, "trials")) if trials is None else trials
         own = trials.get(str(values["key"]), ())
         for number, step in enumerate(params.get("validation") or ()):
             if "tried" not in step:
@@ -311,7 +311,7 @@ TRACES = Sheet(
 )
 
 
-def beside(path: AnyPath, what: str = "trace") -> Path:
+def trace_path(path: AnyPath, what: str = "trace") -> Path:
     """The trace file of a results file: results.csv has results.trace.csv; or that of the trials of
     its runs.
     """
@@ -365,4 +365,4 @@ def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
     """The finder of the file `trace`, which must exist; if None, of the one next to the results."""
     if trace is not None and not Path(trace).exists():
         raise DataError(f"{files.shown(trace)} can't be read as a trace file: it does not exist")
-    return finder(beside(results) if trace is None else trace)
+    return finder(trace_path(results) if trace is None else trace)

@@ -443,7 +443,7 @@ def run(
     """
     with results.exclusive(path), env.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
-        trace = trace or results.beside(path)
+        trace = trace or results.trace_path(path)
         asked = any(run.trace for run in plan.runs)
         if asked:
             results.TRACES.check(trace)
@@ -636,7 +636,7 @@ def _step(name, folder, form, place, known) -> Step | None:
         return None
     path = place / f"{base if base in folder.plans else name}{'-quick' if quick else ''}.csv"
     rows = results.read(path) if path.exists() else []
-    todo = missing(wanted, rows, False, results.read_steps(results.beside(path)))
+    todo = missing(wanted, rows, False, results.read_steps(results.trace_path(path)))
     cost = known.get((name, "quick" if quick else "full"))
     if cost is None:
         # of a plan without a line in costs.csv: seconds for each run, and the memory of all imports

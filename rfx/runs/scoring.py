@@ -51,7 +51,7 @@ _EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
 
 @dataclass
-class Evaluated:
+class CrossValidationResult:
     """Held-out rows with the decision values of models that were fitted without them.
 
     by: how they were held out, in words. y: their targets or labels. decisions: for each model
@@ -110,7 +110,7 @@ def wanted(run: Run) -> bool:
 
 def trained(
     run: Run, split, trainer, listening: dict[str, Any], progress=None
-) -> tuple[Pipeline, Evaluated | None]:
+) -> tuple[Pipeline, CrossValidationResult | None]:
     """The pipeline of all training rows, and its score on rows that no choice saw.
 
     They are left out of the model itself if its method can do so. Otherwise a model of a part of
@@ -163,7 +163,7 @@ def _with_options_of(first: Pipeline, run: Run, split, trainer) -> tuple[Any, di
     return trainer, {name: value for name, value in evidence.items() if value is not None}
 
 
-def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated:
+def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> CrossValidationResult:
     """The rows left out of the model, in parts for models that can't leave them out one by one."""
     rows = final.left_out
     assert rows is not None and rows.numbers is not None
@@ -173,7 +173,7 @@ def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> Evaluated:
         folds = HeldOut(len(y), run.seed, split.apart).folds(_strata(y, final.task), FOLDS)
         parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
-    return Evaluated(
+    return CrossValidationResult(
         f"by {rows.by}", rows.y[places], [rows.decision[places]], 0.0, parts, again=False
     )
 
@@ -237,7 +237,9 @@ def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
     return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]
 
 
-def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> Evaluated:
+def evaluated(
+    run: Run, split, final, progress=None, without: Callable | None = None
+) -> CrossValidationResult:
     """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
     method trained on all rows.
 
@@ -274,7 +276,7 @@ def _tell_part(progress: Callable, part: tuple[int, int], entry: dict[str, Any])
 
 def _joined(
     run: Run, y: np.ndarray, final, parts: list[Part], models: list, start: float
-) -> Evaluated:
+) -> CrossValidationResult:
     """The results of the models of all parts; start: from `time.perf_counter`."""
     each = [
         [final.as_own(*point) for point in zip(model.path or [model], decisions, strict=True)]
@@ -284,7 +286,7 @@ def _joined(
     y_out = np.concatenate([y[out] for _, out in parts])
     seconds = time.perf_counter() - start
     by = _words(run, parts, len(y)) + _other_options(final, [model for model, _ in models])
-    return Evaluated(by, y_out, decisions, seconds, parts)
+    return CrossValidationResult(by, y_out, decisions, seconds, parts)
 
 
 def _without(split, trainer, kept, out, progress) -> tuple:
@@ -315,7 +317,7 @@ def fit(trainer, split, **listening):
     return trainer.fit(split.X_train, y, split.weights, apart=split.apart, **listening)
 
 
-def judged(run: Run, point: Pipeline, held: Evaluated | None, place: int) -> Pipeline:
+def judged(run: Run, point: Pipeline, held: CrossValidationResult | None, place: int) -> Pipeline:
     """The model number `place` with what follows from rows left out: requested probabilities,
     intervals. These rows are held out if the run says how, else left out one by one if the method
     allows it.

@@ -217,7 +217,7 @@ def for_output(callback: Callback | None, k: int) -> Callback | None:
 
 
 @njit(cache=True, nogil=True)
-def soft(value: float, width: float) -> float:
+def soft_threshold(value: float, width: float) -> float:
     """Soft thresholding: the value moved towards zero by at most the width."""
     if value > width:
         return value - width

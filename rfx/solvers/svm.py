@@ -20,7 +20,7 @@ from rfx.solvers.base import (
     Recorder,
     Solution,
     checked,
-    soft,
+    soft_threshold,
 )
 from rfx.types import Index
 
@@ -66,7 +66,7 @@ def solve_singles(
             return step
         goal = beta[chosen] + error[chosen] / curvature[chosen]
         if tube is not None:
-            goal = soft(goal, tube / curvature[chosen])
+            goal = soft_threshold(goal, tube / curvature[chosen])
         moved = min(max(goal, lo[chosen]), hi[chosen])
         change = moved - beta[chosen]
         beta[chosen] = moved
@@ -166,7 +166,7 @@ def _slope(error: float, beta: float, tube: float | None) -> float:
     if tube is None:
         return error
     if beta == 0:
-        return soft(error, tube)
+        return soft_threshold(error, tube)
     return error - tube if beta > 0 else error + tube
 
 

@@ -266,7 +266,7 @@ def test_a_row_is_short_and_its_trials_lie_beside_it(table, capfd):
         step["tried"] for step in told
     ]
     # without the other file, the row is still whole but for the trials
-    results.beside(path, "trials").unlink()
+    results.trace_path(path, "trials").unlink()
     (alone,) = results.read(path)
     assert [step["tried"] for step in alone["params"]["validation"]] == [[] for _ in told]
     assert alone["score"] == whole["score"]

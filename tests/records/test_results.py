@@ -483,7 +483,7 @@ def test_a_results_file_is_no_file_of_traces(tmp_path):
         with pytest.raises(DataError, match="is not an rfx trace file"):
             use(path)
     assert path.read_bytes() == before
-    assert results.beside("out/results.csv").as_posix() == "out/results.trace.csv"
+    assert results.trace_path("out/results.csv").as_posix() == "out/results.trace.csv"
 
 
 PLAN = """

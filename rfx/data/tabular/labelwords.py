@@ -42,7 +42,7 @@ def unsigned(word: str) -> str:
     return word[1:] if word[:1] == "+" and value(word) is not None else word
 
 
-def of_numbers(y) -> Words:
+def words_of_numbers(y) -> Words:
     """Numbers (n,) as printed words."""
     distinct, codes = np.unique(y, return_inverse=True)
     return Words.of(codes, map(number_text, distinct))

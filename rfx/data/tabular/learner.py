@@ -17,7 +17,7 @@ from rfx.data.reading import Reading, typed
 from rfx.data.tabular import labelwords, number_formats
 from rfx.data.tabular.readers import numbers_of
 from rfx.data.tabular.schema import Input, Schema
-from rfx.data.tabular.table import Table, Words, some, words_of
+from rfx.data.tabular.table import Table, Words, abbreviated, words_of
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
@@ -382,7 +382,7 @@ class Learner:
     def _say_left_out(self, positions, why: str) -> None:
         if positions:
             are = "are" if len(positions) > 1 else "is"
-            titles = some(map(self.table.title, sorted(positions)))
+            titles = abbreviated(map(self.table.title, sorted(positions)))
             self.tell(f"{titles} of {self.table.name} {are} ignored: {why}")
 
     def _say_how(self, inputs: list[Input], labels: Iterable[str]) -> None:
@@ -435,7 +435,9 @@ class Learner:
         if not examples:
             return
         title = self.table.title
-        shown = some(f"{title(p)} ({example})" if example else title(p) for p, example in examples)
+        shown = abbreviated(
+            f"{title(p)} ({example})" if example else title(p) for p, example in examples
+        )
         self.tell(f"{self.table.name}: {what}: {shown}{advice}")
 
     def _warn_of_ids(self) -> None:
@@ -444,7 +446,7 @@ class Learner:
         if ids:
             log.warning(
                 "%s of %s: each is an input that looks like a row number; %s ignores it",
-                some(map(self.table.title, ids)),
+                abbreviated(map(self.table.title, ids)),
                 self.table.name,
                 self._option("ignore", ids),
             )
@@ -474,7 +476,7 @@ class Learner:
         if filled and self.reading.missing is None:
             self.tell(
                 f"{self.table.name}: missing cells are filled, numbers by the mean and words by the"
-                f" most frequent: {some(filled)}; see --missing"
+                f" most frequent: {abbreviated(filled)}; see --missing"
             )
         if summary:
             log.warning("%s", self.summary(schema))

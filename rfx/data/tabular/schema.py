@@ -14,7 +14,7 @@ import scipy.sparse
 
 from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, number_formats
-from rfx.data.tabular.table import Table, Words, some, words_of
+from rfx.data.tabular.table import Table, Words, abbreviated, words_of
 from rfx.errors import DataError, warn, warn_once
 
 # Number of encoded columns above which mostly zero rows are stored as CSR.
@@ -237,8 +237,9 @@ class Schema:
         away = [column for column in self.columns if column.name not in places]
         if away:
             filled = all(column.fill is not None for column in away)
+            names = abbreviated(f"{column.name!r:.80}" for column in away)
             raise DataError(
-                f"{table.name} has no column {some(f'{column.name!r:.80}' for column in away)},"
+                f"{table.name} has no column {names},"
                 " which the model needs; its columns are"
                 f" {', '.join(table.names):.300}"
                 + ("; to mark a column as missing, add it with empty cells" * filled)
@@ -368,13 +369,13 @@ def filled_words(name: str, filled: dict[str, int]) -> str:
     """The message about the missing cells that were replaced, by column, in the rows `name`."""
     total = sum(filled.values())
     cells = "1 missing cell is" if total == 1 else f"{total:,} missing cells are"
-    listed = some(f"{column} ({count:,})" for column, count in filled.items())
+    listed = abbreviated(f"{column} ({count:,})" for column, count in filled.items())
     return f"{name}: {cells} filled as in training: {listed}"
 
 
 def filled_in_memory(columns: Iterable[str]) -> str:
     """`filled_words` for rows of an estimator, without numbers."""
-    return f"X: missing cells are filled as in training: {some(columns)}"
+    return f"X: missing cells are filled as in training: {abbreviated(columns)}"
 
 
 def _input(saved: dict) -> Input:
@@ -392,7 +393,7 @@ def _form(saved) -> number_formats.Form | None:
 
 
 def _left_out(what, names, strict, fate="ignored"):
-    listed = some(f"{name!r:.80}" for name in names)
+    listed = abbreviated(f"{name!r:.80}" for name in names)
     if strict:
         raise DataError(f"{what}: {listed}; without --strict they are {fate}")
     warn(f"{what}, which are {fate}: {listed}")
@@ -443,7 +444,7 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
         raise _missing(table, position, hint=False)
     if labels is None:
         return _numbers(table, position)
-    words = cells if isinstance(cells, Words) else labelwords.of_numbers(cells)
+    words = cells if isinstance(cells, Words) else labelwords.words_of_numbers(cells)
     return places(words, labels, table.name)
 
 

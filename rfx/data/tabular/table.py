@@ -18,7 +18,7 @@ FILL = 'fill it in, or train with missing="mean"'
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 
-def some(parts: Iterable[str], most: int = 5) -> str:
+def abbreviated(parts: Iterable[str], most: int = 5) -> str:
     """The first of some texts, and how many more there are."""
     parts = list(parts)
     more = f" and {len(parts) - most:,} more" if len(parts) > most else ""

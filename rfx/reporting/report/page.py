@@ -73,7 +73,9 @@ def read(path: Path, quick: bool = False) -> Source:
     if not path.exists():
         return Source()
     torn: list[int] = []
-    return Source(path, quick, results.read(path, results.finder(results.beside(path)), torn), torn)
+    return Source(
+        path, quick, results.read(path, results.finder(results.trace_path(path)), torn), torn
+    )
 
 
 # ----------------------------------------------------------------------------------------- coverage
@@ -463,7 +465,7 @@ def write_experiment(path, output, force: bool = False) -> Path:
     Raises DataError for a file that has no rows, and the errors of `results.read` and `page.put`.
     """
     path, output, torn = Path(path), Path(output), list[int]()
-    rows = results.read(path, results.finder(results.beside(path)), torn)
+    rows = results.read(path, results.finder(results.trace_path(path)), torn)
     if not rows:
         raise DataError(f"{path} has no rows yet; rfx run --results adds some")
     counts = Counter(_STATUSES.get(row["status"], row["status"]) for row in rows)

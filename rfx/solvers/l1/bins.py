@@ -19,7 +19,7 @@ from rfx.solvers.base import (
     Recorder,
     Solution,
     checked,
-    soft,
+    soft_threshold,
     start,
 )
 from rfx.solvers.l1.newton import Descent, best_dual, filled, l1_certificate, largest_working_set
@@ -221,7 +221,7 @@ def _epoch(
             step = -w[j]
             if diagonal[j] > 0.0:
                 free = w[j] - (g[j] + scale * now[b]) / diagonal[j]
-                step += soft(free, lam / diagonal[j])
+                step += soft_threshold(free, lam / diagonal[j])
             steps[b] = scale * step
             if step != 0.0:
                 w[j] += step
@@ -354,7 +354,7 @@ def _step(w: float, g: float, bound: float, lam: float) -> float:
     if bound <= 0.0:
         return -w
     free = w - g / bound
-    return soft(free, lam / bound) - w
+    return soft_threshold(free, lam / bound) - w
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from rfx.compiled import njit
 from rfx.operators.linear_algebra import corner, positive, solve
 from rfx.operators.matrix import Matrix
 from rfx.parallel import check_time
-from rfx.solvers.base import soft
+from rfx.solvers.base import soft_threshold
 
 # ----------------------------------------------------------------------
 # Interior-point methods for an l1 term plus a quadratic whose Hessian is too ill-conditioned for
@@ -397,7 +397,7 @@ def _descend(
             curvature = H[j, j]
             if curvature <= 0.0:
                 continue
-            new = soft(curvature * old - q[j], lam) / curvature
+            new = soft_threshold(curvature * old - q[j], lam) / curvature
             if new != old:
                 delta = new - old
                 worst = max(worst, curvature * abs(delta))

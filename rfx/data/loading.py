@@ -12,7 +12,7 @@ from rfx import numerals
 from rfx.data import libsvm, registry, splits, synthetic, tables, textfiles
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.rows import stacked
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
@@ -32,8 +32,8 @@ class Split:
     what the training rows determine about reading other rows, or None. `weights` (n,) are the
     sample weights of the training rows, if any. `table` is the training table and its learner,
     if X depends on further learning: cells are missing, or columns become target means, for which
-    `seed` splits the rows into parts. `apart` keeps related training rows together when some are
-    held out. `held_out` has the results on held-out training rows (`rfx.runs.scoring.HeldOut`),
+    `seed` splits the rows into parts. `constraint` keeps related training rows together when some
+    are held out. `held_out` has the results on held-out training rows (`rfx.runs.scoring.HeldOut`),
     once there are any.
     """
 
@@ -49,7 +49,7 @@ class Split:
     weights: np.ndarray | None = None
     table: tuple[Table, Learner] | None = None
     seed: int = 0
-    apart: Apart | None = None
+    constraint: SplitConstraint | None = None
     held_out: Any = None
 
     def part(self, kept, out) -> tuple:
@@ -67,7 +67,7 @@ class Split:
         table, learner = self.table
         schema = learner.relearnt(self.schema, table.rows(kept))
         schema, X, _ = tables.fitted(
-            schema, table, self.y_train, self.task, self.seed, kept, self.apart
+            schema, table, self.y_train, self.task, self.seed, kept, self.constraint
         )
         return schema, X
 
@@ -89,7 +89,7 @@ class Split:
             schema=schema,
             table=table,
             weights=weights[kept],
-            apart=None if self.apart is None else self.apart.rows(kept),
+            constraint=None if self.constraint is None else self.constraint.rows(kept),
         )
 
 
@@ -144,9 +144,9 @@ def load(
         loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
     if n_train is not None:
         loaded.table = None
-        if loaded.apart is not None:
-            rows = splits.draw(len(loaded.apart), n_train, seed, 0)
-            loaded.apart = loaded.apart.rows(rows)
+        if loaded.constraint is not None:
+            rows = splits.draw(len(loaded.constraint), n_train, seed, 0)
+            loaded.constraint = loaded.constraint.rows(rows)
     loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
     if loaded.X_test is not None:
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
@@ -281,14 +281,14 @@ def _file(path, split, drawn, reading, task=None):
         _check_known(path)
     share = check_split(str(path), split, []) or splits.FRACTION
 
-    def cut(count, apart):
-        if apart is None:
+    def cut(count, constraint):
+        if constraint is None:
             return splits.cut_share(count, share, seed)
-        if apart.one:
-            raise DataError(f"--split {split} {apart.lacking()}")
-        return apart.held_out(1 - share, seed)
+        if constraint.one:
+            raise DataError(f"--split {split} {constraint.lacking()}")
+        return constraint.held_out(1 - share, seed)
 
-    (X, y), (X_test, y_test), schema, table, task, apart = tables.training_rows(
+    (X, y), (X_test, y_test), schema, table, task, constraint = tables.training_rows(
         path, reading, None if split is None else cut, task, seed if means else None
     )
     name = "stdin" if str(path) == "-" else textfiles.plain_name(path)
@@ -304,7 +304,7 @@ def _file(path, split, drawn, reading, task=None):
         schema=schema,
         table=table,
         seed=seed,
-        apart=apart,
+        constraint=constraint,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.data.tabular.apart import REPEATS, Apart
+from rfx.data.tabular.group_splits import REPEATS, SplitConstraint
 
 # With more rows on average for each distinct row, the inputs can only take few values, as those of
 # a survey with three questions: new rows repeat them, too, and rows are left out one by one.
@@ -18,7 +18,7 @@ MOST_COPIES = 10
 _ROWS = 1024
 
 
-def constraint(X: Any) -> Apart | None:
+def find_constraint(X: Any) -> SplitConstraint | None:
     """What keeps equal rows of X (n, d) together; None without any, if new rows will repeat
     them, or for rows on workers.
     """
@@ -26,23 +26,23 @@ def constraint(X: Any) -> Apart | None:
     return _unless_few(first_equal(X)) if here else None
 
 
-def of_sums(sums: np.ndarray) -> Apart | None:
-    """`constraint` of rows on workers, from their `random_sums` (n,)."""
+def of_sums(sums: np.ndarray) -> SplitConstraint | None:
+    """`find_constraint` of rows on workers, from their `random_sums` (n,)."""
     _, first, place = np.unique(sums, return_index=True, return_inverse=True)
     return _unless_few(first[place])
 
 
-def _unless_few(first: np.ndarray) -> Apart | None:
+def _unless_few(first: np.ndarray) -> SplitConstraint | None:
     """What keeps rows together by the number (n,) of the first that is equal to each."""
     distinct = int(np.count_nonzero(first == np.arange(len(first))))
     if distinct == len(first) or len(first) > MOST_COPIES * distinct:
         return None
-    return Apart(REPEATS, first)
+    return SplitConstraint(REPEATS, first)
 
 
-def words(apart: Apart) -> str:
+def words(constraint: SplitConstraint) -> str:
     """The message about so many repeated rows."""
-    count = len(apart) - apart.count
+    count = len(constraint) - constraint.count
     if count == 1:
         return "1 row repeats the inputs of another; equal rows are left out together"
     return f"{count:,} rows repeat the inputs of others; equal rows are left out together"

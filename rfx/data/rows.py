@@ -182,8 +182,8 @@ def _moments(X: Any, weights: np.ndarray | None) -> tuple[Any, Any]:
         block_weights = None if weights is None else weights[start : start + len(block)]
         rows = float(len(block)) if block_weights is None else block_weights.sum()
         centre = block.mean(axis=0) if block_weights is None else block_weights @ block / rows
-        apart = (block - centre) ** 2
-        spread = apart.sum(axis=0) if block_weights is None else block_weights @ apart
+        deviations = (block - centre) ** 2
+        spread = deviations.sum(axis=0) if block_weights is None else block_weights @ deviations
         mean, squares = merged((count, mean, squares), (rows, centre, spread))
         count += rows
     return mean, squares

@@ -21,7 +21,7 @@ from rfx import files
 from rfx.data import libsvm, repeats, textfiles
 from rfx.data.reading import FileFormat, Reading, agreed
 from rfx.data.tabular import labelwords, readers, targetmeans
-from rfx.data.tabular.apart import Apart, kept_apart
+from rfx.data.tabular.group_splits import SplitConstraint, kept_apart
 from rfx.data.tabular.learner import Learner, targets_of
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places
 from rfx.data.tabular.table import Table, Words
@@ -286,8 +286,8 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
         # means differ between equal rows
         if sides is None:
             raw = schema.inputs_of(rows, targetmeans.codes(schema, rows))
-            sides = repeats.constraint(raw)
-        schema, X, messages = fitted(schema, rows, y, task, seed, apart=sides)
+            sides = repeats.find_constraint(raw)
+        schema, X, messages = fitted(schema, rows, y, task, seed, constraint=sides)
         for message in messages:
             learner.tell(message)
     else:
@@ -316,12 +316,12 @@ def fitted(
     task: str | None,
     seed: int,
     kept: np.ndarray | None = None,
-    apart: Apart | None = None,
+    constraint: SplitConstraint | None = None,
 ):
     """(the schema, X, messages) of the rows of a table, or of those with the numbers `kept`, with
     columns of many categories, if any, encoded by the means of the table's targets y (n,).
 
-    apart: the groups or times of the table's rows.
+    constraint: the groups or times of the table's rows.
     """
     if not targetmeans.wanted(schema):
         return schema, schema.inputs_of(table if kept is None else table.rows(kept), {}), []
@@ -331,8 +331,8 @@ def fitted(
     titles = [label_text(schema, label) for label in labels]
     if kept is not None:
         table, Y = table.rows(kept), Y[kept]
-        apart = None if apart is None else apart.rows(kept)
-    return targetmeans.fitted(schema, table, Y, seed, titles, apart)
+        constraint = None if constraint is None else constraint.rows(kept)
+    return targetmeans.fitted(schema, table, Y, seed, titles, constraint)
 
 
 def written_rows(

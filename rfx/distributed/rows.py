@@ -18,7 +18,7 @@ from rfx.counters import random_rows
 from rfx.data import repeats
 from rfx.data.rows import Statistics, is_text, keeps_sparse, room, stacked, statistics, total
 from rfx.data.stream import Arrays, RowSubset, load, picked
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.readers import check_columns
 from rfx.data.transforms import Scaler
 from rfx.distributed.cluster import Workers, dask, itself
@@ -582,7 +582,7 @@ class DistributedRows:
         parts = [part for part in self.workers.results(values) if part]
         return [np.concatenate(decisions) for decisions in zip(*parts, strict=True)]
 
-    def repeats(self) -> Apart | None:
+    def repeats(self) -> SplitConstraint | None:
         """What keeps equal rows together when some are held out."""
         sums = self.workers.results(self._at_home(_sums))
         return repeats.of_sums(np.concatenate(sums))

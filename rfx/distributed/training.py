@@ -91,9 +91,9 @@ def train(trainer, run: Run, progress=None) -> tuple:
         if scoring.wanted(run) or run.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
             counted = np.arange(len(y)) if data.weights is None else np.flatnonzero(data.weights)
-            apart = whole.repeats()
-            apart = None if apart is None else apart.rows(counted)
-            here = Split(name, "all", None, None, y[counted], schema=schema, apart=apart)
+            constraint = whole.repeats()
+            constraint = None if constraint is None else constraint.rows(counted)
+            here = Split(name, "all", None, None, y[counted], schema=schema, constraint=constraint)
             without = partial(_without, data, counted)
             split.held_out = scoring.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.method.get("lam_path"):

@@ -34,7 +34,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from rfx import lazy
 from rfx import steps as told
-from rfx.data.tabular.apart import Apart, Part
+from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError, warn
 
@@ -83,24 +83,24 @@ class HeldOut:
     count : int
         Number of rows.
     seed : int
-    apart : Apart or None
+    constraint : SplitConstraint or None
         Groups or times, which have precedence over stratification. For times the held-out rows
         follow the others.
     """
 
     count: int
     seed: int
-    apart: Apart | None = None
+    constraint: SplitConstraint | None = None
 
     @property
     def none(self) -> bool:
         """Whether no row can be held out because all belong to one group or time."""
-        return self.apart is not None and self.apart.one
+        return self.constraint is not None and self.constraint.one
 
     def sample(self, size: int) -> Part:
         """At most so many rows to fit, and as many to evaluate."""
-        if self.apart is not None:
-            return fewer(self.apart.held_out(0.5, self.seed), size, size, self.seed)
+        if self.constraint is not None:
+            return fewer(self.constraint.held_out(0.5, self.seed), size, size, self.seed)
         train, test = drawn(self.count, self.seed, size, size)
         return train, test
 
@@ -109,10 +109,10 @@ class HeldOut:
 
         Raises UsageError with `option` (flag and value) if either side would be empty.
         """
-        if self.apart is not None:
-            if self.apart.one:
-                raise UsageError(f"{option}, which {self.apart.lacking()}")
-            return self.apart.held_out(share, self.seed)
+        if self.constraint is not None:
+            if self.constraint.one:
+                raise UsageError(f"{option}, which {self.constraint.lacking()}")
+            return self.constraint.held_out(share, self.seed)
         cut = int(share * self.count)
         if not 0 < cut < self.count:
             least = math.ceil(1 / share)
@@ -127,8 +127,8 @@ class HeldOut:
         first, number = self.part(share, option), round(1 / share)
         if len(first[1]) >= fewest:
             return [first]
-        if self.apart is not None:
-            return self.apart.up_to(number, self.seed)
+        if self.constraint is not None:
+            return self.constraint.up_to(number, self.seed)
         sizes = [len(fold) for fold in np.array_split(np.arange(self.count), number)]
         held_out = drawn(self.count, self.seed, *sizes)
         return [(np.setdiff1d(np.arange(self.count), out), out) for out in held_out]
@@ -148,14 +148,14 @@ class HeldOut:
         has only one.
         """
         option, share = f"--cv {cv}" if cv else f"--holdout {holdout:g}", holdout or 0.0
-        if y is not None and (self.apart is None or not self.apart.given):
+        if y is not None and (self.constraint is None or not self.constraint.given):
             _check_labels(option, y, schema)
-        if self.apart is not None:
-            if lacking := self.apart.lacking(cv or 1):
+        if self.constraint is not None:
+            if lacking := self.constraint.lacking(cv or 1):
                 raise DataError(f"{option} {lacking}")
             if cv:
-                return self.apart.parts(cv, self.seed, y)
-            return [self.apart.held_out(share, self.seed, y)]
+                return self.constraint.parts(cv, self.seed, y)
+            return [self.constraint.held_out(share, self.seed, y)]
         order = np.random.default_rng(self.seed).permutation(self.count)
         if y is not None:
             order = order[np.argsort(y[order], kind="stable")]
@@ -481,9 +481,9 @@ def vector_scaling(decision: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray,
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         slopes, intercepts = np.split(parameters, 2)
         logarithms = log_softmax(slopes * values + intercepts, axis=1)
-        apart, excess = slopes - slopes.mean(), np.exp(logarithms) - targets
-        value = DRAWN_TOGETHER / 2 * np.sum(apart**2) - np.sum(targets * logarithms)
-        of_slopes = np.sum(excess * values, axis=0) + DRAWN_TOGETHER * apart
+        deviations, excess = slopes - slopes.mean(), np.exp(logarithms) - targets
+        value = DRAWN_TOGETHER / 2 * np.sum(deviations**2) - np.sum(targets * logarithms)
+        of_slopes = np.sum(excess * values, axis=0) + DRAWN_TOGETHER * deviations
         return value / rows, np.concatenate([of_slopes, excess.sum(axis=0)]) / rows
 
     def of_one_slope(slope: np.ndarray) -> tuple[float, np.ndarray]:

@@ -23,7 +23,7 @@ import scipy.sparse
 from rfx import kernels
 from rfx.counters import random_rows
 from rfx.data.rows import keeps_sparse
-from rfx.data.tabular.apart import Part
+from rfx.data.tabular.group_splits import Part
 from rfx.data.transforms import Metric
 from rfx.fitting.options import METRIC_LAM, METRIC_LAMS, METRIC_WIDTH, WIDTHS
 from rfx.fitting.problem import Problem, error, measured
@@ -121,7 +121,11 @@ class Sample:
         some = problem.rows(random_rows(problem.n_rows, most, seed=seed))
         own = np.ones(some.n_rows) if some.weights is None else some.weights
         some, _ = replace(some, X=compact(some.X), weights=own / own.mean()).merged()
-        return cls(some, None if some.apart is None else some.apart.held_out(HELD_OUT, seed), seed)
+        return cls(
+            some,
+            None if some.constraint is None else some.constraint.held_out(HELD_OUT, seed),
+            seed,
+        )
 
     def tuned(
         self, kernel: str, metric: Metric | None, width: float, lam: float | None = None
@@ -377,8 +381,8 @@ def unused(problem: Problem, seed: int) -> np.ndarray | None:
     if such rows are fewer than OTHERS.
     """
     free = unsampled(problem.n_rows, problem.n_inputs, seed)
-    if problem.apart is not None and not problem.constrained:
-        free &= ~np.isin(problem.apart.values, problem.apart.values[~free])
+    if problem.constraint is not None and not problem.constrained:
+        free &= ~np.isin(problem.constraint.values, problem.constraint.values[~free])
     return free if free.sum() >= OTHERS else None
 
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from rfx import env, lazy
 from rfx.data import guess_task
 from rfx.data.rows import WIDE, keeps_sparse
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, UsageError, warn
@@ -79,7 +79,7 @@ class Problem:
         Receives every step.
     curve : HeldOutCurve or None
         Held-out rows to evaluate at every step.
-    apart : Apart or None
+    constraint : SplitConstraint or None
         Groups or times for held-out splits.
     keeper : checkpoints.Keeper or None
         Where to write checkpoints, and whether to resume from one.
@@ -97,7 +97,7 @@ class Problem:
     deadline: float | None = None
     progress: Progress | None = None
     curve: HeldOutCurve | None = None
-    apart: Apart | None = None
+    constraint: SplitConstraint | None = None
     keeper: Any = None
     left_out: bool = False
     measure: str | None = None
@@ -114,19 +114,19 @@ class Problem:
     @property
     def undivided(self) -> bool:
         """Whether no row can be held out because all belong to one group or time."""
-        return self.apart is not None and self.apart.one
+        return self.constraint is not None and self.constraint.one
 
     @property
     def constrained(self) -> bool:
         """Whether groups or times constrain which rows can be held out. Repeated rows do not: they
         are one row to `merged`.
         """
-        return self.apart is not None and self.apart.given
+        return self.constraint is not None and self.constraint.given
 
     @property
     def repeats(self) -> np.ndarray | None:
         """(n,) numbers that rows with equal inputs share; None if all differ."""
-        return None if self.apart is None or self.constrained else self.apart.values
+        return None if self.constraint is None or self.constrained else self.constraint.values
 
     @property
     def here(self) -> bool:
@@ -162,9 +162,9 @@ class Problem:
     def rows(self, index: np.ndarray) -> Problem:
         """The problem of some of the rows, by their numbers, without listener."""
         weights = None if self.weights is None else self.weights[index]
-        apart = None if self.apart is None else self.apart.rows(index)
+        constraint = None if self.constraint is None else self.constraint.rows(index)
         rows = {"X": self.X[index], "Y": np.asarray(self.Y[index])}
-        return replace(self, **rows, weights=weights, apart=apart).quiet()
+        return replace(self, **rows, weights=weights, constraint=constraint).quiet()
 
     def centred(self, method: Declared) -> bool:
         """Whether the weighted mean of the targets is subtracted, by their scaling or the method,
@@ -180,14 +180,14 @@ class Problem:
 
         With the squared loss it has the same solution, and a row that is left out leaves no copy.
         """
-        if self.apart is None or self.constrained:
+        if self.constraint is None or self.constrained:
             return self, np.arange(self.n_rows)
-        _, first, place = np.unique(self.apart.values, return_index=True, return_inverse=True)
+        _, first, place = np.unique(self.constraint.values, return_index=True, return_inverse=True)
         own = np.ones(self.n_rows) if self.weights is None else self.weights
         total = np.bincount(place, own)
         sums = [np.bincount(place, own * column) for column in self.Y.T]
         some = replace(self.rows(first), Y=np.stack(sums, axis=1) / total[:, None], weights=total)
-        return replace(some, apart=None), place
+        return replace(some, constraint=None), place
 
     def less(self, offset: np.ndarray) -> Problem:
         """The problem with the offset (k,) subtracted from the targets."""

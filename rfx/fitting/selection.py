@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from rfx import kernels, parallel
-from rfx.data.tabular.apart import Part
+from rfx.data.tabular.group_splits import Part
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
@@ -645,7 +645,11 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
     if method.get("lam_path"):
         grid.pop("lam", None)
     elif few:
-        what = problem.apart.what if problem.apart is not None and problem.undivided else "rows"
+        what = (
+            problem.constraint.what
+            if problem.constraint is not None and problem.undivided
+            else "rows"
+        )
         for name in grid.keys() & space.few_rows.keys():
             del grid[name]
             chosen[name] = space.few_rows[name] * (problem.mean_weight if name == "lam" else 1.0)
@@ -727,8 +731,8 @@ def loo(
         most = min(most, int(np.sqrt(LOO_COST / max(1, n_inputs * passes))))
     (rows,) = drawn(problem.n_rows, seed, most)
     some, _ = problem.rows(rows).merged()
-    X, Y, apart = some.X, some.Y, some.apart
-    if len(Y) < LOO_FEWEST or not metric or (apart is not None and apart.one):
+    X, Y, constraint = some.X, some.Y, some.constraint
+    if len(Y) < LOO_FEWEST or not metric or (constraint is not None and constraint.one):
         return gammas[median], []
     roots = np.sqrt(np.ones(len(Y)) if some.weights is None else some.weights)
     params = method.updated(gamma=gammas[median]).kernel_params(X)
@@ -737,11 +741,11 @@ def loo(
     def values(point: Point) -> np.ndarray:
         return family(point["gamma"] / gammas[median])
 
-    if apart is None:
+    if constraint is None:
         errors = lambda point, round, lams: _left_out(values(point), Y, lams, roots)
         measure = Measure("leave-one-out mean squared error")
     else:
-        parts = apart.up_to(PARTS, seed)
+        parts = constraint.up_to(PARTS, seed)
         errors = lambda point, round, lams: _in_parts(values(point), Y, lams, roots, parts)
         measure = Measure("mean squared error of parts held out in turn")
     grid = _grid(RIDGE, gammas, lams, len(Y))
@@ -820,7 +824,7 @@ def tuned(
             " validation or median"
         )
     gammas, size = _multiples(method, problem, GAMMA_FACTORS), min(ROWS, problem.n_rows // 2)
-    held_out = HeldOut(problem.n_rows, seed, problem.apart)
+    held_out = HeldOut(problem.n_rows, seed, problem.constraint)
     if size == 0 or held_out.none:
         return gammas[GAMMA_FACTORS.index(1.0)], []
     train, test = held_out.sample(size)
@@ -865,7 +869,7 @@ def _validated(
         most = min(most or SAMPLE, SAMPLE)
     if not problem.here:
         problem = problem.rows(drawn(total, method.seed, SAMPLE + SAMPLE // 4)[0])
-    held_out, folds = HeldOut(problem.n_rows, method.seed, problem.apart), []
+    held_out, folds = HeldOut(problem.n_rows, method.seed, problem.constraint), []
     for part in held_out.parts(space.share, space.fewest, option):
         kept, out = part if most is None else fewer(part, most, most, method.seed)
         folds.append((problem.rows(kept), problem.rows(out)))

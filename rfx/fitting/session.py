@@ -16,7 +16,7 @@ import numpy as np
 from rfx import parallel
 from rfx.data import guess_task
 from rfx.data.stream import ArraySource, Source, Stream
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import SAMPLE, Inputs, Scaler, Survey, TargetScaler
 from rfx.data.virtual import virtual_copies, virtual_source
@@ -197,7 +197,7 @@ class Session:
         self.schema, self.classes, self.keeper = schema, classes, keeper
         self.held_out = held_out and (held_out[0], checked_targets(*held_out))
         self.squared, self.progress = squared, progress
-        self.apart: Apart | None = None
+        self.constraint: SplitConstraint | None = None
         self.weights = BatchWeights()
         self.learned: Any = None
         self.solver: Any = None
@@ -214,13 +214,18 @@ class Session:
 
     def __getstate__(self) -> dict[str, Any]:
         # listeners are not pickled
-        return self.__dict__ | {"_live": None, "progress": None, "held_out": None, "apart": None}
+        return self.__dict__ | {
+            "_live": None,
+            "progress": None,
+            "held_out": None,
+            "constraint": None,
+        }
 
     # ------------------------------------------------------------------ training
 
     @parallel.one_blas_thread()
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, apart: Apart | None = None
+        self, X: Any, y: Any, sample_weight: Any = None, constraint: SplitConstraint | None = None
     ) -> Pipeline:
         """Learn from rows in memory, with a random order in each epoch.
 
@@ -230,20 +235,20 @@ class Session:
         y : array, (n,) or (n, k)
             Several targets per row require regression.
         sample_weight : array, (n,), or None
-        apart : Apart or None
+        constraint : SplitConstraint or None
             Groups or times for held-out splits.
         """
         start, method = time.perf_counter(), self.method
         every, classes = checked_targets(X, y), self.classes
         weighted = sample_weight is not None or method.get("class_weight") is not None
         if method.virtual != "none":
-            _check_virtual(method, weighted or (apart is not None and apart.given))
-            apart = None
-        self.apart, own, y = apart, None, every
+            _check_virtual(method, weighted or (constraint is not None and constraint.given))
+            constraint = None
+        self.constraint, own, y = constraint, None, every
         if weighted:
             task = method.task or ("regression" if y.ndim == 2 else guess_task(y))
-            X, y, own, self.apart = weights.counted(
-                method, task, self.schema, X, y, sample_weight, apart
+            X, y, own, self.constraint = weights.counted(
+                method, task, self.schema, X, y, sample_weight, constraint
             )
             if classes is None and len(y) < len(every) and task != "regression":
                 # a class whose rows all have weight zero remains a class
@@ -420,9 +425,9 @@ class Session:
         check_known(survey.y, labels, self.schema)
         Y = encoded(survey.y, labels, target_scaler, loss.name == "softmax")
         own = self.weights.of_some(survey.y, survey.index, sample_weight)
-        apart = None if self.apart is None else self.apart.rows(survey.index)
+        constraint = None if self.constraint is None else self.constraint.rows(survey.index)
         steps: list[dict[str, Any]] = []
-        problem = Problem(survey.X, Y, loss, task, own, apart=apart, measure=s.measure)
+        problem = Problem(survey.X, Y, loss, task, own, constraint=constraint, measure=s.measure)
         if s.metric != "none":
             first = problem.rows(np.arange(len(Y))[:n_kept])
             found = input_selection.with_metric(survey.inputs.scaler, s, first)

@@ -13,7 +13,7 @@ import numpy as np
 from rfx import device, parallel
 from rfx.data import guess_task, repeats
 from rfx.data.stream import Source
-from rfx.data.tabular.apart import Apart, Part
+from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError, warn_once
@@ -139,7 +139,7 @@ class Trainer:
         held_out: tuple[Any, Any] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
-        apart: Apart | None = None,
+        constraint: SplitConstraint | None = None,
     ) -> Pipeline:
         """Learn from raw rows.
 
@@ -155,7 +155,7 @@ class Trainer:
             See `Session`.
         progress : callable or None
             Called with a dict for every step.
-        apart : Apart or None
+        constraint : SplitConstraint or None
             Groups or times for held-out splits.
 
         Returns
@@ -179,10 +179,10 @@ class Trainer:
                 held_out=held_out,
                 squared=squared,
                 progress=progress,
-                apart=apart,
+                constraint=constraint,
             )
         if isinstance(method, StreamMethod):
-            return self.session(held_out, squared, progress).fit(X, y, sample_weight, apart)
+            return self.session(held_out, squared, progress).fit(X, y, sample_weight, constraint)
         if held_out is not None and (not method.evaluates_steps or method.get("lam_path")):
             raise UsageError(
                 f"curves are not supported for method {method.name}, or with --lam-path; omit"
@@ -190,9 +190,9 @@ class Trainer:
             )
         if method.target_transform == AUTO:
             listening = {"held_out": held_out, "squared": squared, "progress": progress}
-            return self._of_best_transform(X, y, sample_weight, **listening, apart=apart)
+            return self._of_best_transform(X, y, sample_weight, **listening, constraint=constraint)
         start = time.perf_counter()
-        begun = begin(self, X, y, sample_weight, progress, apart)
+        begun = begin(self, X, y, sample_weight, progress, constraint)
         problem, preprocessing, chosen = begun.problem, begun.preprocessing, begun.method
         if held_out is not None:
             y_out = np.asarray(held_out[1], np.float64)
@@ -298,7 +298,7 @@ class Trainer:
                 decision = np.where(free[:, None], decision, np.nan)
             elif number > 1:
                 problem.doing("evaluating the model on rows left out")
-                splitter = HeldOut(len(Y), self.method.seed, problem.apart)
+                splitter = HeldOut(len(Y), self.method.seed, problem.constraint)
                 parts = splitter.parts(1 / number, len(Y), "left-out rows")
                 by = f"{len(parts)}-fold cross-validation"
                 repeated = begun.method if len(Y) < FEW else trained.chosen
@@ -352,7 +352,7 @@ class Trainer:
         y: np.ndarray,
         sample_weight: Any = None,
         calibrate: str | None = None,
-        apart: Apart | None = None,
+        constraint: SplitConstraint | None = None,
     ) -> Pipeline:
         """The pipeline, if it is a classification without probabilities with those from a fifth of
         its training rows X (n, d), y (n,): calibrated by a model of the others with the same
@@ -360,7 +360,7 @@ class Trainer:
 
         The rows themselves are used if they are too few to hold any out. calibrate: the kind of
         calibration, which then takes the rows left out one by one if there are some. sample_weight,
-        apart: as in `fit`.
+        constraint: as in `fit`.
         """
         if calibrate is not None and trained.left_out is not None:
             return trained.judged(trained.left_out, calibrate)
@@ -368,7 +368,7 @@ class Trainer:
         on_workers = not isinstance(y, np.ndarray)
         if method is None or trained.classes is None or enough or on_workers:
             return trained
-        rows = self._held_out_rows(trained, X, y, sample_weight, apart)
+        rows = self._held_out_rows(trained, X, y, sample_weight, constraint)
         return trained.judged(rows, calibrate)
 
     def with_score(
@@ -377,17 +377,17 @@ class Trainer:
         X: Any,
         y: np.ndarray,
         sample_weight: Any = None,
-        apart: Apart | None = None,
+        constraint: SplitConstraint | None = None,
     ) -> Pipeline:
         """The pipeline of many rows with left-out rows, if its method could not leave any out: at
         most MOST_HELD_OUT rows, predicted by a model of a fifth of the others with the same
-        options. X, y, sample_weight, apart: as in `fit`.
+        options. X, y, sample_weight, constraint: as in `fit`.
         """
         if trained.left_out is not None or trained.chosen is None or len(y) <= MANY_ROWS:
             return trained
-        if apart is not None and apart.one:
+        if constraint is not None and constraint.one:
             return trained
-        return _with_score(trained, self._held_out_rows(trained, X, y, sample_weight, apart))
+        return _with_score(trained, self._held_out_rows(trained, X, y, sample_weight, constraint))
 
     def _held_out_rows(
         self,
@@ -395,7 +395,7 @@ class Trainer:
         X: Any,
         y: np.ndarray,
         sample_weight: Any,
-        apart: Apart | None,
+        constraint: SplitConstraint | None,
     ) -> LeftOut:
         """A fifth of the rows, predicted by a model of the others with the options of the trained
         one; of many rows, some of both; the rows themselves if they are too few to hold any out.
@@ -403,8 +403,8 @@ class Trainer:
         assert trained.chosen is not None
         sample_weight = None if sample_weight is None else np.asarray(sample_weight)
         kept = out = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
-        sides = None if apart is None else apart.rows(kept)
-        sides = repeats.constraint(X[kept]) if sides is None else sides
+        sides = None if constraint is None else constraint.rows(kept)
+        sides = repeats.find_constraint(X[kept]) if sides is None else sides
         seed, by = trained.chosen.seed, f"held out, {HELD_OUT:g} of the training rows"
         held_out = HeldOut(len(kept), seed, sides)
         if len(kept) >= FEWEST and not held_out.none:
@@ -420,7 +420,7 @@ class Trainer:
         y: Any,
         lams: list[float],
         X_out: Any,
-        apart: Apart | None = None,
+        constraint: SplitConstraint | None = None,
     ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
@@ -433,7 +433,7 @@ class Trainer:
             The pipeline labels and scores decision values; it has no model.
         """
         method, cache = self.method, Cache()
-        begun = begin(self, X, y, apart=apart)
+        begun = begin(self, X, y, constraint=constraint)
         problem, preprocessing = begun.problem, begun.preprocessing
         method = choose(begun.method.trial(), problem, cache).method
         rows = preprocessing.rows(X_out)
@@ -446,7 +446,7 @@ class Trainer:
 
 def _folds(problem: Problem) -> int:
     """Of how many folds the score is."""
-    count = problem.n_rows if problem.apart is None else problem.apart.count
+    count = problem.n_rows if problem.constraint is None else problem.constraint.count
     if count < FEW or count < ROWS_OF_INPUT * problem.n_inputs:
         return min(FOLDS, count)
     return FEWER_FOLDS if count < MANY else FEWEST_FOLDS
@@ -498,7 +498,7 @@ def begin(
     y: Any,
     sample_weight: Any = None,
     progress: Progress | None = None,
-    apart: Apart | None = None,
+    constraint: SplitConstraint | None = None,
 ) -> Begun:
     """The problem of raw rows and targets, and the learnt values; raises like `Trainer.fit`."""
     method, schema = trainer.method, trainer.schema
@@ -507,10 +507,10 @@ def begin(
     task = method.task or (guess_task(y) if y.ndim == 1 else "regression")
     check_supported(method, targets_per_row(y))
     check_several(task, targets_per_row(y))
-    X, y, own, apart = weights.counted(method, task, schema, X, y, sample_weight, apart)
-    if apart is None:
-        apart = repeats.constraint(X)
-        if apart is not None and trainer.left_out:
+    X, y, own, constraint = weights.counted(method, task, schema, X, y, sample_weight, constraint)
+    if constraint is None:
+        constraint = repeats.find_constraint(X)
+        if constraint is not None and trainer.left_out:
             warn_once(
                 "X has rows that repeat the inputs of others; equal rows are left out together"
             )
@@ -544,7 +544,7 @@ def begin(
     if method.measure is not None and task == "regression":
         raise UsageError(f"--measure is {method.measure}, but the task is regression; omit it")
     problem = Problem(
-        rows, Y, loss, task, own, deadline, progress, apart=apart, measure=method.measure
+        rows, Y, loss, task, own, deadline, progress, constraint=constraint, measure=method.measure
     )
     method.prepare(problem)
     start = time.perf_counter()

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from rfx.data.tabular import labelwords
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.transforms import as_floats
 from rfx.errors import DataError, UsageError, or_near
@@ -36,9 +36,9 @@ def counted(
     X: Any,
     y: np.ndarray,
     sample_weight: Any,
-    apart: Apart | None = None,
-) -> tuple[Any, np.ndarray, np.ndarray | None, Apart | None]:
-    """(X, y, weights, apart) of the rows with nonzero weight; weights are None if all are 1.
+    constraint: SplitConstraint | None = None,
+) -> tuple[Any, np.ndarray, np.ndarray | None, SplitConstraint | None]:
+    """(X, y, weights, constraint) of the rows with nonzero weight; weights are None if all are 1.
 
     Raises UsageError if the method, its solver or its task does not support weights.
     """
@@ -49,15 +49,15 @@ def counted(
         check_method(method)
     weights = of_rows(y, sample_weight, by_code(class_weight, schema))
     if weights is None:
-        return X, y, None, apart
+        return X, y, None, constraint
     if method.get("solver") in WITHOUT:
         raise UsageError(
             f"--solver is {method.solver}, which does not support sample weights; use --solver rfx"
         )
     if np.all(weights > 0):
-        return X, y, weights, apart
+        return X, y, weights, constraint
     kept = np.flatnonzero(weights)
-    return X[kept], y[kept], weights[kept], None if apart is None else apart.rows(kept)
+    return X[kept], y[kept], weights[kept], None if constraint is None else constraint.rows(kept)
 
 
 def check_method(method: Declared) -> None:

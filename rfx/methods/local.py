@@ -339,8 +339,8 @@ def grown_cell(
     """
     method, task, top, n_rows = shared
     partition, blocks = Partition.grown(X, np.arange(len(X)), *method.tree(n_rows))
-    apart, loss = repeats.constraint(X), get_loss("squared")
-    problem = Problem(X, Y, loss, task, weights, apart=apart, measure=method.measure)
+    constraint, loss = repeats.find_constraint(X), get_loss("squared")
+    problem = Problem(X, Y, loss, task, weights, constraint=constraint, measure=method.measure)
     # by the numbers of all rows, as on one machine
     free = unsampled(n_rows, problem.n_inputs, method.seed)
     free = free[numbers] if free.sum() >= OTHERS else np.ones(len(X), bool)
@@ -559,12 +559,12 @@ def _share(rows: Problem, out: np.ndarray, other: np.ndarray) -> float:
     """
     Y, weights = rows.Y[-len(out) :], part(rows.weights, slice(-len(out), None))
     own = 1.0 if weights is None else weights[:, None]
-    apart = other - out
-    square = np.sum(own * apart**2)
-    least = np.clip(np.sum(own * apart * (Y - out)) / square, 0, 1) if square > 0 else 0.0
+    constraint = other - out
+    square = np.sum(own * constraint**2)
+    least = np.clip(np.sum(own * constraint * (Y - out)) / square, 0, 1) if square > 0 else 0.0
 
     def error(share: float) -> float:
-        return criterion(rows.task, out + share * apart, Y, weights, rows.measure)
+        return criterion(rows.task, out + share * constraint, Y, weights, rows.measure)
 
     errors = {float(least): error(least) / (1 - GAIN), 0.0: error(0.0), 1.0: error(1.0)}
     return min(errors, key=lambda share: errors[share])
@@ -657,8 +657,8 @@ def _machine(
 
 def _groups(rows: Problem) -> np.ndarray | None:
     """The groups of rows that are left out together."""
-    apart = rows.apart
-    return apart.values if apart is not None and apart.by == "groups" else None
+    constraint = rows.constraint
+    return constraint.values if constraint is not None and constraint.by == "groups" else None
 
 
 def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any, seed: int) -> float:

@@ -334,7 +334,7 @@ def _grown(
     zero is one for the held-out rows.
     """
     share, count = method.grow or 0.0, problem.n_rows
-    kept, out = HeldOut(count, method.seed, problem.apart).part(share, f"--grow is {share:g}")
+    kept, out = HeldOut(count, method.seed, problem.constraint).part(share, f"--grow is {share:g}")
     Y_out, weights_out = problem.Y[out], weights.part(problem.weights, out)
     fitted = replace(
         problem, X=None, Y=problem.Y[kept], weights=weights.part(problem.weights, kept)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from rfx import lazy, methods
 from rfx.data import guess_task
-from rfx.data.tabular.apart import Apart, Part
+from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.errors import UsageError
 from rfx.fitting.held_out import HeldOut, LeftOut, drawn
 from rfx.fitting.method import Method
@@ -125,10 +125,10 @@ def trained(
     trainer = trainer.with_options(task=task)
     parts = _by_default(split, y, task, run.seed)
     without = partial(_without, split)
-    given = split.apart is not None and split.apart.given
+    given = split.constraint is not None and split.constraint.given
     if (trainer.method.leaves_out and not given) or len(y) > MANY_ROWS:
         final = fit(trainer, split, **listening)
-        final = trainer.with_score(final, split.X_train, y, split.weights, split.apart)
+        final = trainer.with_score(final, split.X_train, y, split.weights, split.constraint)
         if final.left_out is not None:
             return final, _of_itself(run, split, y, final) if parts else None
         start = time.perf_counter()
@@ -168,9 +168,9 @@ def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> CrossValidati
     rows = final.left_out
     assert rows is not None and rows.numbers is not None
     if len(rows.numbers) <= SHARE * len(y):
-        parts = [(_others(rows.numbers, len(y), split.apart), rows.numbers)]
+        parts = [(_others(rows.numbers, len(y), split.constraint), rows.numbers)]
     else:
-        folds = HeldOut(len(y), run.seed, split.apart).folds(_strata(y, final.task), FOLDS)
+        folds = HeldOut(len(y), run.seed, split.constraint).folds(_strata(y, final.task), FOLDS)
         parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     return CrossValidationResult(
@@ -178,16 +178,16 @@ def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> CrossValidati
     )
 
 
-def _others(rows: np.ndarray, count: int, apart: Apart | None) -> np.ndarray:
+def _others(rows: np.ndarray, count: int, constraint: SplitConstraint | None) -> np.ndarray:
     """The row numbers below `count` of rows that may teach a model of `rows`: none of the same
     group, none with equal inputs, and none that is as late.
     """
     others = np.setdiff1d(np.arange(count), rows)
-    if apart is None:
+    if constraint is None:
         return others
-    if apart.by == "time":
-        return others[apart.values[others] < apart.values[rows].min()]
-    return others[~np.isin(apart.values[others], apart.values[rows])]
+    if constraint.by == "time":
+        return others[constraint.values[others] < constraint.values[rows].min()]
+    return others[~np.isin(constraint.values[others], constraint.values[rows])]
 
 
 def _strata(y: np.ndarray, task: str) -> np.ndarray | None:
@@ -227,12 +227,12 @@ def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
     """The parts for the score of a training that names none; none for too few rows."""
-    held_out = HeldOut(len(y), seed, split.apart)
+    held_out = HeldOut(len(y), seed, split.constraint)
     if len(y) < 10 or len(np.unique(y)) < 2 or held_out.none:
         return []
     number = min(FOLDS, math.ceil(FEWEST / (SHARE * len(y))))
-    if number > 1 and split.apart is not None and split.apart.given:
-        return split.apart.up_to(FOLDS, seed)[:number]
+    if number > 1 and split.constraint is not None and split.constraint.given:
+        return split.constraint.up_to(FOLDS, seed)[:number]
     cv, share = (FOLDS, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
     return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]
 
@@ -251,7 +251,7 @@ def evaluated(
     y = np.asarray(split.y_train)
     share = None if run.cv else run.holdout or SHARE
     labels = None if final.task == "regression" else y
-    parts = HeldOut(len(y), run.seed, split.apart).folds(labels, run.cv, share, split.schema)
+    parts = HeldOut(len(y), run.seed, split.constraint).folds(labels, run.cv, share, split.schema)
     models = _models(run, split, final.task, parts, without, progress)
     return _joined(run, y, final, parts, models, start)
 
@@ -292,9 +292,9 @@ def _joined(
 def _without(split, trainer, kept, out, progress) -> tuple:
     X, X_out = split.part(kept, out)
     weights = None if split.weights is None else split.weights[kept]
-    sides = None if split.apart is None else split.apart.rows(kept)
+    sides = None if split.constraint is None else split.constraint.rows(kept)
     y = np.asarray(split.y_train)[kept]
-    trained = trainer.fit(X, y, weights, apart=sides, progress=progress)
+    trained = trainer.fit(X, y, weights, constraint=sides, progress=progress)
     return trained, [point.decision_function(X_out) for point in trained.path or [trained]]
 
 
@@ -314,7 +314,7 @@ def _words(run, parts, count) -> str:
 def fit(trainer, split, **listening):
     """The pipeline of the split's training rows, with their sample weights if any."""
     y = np.asarray(split.y_train)
-    return trainer.fit(split.X_train, y, split.weights, apart=split.apart, **listening)
+    return trainer.fit(split.X_train, y, split.weights, constraint=split.constraint, **listening)
 
 
 def judged(run: Run, point: Pipeline, held: CrossValidationResult | None, place: int) -> Pipeline:

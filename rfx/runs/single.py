@@ -290,7 +290,7 @@ def _train_in_memory(
         trained = scoring.fit(trainer, split, **listening)
     if left_out and split.held_out is None and not scoring.wanted(run):
         rows = split.X_train, np.asarray(split.y_train), split.weights
-        trained = trainer.with_probabilities(trained, *rows, apart=split.apart)
+        trained = trainer.with_probabilities(trained, *rows, constraint=split.constraint)
     return trained.of_run(seconds_read=seconds), split
 
 
@@ -306,10 +306,10 @@ def load(run: Run):
         strict=run.strict,
         task=run.options.get("task"),
     )
-    if split.apart is None and split.y_train is not None:
-        split.apart = repeats.constraint(split.X_train)
-    if split.apart is not None and not split.apart.given:
-        log.warning("%s", repeats.words(split.apart))
+    if split.constraint is None and split.y_train is not None:
+        split.constraint = repeats.find_constraint(split.X_train)
+    if split.constraint is not None and not split.constraint.given:
+        log.warning("%s", repeats.words(split.constraint))
     return split
 
 

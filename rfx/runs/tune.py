@@ -18,7 +18,7 @@ import numpy as np
 
 from rfx import env, kernels, methods
 from rfx.data.loading import Split
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.errors import UsageError
 from rfx.fitting.held_out import Calibration, HeldOut, fewer
 from rfx.fitting.method import has_gamma
@@ -131,7 +131,7 @@ class Tuning:
         self.measure, self.X, self.y = METRICS[name], split.X_train, np.asarray(split.y_train)
         cv, self.seed = self.source.cv, self.source.seed
         share = None if cv else self.source.holdout or scoring.SHARE
-        rows = HeldOut(len(self.y), self.seed, split.apart)
+        rows = HeldOut(len(self.y), self.seed, split.constraint)
         self.parts = rows.folds(None if regression else self.y, cv, share, split.schema)
         self.how = {"cv": cv, "holdout": share}
         self.given = dict(self.given)
@@ -166,7 +166,7 @@ class Tuning:
     @property
     def by(self) -> str:
         """The column by which rows are held out, in words; empty without one."""
-        constraint = self.split.apart
+        constraint = self.split.constraint
         return f" by {constraint.by}" if constraint is not None and constraint.given else ""
 
     def edges(self, evidence: Evidence) -> list[str]:
@@ -204,7 +204,7 @@ class Tuning:
         trainer = replace(methods.create("rfm", **options), schema=self.split.schema)
         kept, out = self.parts[0]
         X, _ = self.split.part(kept, out)
-        begun = begin(trainer, X, self.y[kept], apart=self._apart(kept))
+        begun = begin(trainer, X, self.y[kept], constraint=self._apart(kept))
         found = {name: begun.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
         self.given |= {name: value for name, value in found.items() if value is not None}
         self.kernel = begun.asked.kernel
@@ -293,8 +293,8 @@ class Tuning:
             folds.append(until(scores, lambda path: stop(list(map(self.measure.loss, path)))))
         return [float(np.mean(column)) for column in zip(*folds)]
 
-    def _apart(self, kept: np.ndarray) -> Apart | None:
-        return None if self.split.apart is None else self.split.apart.rows(kept)
+    def _apart(self, kept: np.ndarray) -> SplitConstraint | None:
+        return None if self.split.constraint is None else self.split.constraint.rows(kept)
 
     def _scored(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
         if model.task == "regression":

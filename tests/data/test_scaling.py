@@ -226,9 +226,9 @@ def test_what_is_not_finite_is_refused(kind):
             Scaler.fit(broken, kind)
         with pytest.raises(DataError, match="the value of row 4, column 2 is"):
             scaler.transform(broken)
-    apart = np.array([[-1.7e308], [0.0], [1.7e308]])
+    constraint = np.array([[-1.7e308], [0.0], [1.7e308]])
     with pytest.raises(DataError, match="or their range exceeds float64"):
-        Scaler.fit(apart, kind)
+        Scaler.fit(constraint, kind)
 
 
 @pytest.mark.parametrize("kind", CHANGING)

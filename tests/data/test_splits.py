@@ -11,7 +11,7 @@ from rfx import data
 from rfx.data import guess_task, libsvm, load, registry, splits
 from rfx.data.reading import Reading
 from rfx.data.tabular import targetmeans
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, RfxWarning, UsageError
@@ -278,7 +278,7 @@ def check_sides(parts):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("number", [2, 3, 5, 15])
 def test_each_group_is_held_out_once_as_by_group_k_fold(number, seed):
-    parts = Apart("groups", GROUP).parts(number, seed)
+    parts = SplitConstraint("groups", GROUP).parts(number, seed)
     check_sides(parts)
     held = [groups_of(out) for _, out in parts]
     theirs = [groups_of(out) for _, out in GroupKFold(number).split(GROUP, groups=GROUP)]
@@ -289,10 +289,10 @@ def test_each_group_is_held_out_once_as_by_group_k_fold(number, seed):
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
 def test_a_share_of_the_rows_in_whole_groups(share):
-    found = [Apart("groups", GROUP).held_out(share, seed) for seed in range(5)]
+    found = [SplitConstraint("groups", GROUP).held_out(share, seed) for seed in range(5)]
     check_sides(found)
     assert len({tuple(out) for _, out in found}) > 1
-    many = Apart("groups", np.arange(1000) // 4)
+    many = SplitConstraint("groups", np.arange(1000) // 4)
     _, out = many.held_out(share, 0)
     assert len(out) == pytest.approx(1000 * share, abs=8)
 
@@ -300,16 +300,16 @@ def test_a_share_of_the_rows_in_whole_groups(share):
 def test_labels_have_their_share_of_every_part():
     group = np.arange(900) // 9
     y = (group % 10 == 0).astype(float)
-    for kept, out in Apart("groups", group).parts(5, 1, y):
+    for kept, out in SplitConstraint("groups", group).parts(5, 1, y):
         assert y[out].mean() == y[kept].mean() == pytest.approx(0.1)
-    kept, out = Apart("groups", group).held_out(0.2, 1, y)
+    kept, out = SplitConstraint("groups", group).held_out(0.2, 1, y)
     assert y[out].mean() == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.parametrize("number", [2, 4, 10])
 def test_windows_are_those_of_time_series_split(number):
     order = np.argsort(TIME)
-    windows = Apart("time", TIME).parts(number, 0)
+    windows = SplitConstraint("time", TIME).parts(number, 0)
     theirs = TimeSeriesSplit(number).split(TIME)
     for (kept, out), (first, second) in zip(windows[::-1], theirs, strict=True):
         assert sorted(order[first]) == kept.tolist() and sorted(order[second]) == out.tolist()
@@ -318,10 +318,10 @@ def test_windows_are_those_of_time_series_split(number):
 @pytest.mark.parametrize("seed", range(10))
 def test_rows_of_one_time_stay_on_one_side(seed):
     times = np.random.default_rng(seed).integers(0, 9, 60).astype(float)
-    apart = Apart("time", times)
-    found = [apart.held_out(share, seed) for share in (0.01, 0.2, 0.5)]
-    for number in range(1, apart.most + 1):
-        windows = apart.parts(number, seed)
+    constraint = SplitConstraint("time", times)
+    found = [constraint.held_out(share, seed) for share in (0.01, 0.2, 0.5)]
+    for number in range(1, constraint.most + 1):
+        windows = constraint.parts(number, seed)
         assert len(windows) == number
         found += windows
     for kept, out in found:
@@ -347,8 +347,8 @@ def table(tmp_path, **more):
 def test_the_column_is_no_input_and_spelling_tells_groups_apart(tmp_path):
     split = data.load(table(tmp_path, who=["007", "7", "07", "7"]), reading=Reading(groups="who"))
     assert split.X_train.shape == (4, 1) and split.schema.ignored == ("who",)
-    assert len(set(split.apart.values[:3].tolist())) == 3
-    assert split.apart.values[1] == split.apart.values[3]
+    assert len(set(split.constraint.values[:3].tolist())) == 3
+    assert split.constraint.values[1] == split.constraint.values[3]
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_the_column_is_no_input_and_spelling_tells_groups_apart(tmp_path):
 )
 def test_times_are_numbers_or_dates(tmp_path, cells, order):
     split = data.load(table(tmp_path, when=cells), reading=Reading(time="when"))
-    assert np.unique(split.apart.values, return_inverse=True)[1].tolist() == order
+    assert np.unique(split.constraint.values, return_inverse=True)[1].tolist() == order
     assert split.schema.ignored == ("when",)
 
 
@@ -374,7 +374,7 @@ def test_80_20_keeps_rows_apart(tmp_path, option):
     split = data.load(path, split="80/20", reading=Reading(**{option: "who"}))
     train, test = split.X_train[:, 0], split.X_test[:, 0]
     assert len(test) == 40 and not set(train) & set(test)
-    assert np.unique(split.apart.values).size == np.unique(train).size == 32
+    assert np.unique(split.constraint.values).size == np.unique(train).size == 32
     if option == "time":
         assert train.max() < test.min()
 
@@ -436,12 +436,12 @@ def test_sets_without_such_columns(name, tmp_path, monkeypatch):
 NESTED = np.random.default_rng(1).permutation(np.arange(300) // 6)
 
 
-def encoded(codes, y, apart):
+def encoded(codes, y, constraint):
     """(Schema, X, messages) of a column with 50 categories."""
     words = Words(codes.astype(np.int32), [f"c{number:02}" for number in range(50)])
     schema = Schema([Input("c", 0, sorted(words.values))], True, 2, ("y", 1))
     rows = Table("t", ["c", "y"], True, [words, y])
-    schema, X, messages = targetmeans.fitted(schema, rows, y[:, None], 0, apart=apart)
+    schema, X, messages = targetmeans.fitted(schema, rows, y[:, None], 0, constraint=constraint)
     return schema, X[:, 0], messages
 
 
@@ -450,11 +450,11 @@ def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
     codes, generator = np.arange(300) % 50, np.random.default_rng(2)
     codes[codes == 49] = 48 + (NESTED[codes == 49] // 10 == 0)  # one category of the first rows
     y = codes + generator.normal(size=300)
-    apart = Apart(by, NESTED // 10)
-    schema, X, (note,) = encoded(codes, y, apart)
+    constraint = SplitConstraint(by, NESTED // 10)
+    schema, X, (note,) = encoded(codes, y, constraint)
     assert "1 of 50 categories of column 'c' occur in only one" in note
     assert "--ignore c leaves the column out" in note
-    part, means = apart.numbered(5, 0), schema.columns[0].means.values
+    part, means = constraint.numbered(5, 0), schema.columns[0].means.values
     for number in range(5):
         others = part < number if by == "time" else part != number
         own = (part == number) & (codes < 49)

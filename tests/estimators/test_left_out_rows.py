@@ -29,9 +29,9 @@ def test_probabilities_need_no_option(kind):
     model = kind(**FIXED).fit(X[:600], np.where(Y[:600] > 0, "yes", "no"))
     shares = model.predict_proba(X[600:])
     # the prediction has the larger decision value, also where both labels are equally probable
-    apart = np.abs(shares[:, 1] - 0.5) > 0.05
+    constraint = np.abs(shares[:, 1] - 0.5) > 0.05
     likely = model.classes_[shares.argmax(axis=1)]
-    np.testing.assert_array_equal(likely[apart], model.predict(X[600:])[apart])
+    np.testing.assert_array_equal(likely[constraint], model.predict(X[600:])[constraint])
     assert np.mean(shares[:, 1]) == pytest.approx(np.mean(Y[600:] > 0), abs=0.05)
 
 

@@ -176,9 +176,9 @@ def assert_same_labels(found, wanted, values):
     """Labels are equal, unless decision values tie within the tolerance."""
     ordered = np.sort(values, axis=1)
     gap = np.abs(values[:, 0]) if values.shape[1] == 1 else ordered[:, -1] - ordered[:, -2]
-    apart = gap > TOLERANCE * max(1.0, float(np.abs(values).max()))
-    assert apart.mean() > 0.99
-    assert (np.asarray(found) == np.asarray(wanted))[apart].all()
+    constraint = gap > TOLERANCE * max(1.0, float(np.abs(values).max()))
+    assert constraint.mean() > 0.99
+    assert (np.asarray(found) == np.asarray(wanted))[constraint].all()
 
 
 # ---------------------------------------------------------------------- readers

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rfx import kernels, methods
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.errors import UsageError
 from rfx.fitting import metric_learning, selection
 from rfx.fitting.held_out import ErrorQuantiles, ErrorScale, HeldOut
@@ -58,7 +58,9 @@ def by(request, monkeypatch):
     watched(metric_learning.Sample, "of", "inputs", fitted_and_left)
     watched(selection, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
     for name, place in (("sample", "tuned"), ("part", "grow")):
-        watched(HeldOut, name, place, lambda args, part: [args[0].apart.values[k] for k in part])
+        watched(
+            HeldOut, name, place, lambda args, part: [args[0].constraint.values[k] for k in part]
+        )
     in_parts = selection._in_parts
 
     def watched_parts(K, Y, lams, own, parts):
@@ -72,7 +74,7 @@ def by(request, monkeypatch):
 
 def fitted(name, by, **options):
     trainer = methods.create(name, task="regression", **options)
-    return trainer.fit(X, GROUP, apart=Apart(by, GROUP))
+    return trainer.fit(X, GROUP, constraint=SplitConstraint(by, GROUP))
 
 
 @pytest.mark.parametrize(
@@ -113,9 +115,9 @@ def test_without_it_the_same_watch_finds_groups_on_both_sides(by):
 def test_rows_of_weight_zero_take_their_groups_along(by):
     own = np.tile([0.0, 1.0, 2.0], 80)
     trainer = methods.create("rf", task="regression", n_features=60)
-    trainer.fit(X, GROUP, own, apart=Apart(by, GROUP))
+    trainer.fit(X, GROUP, own, constraint=SplitConstraint(by, GROUP))
     methods.create("doubly-sgd", task="regression", epochs=1).fit(
-        X, GROUP, own, apart=Apart(by, GROUP)
+        X, GROUP, own, constraint=SplitConstraint(by, GROUP)
     )
     assert {"inputs", "loo", "own"} <= SEEN.keys()
 
@@ -123,7 +125,7 @@ def test_rows_of_weight_zero_take_their_groups_along(by):
 def test_errors_of_parts_are_those_of_ridge_regression_on_the_rows_that_are_kept():
     Z, Y = RNG.normal(size=(50, 8)), RNG.normal(size=(50, 2))
     own, lams = RNG.uniform(0.5, 2, 50), (3.0, 0.2)
-    parts = Apart("groups", np.arange(50) // 4).parts(5, 0)
+    parts = SplitConstraint("groups", np.arange(50) // 4).parts(5, 0)
     found = selection._in_parts(Z @ Z.T, Y, lams, np.sqrt(own), parts)
     for lam, error in zip(lams, found):
         left = np.empty_like(Y)
@@ -136,52 +138,60 @@ def test_errors_of_parts_are_those_of_ridge_regression_on_the_rows_that_are_kept
 
 
 def labelled():
-    """(X, y, apart): inputs that identify the group, and labels that depend on the group at
+    """(X, y, constraint): inputs that identify the group, and labels that depend on the group at
     random.
     """
     rng = np.random.default_rng(0)
     group = rng.permutation(np.repeat(np.arange(40), 10))
     centre, label = rng.normal(size=(40, 4)), rng.permutation(np.tile([-1.0, 1.0], 20))
-    return centre[group] + 0.01 * rng.normal(size=(400, 4)), label[group], Apart("groups", group)
+    return (
+        centre[group] + 0.01 * rng.normal(size=(400, 4)),
+        label[group],
+        SplitConstraint("groups", group),
+    )
 
 
 @pytest.mark.parametrize("name", ["rf", "nystrom", "kernel"])
 def test_options_are_smooth_ones_where_nothing_is_common_to_groups(name):
-    rows, _, apart = labelled()
-    y = np.random.default_rng(1).permutation(np.linspace(-1, 1, 40))[apart.values]
+    rows, _, constraint = labelled()
+    y = np.random.default_rng(1).permutation(np.linspace(-1, 1, 40))[constraint.values]
     given = {"scaling": "none", "metric": "none", "kernel": "gaussian", "gamma": 1.0}
     trainer = methods.create(name, task="regression", **given)
-    plain, kept = trainer.fit(rows, y), trainer.fit(rows, y, apart=apart)
+    plain, kept = trainer.fit(rows, y), trainer.fit(rows, y, constraint=constraint)
     errors = [min(row[-1] for row in fit.info["validation"][-1]["tried"]) for fit in (plain, kept)]
     assert errors[0] < 0.01 and errors[1] > 0.8 * y.var()
     assert kept.info["lam"] >= 30 and plain.info["lam"] <= 0.1
 
 
 def test_one_group_leaves_nothing_to_choose_by(caplog):
-    one = Apart("groups", np.zeros(240))
+    one = SplitConstraint("groups", np.zeros(240))
     for name in ("rf", "rfm", "auto", "doubly-sgd"):
-        methods.create(name, task="regression").fit(X, GROUP, apart=one)
+        methods.create(name, task="regression").fit(X, GROUP, constraint=one)
     assert "too few groups for validation; using lambda = 1" in caplog.text
     with pytest.raises(UsageError, match="--gamma is 'validation', which needs 2 groups at least"):
         methods.create("rf", task="regression", gamma="validation", lam=1.0).fit(
-            X, GROUP, apart=one
+            X, GROUP, constraint=one
         )
 
 
 def test_a_label_of_one_group_stays_a_label():
-    rows, y, apart = labelled()
-    rows, y, apart = rows[:200], y[:200], apart.rows(np.arange(200))
-    y = np.where(apart.values == 3, 5.0, y)
+    rows, y, constraint = labelled()
+    rows, y, constraint = rows[:200], y[:200], constraint.rows(np.arange(200))
+    y = np.where(constraint.values == 3, 5.0, y)
     given = {"scaling": "none", "metric": "none", "kernel": "laplacian"}
     for name in ("rf", "rfm", "kernel", "rb", "norma"):
-        fit = methods.create(name, task="multiclass", **given).fit(rows, y, apart=apart)
+        fit = methods.create(name, task="multiclass", **given).fit(rows, y, constraint=constraint)
         assert fit.classes.tolist() == [-1, 1, 5]
 
 
 def test_virtual_examples_have_no_group():
     trainer = methods.create("doubly-sgd", virtual="digits", virtual_copies=1)
     with pytest.raises(UsageError, match="generated rows have no weights, groups or times"):
-        trainer.fit(np.zeros((20, 784)), np.arange(20) % 2, apart=Apart("groups", np.arange(20)))
+        trainer.fit(
+            np.zeros((20, 784)),
+            np.arange(20) % 2,
+            constraint=SplitConstraint("groups", np.arange(20)),
+        )
 
 
 DRAWS = np.random.default_rng(5)

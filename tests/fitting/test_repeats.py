@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import methods
 from rfx.data import libsvm, repeats
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.transforms import Scaler
 from rfx.errors import DataError, RfxWarning
 from rfx.estimators import AutoRegressor
@@ -39,15 +39,15 @@ def test_rows_that_rounding_makes_alike_differ():
 
 def test_new_rows_repeat_those_of_few_distinct_ones():
     """Their rows are left out one by one."""
-    assert repeats.constraint(np.repeat(ROWS, 10, axis=0)).count == 60
-    assert repeats.constraint(np.repeat(ROWS, 11, axis=0)) is None
-    assert repeats.constraint(ROWS) is None
+    assert repeats.find_constraint(np.repeat(ROWS, 10, axis=0)).count == 60
+    assert repeats.find_constraint(np.repeat(ROWS, 11, axis=0)) is None
+    assert repeats.find_constraint(ROWS) is None
 
 
 def test_one_row_for_all_that_are_equal_has_the_same_solution():
     y, own = RNG.normal(size=64), RNG.uniform(0.5, 2, 64)
     problem = Problem(ROWS[COPIES], y[:, None], Squared, "regression", own)
-    problem = Problem(**vars(problem) | {"apart": repeats.constraint(problem.X)})
+    problem = Problem(**vars(problem) | {"constraint": repeats.find_constraint(problem.X)})
     merged, place = problem.merged()
     assert merged.n_rows == 60
     np.testing.assert_array_equal(merged.X[place], problem.X)
@@ -62,15 +62,15 @@ def test_one_row_for_all_that_are_equal_has_the_same_solution():
 
 @pytest.mark.parametrize("split", [{"cv": 5}, {"holdout": 0.3}])
 def test_folds_and_held_out_rows_keep_equal_rows_together(split):
-    apart = repeats.constraint(ROWS[COPIES])
-    for kept, out in HeldOut(64, 0, apart).folds(None, **split):
+    constraint = repeats.find_constraint(ROWS[COPIES])
+    for kept, out in HeldOut(64, 0, constraint).folds(None, **split):
         assert not set(COPIES[kept]) & set(COPIES[out])
 
 
 def test_too_few_different_rows_are_named():
-    apart = repeats.constraint(ROWS[[0, 0, 1]])
+    constraint = repeats.find_constraint(ROWS[[0, 0, 1]])
     with pytest.raises(DataError, match="different rows"):
-        HeldOut(3, 0, apart).folds(None, cv=3)
+        HeldOut(3, 0, constraint).folds(None, cv=3)
 
 
 def test_noise_that_stands_twice_remains_noise():
@@ -83,9 +83,9 @@ def test_noise_that_stands_twice_remains_noise():
 
 def test_groups_that_are_given_have_precedence():
     X, y = ROWS[COPIES], RNG.normal(size=64)
-    groups = Apart("groups", np.arange(64) % 8)
+    groups = SplitConstraint("groups", np.arange(64) % 8)
     trainer = Trainer(methods.get("local").of({"scaling": "none", "metric": "none"}))
-    model = trainer.fit(X, y, apart=groups)
+    model = trainer.fit(X, y, constraint=groups)
     assert model.info["n_train"] == 64
 
 
@@ -113,4 +113,4 @@ def test_lambda_suits_rows_of_either_kind_that_alternate():
 def test_a_command_says_how_many_rows_repeat_others(tmp_path, caplog):
     libsvm.write(tmp_path / "rows", ROWS[COPIES], RNG.normal(size=64))
     split = load(Run(dataset=str(tmp_path / "rows"), method="rf"))
-    assert split.apart.count == 60 and "4 rows repeat the inputs of others" in caplog.text
+    assert split.constraint.count == 60 and "4 rows repeat the inputs of others" in caplog.text

@@ -10,7 +10,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import check_methods_subset_invariance
 
 from rfx import kernels, methods
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.errors import UsageError
 from rfx.estimators import AutoClassifier, AutoRegressor, LocalRegressor
 from rfx.features import partition
@@ -61,8 +61,10 @@ def test_groups_of_copies_raise_lambda():
     """A row left out alone is predicted by its near copies; equal rows are left out together."""
     rows, y = np.repeat(X[:150], 4, axis=0), np.repeat(RNG.normal(size=150), 4)
     near = rows + 1e-6 * RNG.normal(size=rows.shape)
-    apart = Apart("groups", np.repeat(np.arange(150), 4))
-    alone, grouped = (local().fit(near, y, apart=one).info["lam"] for one in (None, apart))
+    constraint = SplitConstraint("groups", np.repeat(np.arange(150), 4))
+    alone, grouped = (
+        local().fit(near, y, constraint=one).info["lam"] for one in (None, constraint)
+    )
     assert grouped > 10 * alone
     assert local().fit(rows, y).info["lam"] > 10 * alone
 
@@ -177,8 +179,8 @@ def test_rows_left_out_are_those_of_ridge_regressions_without_them(weighted, gro
     weights = RNG.uniform(0.5, 2, 60) if weighted else None
     groups = np.arange(60) % 20 if grouped else np.arange(60)
     Y = np.stack([VALUES[:60], X[:60, 0]], axis=1)
-    apart = Apart("groups", groups) if grouped else None
-    problem = Problem(rows, Y, get_loss("squared"), "regression", weights, apart=apart)
+    constraint = SplitConstraint("groups", groups) if grouped else None
+    problem = Problem(rows, Y, get_loss("squared"), "regression", weights, constraint=constraint)
     own = np.ones(60) if weights is None else weights
     middle = np.average(rows, axis=0, weights=own)
     slope, constant, out = _linear(problem, np.average(Y, axis=0, weights=own), 40)

@@ -55,7 +55,7 @@ class Recomputed(Matrix):
         return Recomputed(self.Z[:, index], self.block)
 
 
-class Apart(Recomputed):
+class SplitConstraint(Recomputed):
     """Rows on two machines, for example: each part answers for its own rows, in any order."""
 
     def parts(self):
@@ -66,10 +66,10 @@ class Apart(Recomputed):
             yield rows, DenseMatrix(self.Z[rows])
 
     def rows(self, index):
-        return Apart(self.Z[index])
+        return SplitConstraint(self.Z[index])
 
     def columns(self, index):
-        return Apart(self.Z[:, index])
+        return SplitConstraint(self.Z[:, index])
 
 
 def features(dtype=np.float32):
@@ -126,7 +126,7 @@ KINDS = {
     "signs by columns": signs,
     "codes of 8 bits": lambda: codes(np.int8),
     "codes of 16 bits": lambda: codes(np.int16),
-    "parts elsewhere": lambda: (Apart(features()), features()),
+    "parts elsewhere": lambda: (SplitConstraint(features()), features()),
 }
 
 

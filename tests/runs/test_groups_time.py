@@ -138,7 +138,7 @@ def test_a_plan_has_the_column(people):
 def test_the_simple_models_need_two_groups(people):
     one = Run(dataset=str(people), method="rf", groups="who", options={"lam": 1.0})
     trained, split = single.train(one)
-    split.apart = split.apart.rows(np.zeros(240, int))
+    split.constraint = split.constraint.rows(np.zeros(240, int))
     assert scoring.baseline_scores(one, split, trained) is None
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from rfx.data import splits
 from rfx.data.reading import typed
-from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema, TargetMeans
 from rfx.data.tabular.table import Table
 
@@ -155,7 +155,7 @@ def fitted(
     Y: np.ndarray,
     seed: int,
     titles=(),
-    apart: Apart | None = None,
+    constraint: SplitConstraint | None = None,
 ):
     """(the schema with the means of its training rows, X (n, width) of these rows, messages).
 
@@ -174,32 +174,32 @@ def fitted(
         Determines the parts of the rows.
     titles : sequence of str
         The names of the columns of Y, if there are several.
-    apart : Apart, optional
+    constraint : SplitConstraint, optional
         The means of a row then come from other groups, or from earlier rows.
     """
     inputs, training, messages = list(schema.columns), {}, []
     gaps = not schema.refuses_gaps
-    given = apart is not None and apart.given
-    if apart is None or not given:
+    given = constraint is not None and constraint.given
+    if constraint is None or not given:
         part = parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
-        if apart is not None:
+        if constraint is not None:
             # equal rows are in one part
-            _, first, same = np.unique(apart.values, return_index=True, return_inverse=True)
+            _, first, same = np.unique(constraint.values, return_index=True, return_inverse=True)
             part = part[first][same]
         prior, earlier = None, False
     else:
-        part = apart.numbered(min(PARTS, apart.count), seed)
+        part = constraint.numbered(min(PARTS, constraint.count), seed)
         # the mean of the other groups falls as the row's own targets rise
-        prior, earlier = Y.mean(axis=0), apart.by == "time"
+        prior, earlier = Y.mean(axis=0), constraint.by == "time"
     for place in wanted(schema):
         column = replace(inputs[place], fill=None, means=None)
         codes, count = schema.codes(table, column.position, column, gaps=gaps), column.width
         title, gone = table.title(column.position), np.count_nonzero(codes < 0)
-        if apart is not None and given:
+        if constraint is not None and given:
             # no training row can use the mean of such a category, so no prediction does
             lone = in_one_part(codes, count, part)
             codes = np.where(np.append(lone, False)[codes], -1, codes)
-            one = "group" if apart.by == "groups" else "span of time"
+            one = "group" if constraint.by == "groups" else "span of time"
             if lone.any():
                 messages.append(
                     f"{table.name}: {lone.sum():,} of {count:,} categories of {title} occur in only"

@@ -22,7 +22,7 @@ WORDS = {"groups": "groups", "time": "different times", REPEATS: "different rows
 
 
 @dataclass(frozen=True)
-class Apart:
+class SplitConstraint:
     """Groups, times or repeated rows that constrain held-out splits.
 
     Parameters
@@ -60,9 +60,9 @@ class Apart:
         """Whether there is only one group, or one time, so that no row can be held out."""
         return len(self.values) == 0 or bool((self.values == self.values[0]).all())
 
-    def rows(self, index: np.ndarray) -> Apart:
+    def rows(self, index: np.ndarray) -> SplitConstraint:
         """The same for some rows, by their numbers."""
-        return Apart(self.by, self.values[index])
+        return SplitConstraint(self.by, self.values[index])
 
     @property
     def most(self) -> int:
@@ -164,7 +164,7 @@ class Apart:
         return part[group]
 
 
-def kept_apart(table: Table, reading: Reading) -> Apart | None:
+def kept_apart(table: Table, reading: Reading) -> SplitConstraint | None:
     """The groups or times from the column named by --groups or --time; None if neither is given.
 
     Raises
@@ -186,8 +186,8 @@ def kept_apart(table: Table, reading: Reading) -> Apart | None:
             " needs a value in each row"
         )
     if by == "time":
-        return Apart(by, _times(table, position) if isinstance(column, Words) else column)
-    return Apart(
+        return SplitConstraint(by, _times(table, position) if isinstance(column, Words) else column)
+    return SplitConstraint(
         by, column.codes if isinstance(column, Words) else np.unique(column, return_inverse=True)[1]
     )
 

@@ -435,8 +435,9 @@ def show(args):
     for by in others:
         own = np.array([lines[by, name][2] for name in names if (by, name) in lines])
         print(
-            f"- {by}: geometric mean {np.exp(np.log(own).mean()):.3f} over {len(own)} sets; below"
-            f" 1 on {(own < 1).sum()}, above 1.15 on {(own > 1.15).sum()}; {seconds[by]:.1f}"
+            f"- {by}: geometric mean {np.exp(np.log(own).mean()):.3f}, median {np.median(own):.3f}"
+            f" over {len(own)} sets; below 1 on {(own < 1).sum()}, above 1.15 on"
+            f" {(own > 1.15).sum()}; {seconds[by]:.1f}"
             f" processor seconds ({args.reference}: {seconds[args.reference]:.1f})"
         )
 

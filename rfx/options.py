@@ -156,18 +156,18 @@ class Option:
     def flag(self) -> str:
         return "--" + self.name.replace("_", "-")
 
-    def but(self, **changes) -> "Option":
+    def replace(self, **changes) -> "Option":
         """The same option with other default, choices, range or help."""
         return dataclasses.replace(self, **changes)
 
     def __call__(self, **changes: Any) -> Any:
         """The option, with these changes, as a field: ``lam: float = LAM(default=0.1)``."""
-        changed = self.but(**changes)
+        changed = self.replace(**changes)
         return dataclasses.field(default=changed.default, metadata={"option": changed})
 
     def adding(self, *more: dict[str, str]) -> "Option":
         """The same option with additional choices and their meanings."""
-        return self.but(choices=dict(ChainMap(*reversed(more), self.meanings())))
+        return self.replace(choices=dict(ChainMap(*reversed(more), self.meanings())))
 
     def meanings(self) -> dict[str, str]:
         """The choices with their meanings."""
@@ -298,7 +298,7 @@ def _named(option: Option, name: str, annotation: Any) -> Option:
     if kind is object:
         text = getattr(annotation, "__name__", None) or str(annotation)
         kind = _KINDS[re.split(r"\W", text)[0]]
-    return option.but(name=name, kind=kind)
+    return option.replace(name=name, kind=kind)
 
 
 def options_of(kind: Any) -> dict[str, Option]:
@@ -369,7 +369,7 @@ def union(declared: list[tuple[str, Option]]) -> Option:
         for text, names in said.items()
     ]
     lowest = min(options, key=lambda option: (option.low, option.open_low))
-    return options[0].but(
+    return options[0].replace(
         help=". ".join(texts) + ".",
         choices=choices,
         low=lowest.low,

@@ -85,13 +85,13 @@ def reloaded(tmp_path):
 def fewest_evaluated(monkeypatch):
     """A function that sets the minimum number of rows that a single split evaluates."""
     from rfx.fitting import selection
-    from rfx.fitting.held_out import HeldOut
+    from rfx.fitting.held_out import Splitter
 
     def change(number):
-        class Changed(HeldOut):
+        class Changed(Splitter):
             def parts(self, share, fewest, option):
                 return super().parts(share, number, option)
 
-        monkeypatch.setattr(selection, "HeldOut", Changed)
+        monkeypatch.setattr(selection, "Splitter", Changed)
 
     return change

@@ -100,7 +100,7 @@ def test_an_option_of_several_methods_allows_what_each_of_them_does():
             ("a", one),
             (
                 "b",
-                one.but(
+                one.replace(
                     help="The size. Of another.",
                     choices=("auto", "none"),
                     low=1,

@@ -64,7 +64,9 @@ FOLDER = Option(
         help="Run only the rows with this dataset, method, kernel, label, … (repeatable).",
     ),
     Option("quick", bool, "Run the plan's small form.", default=False),
-    TIMEOUT.but(help="Stop a run that takes longer and record this in its row.", metavar="SECONDS"),
+    TIMEOUT.replace(
+        help="Stop a run that takes longer and record this in its row.", metavar="SECONDS"
+    ),
     "dry_run",
     Option(
         "retry_failed",

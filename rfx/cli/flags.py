@@ -171,7 +171,7 @@ def flags(*wanted: str | Option | Callable, **changed: str) -> Callable:
     def decorated(command):
         for one in reversed(wanted):
             if isinstance(one, str):
-                one = DECLARED[one].but(help=changed.get(one, DECLARED[one].help))
+                one = DECLARED[one].replace(help=changed.get(one, DECLARED[one].help))
             command = (flag(one) if isinstance(one, Option) else one)(command)
         return command
 

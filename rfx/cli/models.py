@@ -475,7 +475,7 @@ def _searched_methods(method: str) -> tuple[str, ...]:
 def _searched_kernels(names, kernels: str | None) -> list:
     """The kernels that --kernels lists, checked; none without it."""
     declared = [(name, methods.get(name).declared()["kernel"]) for name in names]
-    kernel = union(declared).but(name="kernels")
+    kernel = union(declared).replace(name="kernels")
     return [kernel.convert(name.strip()) for name in kernels.split(",")] if kernels else []
 
 

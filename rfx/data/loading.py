@@ -33,8 +33,8 @@ class Split:
     sample weights of the training rows, if any. `table` is the training table and its learner,
     if X depends on further learning: cells are missing, or columns become target means, for which
     `seed` splits the rows into parts. `constraint` keeps related training rows together when some
-    are held out. `held_out` has the results on held-out training rows (`rfx.runs.scoring.HeldOut`),
-    once there are any.
+    are held out. `held_out` has the results on held-out training rows, once there are any
+    (`rfx.runs.scoring.CrossValidationResult`).
     """
 
     name: str

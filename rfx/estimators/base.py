@@ -88,7 +88,7 @@ class Estimator(BaseEstimator):
                 draw: Any = getattr(state, "integers", getattr(state, "randint", None))
                 self._drawn_seed = int(draw(_MOST_SEEDS))
             return self._drawn_seed
-        return SEED.but(name="random_state").convert(state)
+        return SEED.replace(name="random_state").convert(state)
 
     def _asked(self) -> dict[str, Any]:
         """The parameters by name, with the seed of this fit instead of `seed` and

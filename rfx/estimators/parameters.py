@@ -25,7 +25,7 @@ from rfx.records.run import Run
 FROM_DTYPE = "from_dtype"
 MISSING = options_of(Reading)["missing"]
 DEVICE = options_of(Run)["device"]
-CALIBRATE = options_of(Run)["calibrate"].but(
+CALIBRATE = options_of(Run)["calibrate"].replace(
     help="Calibrate probabilities: platt or isotonic, by rows left out one by one, else by a fifth"
     " of the rows held out."
 )
@@ -80,7 +80,7 @@ def _parameter(option: Option, default: Any) -> tuple[Any, str]:
         text = _CLASS_WEIGHT
     elif option.kind not in (bool, object):
         high = math.inf if option.high >= _ABSURD else option.high
-        text += f" Values: {option.but(high=high).expects()}."
+        text += f" Values: {option.replace(high=high).expects()}."
     if default is None and option.default is not None:
         text += f" By default {option.default}."
     annotation = annotation | str if option.meanings() else annotation

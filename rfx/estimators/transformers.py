@@ -32,18 +32,20 @@ from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
 _OF_BINNING = (
-    KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
+    KERNEL.replace(choices=tuple(WIDTHS), default="laplacian"),
     MAP_GAMMA,
     methods.get("sparse-rb").options["n_grids"],
     SCALING,
     SEED,
 )
 _OF_NYSTROM = (
-    KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
+    KERNEL.replace(
+        choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]
+    ),
     MAP_GAMMA,
     methods.get("nystrom").options["landmarks"],
-    N_FEATURES.but(help="Number D of landmarks; linearly dependent ones are dropped."),
-    DTYPE.but(default="float64"),
+    N_FEATURES.replace(help="Number D of landmarks; linearly dependent ones are dropped."),
+    DTYPE.replace(default="float64"),
     MAX_MEMORY,
     SCALING,
     SEED,
@@ -179,7 +181,7 @@ def map_options(kind: type[FeatureMap]) -> list[Option]:
     number of features.
     """
     names = [kernel.name for kernel in kind.kernels]
-    options = [KERNEL.but(choices=names, default=names[0])] if len(names) > 1 else []
+    options = [KERNEL.replace(choices=names, default=names[0])] if len(names) > 1 else []
     if any("gamma" in kernel.parameters for kernel in kind.kernels):
         options.append(MAP_GAMMA)
     if len(kind.variants) > 1:
@@ -190,7 +192,7 @@ def map_options(kind: type[FeatureMap]) -> list[Option]:
     own = {option.name: option for kernel in kind.kernels for option in kernel.options}
     # letter codes, counts and categories must not be scaled
     scaled = any(kernel.metric and not kernel.scalings for kernel in kind.kernels)
-    scaling = SCALING if scaled else SCALING.but(default="none")
+    scaling = SCALING if scaled else SCALING.replace(default="none")
     return [*options, *own.values(), N_FEATURES, DTYPE, scaling, SEED]
 
 

@@ -75,7 +75,7 @@ def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class Splitter:
     """The ways to hold rows out. Each part is a pair (numbers of the rows to fit, held out).
 
     Parameters
@@ -188,7 +188,7 @@ def _check_labels(option: str, y: np.ndarray, schema: Schema | None) -> None:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class OutOfSamplePredictions:
     """Rows predicted without them.
 
     Parameters

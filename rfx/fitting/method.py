@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache as kept
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -180,7 +180,7 @@ class Method(Declared):
     # ------------------------------------------------------------------ options
 
     @classmethod
-    @kept
+    @functools.cache
     def declared(cls) -> dict[str, Option]:
         """Its options by name: the common ones, its own, and those of its kernels."""
         declared = dict(cls.options)
@@ -271,7 +271,11 @@ class Method(Declared):
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
         """The combinations of options that the method refuses."""
-        kernel, path, tube = self.get("kernel") or AUTO, "lam_path" in given, "epsilon_insensitive"
+        kernel, path, insensitive = (
+            self.get("kernel") or AUTO,
+            "lam_path" in given,
+            "epsilon_insensitive",
+        )
         scaled = kernel != AUTO and kernels.get_kernel(kernel).scalings
         defaults, unmeasured = self.defaults(given), self.metric == "none"
         useless = "which has no effect with --lam-path; use only one of them"
@@ -296,9 +300,9 @@ class Method(Declared):
                 "which has no effect without --metric diagonal or full",
             ),
             (
-                "epsilon" in given and self.get("loss") != tube,
+                "epsilon" in given and self.get("loss") != insensitive,
                 "epsilon",
-                f"which has no effect without --loss {tube}",
+                f"which has no effect without --loss {insensitive}",
             ),
         ]
         return [(refused, f"{_flag(k)} is {self.get(k)}, {why}") for refused, k, why in found]
@@ -339,10 +343,10 @@ class Method(Declared):
         if device_name == "cuda" and not cls.accelerated:
             raise UsageError(f"method {cls.name} does not run on a GPU; use --device cpu")
         # auto compares methods, some of which have only code for the processor
-        with device.use(device_name, demanded=cls.suited is Method.suited):
+        with device.use(device_name, demanded=cls.delegate_for is Method.delegate_for):
             yield
 
-    def suited(self, X: Any) -> Method:
+    def delegate_for(self, X: Any) -> Method:
         """The method that learns from raw rows X (n, d): this one, unless it only chooses one."""
         return self
 
@@ -440,7 +444,7 @@ class Method(Declared):
     def saves(self) -> bool:
         """Whether its models can be saved: whether it defines `restore`, or chooses a method."""
         own = type(self)
-        return own.restore is not Method.restore or own.suited is not Method.suited
+        return own.restore is not Method.restore or own.delegate_for is not Method.delegate_for
 
     def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         """The model from a file's header and arrays, which have the declared forms."""

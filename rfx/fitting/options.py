@@ -134,7 +134,7 @@ SCALING = Option(
     transforms.KINDS,
     default="minmax01",
 )
-CHOSEN_SCALING = SCALING.but(
+CHOSEN_SCALING = SCALING.replace(
     choices=transforms.KINDS | {AUTO: f"the best of {', '.join(transforms.TRIED)} by leave-one-out"}
 )
 METRIC = Option(
@@ -189,7 +189,7 @@ GAMMA = Option(
     default="median",
 )
 # Without the choices that need targets.
-MAP_GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
+MAP_GAMMA = GAMMA.replace(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
 
 
 def chosen_kernel(
@@ -205,7 +205,7 @@ def chosen_kernel(
         The candidates of ``auto``.
     fixed : str, optional
     """
-    return KERNEL.but(
+    return KERNEL.replace(
         help=KERNEL.help + (f" {fixed} by default if --gamma is a number." if fixed else ""),
         choices=lambda: {
             AUTO: f"the best of {' and '.join(tried)} by leave-one-out",
@@ -231,7 +231,7 @@ LAM = Option(
     open_low=True,
     default=1.0,
 )
-CHOSEN_GAMMA = GAMMA.but(
+CHOSEN_GAMMA = GAMMA.replace(
     choices=GAMMA.meanings()
     | {
         "loo": (
@@ -246,11 +246,11 @@ CHOSEN_GAMMA = GAMMA.but(
     default="loo",
 )
 ON_SAMPLE = {AUTO: f"validation on {SAMPLE:,} rows at most"}
-CHOSEN_LAM = LAM.but(
+CHOSEN_LAM = LAM.replace(
     choices={"validation": f"the best of {listed(LAMS)}, and beyond, on held-out rows"} | ON_SAMPLE,
     default=AUTO,
 )
-LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
+LAM_L1 = LAM.replace(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
 
 
 def l1_choice(lams: Sequence[float]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from rfx.fitting.held_out import (
     Calibration,
     ErrorQuantiles,
     ErrorScale,
-    LeftOut,
+    OutOfSamplePredictions,
     of_all,
 )
 from rfx.fitting.method import Method
@@ -129,7 +129,7 @@ class Pipeline:
         Converts decision values to probabilities.
     path : tuple of Pipeline
         With --lam-path: the pipelines of all lambdas, in decreasing order.
-    left_out : LeftOut or None
+    left_out : OutOfSamplePredictions or None
         Training rows predicted without them. A model file has only what follows from these.
     errors : ErrorQuantiles or None
         Of left-out rows: absolute errors in units of the target or of `error_scale`, or 1 less the
@@ -152,7 +152,7 @@ class Pipeline:
     trace: list[dict[str, Any]] = field(default_factory=list)
     calibration: Calibration | None = None
     path: tuple[Pipeline, ...] = ()
-    left_out: LeftOut | None = None
+    left_out: OutOfSamplePredictions | None = None
     errors: ErrorQuantiles | None = None
     error_scale: ErrorScale | None = None
     class_errors: tuple[ErrorQuantiles, ...] = ()
@@ -342,7 +342,7 @@ class Pipeline:
         scaler = scaler.of_mean(decision, y)
         return replace(self, preprocessing=replace(self.preprocessing, target_scaler=scaler))
 
-    def judged(self, rows: LeftOut, calibrate: str | None = None) -> Pipeline:
+    def judged(self, rows: OutOfSamplePredictions, calibrate: str | None = None) -> Pipeline:
         """The pipeline with what follows from left-out rows: probabilities and `errors`.
 
         calibrate: the kind of the probabilities; by default those of the loss, else vector
@@ -597,7 +597,7 @@ Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Keeper:
+class Checkpointer:
     """Where and how often checkpoints are written.
 
     Parameters
@@ -682,7 +682,7 @@ class Keeper:
 
 def known_before(path: Any) -> dict[str, Any]:
     """The header of an existing checkpoint; empty if there is none, or the file is no checkpoint,
-    which `Keeper.load` reports.
+    which `Checkpointer.load` reports.
     """
     try:
         header = model.read_header(path)

@@ -77,11 +77,11 @@ class Problem:
         Value of time.monotonic() at which training must end.
     progress : callable or None
         Receives every step.
-    curve : HeldOutCurve or None
+    curve : SplitterCurve or None
         Held-out rows to evaluate at every step.
     constraint : SplitConstraint or None
         Groups or times for held-out splits.
-    keeper : checkpoints.Keeper or None
+    checkpointer : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
     left_out : bool
         Whether to predict rows by the model without each of them, where this costs little.
@@ -98,7 +98,7 @@ class Problem:
     progress: Progress | None = None
     curve: HeldOutCurve | None = None
     constraint: SplitConstraint | None = None
-    keeper: Any = None
+    checkpointer: Any = None
     left_out: bool = False
     measure: str | None = None
 
@@ -129,7 +129,7 @@ class Problem:
         return None if self.constraint is None or self.constrained else self.constraint.values
 
     @property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the rows are in this process, not on workers."""
         return isinstance(self.Y, np.ndarray)
 
@@ -189,7 +189,7 @@ class Problem:
         some = replace(self.rows(first), Y=np.stack(sums, axis=1) / total[:, None], weights=total)
         return replace(some, constraint=None), place
 
-    def less(self, offset: np.ndarray) -> Problem:
+    def minus_offset(self, offset: np.ndarray) -> Problem:
         """The problem with the offset (k,) subtracted from the targets."""
         return replace(self, Y=self.Y - offset)
 
@@ -200,7 +200,7 @@ class Problem:
 
     def quiet(self) -> Problem:
         """The same problem without progress, curve, checkpoints and left-out rows."""
-        return replace(self, progress=None, curve=None, keeper=None, left_out=False)
+        return replace(self, progress=None, curve=None, checkpointer=None, left_out=False)
 
 
 def error(
@@ -408,7 +408,7 @@ def check_transform(method: Declared, task: str, y: Any) -> None:
         raise UsageError(f"--target-transform is {transform}, which is for {other}; omit it")
 
 
-def tube(method: Declared, Y: Any) -> dict[str, float]:
+def default_epsilon(method: Declared, Y: Any) -> dict[str, float]:
     """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
     width.
     """

@@ -19,7 +19,7 @@ from rfx.data.tabular.group_splits import Part
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
-from rfx.fitting.held_out import HeldOut, drawn, fewer
+from rfx.fitting.held_out import Splitter, drawn, fewer
 from rfx.fitting.method import Method, has_gamma
 from rfx.fitting.options import AUTO, GAMMA_FACTORS, LOO_FACTORS, SAMPLE
 from rfx.fitting.problem import Cache, Problem, Progress, error
@@ -824,7 +824,7 @@ def tuned(
             " validation or median"
         )
     gammas, size = _multiples(method, problem, GAMMA_FACTORS), min(ROWS, problem.n_rows // 2)
-    held_out = HeldOut(problem.n_rows, seed, problem.constraint)
+    held_out = Splitter(problem.n_rows, seed, problem.constraint)
     if size == 0 or held_out.none:
         return gammas[GAMMA_FACTORS.index(1.0)], []
     train, test = held_out.sample(size)
@@ -867,9 +867,9 @@ def _validated(
     most = space.most
     if AUTO in (asked.get(name) for name in grid):
         most = min(most or SAMPLE, SAMPLE)
-    if not problem.here:
+    if not problem.is_local:
         problem = problem.rows(drawn(total, method.seed, SAMPLE + SAMPLE // 4)[0])
-    held_out, folds = HeldOut(problem.n_rows, method.seed, problem.constraint), []
+    held_out, folds = Splitter(problem.n_rows, method.seed, problem.constraint), []
     for part in held_out.parts(space.share, space.fewest, option):
         kept, out = part if most is None else fewer(part, most, most, method.seed)
         folds.append((problem.rows(kept), problem.rows(out)))

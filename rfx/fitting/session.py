@@ -23,10 +23,10 @@ from rfx.data.virtual import virtual_copies, virtual_source
 from rfx.errors import UsageError
 from rfx.fitting import input_selection, weights
 from rfx.fitting.batch_weights import BatchWeights
-from rfx.fitting.held_out import LeftOut
+from rfx.fitting.held_out import OutOfSamplePredictions
 from rfx.fitting.method import not_none, scalars
 from rfx.fitting.metric_learning import dense
-from rfx.fitting.pipeline import PROBABILISTIC, Keeper, Outcome, Pipeline, silent
+from rfx.fitting.pipeline import PROBABILISTIC, Checkpointer, Outcome, Pipeline, silent
 from rfx.fitting.problem import (
     Preprocessing,
     Problem,
@@ -173,7 +173,7 @@ class Session:
         With the options as requested.
     schema, classes
         See `rfx.fitting.training.Trainer`.
-    keeper : Keeper or None
+    keeper : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
     held_out : (X, y) or None
         Raw rows to evaluate during training, outside of its clock. ``trace`` then has ``error``:
@@ -188,13 +188,13 @@ class Session:
         asked: StreamMethod,
         schema: Schema | None = None,
         classes: np.ndarray | None = None,
-        keeper: Keeper | None = None,
+        checkpointer: Checkpointer | None = None,
         held_out: tuple[Any, Any] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.asked = self.method = asked
-        self.schema, self.classes, self.keeper = schema, classes, keeper
+        self.schema, self.classes, self.checkpointer = schema, classes, checkpointer
         self.held_out = held_out and (held_out[0], checked_targets(*held_out))
         self.squared, self.progress = squared, progress
         self.constraint: SplitConstraint | None = None
@@ -319,20 +319,20 @@ class Session:
         """
         timeout = self.method.timeout
         deadline = None if timeout is None else time.monotonic() + timeout
-        saved = self.keeper.load(self.asked) if self.keeper else None
-        if self.keeper is None or saved is None:
+        saved = self.checkpointer.load(self.asked) if self.checkpointer else None
+        if self.checkpointer is None or saved is None:
             counted = self._reads_all(source)
             self.learn(chunks, classes, source.name, counted)
             stream = self._stream(source, buffer)
             self.start(source.rewindable)
         else:
-            with self.keeper.restoring():
+            with self.checkpointer.restoring():
                 stream = self._resumed(source, buffer, *saved)
         with silent():
             status = self._consume(stream, deadline)
         self._count_further_rows(source)
-        if self.keeper:
-            self._save(self.keeper, stream)
+        if self.checkpointer:
+            self._save(self.checkpointer, stream)
         if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
             self._point(self._live)
         seconds = time.perf_counter() - start - self._evaluating - self.seconds_choice
@@ -499,7 +499,7 @@ class Session:
 
     def _consume(self, stream: Stream, deadline: float | None) -> str:
         """Make steps over the stream until its end, or that of a budget; returns the status."""
-        s, keeper = self.method, self.keeper
+        s, checkpointer = self.method, self.checkpointer
         started, before = time.perf_counter(), self.seconds
         last_told = started
         for X, y, index in stream:
@@ -511,8 +511,12 @@ class Session:
                 last_told = time.perf_counter()
                 entry = {"samples": self.samples, "seconds": self.seconds, "loss": self.mean_loss}
                 self.progress(entry | {"share": self._share()})
-            if keeper and keeper.every is not None and self.solver.t % keeper.every == 0:
-                self._save(keeper, stream)
+            if (
+                checkpointer
+                and checkpointer.every is not None
+                and self.solver.t % checkpointer.every == 0
+            ):
+                self._save(checkpointer, stream)
             if s.budget_samples is not None and self.samples >= s.budget_samples:
                 break
             if s.budget_seconds is not None and self.seconds >= s.budget_seconds:
@@ -555,7 +559,7 @@ class Session:
 
     # ------------------------------------------------------------------ checkpoints
 
-    def _save(self, keeper: Keeper, stream: Stream) -> None:
+    def _save(self, checkpointer: Checkpointer, stream: Stream) -> None:
         """Write a checkpoint."""
         header, arrays = self.learned.state()
         header |= {
@@ -577,7 +581,7 @@ class Session:
         }
         arrays |= {f"solver_{name}": values for name, values in self.solver.state().items()}
         arrays |= dict(zip(JUDGED, self.judged))
-        keeper.write(self.asked, header, arrays)
+        checkpointer.write(self.asked, header, arrays)
 
     def _restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Restore what a checkpoint has learnt and counted."""
@@ -635,7 +639,7 @@ class Session:
             return trained
         values, y = self.judged
         values = values[:, 0] if values.shape[1] == 1 else values
-        return trained.judged(LeftOut(values, y, "before they were learnt"))
+        return trained.judged(OutOfSamplePredictions(values, y, "before they were learnt"))
 
 
 def _check_virtual(method: StreamMethod, constrained: bool) -> None:

@@ -50,7 +50,7 @@ from rfx.fitting.problem import (
 from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, option
-from rfx.solvers.stochastic.gradient import DAMPING, Descent, Steps
+from rfx.solvers.stochastic.gradient import DAMPING, Descent, StepSizeSchedule
 
 # Prepared rows, encoded targets (n, outputs), and the rows' numbers.
 Batch = tuple[Any, np.ndarray, np.ndarray]
@@ -555,7 +555,7 @@ class DescentMethod(GradientMethod):
             t0 = 2 * theta if t0 is None and theta else t0
         elif self.step == "root" and theta is None:
             theta = 1.0
-        steps = Steps(self.step, self.nu, theta, t0 or 0.0, self.step0, self.step1)
+        steps = StepSizeSchedule(self.step, self.nu, theta, t0 or 0.0, self.step0, self.step1)
         return Descent(steps, self.precondition, self.get("damping", DAMPING), self.averaging)
 
     def with_words(self) -> Self:

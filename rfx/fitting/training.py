@@ -18,12 +18,12 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError, warn_once
 from rfx.fitting import input_selection, weights
-from rfx.fitting.held_out import LEAVE_ONE_OUT, HeldOut, LeftOut, fewer
+from rfx.fitting.held_out import LEAVE_ONE_OUT, OutOfSamplePredictions, Splitter, fewer
 from rfx.fitting.input_selection import INPUTS
 from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.metric_learning import unused
 from rfx.fitting.options import AUTO
-from rfx.fitting.pipeline import Keeper, Outcome, Pipeline, silent
+from rfx.fitting.pipeline import Checkpointer, Outcome, Pipeline, silent
 from rfx.fitting.problem import (
     Cache,
     HeldOutCurve,
@@ -37,10 +37,10 @@ from rfx.fitting.problem import (
     check_supported,
     check_transform,
     checked_targets,
+    default_epsilon,
     input_dtype,
     target_scaling,
     targets_per_row,
-    tube,
 )
 from rfx.fitting.selection import choose
 from rfx.fitting.session import Session
@@ -75,7 +75,7 @@ class Trainer:
         How the rows were read from a table, and the spelling of labels; stored in the pipeline.
     classes : array, (n_classes,), or None
         All labels, ascending, if the rows may lack some.
-    keeper : Keeper or None
+    keeper : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
     left_out : bool
         Whether to predict rows by the model without each of them, where this costs little: for the
@@ -85,7 +85,7 @@ class Trainer:
     method: Method
     schema: Schema | None = None
     classes: np.ndarray | None = None
-    keeper: Keeper | None = None
+    checkpointer: Checkpointer | None = None
     left_out: bool = False
 
     @property
@@ -104,7 +104,7 @@ class Trainer:
         """
         if not self.method.resumable:
             raise UsageError(f"method {self.name} can't write checkpoints; omit --checkpoint")
-        return replace(self, keeper=Keeper(File(path), every, resume))
+        return replace(self, checkpointer=Checkpointer(File(path), every, resume))
 
     def in_batches(self, option: str) -> StreamMethod:
         """The method; UsageError for that option of the command if it does not learn in batches."""
@@ -122,7 +122,9 @@ class Trainer:
     ) -> Session:
         """A training batch by batch; see `Session`."""
         method = self.in_batches("stream")
-        return Session(method, self.schema, self.classes, self.keeper, held_out, squared, progress)
+        return Session(
+            method, self.schema, self.classes, self.checkpointer, held_out, squared, progress
+        )
 
     def fit_stream(self, source: Source, **listening: Any) -> Pipeline:
         """Learn from a source of rows; listening as in `session`."""
@@ -170,7 +172,7 @@ class Trainer:
         DataError
             For unusable rows or targets, and if a number is not finite.
         """
-        method = self.method.suited(X)
+        method = self.method.delegate_for(X)
         if method is not self.method:
             return replace(self, method=method).fit(
                 X,
@@ -206,8 +208,8 @@ class Trainer:
             # left out alone, a row of a group would be predicted by the others
             # the mean of a target that is learnt on its logarithm is that of left-out rows
             needed = self.left_out or chosen.target_transform == LOG
-            wanted = needed and problem.here and not problem.constrained and not path
-            problem = replace(problem, keeper=self.keeper, left_out=wanted)
+            wanted = needed and problem.is_local and not problem.constrained and not path
+            problem = replace(problem, checkpointer=self.checkpointer, left_out=wanted)
             chosen = choice.method
             lams = Path.values(path) if path else [chosen.get("lam", 0.0)]
             before = time.process_time()
@@ -298,7 +300,7 @@ class Trainer:
                 decision = np.where(free[:, None], decision, np.nan)
             elif number > 1:
                 problem.doing("evaluating the model on rows left out")
-                splitter = HeldOut(len(Y), self.method.seed, problem.constraint)
+                splitter = Splitter(len(Y), self.method.seed, problem.constraint)
                 parts = splitter.parts(1 / number, len(Y), "left-out rows")
                 by = f"{len(parts)}-fold cross-validation"
                 repeated = begun.method if len(Y) < FEW else trained.chosen
@@ -308,7 +310,7 @@ class Trainer:
             columns = (part[:, 0] if part.shape[1] == 1 else part for part in (decision, Y))
             values, targets = (part[places] for part in columns)
             y = begun.preprocessing.labels(targets)
-            rows = LeftOut(values, y, LEAVE_ONE_OUT, places)
+            rows = OutOfSamplePredictions(values, y, LEAVE_ONE_OUT, places)
         if not len(rows.y):
             return trained
         return _with_score(trained, rows)
@@ -322,7 +324,7 @@ class Trainer:
         parts: list[Part],
         by: str,
         repeated: Method | None = None,
-    ) -> LeftOut:
+    ) -> OutOfSamplePredictions:
         """The held-out rows of all parts in order, with the decision values of models of the other
         rows with the options of the trained one.
 
@@ -343,7 +345,9 @@ class Trainer:
             decisions.append(trained.as_own(model, model.decision_function(X[out])))
         rows = np.concatenate([out for _, out in parts])
         order = np.argsort(rows)
-        return LeftOut(np.concatenate(decisions)[order], y[rows[order]], by, rows[order])
+        return OutOfSamplePredictions(
+            np.concatenate(decisions)[order], y[rows[order]], by, rows[order]
+        )
 
     def with_probabilities(
         self,
@@ -396,7 +400,7 @@ class Trainer:
         y: np.ndarray,
         sample_weight: Any,
         constraint: SplitConstraint | None,
-    ) -> LeftOut:
+    ) -> OutOfSamplePredictions:
         """A fifth of the rows, predicted by a model of the others with the options of the trained
         one; of many rows, some of both; the rows themselves if they are too few to hold any out.
         """
@@ -406,7 +410,7 @@ class Trainer:
         sides = None if constraint is None else constraint.rows(kept)
         sides = repeats.find_constraint(X[kept]) if sides is None else sides
         seed, by = trained.chosen.seed, f"held out, {HELD_OUT:g} of the training rows"
-        held_out = HeldOut(len(kept), seed, sides)
+        held_out = Splitter(len(kept), seed, sides)
         if len(kept) >= FEWEST and not held_out.none:
             kept, out = (kept[part] for part in held_out.part(HELD_OUT, "probabilities"))
         if len(y) > MANY_ROWS:
@@ -452,7 +456,7 @@ def _folds(problem: Problem) -> int:
     return FEWER_FOLDS if count < MANY else FEWEST_FOLDS
 
 
-def _with_score(trained: Pipeline, rows: LeftOut) -> Pipeline:
+def _with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
     """The pipeline with its score on left-out rows, and what follows from these."""
     outcome = replace(
         trained.outcome,
@@ -539,7 +543,7 @@ def begin(
         check_classes(task, classes)
     preprocessing = Preprocessing(task, scaler, dtype, classes, target_scaler, schema)
     Y = preprocessing.targets(y)
-    method = method.updated(**tube(method, Y))
+    method = method.updated(**default_epsilon(method, Y))
     loss = method.loss_for(task)
     if method.measure is not None and task == "regression":
         raise UsageError(f"--measure is {method.measure}, but the task is regression; omit it")

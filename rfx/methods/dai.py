@@ -50,7 +50,14 @@ from rfx.model import Array
 from rfx.options import Widths, option
 from rfx.parallel import one_blas_thread
 from rfx.solvers.stochastic.doubly import ROWS, Blocks, DoublySGD
-from rfx.solvers.stochastic.gradient import DAMPING, Descent, Norma, Pegasos, Steps, Support
+from rfx.solvers.stochastic.gradient import (
+    DAMPING,
+    Descent,
+    Norma,
+    Pegasos,
+    StepSizeSchedule,
+    Support,
+)
 from rfx.solvers.stochastic.sdca import DualSolver, KernelSDCA, LinearSDCA
 from rfx.types import Inputs
 
@@ -308,7 +315,7 @@ class DualAscent(StreamMethod):
 # ---------------------------------------------------------------------- methods
 
 # Steps on explicit features cost as much for more rows.
-LARGE_BATCH = StreamMethod.options["batch"].but(default=4096)
+LARGE_BATCH = StreamMethod.options["batch"].replace(default=4096)
 
 
 class NormaMethod(Rows, DescentMethod):
@@ -478,7 +485,7 @@ class DoublySgd(DescentMethod):
         coef = np.asarray(arrays["coef"], np.float64)
         if len(coef) % self.block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.block}")
-        solver = self._solver(setup, 0.0, Descent(Steps("constant")), Blocks(self.block))
+        solver = self._solver(setup, 0.0, Descent(StepSizeSchedule("constant")), Blocks(self.block))
         solver.expansion.coefficients.restore({"coef": coef, "scales": np.array([1.0, 0.0, 0.0])})
         growing = solver.expansion.map
         steps = lambda: (*growing.sampled(0, len(coef)).steps(), told.linear(coef))

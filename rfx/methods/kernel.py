@@ -550,7 +550,7 @@ class RFM(Kernel):
         if problem.loss.name != "squared":
             return super().fit(problem, cache)
         offset = weights.mean(problem.Y, problem.weights)
-        fitted = super().fit(problem.less(offset), cache)
+        fitted = super().fit(problem.minus_offset(offset), cache)
         model, left_out = cast(ExpansionModel, fitted.model), fitted.left_out
         left_out = None if left_out is None else left_out + offset
         return replace(fitted, model=replace(model, intercept=offset), left_out=left_out)

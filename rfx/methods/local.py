@@ -65,7 +65,7 @@ from rfx.fitting.options import (
     SearchSpace,
     chosen_kernel,
 )
-from rfx.fitting.pipeline import Keeper, digest
+from rfx.fitting.pipeline import Checkpointer, digest
 from rfx.fitting.problem import Cache, Clock, Problem, input_dtype
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
@@ -266,7 +266,7 @@ class Auto(Method):
     budget_seconds: float | None = BUDGET_SECONDS()
     class_weight: str | None = CLASS_WEIGHT()
 
-    def suited(self, X: Any) -> Method:
+    def delegate_for(self, X: Any) -> Method:
         wide = scipy.sparse.issparse(X) and X.shape[1] > MOST_INPUTS
         return (RFM if wide and X.shape[0] <= EXACT else Local).of(self.values)
 
@@ -366,8 +366,8 @@ def _leaves(
 
     free: as returned by `_judges`.
     """
-    keeper, count = problem.keeper, len(blocks)
-    leaves, lock = _saved(keeper, method, problem, count), threading.Lock()
+    checkpointer, count = problem.checkpointer, len(blocks)
+    leaves, lock = _saved(checkpointer, method, problem, count), threading.Lock()
     left = [number for number, leaf in enumerate(leaves) if leaf is None]
     done = itertools.count(count - len(left) + 1)
 
@@ -386,8 +386,11 @@ def _leaves(
                 finished = next(done)
                 if problem.progress is not None:
                     problem.progress({"leaf": finished, "of": count})
-                if keeper is not None and finished % (keeper.every or -(-count // 50)) == 0:
-                    _save(keeper, method, problem, leaves)
+                if (
+                    checkpointer is not None
+                    and finished % (checkpointer.every or -(-count // 50)) == 0
+                ):
+                    _save(checkpointer, method, problem, leaves)
 
     with parallel.one_blas_thread():
         most = max(map(len, blocks))
@@ -472,7 +475,7 @@ class Leaf:
         return replace(self, out=self.out[numbers], machines=tuple(machines))
 
 
-def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) -> None:
+def _save(checkpointer: Checkpointer, method: Local, problem: Problem, leaves: list[Any]) -> None:
     """Write the finished leaves to a checkpoint."""
     arrays = {
         f"{number}.{part}.{name}": np.asarray(value)
@@ -481,21 +484,23 @@ def _save(keeper: Keeper, method: Local, problem: Problem, leaves: list[Any]) ->
         for name, value in vars(values).items()
         if value is not None and name != "machines"
     }
-    keeper.write(method, {"rows": _digest(problem), "leaves": len(leaves)}, arrays)
+    checkpointer.write(method, {"rows": _digest(problem), "leaves": len(leaves)}, arrays)
 
 
-def _saved(keeper: Keeper | None, method: Local, problem: Problem, count: int) -> list[Any]:
+def _saved(
+    checkpointer: Checkpointer | None, method: Local, problem: Problem, count: int
+) -> list[Any]:
     """The finished leaves of the checkpoint to resume from, None for others."""
     leaves: list[Any] = [None] * count
-    saved = None if keeper is None else keeper.load(method, _digest(problem))
-    if keeper is None or saved is None:
+    saved = None if checkpointer is None else checkpointer.load(method, _digest(problem))
+    if checkpointer is None or saved is None:
         return leaves
     header, arrays = saved
     if (header.get("rows"), header.get("leaves")) != (_digest(problem), count):
         raise UsageError(
-            f"checkpoint {keeper.path} is of other rows; use the same data, or omit --resume"
+            f"checkpoint {checkpointer.path} is of other rows; use the same data, or omit --resume"
         )
-    with keeper.restoring():
+    with checkpointer.restoring():
         fields: dict[int, dict[str, dict[str, Any]]] = {}
         for name, value in arrays.items():
             number, part, field = name.split(".")

@@ -24,7 +24,7 @@ from rfx.data.rows import room
 from rfx.errors import UsageError
 from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
 from rfx.fitting import options, weights
-from rfx.fitting.held_out import HeldOut
+from rfx.fitting.held_out import Splitter
 from rfx.fitting.linear import left_out_sparse
 from rfx.fitting.method import ONLY_SQUARED, Fitted, TunedMethod, budget, each_output
 from rfx.fitting.options import (
@@ -334,7 +334,7 @@ def _grown(
     zero is one for the held-out rows.
     """
     share, count = method.grow or 0.0, problem.n_rows
-    kept, out = HeldOut(count, method.seed, problem.constraint).part(share, f"--grow is {share:g}")
+    kept, out = Splitter(count, method.seed, problem.constraint).part(share, f"--grow is {share:g}")
     Y_out, weights_out = problem.Y[out], weights.part(problem.weights, out)
     fitted = replace(
         problem, X=None, Y=problem.Y[kept], weights=weights.part(problem.weights, kept)

@@ -12,10 +12,10 @@ descent of Wu et al. (2016) over all features at once, without rounds.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache as kept
 from typing import Any, Self, cast
 
 import numpy as np
@@ -132,7 +132,7 @@ class RF(LinearMethod):
         feature_map, Z = clock.timed("features", self._features, problem, cache, worth_mb)
         scale = 1 / math.sqrt(feature_map.n_features)
         callback = step_callback(problem, feature_map, self, scale, offset)
-        solution = solve(Z, problem.less(offset), self, callback)
+        solution = solve(Z, problem.minus_offset(offset), self, callback)
         fitted = self._fitted(feature_map, solution, offset, clock)
         coef = np.asarray(solution.coef)
         return replace(fitted, left_out=left_out(Z, coef, problem, self, self.lam, offset))
@@ -140,7 +140,7 @@ class RF(LinearMethod):
     def fit_path(self, problem: Problem, lams: list[float], cache: Cache) -> list[Fitted]:
         clock, offset, first = Clock(), target_offset(problem, self), self.updated(lam=lams[0])
         feature_map, Z = clock.timed("features", first._features, problem, cache)
-        solutions = solve_path(Z, problem.less(offset), first, lams)
+        solutions = solve_path(Z, problem.minus_offset(offset), first, lams)
         return [first._fitted(feature_map, one, offset, clock) for one in solutions]
 
     def decisions_along(
@@ -153,8 +153,10 @@ class RF(LinearMethod):
         offset = target_offset(problem, self)
         feature_map, Z = self.updated(lam=lams[0])._features(problem, cache)
         root = math.sqrt(feature_map.n_features)
-        features = kept(lambda: feature_matrix(feature_map, X_out, max_mb=self.max_memory))
-        for coef in coefficients_along(Z, problem.less(offset), self, lams):
+        features = functools.cache(
+            lambda: feature_matrix(feature_map, X_out, max_mb=self.max_memory)
+        )
+        for coef in coefficients_along(Z, problem.minus_offset(offset), self, lams):
             quick = feature_map.quick_decision(X_out, coef / root)
             yield (features().matvec(coef / root) if quick is None else quick) + offset
 
@@ -535,7 +537,7 @@ class LKRF(LinearMethod):
         """The fit on these features."""
         offset = target_offset(problem, self)
         Z = feature_matrix(features, problem.X, 1.0, self.max_memory)
-        problem = problem.less(offset).quiet()
+        problem = problem.minus_offset(offset).quiet()
         if self.sparse:
             Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
             limits = budget(problem, self)

@@ -14,7 +14,7 @@ from rfx import lazy, methods
 from rfx.data import guess_task
 from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.errors import UsageError
-from rfx.fitting.held_out import HeldOut, LeftOut, drawn
+from rfx.fitting.held_out import OutOfSamplePredictions, Splitter, drawn
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
@@ -170,7 +170,7 @@ def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> CrossValidati
     if len(rows.numbers) <= SHARE * len(y):
         parts = [(_others(rows.numbers, len(y), split.constraint), rows.numbers)]
     else:
-        folds = HeldOut(len(y), run.seed, split.constraint).folds(_strata(y, final.task), FOLDS)
+        folds = Splitter(len(y), run.seed, split.constraint).folds(_strata(y, final.task), FOLDS)
         parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     return CrossValidationResult(
@@ -227,7 +227,7 @@ def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
     """The parts for the score of a training that names none; none for too few rows."""
-    held_out = HeldOut(len(y), seed, split.constraint)
+    held_out = Splitter(len(y), seed, split.constraint)
     if len(y) < 10 or len(np.unique(y)) < 2 or held_out.none:
         return []
     number = min(FOLDS, math.ceil(FEWEST / (SHARE * len(y))))
@@ -251,7 +251,7 @@ def evaluated(
     y = np.asarray(split.y_train)
     share = None if run.cv else run.holdout or SHARE
     labels = None if final.task == "regression" else y
-    parts = HeldOut(len(y), run.seed, split.constraint).folds(labels, run.cv, share, split.schema)
+    parts = Splitter(len(y), run.seed, split.constraint).folds(labels, run.cv, share, split.schema)
     models = _models(run, split, final.task, parts, without, progress)
     return _joined(run, y, final, parts, models, start)
 
@@ -326,7 +326,7 @@ def judged(run: Run, point: Pipeline, held: CrossValidationResult | None, place:
         raise UsageError("--calibrate is for classification, but the task is regression")
     rows, calibrate = point.left_out, run.calibrate
     if held is not None and (rows is None or wanted(run)):
-        rows = LeftOut(held.decisions[place], held.y, held.by)
+        rows = OutOfSamplePredictions(held.decisions[place], held.y, held.by)
     elif rows is None or calibrate is None:
         return point
     point = point.judged(rows, calibrate)

@@ -20,7 +20,7 @@ from rfx import env, kernels, methods
 from rfx.data.loading import Split
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.errors import UsageError
-from rfx.fitting.held_out import Calibration, HeldOut, fewer
+from rfx.fitting.held_out import Calibration, Splitter, fewer
 from rfx.fitting.method import has_gamma
 from rfx.fitting.metric_learning import KERNEL, dense
 from rfx.fitting.options import TUNE_FACTORS, TUNE_L1_LAMS, TUNE_LAMS
@@ -131,7 +131,7 @@ class Tuning:
         self.measure, self.X, self.y = METRICS[name], split.X_train, np.asarray(split.y_train)
         cv, self.seed = self.source.cv, self.source.seed
         share = None if cv else self.source.holdout or scoring.SHARE
-        rows = HeldOut(len(self.y), self.seed, split.constraint)
+        rows = Splitter(len(self.y), self.seed, split.constraint)
         self.parts = rows.folds(None if regression else self.y, cv, share, split.schema)
         self.how = {"cv": cv, "holdout": share}
         self.given = dict(self.given)

@@ -11,7 +11,7 @@ import pytest
 
 from rfx import methods
 from rfx.errors import DataError, UsageError
-from rfx.fitting.held_out import HeldOut
+from rfx.fitting.held_out import Splitter
 from rfx.fitting.metric_learning import best_lam
 from rfx.fitting.options import GAMMA_FACTORS, L1_SHARES
 from rfx.fitting.problem import Problem
@@ -60,7 +60,7 @@ def one_part(fewest_evaluated):
 def by_hand(name, task, gammas, lams, **options):
     """The held-out error of each combination, by separate models."""
     y, found = TARGETS[task], {}
-    kept, out = HeldOut(300, 0).part(0.2, "")
+    kept, out = Splitter(300, 0).part(0.2, "")
     for gamma, lam in itertools.product(gammas, lams):
         own = {"scaling": "none", "gamma": gamma, "lam": 0.8 * lam} | options
         model = methods.create(name, task=task, **own).fit(X[kept], y[kept])
@@ -172,7 +172,7 @@ def test_too_few_rows(caplog):
 
 def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
     for count, parts in ((300, 5), (2499, 5), (2500, 1)):
-        found = HeldOut(count, 3).parts(0.2, 500, "")
+        found = Splitter(count, 3).parts(0.2, 500, "")
         assert len(found) == parts and all(
             len(out) in (count // 5, count // 5 + 1) for _, out in found
         )
@@ -192,7 +192,7 @@ def test_the_error_of_several_parts_is_that_of_all_their_rows(fewest_evaluated):
     assert (step["fitted"], step["held_out"]) == (240, 300)
     for lam, error in step["tried"][:3]:
         total = 0.0
-        for kept, out in HeldOut(300, 0).parts(0.2, 500, ""):
+        for kept, out in Splitter(300, 0).parts(0.2, 500, ""):
             model = methods.create("kernel", lam=0.8 * lam, **options).fit(X[kept], y[kept])
             total += np.sum((model.predict(X[out]) - y[out]) ** 2)
         assert error == pytest.approx(total / 300, rel=1e-3)

@@ -13,7 +13,7 @@ from rfx import kernels, methods
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.errors import UsageError
 from rfx.fitting import metric_learning, selection
-from rfx.fitting.held_out import ErrorQuantiles, ErrorScale, HeldOut
+from rfx.fitting.held_out import ErrorQuantiles, ErrorScale, Splitter
 from rfx.methods import local
 from rfx.operators import kernel as operators_kernel
 from rfx.operators import linear_algebra
@@ -59,7 +59,7 @@ def by(request, monkeypatch):
     watched(selection, "errors_along", "own", lambda args, found: (args[1].Y, args[2].Y))
     for name, place in (("sample", "tuned"), ("part", "grow")):
         watched(
-            HeldOut, name, place, lambda args, part: [args[0].constraint.values[k] for k in part]
+            Splitter, name, place, lambda args, part: [args[0].constraint.values[k] for k in part]
         )
     in_parts = selection._in_parts
 
@@ -401,7 +401,7 @@ def test_a_fifth_of_the_rows_gives_probabilities_where_none_is_left_out_alone(na
     assert len(model.left_out.y) == 12
     np.testing.assert_array_equal(model.predict(ROWS), plain.predict(ROWS))
     # the other rows, with lambda for so few, give the held-out decision values
-    kept = np.setdiff1d(np.arange(60), HeldOut(60, 0).part(0.2, "here")[1])
+    kept = np.setdiff1d(np.arange(60), Splitter(60, 0).part(0.2, "here")[1])
     again = plain.chosen
     again = again.updated(lam=0.8 * again.lam) if "lam" in again.options else again
     expected = replace(trainer, method=again, classes=plain.classes).fit(ROWS[kept], y[kept])

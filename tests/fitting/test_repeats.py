@@ -10,7 +10,7 @@ from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.transforms import Scaler
 from rfx.errors import DataError, RfxWarning
 from rfx.estimators import AutoRegressor
-from rfx.fitting.held_out import HeldOut
+from rfx.fitting.held_out import Splitter
 from rfx.fitting.problem import Problem
 from rfx.fitting.training import Trainer
 from rfx.losses import Squared
@@ -63,14 +63,14 @@ def test_one_row_for_all_that_are_equal_has_the_same_solution():
 @pytest.mark.parametrize("split", [{"cv": 5}, {"holdout": 0.3}])
 def test_folds_and_held_out_rows_keep_equal_rows_together(split):
     constraint = repeats.find_constraint(ROWS[COPIES])
-    for kept, out in HeldOut(64, 0, constraint).folds(None, **split):
+    for kept, out in Splitter(64, 0, constraint).folds(None, **split):
         assert not set(COPIES[kept]) & set(COPIES[out])
 
 
 def test_too_few_different_rows_are_named():
     constraint = repeats.find_constraint(ROWS[[0, 0, 1]])
     with pytest.raises(DataError, match="different rows"):
-        HeldOut(3, 0, constraint).folds(None, cv=3)
+        Splitter(3, 0, constraint).folds(None, cv=3)
 
 
 def test_noise_that_stands_twice_remains_noise():

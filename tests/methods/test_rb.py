@@ -6,7 +6,7 @@ import pytest
 from rfx import env, losses, methods
 from rfx.errors import UsageError
 from rfx.features.binning import WIDTHS, BinningMap, sample_grids
-from rfx.fitting.held_out import HeldOut
+from rfx.fitting.held_out import Splitter
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget, line_minimum
@@ -268,7 +268,7 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     assert plain.info["kappa"] == rb.info["kappa"] == rb.info["n_features"] / chosen
     np.testing.assert_allclose(rb.decision_function(X), plain.decision_function(X), atol=2e-3)
     # the errors are those of models of the other rows
-    kept, out = HeldOut(400, 0).part(0.25, "")
+    kept, out = Splitter(400, 0).part(0.25, "")
     small = methods.create("rb", n_grids=16, **options | {"lam": 0.75, "tol": 1e-2}).fit(
         X[kept], y[kept]
     )

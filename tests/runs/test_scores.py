@@ -27,7 +27,7 @@ from rfx.cli import output
 from rfx.cli.output import Progress
 from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
-from rfx.fitting.held_out import VECTOR_SCALING, Calibration, HeldOut, vector_scaling
+from rfx.fitting.held_out import VECTOR_SCALING, Calibration, Splitter, vector_scaling
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import scoring, single
@@ -221,14 +221,14 @@ def test_a_damaged_calibration_is_refused(change):
 @pytest.mark.parametrize("classes", [False, True])
 def test_folds_have_every_row_once_and_their_share_of_each_class(classes):
     y = np.array([0.0] * 20 + [1.0] * 5)
-    parts = HeldOut(25, 4).folds(y if classes else None, cv=5)
+    parts = Splitter(25, 4).folds(y if classes else None, cv=5)
     assert np.array_equal(np.sort(np.concatenate([out for _, out in parts])), np.arange(25))
     assert all(np.array_equal(np.sort(np.concatenate(part)), np.arange(25)) for part in parts)
     if classes:
         assert all(y[out].sum() == 1 for _, out in parts)
-    ((kept, out),) = HeldOut(25, 4).folds(y if classes else None, holdout=0.2)
+    ((kept, out),) = Splitter(25, 4).folds(y if classes else None, holdout=0.2)
     assert (len(kept), len(out)) == (20, 5) and not set(kept) & set(out)
-    assert not np.array_equal(out, HeldOut(25, 5).folds(y if classes else None, holdout=0.2)[0][1])
+    assert not np.array_equal(out, Splitter(25, 5).folds(y if classes else None, holdout=0.2)[0][1])
 
 
 def test_a_class_of_two_rows_is_never_lost():
@@ -236,14 +236,14 @@ def test_a_class_of_two_rows_is_never_lost():
     for seed in range(20):
         for how in ({"cv": 2}, {"cv": 5}, {"holdout": 0.5}, {"holdout": 0.2}):
             assert all(
-                len(np.unique(y[kept])) == 2 for kept, _ in HeldOut(13, seed).folds(y, **how)
+                len(np.unique(y[kept])) == 2 for kept, _ in Splitter(13, seed).folds(y, **how)
             )
     with pytest.raises(
         DataError, match="needs at least two rows of each class, but only 1 row has the label 1;"
     ):
-        HeldOut(12, 0).folds(y[:-1], cv=5)
+        Splitter(12, 0).folds(y[:-1], cv=5)
     with pytest.raises(DataError, match="--cv 14 needs more rows than the 13"):
-        HeldOut(13, 0).folds(None, cv=14)
+        Splitter(13, 0).folds(None, cv=14)
 
 
 # Inputs for which nothing is chosen: a choice would change with the digits in the file.
@@ -262,7 +262,7 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
     row, y = single.execute(Run.of(spec)), Y[task][:200]
     decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
     whole = methods.create("rf", task=task, seed=2, **FIXED).fit(X[:200], y)
-    for kept, out in HeldOut(200, 2).folds(None if task == "regression" else y, cv=4):
+    for kept, out in Splitter(200, 2).folds(None if task == "regression" else y, cv=4):
         one = methods.create("rf", task=task, seed=2, **FIXED).fit(X[kept], y[kept])
         decision[out] = one.decision_function(X[out])
         if task == "regression":  # in units of the targets of all rows
@@ -309,9 +309,9 @@ def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
         model = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
         return model.fit(X[kept], y[kept]).score(X[out], y[out])
 
-    (part,) = HeldOut(len(y), 0).folds(y, holdout=0.25)
+    (part,) = Splitter(len(y), 0).folds(y, holdout=0.25)
     assert beside("--holdout", 0.25)["boosting"] == boosting(*part)
-    folds = HeldOut(len(y), 0).folds(y, cv=5)
+    folds = Splitter(len(y), 0).folds(y, cv=5)
     mean = pytest.approx(np.mean([boosting(*part) for part in folds]))
     assert beside("--cv", 5)["boosting"] == mean
     assert beside()["boosting"] == mean, "few rows are held out in folds"
@@ -571,10 +571,10 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
     first = trained(X, y, "rb", {"n_grids": 16})
-    ((kept, out),) = HeldOut(len(y), 0).folds(y, holdout=0.2)
+    ((kept, out),) = Splitter(len(y), 0).folds(y, holdout=0.2)
     other = y.copy()
     other[out] = 1 - y[out]
-    monkeypatch.setattr(HeldOut, "folds", lambda *given: [(kept, out)])
+    monkeypatch.setattr(Splitter, "folds", lambda *given: [(kept, out)])
     second = trained(X, other, "rb", {"n_grids": 16})
     assert second.params["explicit"] == first.params["explicit"]
     assert second.score == pytest.approx(1 - first.score)
@@ -611,7 +611,7 @@ def test_a_score_of_a_model_with_another_lambda_says_so(trained):
     lambda.
     """
     X, y = noise(100, 0, "regression")
-    ((_, out),) = HeldOut(100, 0).folds(None, holdout=0.2)
+    ((_, out),) = Splitter(100, 0).folds(None, holdout=0.2)
     y[out] = 100 * np.sin(X[out, 0])
     options = {"kernel": "gaussian", "gamma": 1.0, "scaling": "none", "metric": "none"}
     row = trained(X, y, "kernel", options, holdout=0.2)

@@ -10,7 +10,7 @@ import pytest
 from rfx import methods
 from rfx.data import libsvm
 from rfx.data.reading import Reading
-from rfx.fitting.held_out import HeldOut
+from rfx.fitting.held_out import Splitter
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import single
@@ -74,7 +74,7 @@ def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
     run = a_run("diabetes-sklearn", method="doubly-sgd", holdout=0.2, options=options)
     row = single.execute(run)
     _, split = single.train(run)
-    ((kept, out),) = HeldOut(len(split.y_train), 0).folds(None, None, 0.2)
+    ((kept, out),) = Splitter(len(split.y_train), 0).folds(None, None, 0.2)
     own = methods.create("doubly-sgd", seed=0, task="regression", **options).fit(
         split.X_train[kept], split.y_train[kept]
     )

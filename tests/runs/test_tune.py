@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
-from rfx.fitting.held_out import Calibration, HeldOut
+from rfx.fitting.held_out import Calibration, Splitter
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
 from rfx.records.run import Run
@@ -85,7 +85,7 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
             methods.create("rf", **given, lam=lam * len(kept) / 500)
             .fit(X[kept].round(6), y[kept])
             .score(X[out].round(6), y[out])["score"]
-            for kept, out in HeldOut(len(y), 0).folds(None, 3)
+            for kept, out in Splitter(len(y), 0).folds(None, 3)
         ]
         return np.mean(scores)
 

@@ -16,7 +16,7 @@ from rfx.solvers.stochastic.gradient import (
     Descent,
     Norma,
     Pegasos,
-    Steps,
+    StepSizeSchedule,
     Support,
     solve_covariance,
     solve_few,
@@ -59,7 +59,7 @@ def doubly(
     seed=0,
     **descent,
 ):
-    steps = steps or Steps("theorem", nu, 1.5 / nu, 3.0)
+    steps = steps or StepSizeSchedule("theorem", nu, 1.5 / nu, 3.0)
     return DoublySGD(
         growing(dtype=dtype, piece=piece),
         outputs,
@@ -121,7 +121,7 @@ def test_one_row_and_one_feature_a_step_is_algorithm_1(name):
     X, Y = rows(200)
     nu, theta = 0.1, 15.0
     expected = algorithm_1(X, Y[:, 0], get_loss(name), nu, theta, 3.0)
-    solver = doubly(name, nu, Steps("theorem", nu, theta, 3.0))
+    solver = doubly(name, nu, StepSizeSchedule("theorem", nu, theta, 3.0))
     for i in range(200):
         solver.step(X[i : i + 1], Y[i : i + 1])
     np.testing.assert_allclose(coef(solver)[:, 0], expected, rtol=1e-9, atol=1e-12)
@@ -131,7 +131,12 @@ def test_one_row_and_one_feature_a_step_is_algorithm_1(name):
 def test_scale_and_average_are_those_of_the_definition(averaging):
     X, Y = rows(120)
     solver = doubly(
-        "logistic", 0.3, Steps("theorem", 0.3, 4.0, 0.5), block=8, averaging=averaging, max_blocks=5
+        "logistic",
+        0.3,
+        StepSizeSchedule("theorem", 0.3, 4.0, 0.5),
+        block=8,
+        averaging=averaging,
+        max_blocks=5,
     )
     total = weights = 0.0
     for t in range(1, 13):
@@ -155,7 +160,7 @@ def test_preconditioned_step_solves_the_covariance_of_the_batch():
     solver = doubly(
         "squared",
         0.01,
-        Steps("constant", 0.01, step0=1.0),
+        StepSizeSchedule("constant", 0.01, step0=1.0),
         block=16,
         precondition=True,
         max_blocks=2,
@@ -187,7 +192,7 @@ def test_threads_memory_and_sparse_rows_change_nothing(threads, memory, matrix, 
     def trained(threads=1, memory=256.0, matrix=np.array):
         env.set_threads(threads)
         source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=memory)
-        descent = Descent(Steps("theorem", 1e-3, 1e3, 2e3))
+        descent = Descent(StepSizeSchedule("theorem", 1e-3, 1e3, 2e3))
         solver = DoublySGD(source, 1, get_loss("hinge"), 1e-3, descent, Blocks(32))
         for start in range(0, 288, 32):
             solver.step(matrix(X)[start : start + 32], Y[start : start + 32])
@@ -205,11 +210,11 @@ def test_threads_memory_and_sparse_rows_change_nothing(threads, memory, matrix, 
     ],
 )
 def test_sizes_of_steps(steps, t, size):
-    assert Steps(*steps)(t) == size
+    assert StepSizeSchedule(*steps)(t) == size
 
 
 def test_normalized_steps_are_those_of_the_features():
-    normalized = Steps("normalized", 1.0, step0=0.6)
+    normalized = StepSizeSchedule("normalized", 1.0, step0=0.6)
     assert normalized(7, np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(0.6 / np.sqrt(12.5))
     assert normalized(7, np.full((4, 1), 0.5)) == normalized(7) == 1.0
 
@@ -221,9 +226,9 @@ def refused_sdca(loss, outputs=3, nu=0.1):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Steps("theorem", 0.1, 9.0), "--theta .* need a product from 1 to 2"),
-        (lambda: Steps("theorem", 0.1, 21.0), "--theta .* need a product from 1 to 2"),
-        (lambda: Steps("constant", 0.5, step0=3.0), "flip the sign of f"),
+        (lambda: StepSizeSchedule("theorem", 0.1, 9.0), "--theta .* need a product from 1 to 2"),
+        (lambda: StepSizeSchedule("theorem", 0.1, 21.0), "--theta .* need a product from 1 to 2"),
+        (lambda: StepSizeSchedule("constant", 0.5, step0=3.0), "flip the sign of f"),
         (refused_sdca("softmax"), "--loss is softmax"),
         (refused_sdca("hinge", 1, 0.0), "--nu is 0"),
         (
@@ -243,7 +248,7 @@ def test_refusals(make, says):
 def test_norma_is_its_recursion():
     X, Y = rows(60)
     loss, nu = get_loss("hinge"), 0.02
-    solver = norma(loss, nu, Steps("root", nu, 5.0))
+    solver = norma(loss, nu, StepSizeSchedule("root", nu, 5.0))
     f, K = np.zeros((60, 1)), gram(X)
     for t in range(1, 13):
         batch = slice(5 * t - 5, 5 * t)
@@ -283,8 +288,10 @@ def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
     X, Y = rows(40)
     loss, nu = get_loss("logistic"), 0.3
     make = {
-        "doubly-sgd": lambda: doubly("logistic", nu, Steps("constant", nu, step0=0.5), block=8),
-        "norma": lambda: norma(loss, nu, Steps("constant", nu, step0=0.5)),
+        "doubly-sgd": lambda: doubly(
+            "logistic", nu, StepSizeSchedule("constant", nu, step0=0.5), block=8
+        ),
+        "norma": lambda: norma(loss, nu, StepSizeSchedule("constant", nu, step0=0.5)),
         "pegasos": lambda: Pegasos(features(), 40, 1, loss, nu),
     }[name]
     short, whole, resumed = make(), make(), make()
@@ -381,7 +388,7 @@ def test_kept_values_are_the_values(nu, step, precondition):
     options = {
         "loss": "squared",
         "nu": nu,
-        "steps": Steps("constant", nu, step0=step),
+        "steps": StepSizeSchedule("constant", nu, step0=step),
         "block": 16,
         "precondition": precondition,
     }
@@ -410,7 +417,7 @@ def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monk
     X, Y = rows(50)
     options = {
         "nu": 0.1,
-        "steps": Steps("constant", 0.1, step0=0.5),
+        "steps": StepSizeSchedule("constant", 0.1, step0=0.5),
         "block": 16,
         "max_blocks": 5,
         "averaging": "linear",

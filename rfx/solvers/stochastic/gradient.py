@@ -39,7 +39,7 @@ DAMPING = 1e-7
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepSizeSchedule:
     """gamma_t for t = 1, 2, …
 
     theorem: theta / (t + t0), which converges at the rate O(1/t) for theta nu in [1, 2] (Dai et al.
@@ -100,7 +100,7 @@ class Descent:
 
     Parameters
     ----------
-    steps : Steps
+    steps : StepSizeSchedule
     precondition : bool
         Multiply the gradient of a step by (C + nu I)^-1, C the covariance of its features on the
         batch.
@@ -110,7 +110,7 @@ class Descent:
         The predicting function: the last one, the mean over all steps, or that with weight t.
     """
 
-    steps: Steps
+    steps: StepSizeSchedule
     precondition: bool = False
     damping: float = DAMPING
     averaging: str = "none"

@@ -173,7 +173,7 @@ class Session:
         With the options as requested.
     schema, classes
         See `rfx.fitting.training.Trainer`.
-    keeper : Checkpointer or None
+    checkpointer : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
     held_out : (X, y) or None
         Raw rows to evaluate during training, outside of its clock. ``trace`` then has ``error``:

@@ -75,7 +75,7 @@ class Trainer:
         How the rows were read from a table, and the spelling of labels; stored in the pipeline.
     classes : array, (n_classes,), or None
         All labels, ascending, if the rows may lack some.
-    keeper : Checkpointer or None
+    checkpointer : Checkpointer or None
         Where to write checkpoints, and whether to resume from one.
     left_out : bool
         Whether to predict rows by the model without each of them, where this costs little: for the

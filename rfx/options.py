@@ -240,13 +240,20 @@ class Option:
                 return value
         if self.kind is str or isinstance(value, bool):
             return None
-        with contextlib.suppress(TypeError, ValueError):
+        try:
             number = self._number(value)
-            above = number > self.low if self.open_low else number >= self.low
-            is_allowed = above and number <= self.high and math.isfinite(number)
-            if is_allowed and (self.kind is float or not number % 1):
-                return int(number) if self.kind is int else number
-        return None
+        except (TypeError, ValueError):
+            return None
+        return self._allowed_number(number)
+
+    def _allowed_number(self, number: Any) -> Any:
+        """The number in the option's type; None if it is out of its range."""
+        above = number > self.low if self.open_low else number >= self.low
+        if not (above and number <= self.high and math.isfinite(number)):
+            return None
+        if self.kind is float:
+            return number
+        return None if number % 1 else int(number)
 
     def _number(self, value: Any) -> float | decimal.Decimal:
         if self.kind is float:

@@ -304,10 +304,8 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.unique: _unique,
     np.einsum: _einsum,
     np.linalg.norm: _norm,
-    np.shape: attrgetter("shape"),
-    np.ndim: attrgetter("ndim"),
-    np.size: attrgetter("size"),
 }
+_FUNCTIONS |= {getattr(np, name): attrgetter(name) for name in ("shape", "ndim", "size")}
 
 
 class PartsMatrix(Matrix):

@@ -71,10 +71,12 @@ def coded(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def weights_text(class_weight: dict) -> str | None:
     """The text of the option class_weight; None without labels."""
-    number = lambda label: int(label) if isinstance(label, (int, np.integer)) else label
-    quoted = (str(number(label)).replace('"', '""') for label in class_weight)
-    pairs = zip(quoted, class_weight.values())
-    return ",".join(f'"{label}":{weight}' for label, weight in pairs) or None
+    pairs = []
+    for label, weight in class_weight.items():
+        label = int(label) if isinstance(label, (int, np.integer)) else label
+        quoted = str(label).replace('"', '""')
+        pairs.append(f'"{quoted}":{weight}')
+    return ",".join(pairs) or None
 
 
 def restore(estimator_of, path):
@@ -119,22 +121,21 @@ def _recall(estimator, trained, entry: dict) -> None:
         columns = columns or [column.name for column in inputs]
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     if trained.classes is not None:
-        labels = None if schema is None else schema.labels
-        # pandas reads such a column of a table as Booleans
-        truths = [*map(str.lower, labels or ())] == ["false", "true"]
-        if truths and schema.target is not None:
-            estimator.classes_ = np.array([False, True])
-        else:
-            estimator.classes_ = _labels(trained.classes, labels, kind)
+        estimator.classes_ = _labels(trained, kind)
     if "fills" in entry:
         estimator.fills_ = np.array(entry["fills"])
     for name in entry.keys() & OWN:
         setattr(estimator, name, entry[name])
 
 
-def _labels(classes, words, kind):
+def _labels(trained, kind):
     """The labels (n_classes,) in their type, from the classes of the model and their words."""
+    classes, schema = trained.classes, trained.schema
+    words = None if schema is None else schema.labels
     if words is not None:
+        # pandas reads such a column of a table as Booleans
+        if schema.target is not None and [word.lower() for word in words] == ["false", "true"]:
+            return np.array([False, True])
         classes = np.array(words)[classes.astype(np.int64)]
         return classes if kind is None else np.array(list(map(int, classes.tolist())), kind)
     return classes if kind is None else classes.astype(kind)

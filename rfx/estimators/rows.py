@@ -205,9 +205,7 @@ def _table_rows(estimator, X) -> TableRows | None:
         check_array(X, dtype=None, estimator=estimator)  # refuses it
     validate_data(estimator, X if hasattr(X, "shape") else frame, skip_check_array=True)
     named = hasattr(estimator, "feature_names_in_")
-    names = [str(name if named else place + 1) for place, name in enumerate(frame.columns)]
-    if len(set(names)) < len(names):
-        raise ValueError("X has two columns of the same name; rename one of them")
+    names = _column_names(frame, named)
     readers.check_columns(frame.iloc[:, [p for p in range(len(names)) if p not in places]], ADVICE)
     columns = [
         readers.cells(frame.iloc[:, place], Input(name, place, [] if place in places else None))
@@ -225,6 +223,16 @@ def _table_rows(estimator, X) -> TableRows | None:
     # certainly, because of their type
     dates = [names[p] for p in places if readers.kind_of_words(frame.iloc[:, p]) == "dates"]
     return TableRows(table, Reading(missing=missing, dates=tuple(dates)))
+
+
+def _column_names(frame, named: bool) -> list[str]:
+    """The names of the columns of a frame, or their numbers from 1 on."""
+    if not named:
+        return [str(place + 1) for place in range(frame.shape[1])]
+    names = list(map(str, frame.columns))
+    if len(set(names)) < len(names):
+        raise ValueError("X has two columns of the same name; rename one of them")
+    return names
 
 
 def chosen(frame, asked: Columns) -> dict[int, bool]:

@@ -276,6 +276,7 @@ def case(request, tmp_path_factory):
     return model.read(path / "m.npz")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", list(DAMAGES))
 def test_every_damaged_array_is_refused(case, damage, tmp_path):
     (header, arrays), path = case, tmp_path / "m.npz"

@@ -181,6 +181,7 @@ def slow_modules() -> set[str]:
         found = more
 
 
+@pytest.mark.slow
 def test_imports_stand_at_the_top_of_a_file():
     slow, wrong, seen = slow_modules(), [], set()
     assert {"features", "solvers.l2", "data.loading"} <= slow
@@ -234,6 +235,7 @@ def test_help_imports_nothing_heavy(words):
     assert printed_by(code).endswith("HEAVY set()\n")
 
 
+@pytest.mark.slow
 def test_training_imports_only_what_it_needs(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     # probabilities of classes need scipy.optimize

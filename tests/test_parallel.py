@@ -90,6 +90,7 @@ def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name):
     assert np.array_equal(fitted.predict(X), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_grid_search_in_two_processes_after_a_fit(two_threads, backend):
     made("KernelClassifier").fit(X, y)

@@ -170,7 +170,8 @@ def _training_words(row: Result) -> str:
     if row.params.get("ended") == "stalled":
         ended += ": the objective no longer changes"
     if row.gap is None or row.objective is None:
-        return f"{ended}; no certificate"
+        # a stochastic method ends after its steps
+        return f"{steps if row.converged else ended}, without a certificate"
     if "round_gap" not in row.params:
         return f"{ended}, within {relative_gap(row.gap, row.objective):.1e} of the optimum"
     # the gap over all drawn features bounds what those dropped between rounds could still gain
@@ -228,6 +229,8 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         advice = "evaluate on other rows with --cv 5, --holdout 0.2 or --test FILE"
         yield metric, f"{score} on the training rows; {advice}"
     yield from baseline_pairs(row)
+    if row.score is None and row.split == "stream":
+        yield metric, "none of a stream without --test FILE; rfx eval evaluates the model"
     if "held_out_score" in params:
         score = score_text(metric, params["held_out_score"])
         yield "held out", f"{metric} {score}, {params['held_out_on']}"
@@ -249,10 +252,12 @@ def baseline_pairs(row: Result) -> Iterator[tuple[str, str]]:
     if "baseline" not in row.params:
         return
     scores, metric = row.params["baseline"], str(row.measured[0])
-    parts = [f"{name} {score_text(metric, scores[name])}" for name in ("constant", "linear")]
-    if "boosting" in scores:
-        score = score_text(metric, scores["boosting"])
-        parts.append(f"gradient boosting {score} ({scores['iterations']} iterations)")
+    titles = {"boosting": "gradient boosting", "linear": "linear", "constant": "constant"}
+    parts = [
+        f"{title} {score_text(metric, scores[name])}"
+        for name, title in titles.items()
+        if name in scores
+    ]
     yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
     for one in row.better:
         noise = f", within the noise of {row.n_test or 0:,} rows" if one.is_noise else ""

@@ -190,6 +190,25 @@ def test_eval_prints_simple_models_of_the_training_table_beside_the_model(folder
     assert "data " not in said
 
 
+@pytest.mark.parametrize(
+    "method, says",
+    [
+        ("kernel --lam 1", "of the optimum\n"),
+        ("sparse-rf --n-features 20 --rounds 2 --lam 1", "those dropped could lower the objective"),
+        ("doubly-sgd --nu 1e-3 --epochs 1", "1 iteration, without a certificate\n"),
+    ],
+)
+def test_training_says_how_far_it_is_from_the_optimum(method, says, folder, capfd):
+    """The objective itself, and the seconds of the steps, are for those who ask."""
+    line = f"train --method {method} --gamma 1 --scaling none --metric none --data data.txt"
+    said = printed(capfd, *line.split())
+    assert says in said
+    assert "\nobjective" not in said and "\nseconds" not in said
+    assert {"objective", "seconds"} <= {
+        line.split()[0] for line in printed(capfd, *line.split(), "-v").splitlines() if line
+    }
+
+
 def test_a_log_receives_what_standard_error_would_show(folder, capfd):
     """Every line has the time, also that of an error."""
     for line in ("--data data.txt --gamma nothing", "--data nobody.txt"):

@@ -16,6 +16,8 @@ from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import pipeline
 from rfx.records import results
 
+pytestmark = pytest.mark.slow
+
 # kind -> (method, options, targets)
 KINDS = {
     "doubly": ("doubly-sgd", {"block": 8}, "binary"),

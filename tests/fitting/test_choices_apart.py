@@ -19,6 +19,8 @@ from rfx.operators import kernel as operators_kernel
 from rfx.operators import linear_algebra
 from rfx.operators.kernel import left_out
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(8)
 GROUP = RNG.permutation(np.arange(240) // 6).astype(float)
 X = np.column_stack([GROUP, RNG.normal(size=(240, 2))])

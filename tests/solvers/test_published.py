@@ -183,6 +183,7 @@ def test_agrees_with_rfx_and_proves_it(kernel, params, loss):
     assert theirs.intercept == pytest.approx(ours.intercept, abs=0.05)
 
 
+@pytest.mark.slow
 def test_labels_in_either_order():
     straight = solve_kernel("gaussian", X, LABELS, {"gamma": 2.0}, 1.0, Hinge, tol=1e-8)
     turned = solve_kernel(

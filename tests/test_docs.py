@@ -430,6 +430,7 @@ def test_the_quick_numbers_of_generated_data_are_still_so(entry):
     )
 
 
+@pytest.mark.slow
 def test_tables_in_documents_are_those_of_the_rows_beside_them():
     made = {
         name: docs_tables.renewed(text) for name, text in DOCS.items() if "<!-- rfx table" in text
@@ -437,6 +438,7 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
     assert made and all(text == DOCS[name] for name, text in made.items())
 
 
+@pytest.mark.slow
 def test_the_readme_counts_the_claims_of_each_paper():
     for text in (README, DOCS["docs/results.md"]):
         assert docs_tables.counted(text) == text

@@ -69,6 +69,7 @@ def test_mean_product_is_the_kernel(name, variant):
     assert np.all(np.abs(error) <= 4.5 * deviation + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variant"),
     [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants_of(name)],

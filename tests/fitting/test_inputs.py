@@ -21,6 +21,8 @@ from rfx.fitting.selection import Point, SearchBudget, SearchGrid
 from rfx.kernels import KERNELS, block, scaled_family
 from rfx.losses import Squared
 
+pytestmark = pytest.mark.slow
+
 NAMED = ("kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "block", "lkrf")
 SMALL = {"rf": {"n_features": 200}, "sparse-rf": {"n_features": 200}, "lkrf": {"pool": 500}}
 SMALL |= {"rb": {"n_grids": 32}, "sparse-rb": {"n_grids": 16}, "nystrom": {"n_features": 50}}

@@ -55,6 +55,7 @@ def same_arrays(one, other):
         assert np.array_equal(value, other.model.arrays()[key]), key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_learns_saves_and_loads(name, task, reloaded):
@@ -78,6 +79,7 @@ def test_learns_saves_and_loads(name, task, reloaded):
     assert reloaded(method, X[800:], atol).method == method.method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -126,6 +128,7 @@ def test_rows_of_partial_fit_have_no_kept_values():
     same_arrays(*(one.session().further(X, TARGETS["binary"]) for one in trained))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, more",
     [
@@ -315,6 +318,7 @@ def test_a_stream_is_judged_before_it_is_learnt(name, tmp_path):
     assert trained(True).calibration.to_dict() == whole.calibration.to_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_several_targets_are_several_regressions(name, reloaded):
     """Outputs share rows, features and steps, so each equals the one trained alone."""

@@ -84,6 +84,7 @@ def test_the_perceptron_kernel_of_features_of_one_unit(n_inputs):
         kernels.parameters("perceptron", X, perceptron_scale="two")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_inputs", [1, 6, 22, 90])
 @pytest.mark.parametrize("name", NAMES)
 def test_block_is_the_formula(name, n_inputs):
@@ -426,6 +427,7 @@ def test_gradients_are_those_of_finite_differences(name, expansion):
             np.testing.assert_allclose(gradient[place], expected, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_gradients_of_rows_of_text_equal_those_of_dense_rows(name):
     X, rows, params = text(name), np.arange(0, 66, 4), {"gamma": 0.02}

@@ -46,6 +46,7 @@ def fitted(name, task, **more):
     return methods.create(name, **(FAST[name] | target | more)).fit(X[:300], TARGETS[task][:300])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", NAMES)
 def test_learns_saves_and_loads(name, task, reloaded):
@@ -106,6 +107,7 @@ def test_lambda_above_the_largest_gives_an_empty_model(reloaded):
     assert len(reloaded(method, X).predict(X)) == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
 def test_features_by_leverage(name, task):

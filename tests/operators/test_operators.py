@@ -176,6 +176,7 @@ def test_products(kind, outputs):
     near(Z.squares(weights), weights @ plain**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [(), (3,)])
 @pytest.mark.parametrize("name", ["squared", "squared_hinge", "hinge", "logistic"])
 def test_loss_pass(kind, name, outputs):
@@ -191,6 +192,7 @@ def test_loss_pass(kind, name, outputs):
     near(G, plain.T @ loss.derivative(plain @ W, y))
 
 
+@pytest.mark.slow
 def test_gram(kind):
     Z, plain = kind
     rng = np.random.default_rng(3)
@@ -289,6 +291,7 @@ def in_small_blocks(block, kind=np.asarray):
     return MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared_out")
 @pytest.mark.parametrize(
     ("make", "outputs"),

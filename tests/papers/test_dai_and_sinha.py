@@ -19,6 +19,8 @@ from rfx.reporting import figures, tables
 from rfx.reporting.tables import texts
 from rfx.runs import single
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = ["fig1-mnist", "fig1-cifar10", "fig1-imagenet", "fig1-qm7", "fig1-molecularspace"]
 NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", *SAMPLES, "synthetic", "complexity"]
 

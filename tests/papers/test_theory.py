@@ -28,6 +28,8 @@ from rfx.reporting.measures import frame
 from rfx.reporting.tables import texts
 from rfx.runs import single
 
+pytestmark = pytest.mark.slow
+
 SIZES = (16, 32, 64, 128, 256, 512)
 # the moments of their products are too large: the rate needs more features than a test has time for
 HEAVY = {"exponential", "arccosine-1", "arccosine-2"}

@@ -19,6 +19,8 @@ from rfx.reporting import cells, tables
 from rfx.reporting.cells import MARKS, Printed
 from rfx.reporting.report import page as pages
 
+pytestmark = pytest.mark.slow
+
 PLAN = "yen2014-table1"
 
 

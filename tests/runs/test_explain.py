@@ -20,6 +20,8 @@ from rfx.data.reading import Reading
 from rfx.errors import UsageError
 from rfx.runs import explain
 
+pytestmark = pytest.mark.slow
+
 N = 900
 NAMES = ["grade", "noise", "town", "job", "day"]
 GIVEN = "--gamma 0.2 --lam 0.1 --n-features 200 --kernel gaussian --metric none --scaling standard"

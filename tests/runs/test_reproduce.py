@@ -13,6 +13,8 @@ from rfx.plans import catalogue, plan
 from rfx.records import results
 from rfx.runs import runner
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = """
 title = "Small"

@@ -26,6 +26,8 @@ import json, os, signal, sys, time
 from rfx import env
 from rfx.records.run import Result
 from rfx.runs import child
+
+pytestmark = pytest.mark.slow
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 env.die_with(int(options["--parent"]))
 spec = json.loads(sys.argv[1])

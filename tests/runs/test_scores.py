@@ -32,6 +32,8 @@ from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import scoring, single
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 2))
 NOISE = RNG.normal(size=300)

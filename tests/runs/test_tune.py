@@ -20,6 +20,8 @@ from rfx.records.run import Run
 from rfx.runs.tune import SIZES, Tuning
 from rfx.solvers.ridge import ridge_path
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 1, (500, 3))
 SMOOTH = np.sin(6 * X[:, 0]) + X[:, 1] ** 2

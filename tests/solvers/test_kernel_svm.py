@@ -108,6 +108,7 @@ def reference(K, y, lam, loss, bias):
     return lam * (y @ coef - 0.5 * coef @ Q @ coef)
 
 
+@pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("name", NAMES)
 def test_optimum_and_certificate(name, loss, bias):

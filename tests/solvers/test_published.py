@@ -13,11 +13,11 @@ from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.losses import (
     OF_NUMBERS,
     Absolute,
+    EpsilonInsensitiveLoss,
     Hinge,
     Logistic,
     Squared,
     SquaredHinge,
-    epsilon_insensitive,
 )
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.matrix import DenseMatrix
@@ -166,7 +166,7 @@ def solve_kernel(name, X, y, params, lam, loss, **limits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute, epsilon_insensitive(0.2)])
+@pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute, EpsilonInsensitiveLoss(0.2)])
 @pytest.mark.parametrize(
     "kernel, params",
     [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})],

@@ -26,7 +26,7 @@ from rfx.fitting.options import (
     SCALING,
     SEED,
 )
-from rfx.fitting.training import begin
+from rfx.fitting.training import prepare
 from rfx.kernels.distances import ChiSquare
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
@@ -499,7 +499,7 @@ class LearnedMetric(Supervised, Estimator, options=_OF_METRIC):
     def _learn(self, task, X, y):
         with in_python():
             trainer = methods.create("rfm", task=task, **self._asked())
-            self.scaler_ = begin(trainer, X, y).preprocessing.scaler
+            self.scaler_ = prepare(trainer, X, y).preprocessing.scaler
         metric, count = self.scaler_.metric, self.n_features_in_
         self.feature_importances_ = np.full(count, 1 / count) if metric is None else metric.shares()
         self._n_features_out = count

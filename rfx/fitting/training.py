@@ -194,59 +194,85 @@ class Trainer:
             listening = {"held_out": held_out, "squared": squared, "progress": progress}
             return self._of_best_transform(X, y, sample_weight, **listening, constraint=constraint)
         start = time.perf_counter()
-        begun = begin(self, X, y, sample_weight, progress, constraint)
-        problem, preprocessing, chosen = begun.problem, begun.preprocessing, begun.method
+        prepared = prepare(self, X, y, sample_weight, progress, constraint)
         if held_out is not None:
-            y_out = np.asarray(held_out[1], np.float64)
-            error = lambda decision: preprocessing.error(decision, y_out)
-            problem = replace(problem, curve=HeldOutCurve(preprocessing.rows(held_out[0]), error))
-        path, cache = method.get("lam_path"), Cache()
+            prepared = prepared.with_curve(*held_out)
+        fitted = self._fit_chosen(prepared)
+        seconds = time.perf_counter() - start - fitted.seconds_choice
+        points = self._pipelines(prepared, fitted, seconds)
+        if method.get("lam_path"):
+            return points[-1].replace(path=tuple(points))
+        return self._with_left_out(points[0], prepared, fitted)
+
+    def _fit_chosen(self, prepared: Prepared) -> FittedPath:
+        """The model with the chosen options, or that of each lambda of a path."""
+        asked, cache, problem = prepared.method, Cache(), prepared.problem
+        path = asked.get("lam_path")
         with silent():
-            choice = choose(chosen, problem, cache)
-            if begun.steps or choice.steps:
+            choice = choose(asked, problem, cache)
+            steps, method = prepared.steps + choice.steps, choice.method
+            if steps:
                 problem.doing("fitting the chosen model")
-            # left out alone, a row of a group would be predicted by the others
-            # the mean of a target that is learnt on its logarithm is that of left-out rows
-            needed = self.left_out or chosen.target_transform == LOG
-            wanted = needed and problem.is_local and not problem.constrained and not path
-            problem = replace(problem, checkpointer=self.checkpointer, left_out=wanted)
-            chosen = choice.method
-            lams = Path.values(path) if path else [chosen.get("lam", 0.0)]
+            leaves_out = self._leaves_out(asked, problem) and not path
+            problem = replace(problem, checkpointer=self.checkpointer, left_out=leaves_out)
             before = time.process_time()
-            fits = chosen.fit_path(problem, lams, cache) if path else [chosen.fit(problem, cache)]
+            if path:
+                lams = Path.values(path)
+                fits = method.fit_path(problem, lams, cache)
+            else:
+                lams = [method.get("lam", 0.0)]
+                fits = [method.fit(problem, cache)]
             seconds_cpu = time.process_time() - before
-        seconds, steps = begun.seconds + choice.seconds, begun.steps + choice.steps
-        numbers = {k: value for k, value in chosen.values.items() if k in CHOSEN}
-        asked = {k: value for k in INPUTS if (value := method.get(k)) != numbers.get(k)}
+        seconds_choice = prepared.seconds + choice.seconds
+        return FittedPath(method, lams, fits, leaves_out, steps, seconds_choice, seconds_cpu)
+
+    def _leaves_out(self, method: Method, problem: Problem) -> bool:
+        """Whether rows are left out of the model: for the score, or for the mean of a target that
+        is learnt on its logarithm. Left out alone, a row of a group would be predicted by the
+        others.
+        """
+        needed = self.left_out or method.target_transform == LOG
+        return needed and problem.is_local and not problem.constrained
+
+    def _pipelines(self, prepared: Prepared, fitted: FittedPath, seconds: float) -> list[Pipeline]:
+        """The pipeline of each lambda; seconds: of the fit."""
+        problem, method, steps = prepared.problem, fitted.method, fitted.steps
+        numbers = {name: value for name, value in method.values.items() if name in CHOSEN}
+        words = {name: self.method.get(name) for name in INPUTS}
+        asked = {name: word for name, word in words.items() if word != numbers.get(name)}
         gpu, row_weights = device.current(), problem.weights
-        more = {
+        columns = {
             "validation": steps or None,
-            "seconds_validation": seconds if steps else None,
-            "seconds_cpu": seconds_cpu,
+            "seconds_validation": fitted.seconds_choice if steps else None,
+            "seconds_cpu": fitted.seconds_cpu,
             "device": None if gpu is None else gpu.name,
             "weight_sum": None if row_weights is None else float(row_weights.sum()),
             "explicit": numbers if asked else None,
             "asked": asked or None,
         }
-        seconds = time.perf_counter() - start - seconds
-        points: list[Pipeline] = []
-        for lam, fitted in zip(lams, fits, strict=True):
-            outcome = Outcome.of(_columns(problem, lam, fitted, seconds) | not_none(more))
-            asking = begun.asked.updated(lam=lam) if path else begun.asked
-            of_model = fitted.model, problem.loss, outcome, fitted.solution.trace
-            points.append(Pipeline(asking, preprocessing, *of_model, chosen=chosen))
+        points = []
+        for lam, one in zip(fitted.lams, fitted.fits, strict=True):
+            outcome = Outcome.of(_columns(problem, lam, one, seconds) | not_none(columns))
+            asking = prepared.asked
+            if asking.get("lam_path"):
+                asking = asking.updated(lam=lam)
+            of_model = one.model, problem.loss, outcome, one.solution.trace
+            points.append(Pipeline(asking, prepared.preprocessing, *of_model, chosen=method))
             points[-1].check_finite()
-        if path:
-            return points[-1].replace(path=tuple(points))
-        decision = fits[-1].left_out if wanted else None
+        return points
+
+    def _with_left_out(self, trained: Pipeline, prepared: Prepared, fitted: FittedPath) -> Pipeline:
+        """The pipeline with what follows from the rows that its method left out, if any."""
+        decision = fitted.fits[0].left_out if fitted.leaves_out else None
         if decision is None:
-            return points[-1]
+            return trained
         places = np.flatnonzero(np.isfinite(decision).all(axis=1))
-        targets = preprocessing.labels(problem.Y[places])
-        trained = points[-1].of_mean(decision[places], targets)
+        targets = prepared.preprocessing.labels(prepared.problem.Y[places])
+        trained = trained.of_mean(decision[places], targets)
         if not self.left_out:
             return trained
-        return self._judged(trained, decision, begun, bool(steps) or chosen.get("lam") == AUTO)
+        chose = bool(fitted.steps) or fitted.method.get("lam") == AUTO
+        return self._judged(trained, decision, prepared, chose)
 
     def _of_best_transform(self, X: Any, y: Any, *more: Any, **listening: Any) -> Pipeline:
         """The pipeline of targets or of their logarithms: that with the smaller error on rows left
@@ -277,7 +303,7 @@ class Trainer:
         return replace(trained, outcome=outcome)
 
     def _judged(
-        self, trained: Pipeline, decision: np.ndarray, begun: Begun, chosen: bool
+        self, trained: Pipeline, decision: np.ndarray, prepared: Prepared, chosen: bool
     ) -> Pipeline:
         """The pipeline with its score on left-out rows, and what follows from these.
 
@@ -290,10 +316,10 @@ class Trainer:
         decision : of the training rows (n, k), nan for rows that are not left out.
         chosen : whether the method chose any option.
         """
-        Y, problem, rows = begun.problem.Y, begun.problem, None
+        Y, problem, rows = prepared.problem.Y, prepared.problem, None
         learns = trained.chosen is not None and bool(trained.chosen.get("leaf_steps"))
         metric = trained.preprocessing.scaler.metric
-        if begun.steps or learns or metric is not None or (chosen and len(Y) < FEW):
+        if prepared.steps or learns or metric is not None or (chosen and len(Y) < FEW):
             free = unused(problem, self.method.seed)
             number = _folds(problem)
             if free is not None:
@@ -303,13 +329,13 @@ class Trainer:
                 splitter = Splitter(len(Y), self.method.seed, problem.constraint)
                 parts = splitter.parts(1 / number, len(Y), "left-out rows")
                 by = f"{len(parts)}-fold cross-validation"
-                repeated = begun.method if len(Y) < FEW else trained.chosen
-                rows = self._left_out(trained, *begun.rows, parts, by, repeated)
+                repeated = prepared.method if len(Y) < FEW else trained.chosen
+                rows = self._left_out(trained, *prepared.rows, parts, by, repeated)
         if rows is None:
             places = np.flatnonzero(np.isfinite(decision).all(axis=1))
             columns = (part[:, 0] if part.shape[1] == 1 else part for part in (decision, Y))
             values, targets = (part[places] for part in columns)
-            y = begun.preprocessing.labels(targets)
+            y = prepared.preprocessing.labels(targets)
             rows = OutOfSamplePredictions(values, y, LEAVE_ONE_OUT, places)
         if not len(rows.y):
             return trained
@@ -437,15 +463,15 @@ class Trainer:
             The pipeline labels and scores decision values; it has no model.
         """
         method, cache = self.method, Cache()
-        begun = begin(self, X, y, constraint=constraint)
-        problem, preprocessing = begun.problem, begun.preprocessing
-        method = choose(begun.method.trial(), problem, cache).method
+        prepared = prepare(self, X, y, constraint=constraint)
+        problem, preprocessing = prepared.problem, prepared.preprocessing
+        method = choose(prepared.method.trial(), problem, cache).method
         rows = preprocessing.rows(X_out)
         for values in method.decisions_along(problem, lams, rows, cache):
             decision = values[:, 0] if values.shape[1] == 1 else values
             # it has no model, and thus no outcome
             nothing: Any = None
-            yield Pipeline(begun.asked, preprocessing, None, problem.loss, nothing), decision
+            yield Pipeline(prepared.asked, preprocessing, None, problem.loss, nothing), decision
 
 
 def _folds(problem: Problem) -> int:
@@ -468,7 +494,7 @@ def _with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
 
 
 @dataclass(frozen=True)
-class Begun:
+class Prepared:
     """A problem, and the values learnt before any option of the method is chosen.
 
     Parameters
@@ -495,15 +521,52 @@ class Begun:
     seconds: float
     rows: tuple[Any, np.ndarray, np.ndarray | None]
 
+    def with_curve(self, X: Any, y: Any) -> Prepared:
+        """The same with raw rows X, y to evaluate at every step of the solver."""
+        targets = np.asarray(y, np.float64)
 
-def begin(
+        def error(decision: np.ndarray) -> float:
+            return self.preprocessing.error(decision, targets)
+
+        curve = HeldOutCurve(self.preprocessing.rows(X), error)
+        return replace(self, problem=replace(self.problem, curve=curve))
+
+
+@dataclass(frozen=True)
+class FittedPath:
+    """The fit of each lambda of a path, or of one lambda.
+
+    Parameters
+    ----------
+    method : Method
+        With all chosen options.
+    lams : list of float
+    fits : list of Fitted
+    leaves_out : bool
+        Whether rows were to be left out of the model.
+    steps : list of dict
+        All trials.
+    seconds_choice, seconds_cpu : float
+        Of all choices, by the clock, and of the fits, of the processor.
+    """
+
+    method: Method
+    lams: list[float]
+    fits: list[Fitted]
+    leaves_out: bool
+    steps: list[dict[str, Any]]
+    seconds_choice: float
+    seconds_cpu: float
+
+
+def prepare(
     trainer: Trainer,
     X: Any,
     y: Any,
     sample_weight: Any = None,
     progress: Progress | None = None,
     constraint: SplitConstraint | None = None,
-) -> Begun:
+) -> Prepared:
     """The problem of raw rows and targets, and the learnt values; raises like `Trainer.fit`."""
     method, schema = trainer.method, trainer.schema
     y = every = checked_targets(X, y)
@@ -513,42 +576,24 @@ def begin(
     check_several(task, targets_per_row(y))
     X, y, own, constraint = weights.counted(method, task, schema, X, y, sample_weight, constraint)
     if constraint is None:
-        constraint = repeats.find_constraint(X)
-        if constraint is not None and trainer.left_out:
-            warn_once(
-                "X has rows that repeat the inputs of others; equal rows are left out together"
-            )
-    kind = target_scaling(method, task, targets_per_row(y))
+        constraint = _found_repeats(X, trainer.left_out)
+    method = method.updated(target_scaling=target_scaling(method, task, targets_per_row(y)))
     check_transform(method, task, y)
-    method = method.updated(target_scaling=kind)
-    loss = method.loss_for(task)  # for its errors, before anything takes time
-    gpu = device.current()
-    if gpu is not None and gpu.demanded and loss.name != "squared":
-        raise UsageError(
-            f"--loss is {loss.name}, with which method {method.name} does not run on a GPU; use"
-            " --loss squared, or --device cpu"
-        )
-    dtype, classes, target_scaler = input_dtype(method), None, None
-    check_memory(X, method.scaling, method.vectors(X), dtype.itemsize)
+    _check_loss(method, task)
+    check_memory(X, method.scaling, method.vectors(X), input_dtype(method).itemsize)
     deadline = None if method.timeout is None else time.monotonic() + method.timeout
     scaler = Scaler.fit(X, "none" if method.scaling == AUTO else method.scaling, own, method.seed)
     # rows on Dask workers get their targets only after scaling
-    rows = scaler.transform(X, dtype=dtype)
-    if task == "regression":
-        scaler_kind = LogTargetScaler if method.target_transform == LOG else TargetScaler
-        target_scaler = scaler_kind.fit(y, kind, own)
-    else:
-        # a class whose rows all have weight zero remains a class
-        classes = np.unique(every) if trainer.classes is None else trainer.classes
-        check_classes(task, classes)
-    preprocessing = Preprocessing(task, scaler, dtype, classes, target_scaler, schema)
+    rows = scaler.transform(X, dtype=input_dtype(method))
+    preprocessing = _preprocessing(trainer, method, task, scaler, y, every, own)
     Y = preprocessing.targets(y)
     method = method.updated(**default_epsilon(method, Y))
-    loss = method.loss_for(task)
     if method.measure is not None and task == "regression":
         raise UsageError(f"--measure is {method.measure}, but the task is regression; omit it")
     problem = Problem(
-        rows, Y, loss, task, own, deadline, progress, constraint=constraint, measure=method.measure
+        *(rows, Y, method.loss_for(task), task, own, deadline, progress),
+        constraint=constraint,
+        measure=method.measure,
     )
     method.prepare(problem)
     start = time.perf_counter()
@@ -559,7 +604,52 @@ def begin(
     chosen_method = method.updated(**chosen.options, **chosen.numbers(method, problem))
     asked = trainer.method.updated(**chosen.options)
     seconds = time.perf_counter() - start
-    return Begun(problem, preprocessing, chosen_method, asked, chosen.steps, seconds, (X, y, own))
+    return Prepared(
+        problem, preprocessing, chosen_method, asked, chosen.steps, seconds, (X, y, own)
+    )
+
+
+def _found_repeats(X: Any, tell: bool) -> SplitConstraint | None:
+    """What keeps equal rows together, which a line says."""
+    constraint = repeats.find_constraint(X)
+    if constraint is not None and tell:
+        warn_once("X has rows that repeat the inputs of others; equal rows are left out together")
+    return constraint
+
+
+def _check_loss(method: Method, task: str) -> None:
+    """Raise UsageError for a loss that does not go with the task or the device, before anything
+    takes time.
+    """
+    loss, gpu = method.loss_for(task), device.current()
+    if gpu is not None and gpu.demanded and loss.name != "squared":
+        raise UsageError(
+            f"--loss is {loss.name}, with which method {method.name} does not run on a GPU; use"
+            " --loss squared, or --device cpu"
+        )
+
+
+def _preprocessing(
+    trainer: Trainer,
+    method: Method,
+    task: str,
+    scaler: Scaler,
+    y: np.ndarray,
+    every: np.ndarray,
+    own: np.ndarray | None,
+) -> Preprocessing:
+    """The preprocessing of rows with the targets y and the weights `own`; every: the targets of
+    all rows, those of weight zero included.
+    """
+    dtype, schema = input_dtype(method), trainer.schema
+    if task == "regression":
+        kind = LogTargetScaler if method.target_transform == LOG else TargetScaler
+        target_scaler = kind.fit(y, method.get("target_scaling"), own)
+        return Preprocessing(task, scaler, dtype, None, target_scaler, schema)
+    # a class whose rows all have weight zero remains a class
+    classes = np.unique(every) if trainer.classes is None else trainer.classes
+    check_classes(task, classes)
+    return Preprocessing(task, scaler, dtype, classes, None, schema)
 
 
 def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> dict[str, Any]:

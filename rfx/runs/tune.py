@@ -40,7 +40,7 @@ from rfx.fitting.selection import (
     Trial,
     until,
 )
-from rfx.fitting.training import begin
+from rfx.fitting.training import prepare
 from rfx.records import keys, results
 from rfx.records.run import COLUMNS, Result, Run
 from rfx.runs import scoring
@@ -204,11 +204,11 @@ class Tuning:
         trainer = replace(methods.create("rfm", **options), schema=self.split.schema)
         kept, out = self.parts[0]
         X, _ = self.split.part(kept, out)
-        begun = begin(trainer, X, self.y[kept], constraint=self._apart(kept))
-        found = {name: begun.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
+        prepared = prepare(trainer, X, self.y[kept], constraint=self._apart(kept))
+        found = {name: prepared.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
         self.given |= {name: value for name, value in found.items() if value is not None}
-        self.kernel = begun.asked.kernel
-        return np.asarray(dense(begun.problem.X), np.float32)
+        self.kernel = prepared.asked.kernel
+        return np.asarray(dense(prepared.problem.X), np.float32)
 
     def _grid(self) -> SearchGrid:
         n_rows, alone = self.X.shape[0], len(self.names) == 1

@@ -98,10 +98,12 @@ def hushed():
     logger = logging.getLogger("rfx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RfxWarning)
-        yield
-    logger.setLevel(level)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RfxWarning)
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _hush(ctx, param, value) -> bool:

@@ -663,7 +663,7 @@ def predict(
         handle.write(text.encode())
 
 
-def _check_exclusive(flags: dict[str, Any]) -> None:
+def _check_exclusive(flags: dict[str, object]) -> None:
     """Raise UsageError if more than one of these flags has a value."""
     given = [name for name, value in flags.items() if value not in (None, False)]
     if len(given) > 1:
@@ -834,7 +834,7 @@ def _row_of_data(row, data, split):
     return replace(row, key=keys.evaluated(row.key, data, split)).with_params(test=test)
 
 
-def _simple_scores(method, taught: str, data: str) -> dict[str, Any]:
+def _simple_scores(method, taught: str, data: str) -> dict:
     """The scores on the rows `data` of simple models of the rows `taught`, read like the training
     rows of the model.
     """

@@ -4,41 +4,36 @@ from rfx import lazy, papers
 from rfx.plans import plan
 from rfx.reporting.cells import (
     Builder,
-    Section,
+    Format,
     Table,
-    words,
+    section,
+    tidy,
 )
 
-_HEADINGS = ["option", "values", "runs", "source"]
+_COLUMNS = {name: Format(name) for name in ("option", "values", "runs", "source")}
 
 
 def sources(rows) -> Table:
     """Every option that the papers' plans set, with its values, the labels of its runs, and its
     source.
     """
-    known = {
-        name: path
-        for name, path in papers.plans().items()
-        if name.startswith(tuple(f"{name}-" for name in papers.names()))
-    }
-    lines = {name: _lines(plan.load(name, known=known)) for name in known}
+    starts = tuple(f"{name}-" for name in papers.names())
+    known = {name: path for name, path in papers.plans().items() if name.startswith(starts)}
+    sections, cells = [], []
+    for name in known:
+        lines = _lines(plan.load(name, known=known))
+        sections.append(section(name, lines, _COLUMNS, 4))
+        cells += tidy(lines, table="sources", plan=name)
     return Table(
         name="sources",
         title="Where the settings of the papers' plans come from",
-        sections=[
-            Section(name, _HEADINGS, [[*map(words, line)] for line in own], 4)
-            for name, own in lines.items()
-        ],
+        sections=sections,
         notes=[f"A source begins with one of: {', '.join(plan.SOURCES)}."],
-        cells=[
-            {"table": "sources", "plan": name} | dict(zip(_HEADINGS, line))
-            for name, own in lines.items()
-            for line in own
-        ],
+        cells=cells,
     )
 
 
-def _lines(loaded: plan.Plan) -> list[list[str]]:
+def _lines(loaded: plan.Plan) -> list[dict[str, str]]:
     """A line for each option and source, ordered by option."""
     records = [
         (option, loaded.source(run, option) or "", _text(value), str(run.label or run.dataset))
@@ -47,10 +42,12 @@ def _lines(loaded: plan.Plan) -> list[list[str]]:
     ]
     table = lazy.pandas.DataFrame(records, columns=["option", "source", "values", "runs"])
     n_labels = len({run.label or run.dataset for run in loaded.runs})
-    words = lambda column: ", ".join(column.unique())
-    runs = lambda column: "all" if column.nunique() == n_labels else words(column)
-    groups = table.groupby(["option", "source"])
-    return [[str(of), words(own["values"]), runs(own["runs"]), str(by)] for (of, by), own in groups]
+    lines = []
+    for (option, source), own in table.groupby(["option", "source"]):
+        values, runs = (", ".join(own[name].unique()) for name in ("values", "runs"))
+        runs = "all" if own["runs"].nunique() == n_labels else runs
+        lines.append({"option": option, "values": values, "runs": runs, "source": source})
+    return lines
 
 
 def _text(value: str | float) -> str:

@@ -15,20 +15,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
 
-from rfx import methods
+from rfx import lazy, methods
 from rfx.errors import DataError, UsageError
 from rfx.records.keys import canonical, lacks_gamma
 from rfx.records.run import R
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # ----------------------------------------------------------------------
 # Rows.
 
 Row: TypeAlias = Mapping[str, Any]
+# A line of a table by the names of its columns, such as one of CSV and JSON.
+Line: TypeAlias = dict[str, Any]
 
 
 def good(rows: Iterable[R]) -> list[R]:
@@ -396,16 +401,6 @@ def number(value: float | None, write: Callable[[float], str], **more) -> Cell:
     return Cell(None if value is None else Mean(value, None, 1, value, value), write, **more)
 
 
-def mean_cell(
-    quantity: Callable[[Any], float | None],
-    write: Callable[[float], str],
-    around: Around = "",
-    **more: Any,
-) -> Callable[[Iterable[Any]], Cell]:
-    """A function of rows that makes the cell of a quantity: its mean over them."""
-    return lambda rows: Cell(mean_if_any(map(quantity, rows)), write, around, **more)
-
-
 @dataclass
 class Section:
     """A grid of cells under one title. `columns` are the headings of all columns; the first
@@ -423,28 +418,80 @@ class Section:
     methods: Mapping[Any, str] = field(default_factory=dict)
 
 
-def grid(
+class Format(NamedTuple):
+    """How a table shows a column of a frame: its heading, how a number is written, and what is
+    written with a mean.
+    """
+
+    heading: str
+    write: Callable[[float], str] = str
+    around: Around = ""
+
+
+def formatted(values: Iterable[Any], form: Format) -> list[Cell]:
+    """Values of a column of a frame as cells: a mean and a number by their format, text and cells
+    as they are, and an empty cell for a missing value.
+    """
+    return [_as_cell(value, form) for value in values]
+
+
+def _as_cell(value: Any, form: Format) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str):
+        return words(value)
+    if isinstance(value, Mean):
+        return Cell(value, form.write, form.around)
+    return Cell() if lazy.pandas.isna(value) else number(value, form.write)
+
+
+def section(
     title: str,
-    columns: Mapping[str, Callable[[Any], Cell]],
-    records: Iterable[Any],
+    lines: "Iterable[Row] | DataFrame",
+    formats: Mapping[str, Format],
     n_labels: int = 1,
     **more: Any,
 ) -> Section:
-    """A section with a line for each record, whose cells the columns make of it."""
-    lines = [[cell(record) for cell in columns.values()] for record in records]
-    return Section(title, list(columns), lines, n_labels, **more)
-
-
-def crossed(
-    cells: Mapping[Any, Cell], columns: Mapping[str, Any]
-) -> dict[str, Callable[[Any], Cell]]:
-    """The columns of a grid whose cells are stored by line and column: of each heading, the last
-    entries of its keys.
+    """A section with a line for each of a frame, and its columns that have a format, in the order
+    of the formats. more: further attributes of the section.
     """
-    cell_of = lambda column: (
-        lambda line: cells[*line, column] if isinstance(line, tuple) else cells[line, column]
-    )
-    return {heading: cell_of(column) for heading, column in columns.items()}
+    frame = lazy.pandas.DataFrame(lines, columns=list(formats), dtype=object)
+    columns = [formatted(frame[name], form) for name, form in formats.items()]
+    headings = [form.heading for form in formats.values()]
+    return Section(title, headings, list(zip(*columns)), n_labels, **more)
+
+
+def crossed(cells: "DataFrame", lines: Sequence[str], columns: str) -> "DataFrame":
+    """The column `cell` of a frame with a line for each combination of `lines`, and a column for
+    each value of `columns`, both in the order in which they come.
+    """
+    return cells.pivot_table("cell", lines, columns, "first", sort=False).reset_index()
+
+
+def with_paper(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells with a number of the paper."""
+    return [cell for cell in cells if cell.paper is not None]
+
+
+def means_of(
+    rows: Sequence[Row], quantities: Mapping[str, Callable[[Row], float | None]]
+) -> dict[str, Mean | None]:
+    """The mean of each quantity over the rows that have it."""
+    return {name: mean_if_any(map(of, rows)) for name, of in quantities.items()}
+
+
+def tidy(lines: Iterable[Row], *but: str, **same: Any) -> list[Line]:
+    """Lines of CSV and JSON: entries that are the same in all lines, and those of each line but
+    some; of a mean and a cell the value.
+    """
+    return [
+        same | {name: _plain(value) for name, value in line.items() if name not in but}
+        for line in lines
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, (Mean, Cell)) else value
 
 
 @dataclass
@@ -460,7 +507,7 @@ class Table:
     title: str
     sections: list[Section]
     notes: list[str]
-    cells: Sequence[dict]
+    cells: Sequence[Line]
     compared: list[Cell] = field(default_factory=list)
 
 
@@ -484,7 +531,7 @@ class Builder:
     alone: bool = False
     unrun: Callable[[], list[Cell]] = list
 
-    def __call__(self, rows: Sequence[Mapping[str, Any]], setting: str | None = None):
+    def __call__(self, rows: Sequence[Row], setting: str | None = None):
         """Build it from rows: of the requested setting, else of the first one whose label some row
         has, else of the first. Raises UsageError for an unknown setting.
         """
@@ -505,7 +552,7 @@ def needed(found: T, plan: str, what: str = "finished rows") -> T:
     return found
 
 
-def settings_of(builder: Callable | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def settings_of(builder: Callable | None, rows: Sequence[Row]) -> list[str]:
     """The settings of a builder for which there are rows of successful runs, in the order of the
     rows; of two settings of the same rows the first.
     """

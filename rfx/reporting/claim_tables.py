@@ -4,10 +4,17 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rfx.plans.catalogue import Folder
-from rfx.reporting.cells import UNDECIDED, Section, Table, short, words
+from rfx.reporting.cells import (
+    UNDECIDED,
+    Line,
+    Section,
+    Table,
+    short,
+    words,
+)
 from rfx.reporting.claims import (
     EQUIVALENT,
     MIXED,
@@ -160,7 +167,7 @@ def _statement(judged: Judged) -> str:
     return f"{judged.claim.says} ({judged.why})" if judged.why else judged.claim.says
 
 
-def _tidy(paper: str, judged: Judged) -> list[dict[str, Any]]:
+def _tidy(paper: str, judged: Judged) -> list[Line]:
     """A line for each case, or one without a case."""
     claim = judged.claim
     shared = {
@@ -181,7 +188,7 @@ def _tidy(paper: str, judged: Judged) -> list[dict[str, Any]]:
 _CASE = ("case", "mean", "low", "high", "seeds", "level", "outcome", "limit")
 
 
-def _tidy_case(case: Case) -> dict[str, Any]:
+def _tidy_case(case: Case) -> Line:
     ends = map(_finite, (case.mean, case.low, case.high))
     values = (case.name, *ends, case.n_seeds, case.level, case.outcome, case.limit or None)
     return dict(zip(_CASE, values))

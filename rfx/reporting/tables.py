@@ -7,11 +7,11 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.special import stdtr
 
@@ -26,6 +26,8 @@ from rfx.reporting.cells import (
     DASH,
     MARKS,
     Cell,
+    Format,
+    Line,
     Mean,
     Printed,
     Row,
@@ -33,17 +35,20 @@ from rfx.reporting.cells import (
     Table,
     decimals,
     good,
-    grid,
     grouped,
     inputs_of,
     labelled,
     mean_if_any,
     number,
+    section,
     short,
     span,
     token,
     words,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 # ----------------------------------------------------------------------
 # Tables by name, which `rfx.plans.catalogue` finds, and the notes that several have.
@@ -317,10 +322,17 @@ _CELLS = (
     "peak_rss_mb",
 )
 _BEST = f"{BEST}: the best score of its data set"
+_P_NOTE = (
+    f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed,"
+    " corrected for the number of tests on the data set (Holm)"
+)
+_RANK_NOTE = (
+    "Errors of unlike data sets have no mean: on each data set the groups are ranked by their means"
+    " there, 1 is the best score, or the least of all else. Add dataset to --group-by for means."
+)
 # A t-test of fewer pairs is uninformative.
 FEWEST_PAIRS = 3
 _MOST_WORDS = 3
-Heads = dict[str, Callable[[Any], Cell]]
 
 
 # ------------------------------------------------------------------------------------------ summary
@@ -335,11 +347,7 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     columns except those named, such as seed.
     """
     if setting is not None:
-        labels = sorted({row["params"].get("label") or "" for row in rows} - {""})
-        if setting not in labels:
-            there = ", ".join(labels) or "none"
-            raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
-        rows = labelled(rows, setting)
+        rows = _rows_of_setting(rows, setting)
     # a plan has one method after the other; a reader compares the methods of a data set
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     rows = sorted(rows, key=lambda row: datasets.index(row["dataset"]))
@@ -354,10 +362,19 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
         varying = (*columns.ALWAYS, *columns.of(rows, requested=True).varying)
         by = [name for name in varying if name not in names]
         title = f"means over {', '.join(names)}"
-    if len(set(map(_problem, good(rows)))) > 1 and "dataset" not in by:
+    problems = set(map(_problem, good(rows)))
+    if len(problems) > 1 and "dataset" not in by:
         return _ranked(rows, inputs, by, title)
     # with means over some columns, chosen values of lambda are worth a column
     return _grouped(rows, inputs, by, title, bool(mean_over) and "lam" not in by)
+
+
+def _rows_of_setting(rows: Sequence[Row], setting: str) -> list[Row]:
+    labels = sorted({row["params"].get("label") or "" for row in rows} - {""})
+    if setting not in labels:
+        there = ", ".join(labels) or "none"
+        raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
+    return labelled(rows, setting)
 
 
 @dataclass
@@ -366,7 +383,7 @@ class _Group:
 
     inputs: these values as requested; metric: that of all scores, None if there are several; used:
     the inputs in use of each row; best: whether it is the best of its kind; p, pairs: of the paired
-    test against the best; ranks: the mean rank over data sets by each outcome.
+    test against the best.
     """
 
     inputs: dict[str, Any]
@@ -376,7 +393,6 @@ class _Group:
     best: bool = False
     p: float | None = None
     pairs: int = 0
-    ranks: dict[str, Mean | None] = field(default_factory=dict)
 
     @property
     def family(self) -> tuple[Any, ...]:
@@ -394,24 +410,24 @@ class _Group:
     def gain(self) -> float | None:
         """The mean score with a sign such that more is better."""
         mean = self.means["score"]
-        return mean and (-mean.value if columns.low_is_better(self.metric) else mean.value)
-
-    @property
-    def converged(self) -> bool:
-        return all(row["converged"] is not False for row in self.rows)
+        if mean is None:
+            return None
+        return -mean.value if columns.low_is_better(self.metric) else mean.value
 
     @cached
     def scores(self) -> dict[tuple[Any, ...], float]:
         """The mean score of each problem and seed; the seed is None for a deterministic run, and if
         seeds are not told apart.
         """
-        alike = lambda row: row["params"].get("seedless") or "seed" in self.inputs
         scores = grouped(
-            ((*_problem(row), None if alike(row) else row["seed"]), row["score"])
+            ((*_problem(row), self._seed(row)), row["score"])
             for row in self.rows
             if row["score"] is not None
         )
         return {name: sum(values) / len(values) for name, values in scores.items()}
+
+    def _seed(self, row: Row) -> int | None:
+        return None if row["params"].get("seedless") or "seed" in self.inputs else row["seed"]
 
     def score(self, name: tuple[Any, ...]) -> float | None:
         """The score of a problem and seed; a deterministic run has one score for all seeds."""
@@ -425,39 +441,75 @@ class _Group:
         if less and less.sd and less.n >= FEWEST_PAIRS:
             self.p = float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5)))
 
+    @property
+    def has_few_pairs(self) -> bool:
+        """Whether there are pairs, but too few for a test."""
+        return self.p is None and 0 < self.pairs < FEWEST_PAIRS
+
     def chosen(self, name: str) -> set[Any]:
         """The values of an input that the runs used, other than the requested one."""
         used = {run[name] for run in self.used if run.get(name) is not None}
         return used - {self.inputs.get(name)}
 
-    def cell(self, name: str) -> Cell:
+    def words(self, name: str) -> str:
         """A column of the group: the requested value, and the chosen values."""
         requested, chosen = self.inputs.get(name), self.chosen(name)
-        if name in self.inputs and (not isinstance(requested, str) or not chosen):
-            return words(columns.written(name, requested))
-        write = partial(columns.written, name)
-        texts = sorted(map(write, chosen))
-        text = ", ".join(texts[:_MOST_WORDS] + ["…"] * (len(texts) > _MOST_WORDS))
-        if chosen and all(isinstance(value, (int, float)) for value in chosen):
-            text = span(chosen, write)
-        return words(f"{write(requested)} ({text})" if name in self.inputs else text or DASH)
+        if name not in self.inputs:
+            return _chosen_words(name, chosen) or DASH
+        requested_words = columns.written(name, requested)
+        if not isinstance(requested, str) or not chosen:
+            return requested_words
+        return f"{requested_words} ({_chosen_words(name, chosen)})"
+
+    def line(self, names: Sequence[str]) -> Line:
+        """The values of a line of a table, of these inputs and of every outcome."""
+        score = Cell(
+            self.means["score"],
+            columns.score_format(self.metric),
+            "deviation",
+            best=self.best,
+            converged=all(row["converged"] is not False for row in self.rows),
+        )
+        n_pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        inputs = {f"input {name}": self.words(name) for name in names}
+        outcomes = self.means | {"score": score, "metric": self.metric or DASH}
+        test = {"n": len(self.rows), "p": n_pairs if self.has_few_pairs else self.p}
+        return inputs | outcomes | test
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> Line:
         """The values of the columns for CSV and JSON. The option --metric is not the metric of the
         score.
         """
         return {"learnt_metric" if one == "metric" else one: of for one, of in self.inputs.items()}
 
     @property
-    def ranges(self) -> dict[str, Any]:
+    def ranges(self) -> Line:
         """The range of chosen numbers for CSV and JSON."""
-        ends: dict[str, Any] = {}
+        ends: Line = {}
         for name in dict.fromkeys((*self.inputs, "lam")):
             numbers = [value for value in self.chosen(name) if isinstance(value, (int, float))]
             if numbers and isinstance(self.inputs.get(name, ""), str):
                 ends |= {f"{name}_low": min(numbers), f"{name}_high": max(numbers)}
         return ends
+
+    @property
+    def tidy(self) -> Line:
+        """The line of CSV and JSON."""
+        test = {"n": len(self.rows), "best": self.best, "paired_p": self.p, "pairs": self.pairs}
+        line = self.values | self.ranges | {"metric": self.metric} | test
+        line |= {name: mean and mean.value for name, mean in self.means.items()}
+        return line | {f"{name}_sd": mean and mean.sd for name, mean in self.means.items()}
+
+
+def _chosen_words(name: str, chosen: Collection[Any]) -> str:
+    """Chosen values of an input: numbers as a range, and of words the first ones."""
+    write = partial(columns.written, name)
+    if chosen and all(isinstance(value, (int, float)) for value in chosen):
+        return span(chosen, write)
+    texts = sorted(map(write, chosen))
+    more = ["…"] if len(texts) > _MOST_WORDS else []
+    return ", ".join(texts[:_MOST_WORDS] + more)
 
 
 def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
@@ -467,25 +519,28 @@ def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
         for row, values in zip(rows, inputs.values)
     ]
     done = [group for group in groups if good(group.rows)]
-    best = _mark_best(done, lambda group: (group.rows[0]["dataset"], group.metric))
-    heads = _inputs((*columns.ALWAYS, *inputs.varying))
-    notes = [_BEST] * bool(best) + _notes(rows)
+    best = _mark_best(done, [(group.rows[0]["dataset"], group.metric) for group in done])
+    notes = [_BEST] if best else []
+    notes += _notes(rows)
     if len(rows) > 1 and inputs.constant():
         notes.append(f"All rows: {inputs.constant()}")
-    more = ("seed", *(name for name in inputs.varying if name not in _CELLS))
+    names = (*columns.ALWAYS, *inputs.varying)
     return Table(
         name="summary",
         title=f"{len(rows)} rows",
-        sections=[grid("", heads | _outcomes(rows), groups, len(columns.ALWAYS))],
+        sections=[_section(groups, names, _outcome_formats(rows), len(columns.ALWAYS))],
         notes=notes,
-        cells=[
-            {"status": row["status"]}
-            | {name: columns.outcome(row, name) for name in _CELLS}
-            | {"converged": row["converged"], "label": row["params"].get("label")}
-            | {name: values.get(name) for name in more}
-            for row, values in zip(rows, inputs.values)
-        ],
+        cells=[_tidy_row(row, values, inputs) for row, values in zip(rows, inputs.values)],
     )
+
+
+def _tidy_row(row: Row, values: Row, inputs: columns.Columns) -> Line:
+    """The line of a row in CSV and JSON."""
+    outcomes = {name: columns.outcome(row, name) for name in _CELLS}
+    more = ("seed", *(name for name in inputs.varying if name not in _CELLS))
+    fate = {"converged": row["converged"], "label": row["params"].get("label")}
+    others = {name: values.get(name) for name in more}
+    return {"status": row["status"]} | outcomes | fate | others
 
 
 def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_Group]:
@@ -501,70 +556,71 @@ def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_
     return list(groups.values())
 
 
-def _mark_best(groups: Sequence[_Group], family: Callable[[_Group], Any]) -> dict[Any, _Group]:
+def _mark_best(groups: Sequence[_Group], families: Iterable[Any]) -> dict[Any, _Group]:
     """Mark the best groups of each family whose gains differ, and return the first of each; without
     a metric there is no best.
     """
-    known = [group for group in groups if group.metric and group.gain is not None]
-    for members in grouped((family(group), group) for group in known).values():
-        gains = [group.gain for group in members if group.gain is not None]
-        for group in members:
-            group.best = group.gain == max(gains) > min(gains)
-    return {family(group): group for group in reversed(known) if group.best}
+    best: dict[Any, _Group] = {}
+    for family, members in grouped(zip(families, groups)).items():
+        gains = {
+            group.gain: group
+            for group in reversed(members)
+            if group.metric and group.gain is not None
+        }
+        if len(gains) > 1:
+            best[family] = gains[max(gains)]
+            for group in members:
+                group.best = bool(group.metric) and group.gain == max(gains)
+    return best
+
+
+def _whole(groups: Sequence[_Group]) -> list[_Group]:
+    """The groups that have every run that any group of their family has."""
+    runs = grouped((group.family, name) for group in groups for name in group.scores)
+    return [group for group in groups if _has_all(group, runs.get(group.family, []))]
+
+
+def _has_all(group: _Group, runs: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether a group has the scores of all runs; of seedless ones only if no run has a seed."""
+    seeded = [name for name in runs if name[-1] is not None]
+    return all(group.score(name) is not None for name in seeded or runs)
 
 
 def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam: bool) -> Table:
     """The means of each group, and its paired test against the best of its data set."""
     groups = _groups(rows, inputs, by)
     # only groups with every run that any group of their family has can be the best
-    runs = grouped((group.family, name) for group in groups for name in group.scores)
-    wanted = {
-        of: [name for name in names if name[-1] is not None] or names for of, names in runs.items()
-    }
-    whole = [
-        group
-        for group in groups
-        if all(group.score(name) is not None for name in wanted.get(group.family, ()))
-    ]
-    best = _mark_best(whole, lambda group: group.family)
+    whole = _whole(groups)
+    best = _mark_best(whole, [group.family for group in whole])
     compared = [group for group in groups if group.family in best and not group.best]
     for group in compared:
         group.compare(best[group.family])
     for members in grouped((group.family, group) for group in compared).values():
         _correct(members)
-    names = by + ["lam"] * (with_lam and any(len(group.chosen("lam")) > 1 for group in groups))
-    (score, score_cell), *others = _outcomes(rows).items()
-    partial_groups = len(groups) - len(whole)
-    lack = "lacks" if partial_groups == 1 else "lack"
-    notes = {
-        f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same"
-        " seed, corrected for the number of tests on the data set (Holm)": best,
-        f"Fewer than {FEWEST_PAIRS} pairs of runs have no p.": any(map(_few, groups)),
-        f"{partial_groups} of the groups {lack} runs that others of the same data set have, and"
-        " can't be the best.": partial_groups,
+    notes = [_P_NOTE] if best else []
+    if any(group.has_few_pairs for group in groups):
+        notes.append(f"Fewer than {FEWEST_PAIRS} pairs of runs have no p.")
+    if n_partial := len(groups) - len(whole):
+        lack = "lacks" if n_partial == 1 else "lack"
+        notes.append(
+            f"{n_partial} of the groups {lack} runs that others of the same data set have, and"
+            " can't be the best."
+        )
+    names = list(by)
+    if with_lam and any(len(group.chosen("lam")) > 1 for group in groups):
+        names.append("lam")
+    outcomes = _outcome_formats(rows)
+    formats = {
+        "n": Format("n"),
+        "score": outcomes.pop("score"),
+        "p": Format("paired p", "{:.2g}".format),
     }
-    return _of_groups(
-        rows,
-        f"{len(groups)} groups, {title}: mean ± standard deviation",
-        {
-            **_inputs(names),
-            "n": lambda group: number(len(group.rows), str),
-            score: score_cell,
-            "paired p": _p_cell,
-            **dict(others),
-        },
-        groups,
-        [note for note, applies in notes.items() if applies],
-        [
-            group.values
-            | group.ranges
-            | {"metric": group.metric, "n": len(group.rows), "best": group.best}
-            | {"paired_p": group.p, "pairs": group.pairs}
-            | {name: mean and mean.value for name, mean in group.means.items()}
-            | {f"{name}_sd": mean and mean.sd for name, mean in group.means.items()}
-            for group in groups
-        ],
-        len(names),
+    return Table(
+        "summary",
+        f"{len(good(rows))} rows in {len(groups)} groups, {title}: mean ± standard deviation",
+        [_section(groups, names, formats | outcomes, min(len(names), 2))],
+        notes + _notes(rows, " in at least one of the runs"),
+        [group.tidy for group in groups],
     )
 
 
@@ -578,86 +634,83 @@ def _correct(groups: Sequence[_Group]) -> None:
         groups[place].p = least = max(least, min(1.0, p * (len(tested) - rank)))
 
 
-def _few(group: _Group) -> bool:
-    return group.p is None and 0 < group.pairs < FEWEST_PAIRS
+def _section(
+    groups: Sequence[_Group], names: Sequence[str], formats: dict[str, Format], n_labels: int
+) -> Section:
+    """A line for each group: its inputs, then the columns that have a format."""
+    heads = {f"input {name}": Format(columns.heading(name)) for name in names}
+    formats = heads | formats
+    return section("", [group.line(names) for group in groups], formats, n_labels)
 
 
-def _p_cell(group: _Group) -> Cell:
-    if _few(group):
-        return words("1 pair" if group.pairs == 1 else f"{group.pairs} pairs")
-    return number(group.p, "{:.2g}".format)
+def _ranks(groups: Sequence[_Group]) -> "DataFrame":
+    """The mean rank of each group (a number) over the data sets that have it, by each outcome."""
+    outcomes = list(columns.OUTCOMES)
+    runs = lazy.pandas.DataFrame(
+        _ranked_run(row) | {"group": place}
+        for place, group in enumerate(groups)
+        for row in group.rows
+    ).astype(dict.fromkeys(outcomes, float))
+    means = runs.groupby(["problem", "group"])[outcomes].mean()
+    return means.groupby("problem").rank()
 
 
-def _of_groups(rows, title, heads: Heads, groups, notes, cells, n_names: int) -> Table:
-    """A table of groups of rows."""
-    notes = notes + _notes(rows, " in at least one of the runs")
-    section = grid("", heads, groups, min(n_names, 2))
-    return Table("summary", f"{len(good(rows))} rows in {title}", [section], notes, cells)
+def _ranked_run(row: Row) -> Line:
+    """The problem and the outcomes of a run, less being better."""
+    outcomes = {name: columns.outcome(row, name) for name in columns.OUTCOMES}
+    if row["score"] is not None and not columns.low_is_better(row["metric"]):
+        outcomes["score"] = -row["score"]
+    # accuracy and RMSE are ranked in the same way
+    return outcomes | {"problem": str((*_problem(row), row["metric"]))}
+
+
+def _mean_of_known(values: "Series") -> Mean | None:
+    return mean_if_any(values.dropna())
 
 
 def _ranked(rows: Sequence[Row], inputs: columns.Columns, by: list[str], title: str) -> Table:
     """Groups over several data sets: the mean of their ranks, because errors of different data sets
     have no meaningful mean.
     """
-    # accuracy and RMSE are ranked in the same way
     groups = _groups(rows, inputs, by, by_metric=False)
-    frame = lazy.pandas.DataFrame(
-        {
-            "group": place,
-            "problem": str((*_problem(row), row["metric"])),
-            **{name: columns.outcome(row, name) for name in columns.OUTCOMES},
-            "score": -gain if (gain := _Group({}, row["metric"], [row]).gain) is not None else None,
-        }
-        for place, group in enumerate(groups)
-        for row in group.rows
-    ).astype(dict.fromkeys(columns.OUTCOMES, float))
-    means = frame.groupby(["problem", "group"])[list(columns.OUTCOMES)].mean()
-    ranks = means.groupby("problem").rank()
-    for place, group in enumerate(groups):
-        own = ranks.xs(place, level="group")
-        group.ranks = {name: mean_if_any(own[name].dropna()) for name in columns.OUTCOMES}
+    ranks = _ranks(groups)
+    means = ranks.groupby("group").agg(_mean_of_known)
     n_problems = ranks["score"].dropna().index.unique("problem").size
-    scored = [(rank, group) for group in groups if (rank := group.ranks["score"])]
-    whole = [(rank.value, group) for rank, group in scored if rank.n == n_problems]
-    for value, group in whole if len(whole) > 1 else ():
-        group.best = value == min(value for value, _ in whole)
-    of = lambda name: (
-        lambda group: Cell(
-            group.ranks[name], decimals(2), "deviation", best=name == "score" and group.best
-        )
-    )
-    n_sets = lambda group: group.ranks["score"].n if group.ranks["score"] else 0
-    notes = [
-        "Errors of unlike data sets have no mean: on each data set the groups are ranked by their"
-        " means there, 1 is the best score, or the least of all else. Add dataset to --group-by"
-        " for means."
-    ]
+    whole = [rank.value for rank in means["score"] if rank and rank.n == n_problems]
+    notes = [_RANK_NOTE]
+    lines, cells = [], []
+    for place, group in enumerate(groups):
+        own: dict[str, Mean | None] = means.loc[place].to_dict()
+        rank = own["score"]
+        if rank and rank.n == n_problems and len(whole) > 1:
+            group.best = rank.value == min(whole)
+        counts = {"n": len(group.rows), "data_sets": rank.n if rank else 0}
+        score = Cell(rank, decimals(2), "deviation", best=group.best)
+        lines.append(group.line(by) | own | counts | {"score": score})
+        cells.append(group.values | counts | {"best": group.best} | _tidy_ranks(own))
     if any(group.best for group in groups):
         notes.append(f"{BEST}: the best mean rank among the groups that have every data set")
-    return _of_groups(
-        rows,
-        f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard"
-        " deviation",
-        {
-            **_inputs(by),
-            "n": lambda group: number(len(group.rows), str),
-            "data sets": lambda group: number(n_sets(group), str),
-            **{f"rank by {heading}": of(name) for name, (heading, _) in columns.OUTCOMES.items()},
-        },
-        groups,
-        notes,
-        [
-            group.values
-            | {"n": len(group.rows), "data_sets": n_sets(group), "best": group.best}
-            | {
-                f"rank_{name}{end}": mean and getattr(mean, part)
-                for name, mean in group.ranks.items()
-                for end, part in (("", "value"), ("_sd", "sd"))
-            }
-            for group in groups
-        ],
-        len(by),
+    formats = {f"input {name}": Format(columns.heading(name)) for name in by}
+    formats |= {"n": Format("n"), "data_sets": Format("data sets")}
+    for name, (heading, _) in columns.OUTCOMES.items():
+        formats[name] = Format(f"rank by {heading}", decimals(2), "deviation")
+    return Table(
+        "summary",
+        f"{len(good(rows))} rows in {len(groups)} groups, {title}: mean rank over {n_problems} data"
+        " sets ± standard deviation",
+        [section("", lines, formats, min(len(by), 2))],
+        notes + _notes(rows, " in at least one of the runs"),
+        cells,
     )
+
+
+def _tidy_ranks(ranks: Mapping[str, Mean | None]) -> dict[str, float | None]:
+    """The mean ranks and their standard deviations for CSV and JSON."""
+    line = {}
+    for name, rank in ranks.items():
+        line[f"rank_{name}"] = rank and rank.value
+        line[f"rank_{name}_sd"] = rank and rank.sd
+    return line
 
 
 def _problem(row: Row) -> tuple[Any, ...]:
@@ -666,31 +719,19 @@ def _problem(row: Row) -> tuple[Any, ...]:
     return row["dataset"], row["split"], *named
 
 
-def _inputs(names: Sequence[str]) -> Heads:
-    """The columns of inputs of groups."""
-    of = lambda name: lambda group: group.cell(name)
-    return {columns.heading(name): of(name) for name in names}
-
-
-def _outcomes(rows: Sequence[Row]) -> Heads:
-    """The columns of the score, possibly marked as the best or as not converged, its metric if
-    there are several, and of the other outcomes.
+def _outcome_formats(rows: Sequence[Row]) -> dict[str, Format]:
+    """The columns of the outcomes. The heading of the score is the metric; if there are several,
+    the metric has a column.
     """
-    metrics = {row["metric"] for row in rows if row["metric"]}
-    (_, (score, _)), *others = columns.OUTCOMES.items()
-    heads: Heads = {
-        metrics.pop() if len(metrics) == 1 else score: lambda group: Cell(
-            group.means["score"],
-            columns.score_format(group.metric),
-            "deviation",
-            best=group.best,
-            converged=group.converged,
-        )
+    formats = {
+        name: Format(heading, write, "deviation")
+        for name, (heading, write) in columns.OUTCOMES.items()
     }
-    if score in heads:
-        heads["metric"] = lambda group: words(group.metric or DASH)
-    of = lambda name, write: lambda group: Cell(group.means[name], write, "deviation")
-    return heads | {heading: of(name, write) for name, (heading, write) in others}
+    score = formats.pop("score")
+    metrics = {row["metric"] for row in rows if row["metric"]}
+    if len(metrics) == 1:
+        return {"score": score._replace(heading=metrics.pop())} | formats
+    return {"score": score, "metric": Format("metric")} | formats
 
 
 def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
@@ -700,49 +741,69 @@ def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
         for row in rows
         if row["status"] != "ok"
     )
-    star = [f"*: the solver did not converge{where}"]
-    return [text + (f" ({n:,} runs)" if n > 1 else "") for text, n in failed.items()] + star * any(
-        row["converged"] is False for row in rows
-    )
+    notes = [f"{text} ({n:,} runs)" if n > 1 else text for text, n in failed.items()]
+    if any(row["converged"] is False for row in rows):
+        notes.append(f"*: the solver did not converge{where}")
+    return notes
 
 
 # --------------------------------------------------------------------------- two files side by side
+
+_COMPARED = {
+    "shown_a": Format("score A"),
+    "shown_b": Format("score B"),
+    "shown_change": Format("change"),
+    "seconds_a": Format("train A, s", short),
+    "seconds_b": Format("train B, s", short),
+    "ratio": Format("B / A", short),
+}
 
 
 def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Table:
     """Scores and training seconds of the runs in both files. Runs are matched by key, else by all
     their inputs.
     """
-    run_of = lambda row: token(inputs_of(row) | {"seed": row["seed"]})
-    partners = {run_of(row): row for row in rows_a} | {
-        row["key"]: row for row in rows_a if row["key"]
-    }
+    pairs = _pairs(rows_a, rows_b)
+    inputs = columns.of([b for _, b in pairs])
+    shown = [*columns.ALWAYS, *inputs.varying]
+    heads = {f"input {name}": Format(columns.heading(name)) for name in shown}
+    lines, cells = [], []
+    for (a, b), values in zip(pairs, inputs.values):
+        cell = {name: values.get(name) for name in shown} | _difference(a, b)
+        texts = {f"input {name}": columns.written(name, cell[name]) for name in shown}
+        scores = {"shown_a": _score(a, b), "shown_b": _score(b, b)}
+        cells.append(cell)
+        lines.append(cell | texts | scores | {"shown_change": _signed(cell["change"])})
+    only_a, only_b = (len(rows) - len(pairs) for rows in (rows_a, rows_b))
+    formats = heads | _COMPARED
+    return Table(
+        name="compare",
+        title=f"{len(pairs)} runs in both, {only_a} in A only, {only_b} in B only",
+        sections=[section("", lines, formats, len(columns.ALWAYS))],
+        notes=_compared_notes(cells),
+        cells=cells,
+    )
+
+
+def _run_of(row: Row) -> str:
+    """The identifier of a run in files without keys."""
+    return token(inputs_of(row) | {"seed": row["seed"]})
+
+
+def _pairs(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """The rows of the same run in both files; of several in B the first."""
+    partners = {_run_of(row): row for row in rows_a}
+    partners |= {row["key"]: row for row in rows_a if row["key"]}
     pairs: dict[int, tuple[Row, Row]] = {}
     for row in rows_b:
-        partner = partners.get(row["key"]) or partners.get(run_of(row))
+        partner = partners.get(row["key"]) or partners.get(_run_of(row))
         if partner is not None:
             pairs.setdefault(id(partner), (partner, row))
-    inputs = columns.of([b for _, b in pairs.values()])
-    shown = [*columns.ALWAYS, *inputs.varying]
-    cells = [
-        {name: values.get(name) for name in shown}
-        | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"]}
-        | _difference(a, b)
-        | {"status_a": a["status"], "status_b": b["status"]}
-        for (a, b), values in zip(pairs.values(), inputs.values)
-    ]
-    of = lambda name, write: lambda cell: number(cell[name], write)
-    of_input = lambda name: lambda cell: words(columns.written(name, cell[name]))
-    heads: Heads = {
-        **{columns.heading(name): of_input(name) for name in shown},
-        "score A": partial(_score, end="a"),
-        "score B": partial(_score, end="b"),
-        "change": of("change", lambda change: f"{change:+.2g}" if change else "0"),
-        "train A, s": of("seconds_a", short),
-        "train B, s": of("seconds_b", short),
-        "B / A": of("ratio", short),
-    }
-    only_a, only_b = (len(rows) - len(pairs) for rows in (rows_a, rows_b))
+    return list(pairs.values())
+
+
+def _compared_notes(cells: Sequence[Row]) -> list[str]:
+    """The changes of the scores, and of the training time, over all runs."""
     changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
     ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
     notes = []
@@ -757,35 +818,39 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Table:
             f"Training time of B over A: {mean:.3g} in the geometric mean, {min(ratios):.3g} to"
             f" {max(ratios):.3g}."
         )
-    return Table(
-        name="compare",
-        title=f"{len(pairs)} runs in both, {only_a} in A only, {only_b} in B only",
-        sections=[grid("", heads, cells, len(columns.ALWAYS))],
-        notes=notes,
-        cells=cells,
-    )
+    return notes
 
 
-def _difference(a: Row, b: Row) -> dict[str, Any]:
-    """The change of the score from a to b, the training seconds of both, and their ratio; None for
-    undefined values.
+def _difference(a: Row, b: Row) -> Line:
+    """The scores of a and b and their change, the training seconds of both and their ratio; None
+    for undefined values.
     """
     before, after = columns.outcome(a, "seconds_train"), columns.outcome(b, "seconds_train")
     unlike = a["metric"] != b["metric"] or None in (a["score"], b["score"])
     return {
+        "metric": b["metric"],
+        "score_a": a["score"],
+        "score_b": b["score"],
         "change": None if unlike else b["score"] - a["score"],
         "seconds_a": before,
         "seconds_b": after,
         "ratio": after / before if before and after is not None else None,
+        "status_a": a["status"],
+        "status_b": b["status"],
     }
 
 
-def _score(cell: Mapping[str, Any], end: str) -> Cell:
-    """The score of a row, or its status if it has none."""
-    score, status = cell[f"score_{end}"], cell[f"status_{end}"]
-    if score is None and status != "ok":
-        return words(status)
-    return number(score, columns.score_format(cell["metric"]))
+def _score(row: Row, other: Row) -> Cell:
+    """The score of a row, in the format of another one's metric, or its status if it has none."""
+    if row["score"] is None and row["status"] != "ok":
+        return words(row["status"])
+    return number(row["score"], columns.score_format(other["metric"]))
+
+
+def _signed(change: float | None) -> str:
+    if change is None:
+        return DASH
+    return f"{change:+.2g}" if change else "0"
 
 
 TABLES = {"summary": summary}

@@ -15,6 +15,7 @@ rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from rfx import lazy
@@ -95,7 +96,9 @@ def seconds(row: Row) -> float | None:
     steps.
     """
     fit, steps = row["seconds_fit"], row["params"].get("seconds_steps")
-    return fit + (row["seconds_features"] or 0.0) if steps is None and fit is not None else steps
+    if steps is not None or fit is None:
+        return steps
+    return fit + (row["seconds_features"] or 0.0)
 
 
 def nu(row: Row) -> float | None:
@@ -143,13 +146,14 @@ def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     """Criterion -> method -> its runs, one per seed. If runs differ in more than the seed, the
     newest.
     """
-    groups = grouped(((criterion_of(row), row["method"]), row) for row in own)
-    newest = {place: variants(rows)[-1] for place, rows in groups.items()}
-    return {
-        key: {method: newest[key, method] for method in METHODS if (key, method) in newest}
-        for key in CRITERIA
-        if any((key, method) in newest for method in METHODS)
-    }
+    groups = grouped((criterion_of(row), row) for row in own)
+    found = {}
+    for key in CRITERIA:
+        by_method = grouped((row["method"], row) for row in groups.get(key, []))
+        known = [method for method in METHODS if method in by_method]
+        if known:
+            found[key] = {method: variants(by_method[method])[-1] for method in known}
+    return found
 
 
 def criterion_words(key: str) -> str:
@@ -225,16 +229,22 @@ def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
     return {of: Ripple(of, kind, table) for of, table in tables.items() if len(table.dropna())}
 
 
+def _seconds_a_row(row: Row) -> float:
+    """Seconds of prediction for each test row."""
+    return row["seconds_predict"] / row["n_test"]
+
+
+def _training_bytes(row: Row) -> float | None:
+    return row["params"].get("training_bytes")
+
+
 # quantity of the plan complexity -> its words, and its value of a row
 COSTS: dict[str, tuple[str, Callable[[Row], Any]]] = {
     "preprocessing": ("preprocessing, s", before),
     "training": ("training, s", seconds),
-    "prediction": ("prediction, s a row", lambda row: row["seconds_predict"] / row["n_test"]),
-    "training_storage": (
-        "training storage, bytes",
-        lambda row: row["params"].get("training_bytes"),
-    ),
-    "storage": ("prediction storage, bytes", lambda row: row["model_bytes"]),
+    "prediction": ("prediction, s a row", _seconds_a_row),
+    "training_storage": ("training storage, bytes", _training_bytes),
+    "storage": ("prediction storage, bytes", itemgetter("model_bytes")),
 }
 
 
@@ -242,10 +252,9 @@ def costs(rows: Iterable[Row]) -> Frame:
     """The COSTS of the runs of the complexity plan, by method and seed, ordered by `n`, the number
     of rows.
     """
-    own = runs(sorted(good(rows), key=lambda row: row["n_train"]), "complexity")
-    return points(
-        frame(own), {}, ("method",), n="n_train", **{name: of for name, (_, of) in COSTS.items()}
-    )
+    own = runs(sorted(good(rows), key=itemgetter("n_train")), "complexity")
+    quantities = {name: of for name, (_, of) in COSTS.items()}
+    return points(frame(own), {}, ("method",), n="n_train", **quantities)
 
 
 def exponent(line: Frame, cost: str) -> float | None:

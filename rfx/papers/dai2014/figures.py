@@ -6,7 +6,7 @@ from functools import partial
 
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import style
-from rfx.reporting.cells import Builder
+from rfx.reporting.cells import Builder, Row
 from rfx.reporting.figures import Chart, Curve, Panel, level, through
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
@@ -19,23 +19,20 @@ def figure1(name, rows) -> Chart:
     """
     by = dai.by_criterion(dai.of(rows, name))
     first = {key: [runs[0] for runs in methods.values()] for key, methods in by.items()}
-    # exact kernels have no curve and are lines in the panel of the methods that are trained on the
-    # same Coulomb matrices
-    beside = lambda key: (key, *_EXACT) if key in ("", "rows") else (key,)
-    panels = [
-        _panel(name, key, [row for other in first if other in beside(key) for row in first[other]])
-        for key in [key for key in by if key not in _EXACT] or [""]
-    ]
-    return Chart(
-        f"Dai et al. 2014, Figure 1: {name}",
-        [
-            "Seconds are of the steps, without Nystrom's preprocessing. Of several seeds the"
-            " first.",
-            style.machines([row for rows_of in first.values() for row in rows_of]),
-        ],
-        [panels],
-        3.2,
-    )
+    keys = [key for key in by if key not in _EXACT] or [""]
+    panels = [_panel(name, key, _in_panel(key, first)) for key in keys]
+    all_rows = [row for rows_of in first.values() for row in rows_of]
+    note = "Seconds are of the steps, without Nystrom's preprocessing. Of several seeds the first."
+    title = f"Dai et al. 2014, Figure 1: {name}"
+    return Chart(title, [note, style.machines(all_rows)], [panels], 3.2)
+
+
+def _in_panel(key, first) -> list[Row]:
+    """The rows in the panel of a criterion. Exact kernels have no curve and are lines in the panel
+    of the methods that are trained on the same Coulomb matrices.
+    """
+    shown = (key, *_EXACT) if key in ("", "rows") else (key,)
+    return [row for other in first if other in shown for row in first[other]]
 
 
 def _panel(name, key, chosen) -> Panel:
@@ -83,13 +80,11 @@ def synthetic(rows) -> Chart:
     kind of steps.
     """
     dai.of(rows, "synthetic")
-    drawn = {kind: _distances(dai.ripple(rows, kind)) for kind in dai.STEPS}
-    y_axis = "E|f$_t$(x) - f*(x)|$^2$"
-    panels = [
-        Panel(f"steps {words}", "steps t", y_axis, drawn[kind], dress=style.log_both)
-        for kind, words in dai.STEPS.items()
-        if drawn[kind] or kind == "theorem"
-    ]
+    y_axis, panels = "E|f$_t$(x) - f*(x)|$^2$", []
+    for kind, words in dai.STEPS.items():
+        drawn = _distances(dai.ripple(rows, kind))
+        if drawn or kind == "theorem":
+            panels.append(Panel(f"steps {words}", "steps t", y_axis, drawn, dress=style.log_both))
     title = "Dai et al. 2014: the ripple, distance to the exact solution of the same nu"
     return Chart(title, [], [panels], 3.4)
 
@@ -114,31 +109,24 @@ def _distances(by_nu) -> list[Curve]:
 def complexity(rows) -> Chart:
     """Preprocessing, training, prediction and storage against the number of rows."""
     costs = dai.costs(rows)
-    curve = lambda cost, method, line: Curve(
-        line["n"],
-        line[cost],
-        style.look(method),
-        style.plain(dai.METHODS.get(method, method)),
-        f"complexity-{cost}-{method}",
-    )
-    by_method = lambda cost: costs[costs[cost] > 0].groupby(level=0, sort=False)
-    panels = [
-        Panel(
-            words.partition(",")[0],
-            "rows n = features",
-            words,
-            [curve(cost, method, line) for method, line in by_method(cost)],
-            dress=style.log_both,
-        )
-        for cost, (words, _) in dai.COSTS.items()
-    ]
+    panels = []
+    for cost, (words, _) in dai.COSTS.items():
+        lines = costs[costs[cost] > 0].groupby(level=0, sort=False)
+        drawn = [_cost_curve(cost, str(method), line) for method, line in lines]
+        title = words.partition(",")[0]
+        panels.append(Panel(title, "rows n = features", words, drawn, dress=style.log_both))
     notes = [style.machines(dai.of(rows, "complexity"))]
     return Chart("Dai et al. 2014: computation and storage", notes, [panels], 2.8)
+
+
+def _cost_curve(cost: str, method: str, line) -> Curve:
+    label, gid = style.plain(dai.METHODS.get(method, method)), f"complexity-{cost}-{method}"
+    return Curve(line["n"], line[cost], style.look(method), label, gid)
 
 
 FIGURES = {
     f"fig1-{name}": Builder(f"dai2014-fig1-{name}", partial(figure1, name)) for name in dai.DATA
 } | {
-    name: Builder(f"dai2014-{name}", make)
-    for name, make in (("synthetic", synthetic), ("complexity", complexity))
+    "synthetic": Builder("dai2014-synthetic", synthetic),
+    "complexity": Builder("dai2014-complexity", complexity),
 }

@@ -3,15 +3,18 @@ costs, with the paper's numbers; and the held-out errors that determine the sett
 that the paper leaves open.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
+from rfx import lazy
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import columns
 from rfx.reporting.cells import (
+    Around,
     Builder,
     Cell,
+    Format,
+    Line,
     Mean,
     Printed,
     Row,
@@ -21,17 +24,18 @@ from rfx.reporting.cells import (
     crossed,
     decimals,
     general,
-    grid,
     grouped,
     inputs_of,
     mean_if_any,
     mean_of,
     number,
     printed,
+    section,
     short,
+    tidy,
     token,
     verdict_of,
-    words,
+    with_paper,
 )
 from rfx.reporting.tables import failures, machines
 
@@ -65,7 +69,23 @@ _NOTES = {
 
 
 _TITLES = {title: method for method, title in dai.METHODS.items()}
-_UNITS = ["method", "nu", "error", "seconds", "rows", "Nystrom features, s", "paper"]
+_FIGURE1_NOTE = (
+    "Means over seeds ± their standard deviation; without ± a single run. Seconds are of the steps."
+    " Making Nystrom features is apart, as the paper does not count it."
+)
+_NETWORK_NOTE = (
+    "network: here dense layers by scikit-learn, on the same virtual examples; the paper's is"
+    " convolutional (mnist) or its own."
+)
+_FIGURE1 = {
+    "title": Format("method"),
+    "nu": Format("nu", general, "extremes"),
+    "error": Format("error"),
+    "seconds": Format("seconds", short),
+    "samples": Format("rows", count),
+    "seconds_nystrom": Format("Nystrom features, s", short),
+    "quoted": Format("paper"),
+}
 
 
 def _compared(name: str, runs: Sequence[Row], paper: Printed | None) -> Cell:
@@ -95,42 +115,32 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
     """
     found = dai.of(rows, name)
     by = dai.by_criterion(found)
-    # quoted numbers of a method without runs are shown once
-    records = [
-        _of_runs(name, key, method, methods.get(method, []))
-        for number, (key, methods) in enumerate(by.items())
-        for method in dai.METHODS
-        if method in methods or (not number and dai.quoted(name, method) is not None)
-    ]
-    notes = [_NOTES[name]]
-    notes += [note for key, methods in by.items() for note in _not_one_objective(key, methods)]
-    notes.append(
-        "Means over seeds ± their standard deviation; without ± a single run. Seconds are of the"
-        " steps. Making Nystrom features is apart, as the paper does not count it."
-    )
+    formats = _FIGURE1 | {"error": Format(dai.unit(name))}
+    sections: list[Section] = []
+    lines, notes = [], [_NOTES[name]]
+    for key, methods in by.items():
+        # quoted numbers of a method without runs are shown once
+        own = [
+            _method_line(name, key, method, methods.get(method, []))
+            for method in dai.METHODS
+            if method in methods or (not sections and dai.quoted(name, method) is not None)
+        ]
+        title = dai.criterion_words(key)
+        sections.append(section(title, own, formats, dataset=name, methods=_TITLES))
+        lines += own
+        notes += _not_one_objective(key, methods)
+    notes.append(_FIGURE1_NOTE)
     if dai.quoted(name, "mlp") is not None:
-        notes.append(
-            "network: here dense layers by scikit-learn, on the same virtual examples; the paper's"
-            " is convolutional (mnist) or its own."
-        )
+        notes.append(_NETWORK_NOTE)
     if (fixed := dai.quoted(name, "fixed-network")) is not None:
         notes.append(f"The paper's network with fixed lower layers has {fixed.text}.")
     return Table(
         name=f"dai2014-fig1-{name}",
         title=f"Dai et al. 2014, Figure 1: {name}",
-        sections=[
-            Section(
-                dai.criterion_words(key),
-                [dai.unit(name) if heading == "error" else heading for heading in _UNITS],
-                [line for line, tidy in records if tidy["criterion"] == (key or None)],
-                dataset=name,
-                methods=_TITLES,
-            )
-            for key in by
-        ],
+        sections=sections,
         notes=notes + failures(rows) + machines(found),
-        cells=[tidy for _, tidy in records],
-        compared=[line[2] for line, tidy in records if tidy["paper"] is not None],
+        cells=tidy(lines, "title", "quoted", table=f"dai2014-fig1-{name}"),
+        compared=with_paper(line["error"] for line in lines),
     )
 
 
@@ -142,39 +152,58 @@ def _not_one_objective(key: str, methods: Mapping[str, Sequence[Row]]) -> list[s
     return [note] if key in dai.ONE_NU and len(nus) > 1 else []
 
 
-def _of_runs(name: str, key: str, method: str, runs: Sequence[Row]) -> tuple[list[Cell], dict]:
-    """The cells of a method's runs with one criterion, and their line of CSV and JSON."""
+def _method_line(name: str, key: str, method: str, runs: Sequence[Row]) -> Line:
+    """The means of a method's runs with one criterion, and the number that the paper quotes."""
     paper = dai.quoted(name, method)
     error = _compared(name, runs, paper)
-    means = {
-        "nu": mean_if_any(map(dai.nu, runs)),
-        "seconds": mean_if_any(map(dai.seconds, runs)),
-        "seconds_nystrom": mean_if_any(map(dai.before, runs)),
-        "samples": mean_if_any(row["params"].get("samples") for row in runs),
-    }
-    numbers = {of: value and value.value for of, value in means.items()}
-    return [
-        words(dai.METHODS[method]),
-        Cell(means["nu"], general, "extremes"),
-        error,
-        Cell(means["seconds"], short),
-        Cell(means["samples"], count),
-        Cell(means["seconds_nystrom"], short),
-        Cell() if paper is None else words(paper.text),
-    ], {
-        "table": f"dai2014-fig1-{name}",
+    samples = mean_if_any(row["params"].get("samples") for row in runs)
+    return {
+        "title": dai.METHODS[method],
         "method": method,
         "criterion": key or None,
-        "nu": numbers.pop("nu"),
-        "error": error.value,
-        "ours": error.value,
+        "nu": mean_if_any(map(dai.nu, runs)),
+        "error": error,
+        "ours": error,
         "sd": error.sd,
         "n": len(runs),
         "dataset": name,
-        **numbers,
+        "seconds": mean_if_any(map(dai.seconds, runs)),
+        "seconds_nystrom": mean_if_any(map(dai.before, runs)),
+        "samples": samples,
         "paper": paper,
         "verdict": error.verdict,
+        "quoted": None if paper is None else paper.text,
     }
+
+
+_RIPPLE = {
+    "nu": Format("nu", general),
+    "seeds": Format("seeds", count),
+    "steps": Format("steps", count),
+    "distance": Format("E|f - f*|^2", "{:.2e}".format),
+    "slope": Format("slope", decimals(2), "decimals"),
+    "theorem": Format("theorem 4"),
+}
+_PASS = {
+    "title": Format("method"),
+    "nu": Format("nu", general, "extremes"),
+    "rmse": Format("RMSE", decimals(4), "decimals"),
+    "seconds": Format("seconds", short),
+}
+_SYNTHETIC_NOTES = (
+    (
+        "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is"
+        " over the test rows and seeds."
+    ),
+    (
+        "A slope is that of the mean over the seeds, ± the standard deviation of the seeds' own,"
+        " over the last 15/16 of the steps, and after the burn-in where t is shifted."
+    ),
+    (
+        "theta nu is 1.5, in one pass 1. Theorem 4 has theta/t; for small nu f is then far off for"
+        " the first 1/nu steps and more."
+    ),
+)
 
 
 def synthetic(rows: Sequence[Row]) -> Table:
@@ -182,75 +211,58 @@ def synthetic(rows: Sequence[Row]) -> Table:
     same nu, and all methods after one pass.
     """
     found = dai.of(rows, "synthetic")
-    ripples = {
-        kind: [one for _, one in sorted(dai.ripple(rows, kind).items())[::-1]] for kind in dai.STEPS
-    }
+    sections, cells, notes = [], [], [*_SYNTHETIC_NOTES]
+    for kind, steps in dai.STEPS.items():
+        ripples = dai.ripple(rows, kind)
+        lines = [_ripple_line(ripples[nu]) for nu in sorted(ripples, reverse=True)]
+        if lines:
+            sections.append(section(f"distance to f*, steps {steps}", lines, _RIPPLE))
+        cells += tidy(lines, "seeds", "theorem", table="dai2014-synthetic")
     by = dai.by_criterion(found)
-    passes = {key: by[key] for key in ("sc1", "theta", "own") if key in by}
-    columns: dict[str, Callable[[dai.Ripple], Cell]] = {
-        "nu": lambda one: number(one.nu, general),
-        "seeds": lambda one: number(one.distances.shape[1], count),
-        "steps": lambda one: number(one.mean.index[-1], count),
-        "E|f - f*|^2": lambda one: number(one.mean.iloc[-1], "{:.2e}".format),
-        "slope": lambda one: Cell(_slope(one), decimals(2), "decimals"),
-        "theorem 4": lambda one: words("-1"),
-    }
-    of_pass: dict[str, Callable[[Any], Cell]] = {
-        "method": lambda of: words(dai.METHODS[of[0]]),
-        "nu": lambda of: Cell(mean_if_any(map(dai.nu, of[1])), general, "extremes"),
-        "RMSE": lambda of: Cell(
-            mean_if_any(row["score"] for row in of[1]), decimals(4), "decimals"
-        ),
-        "seconds": lambda of: Cell(mean_if_any(map(dai.seconds, of[1])), short),
-    }
-    sections = [
-        grid(f"distance to f*, steps {steps}", columns, ripples[kind])
-        for kind, steps in dai.STEPS.items()
-        if ripples[kind]
-    ]
-    sections += [
-        grid(dai.criterion_words(key), of_pass, own.items()) for key, own in passes.items()
-    ]
-    cells: list[dict[str, Any]] = [
-        {"table": "dai2014-synthetic", "step": one.kind, "nu": one.nu}
-        | {"steps": one.mean.index[-1], "distance": one.mean.iloc[-1]}
-        | {"slope": slope and slope.value, "slope_sd": slope and slope.sd, "paper": -1.0}
-        for own in ripples.values()
-        for one in own
-        for slope in [_slope(one)]
-    ]
-    cells += [
-        {"table": "dai2014-synthetic", "method": of[0], "criterion": key}
-        | {"nu": of_pass["nu"](of).value, "rmse": rmse.value, "sd": rmse.sd, "n": len(of[1])}
-        | {"seconds": of_pass["seconds"](of).value}
-        for key, own in passes.items()
-        for of in own.items()
-        for rmse in [of_pass["RMSE"](of)]
-    ]
+    for key in ("sc1", "theta", "own"):
+        if key in by:
+            lines = [_pass_line(key, method, runs) for method, runs in by[key].items()]
+            sections.append(section(dai.criterion_words(key), lines, _PASS))
+            cells += tidy(lines, "title", table="dai2014-synthetic")
+            notes += _not_one_objective(key, by[key])
     return Table(
         name="dai2014-synthetic",
         title="Dai et al. 2014: the ripple",
         sections=sections,
-        notes=[
-            (
-                "f* is the exact kernel ridge solution of the training rows at the same nu; the"
-                " mean is over the test rows and seeds."
-            ),
-            (
-                "A slope is that of the mean over the seeds, ± the standard deviation of the seeds'"
-                " own, over the last 15/16 of the steps, and after"
-                " the burn-in where t is shifted."
-            ),
-            (
-                "theta nu is 1.5, in one pass 1. Theorem 4 has theta/t; for small nu f is then far"
-                " off for the first 1/nu steps and more."
-            ),
-            *(note for key, own in passes.items() for note in _not_one_objective(key, own)),
-            *failures(rows),
-            *machines(found),
-        ],
+        notes=notes + failures(rows) + machines(found),
         cells=cells,
     )
+
+
+def _ripple_line(one: dai.Ripple) -> Line:
+    """The last distance to the exact solution and its slope."""
+    slope = _slope(one)
+    return {
+        "step": one.kind,
+        "nu": one.nu,
+        "steps": one.mean.index[-1],
+        "distance": one.mean.iloc[-1],
+        "slope": slope,
+        "slope_sd": slope and slope.sd,
+        "paper": -1.0,
+        "seeds": one.distances.shape[1],
+        "theorem": "-1",
+    }
+
+
+def _pass_line(key: str, method: str, runs: Sequence[Row]) -> Line:
+    """The means of a method's runs with one criterion."""
+    rmse = mean_if_any(row["score"] for row in runs)
+    return {
+        "title": dai.METHODS[method],
+        "method": method,
+        "criterion": key,
+        "nu": mean_if_any(map(dai.nu, runs)),
+        "rmse": rmse,
+        "sd": rmse and rmse.sd,
+        "n": len(runs),
+        "seconds": mean_if_any(map(dai.seconds, runs)),
+    }
 
 
 def _slope(ripple: dai.Ripple) -> Mean | None:
@@ -260,64 +272,71 @@ def _slope(ripple: dai.Ripple) -> Mean | None:
     return None if slope is None else Mean(slope, deviation, n, slope, slope)
 
 
+_COMPLEXITY_NOTES = (
+    (
+        "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and rank"
+        " all in proportion to 1/epsilon."
+    ),
+    (
+        "The paper's further factor d, of all but the storage of methods with features, is not"
+        " measured: d is fixed."
+    ),
+    (
+        "Small sizes are ruled by costs that do not grow, so that measured powers are below the"
+        " limit."
+    ),
+)
+
+
 def complexity(rows: Sequence[Row]) -> Table:
     """Measured powers of the number of rows next to the paper's powers of 1/epsilon; rows, features
     and ranks grow together.
     """
     found, book = dai.of(rows, "complexity"), printed(__package__, "complexity")
-    lines = dai.costs(rows).groupby(level=0, sort=False)
-    powers = {
-        (method, cost): number(
-            dai.exponent(line, cost),
-            decimals(2),
-            paper=book.get(("", "", method, cost)),
-            pair=True,
-        )
-        for method, line in lines
+    lines = [
+        _power_line(str(method), cost, dai.exponent(line, cost), book)
+        for method, line in dai.costs(rows).groupby(level=0, sort=False)
         for cost in dai.COSTS
-    }
+    ]
+    powers = lazy.pandas.DataFrame(lines)
+    formats = {"title": Format("method")}
+    for cost, (text, _) in dai.COSTS.items():
+        formats[cost] = Format(text.partition(",")[0])
     return Table(
         name="dai2014-complexity",
         title="Dai et al. 2014: computation and storage",
-        sections=[
-            grid(
-                "",
-                {"method": lambda of: words(str(dai.METHODS.get(of, of)))}
-                | crossed(
-                    powers,
-                    {words.partition(",")[0]: cost for cost, (words, _) in dai.COSTS.items()},
-                ),
-                lines.groups,
-            )
-        ],
-        notes=[
-            (
-                "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and"
-                " rank all in proportion to 1/epsilon."
-            ),
-            (
-                "The paper's further factor d, of all but the storage of methods with features, is"
-                " not measured: d is fixed."
-            ),
-            (
-                "Small sizes are ruled by costs that do not grow, so that measured powers are"
-                " below the limit."
-            ),
-            *machines(found),
-        ],
-        cells=[
-            {
-                "table": "dai2014-complexity",
-                "method": method,
-                "quantity": cost,
-                "ours": cell.value,
-                "paper": cell.paper,
-                "verdict": None,
-            }
-            for (method, cost), cell in powers.items()
-        ],
-        compared=[cell for cell in powers.values() if cell.paper is not None],
+        sections=[section("", crossed(powers, ["title"], "quantity"), formats)],
+        notes=[*_COMPLEXITY_NOTES, *machines(found)],
+        cells=tidy(lines, "title", "cell", table="dai2014-complexity"),
+        compared=with_paper(powers["cell"]),
     )
+
+
+def _power_line(method: str, cost: str, power: float | None, book: Mapping) -> Line:
+    """The power of n in a cost of a method, next to the paper's."""
+    paper = book.get(("", "", method, cost))
+    return {
+        "title": dai.METHODS.get(method, method),
+        "method": method,
+        "quantity": cost,
+        "ours": power,
+        "paper": paper,
+        "verdict": None,
+        "cell": number(power, decimals(2), paper=paper, pair=True),
+    }
+
+
+_CHOICE_NOTES = (
+    (
+        "!: the least error on training rows that were held out. Seconds are of the steps on all"
+        " training rows."
+    ),
+    "± is the standard deviation over seeds, of which each holds out rows of its own.",
+    (
+        "One nu for all methods is the one with the least mean of their errors, each by the best of"
+        " the steps tried."
+    ),
+)
 
 
 def choice(rows: Sequence[Row]) -> Table:
@@ -327,105 +346,100 @@ def choice(rows: Sequence[Row]) -> Table:
     found = dai.of(rows, "choice")
     made = []
     for name, own in grouped((dai.criterion_of(row), row) for row in found).items():
-        of_one_nu = name.endswith("-nu")
-        made.append((_one_nu if of_one_nu else _chosen)(name, own))
-        # only methods with several settings for one nu
-        made += [
-            _chosen(f"{name}, {dai.METHODS[method]}", part)
-            for method, part in grouped((row["method"], row) for row in own).items()
-            if of_one_nu and len(part) > len(set(map(dai.nu, part)))
-        ]
+        if not name.endswith("-nu"):
+            made.append(_chosen(name, own))
+            continue
+        made.append(_one_nu(name, own))
+        for method, part in grouped((row["method"], row) for row in own).items():
+            has_several_settings = len(part) > len(set(map(dai.nu, part)))
+            if has_several_settings:
+                made.append(_chosen(f"{name}, {dai.METHODS[method]}", part))
+    sections, lines = [], []
+    for one, own_lines in made:
+        sections.append(one)
+        lines += own_lines
     return Table(
         name="dai2014-choice",
         title="Dai et al. 2014: settings by validation",
-        sections=[section for section, _ in made],
-        notes=[
-            (
-                "!: the least error on training rows that were held out. Seconds are of the steps"
-                " on all training rows."
-            ),
-            "± is the standard deviation over seeds, of which each holds out rows of its own.",
-            (
-                "One nu for all methods is the one with the least mean of their errors, each by the"
-                " best of the steps tried."
-            ),
-            *failures(rows),
-            *machines(found),
-        ],
-        cells=[{"table": "dai2014-choice"} | cell for _, lines in made for cell in lines],
+        sections=sections,
+        notes=[*_CHOICE_NOTES, *failures(rows), *machines(found)],
+        cells=tidy(lines, table="dai2014-choice"),
     )
 
 
-def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any]]]:
+def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[Line]]:
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    errors: dict[tuple[str, float], Mean] = {}
-    for group in grouped((token(inputs_of(row)), row) for row in rows).values():
-        place, tried = (
-            (group[0]["method"], dai.nu(group[0]) or 0.0),
-            mean_of([*map(held_out, group)]),
-        )
-        errors[place] = min(errors.get(place, tried), tried, key=lambda one: one.value)
-    methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
-    nus = sorted({nu for _, nu in errors})
-    for nu in nus:
-        if all((method, nu) in errors for method in methods):
-            errors["mean", nu] = mean_of([errors[method, nu].value for method in methods])
-    least = {
-        method: min(error.value for (of, _), error in errors.items() if of == method)
-        for method, _ in errors
-    }
+    errors = _least_errors(rows)
+    methods = [method for method in dai.METHODS if method in errors]
+    for nu in sorted(set().union(*errors.values())):
+        known = [errors[method][nu].value for method in methods if nu in errors[method]]
+        if len(known) == len(methods):
+            errors.setdefault("mean", {})[nu] = mean_of(known)
     write = decimals(4 if rows[0]["task"] == "regression" else 2)
-
-    def cell(method: str, nu: float) -> Cell:
-        own = errors.get((method, nu))
-        note = " !" if own is not None and own.value == least[method] else ""
-        return Cell(own, write, "" if method == "mean" else "decimals", note=note)
-
-    section = Section(
-        name,
-        ["nu", *(dai.METHODS[method] for method in methods), "mean"],
-        [[words(general(nu)), *(cell(method, nu) for method in (*methods, "mean"))] for nu in nus],
-        dataset=rows[0]["dataset"],
-    )
-    return section, [
-        {"setting": name, "nu": nu, "method": method, "held_out_error": error.value}
-        | {"sd": error.sd, "n": error.n, "chosen": error.value == least[method]}
-        for method in (*methods, "mean")
-        for nu in nus
-        if (error := errors.get((method, nu)))
-    ]
+    shown: dict[float, Line] = {nu: {"nu": nu} for nu in sorted(set().union(*errors.values()))}
+    cells = []
+    for method in [*methods, "mean"]:
+        own = errors.get(method, {})
+        least = min((error.value for error in own.values()), default=None)
+        around: Around = "" if method == "mean" else "decimals"
+        for nu in sorted(own):
+            chosen = own[nu].value == least
+            note = " !" if chosen else ""
+            shown[nu][method] = Cell(own[nu], write, around, note=note)
+            cells.append({"setting": name, "nu": nu, "method": method} | _tidy(own[nu], chosen))
+    formats = {"nu": Format("nu", general)}
+    formats |= {method: Format(dai.METHODS[method]) for method in methods}
+    formats |= {"mean": Format("mean")}
+    return section(name, shown.values(), formats, dataset=rows[0]["dataset"]), cells
 
 
-def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[dict[str, Any]]]:
+def _least_errors(rows: Sequence[Row]) -> dict[str, dict[float, Mean]]:
+    """Method -> nu -> the least held-out error of the settings tried, means over the seeds."""
+    errors: dict[str, dict[float, Mean]] = {}
+    for group in grouped((token(inputs_of(row)), row) for row in rows).values():
+        of_method = errors.setdefault(group[0]["method"], {})
+        nu, tried = dai.nu(group[0]) or 0.0, mean_of([*map(held_out, group)])
+        if nu not in of_method or tried.value < of_method[nu].value:
+            of_method[nu] = tried
+    return errors
+
+
+def _tidy(error: Mean, chosen: bool) -> Line:
+    """A held-out error in CSV and JSON."""
+    return {"held_out_error": error.value, "sd": error.sd, "n": error.n, "chosen": chosen}
+
+
+def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[Line]]:
     """The settings tried for one data set, with the least error marked."""
     inputs = columns.of(rows)
     varying = [option for option in inputs.varying if option != "seed"]
     settings = grouped(
-        (tuple((one, values.get(one)) for one in varying), row)
-        for row, values in zip(rows, inputs.values)
+        (tuple(map(values.get, varying)), row) for row, values in zip(rows, inputs.values)
     )
     errors = {tried: mean_of([*map(held_out, runs)]) for tried, runs in settings.items()}
     least = min(error.value for error in errors.values())
-    chosen = {tried: len(errors) > 1 and error.value == least for tried, error in errors.items()}
-    places, unit = 2, "held-out error, %"
-    if rows[0]["task"] == "regression":
-        places, unit = (4, "held-out RMSE") if _of_squares(rows[0]) else (2, "held-out MAE")
-    lines = [
-        [
-            *(words(columns.written(*one)) for one in tried),
-            Cell(error, decimals(places), "decimals", note=" !" * chosen[tried]),
-            Cell(mean_if_any(map(dai.seconds, settings[tried])), short),
-        ]
-        for tried, error in errors.items()
-    ]
-    headings = [*map(columns.heading, varying), unit, "seconds"]
-    return Section(name, headings, lines, len(varying), dataset=rows[0]["dataset"]), [
-        {"setting": name, **dict(tried), "held_out_error": error.value}
-        | {"sd": error.sd, "n": error.n, "chosen": chosen[tried]}
-        for tried, error in errors.items()
-    ]
+    unit, places = _unit(rows[0])
+    lines, cells = [], []
+    for tried, error in errors.items():
+        chosen = len(errors) > 1 and error.value == least
+        options = dict(zip(varying, tried))
+        shown = {f"option {one}": columns.written(one, value) for one, value in options.items()}
+        error_cell = Cell(error, decimals(places), "decimals", note=" !" if chosen else "")
+        seconds = mean_if_any(map(dai.seconds, settings[tried]))
+        lines.append(shown | {"error": error_cell, "seconds": seconds})
+        cells.append({"setting": name} | options | _tidy(error, chosen))
+    formats = {f"option {one}": Format(columns.heading(one)) for one in varying}
+    formats |= {"error": Format(unit), "seconds": Format("seconds", short)}
+    return section(name, lines, formats, len(varying), dataset=rows[0]["dataset"]), cells
+
+
+def _unit(row: Row) -> tuple[str, int]:
+    """The heading of a held-out error, and its decimals."""
+    if row["task"] != "regression":
+        return "held-out error, %", 2
+    return ("held-out RMSE", 4) if _of_squares(row) else ("held-out MAE", 2)
 
 
 def _of_squares(row: Row) -> bool:
@@ -441,12 +455,12 @@ def held_out(row: Row) -> float:
     return score if _of_squares(row) else 100 * (1 - score)
 
 
-TABLES = {
-    f"fig1-{name}": Builder(
-        f"dai2014-fig1-{name}", partial(figure1, name), unrun=partial(_unrun, name)
-    )
-    for name in dai.DATA
-} | {
-    name: Builder(f"dai2014-{name}", make)
-    for name, make in (("synthetic", synthetic), ("complexity", complexity), ("choice", choice))
+def _figure1_builder(name: str) -> Builder:
+    return Builder(f"dai2014-fig1-{name}", partial(figure1, name), unrun=partial(_unrun, name))
+
+
+TABLES = {f"fig1-{name}": _figure1_builder(name) for name in dai.DATA} | {
+    "synthetic": Builder("dai2014-synthetic", synthetic),
+    "complexity": Builder("dai2014-complexity", complexity),
+    "choice": Builder("dai2014-choice", choice),
 }

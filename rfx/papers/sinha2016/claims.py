@@ -1,8 +1,10 @@
 """The claims of Sinha and Duchi (2016) about learned random features."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from rfx.papers.sinha2016 import curves
+from rfx.reporting.cells import Row
 from rfx.reporting.claims import Claim
 from rfx.reporting.measures import Effects, Frame, measure, ratio, reached, share
 
@@ -22,128 +24,116 @@ def _best(table: Frame) -> Effects:
     """The error of learned features less that of random ones, in points, D by held-out rows."""
     found = curves.by_size(table["row"])
     best = {place: curves.validated(points) for place, points in found.items()}
-    errors = {
-        place: {row["seed"]: curves.test(row) for row in rows} for place, rows in best.items()
-    }
-    return {
-        name: [error - errors[name, "rf"][seed] for seed, error in own.items()]
-        for (name, method), own in errors.items()
-        if method == "lkrf"
-    }
+    effects: dict[str, list[float]] = {}
+    for name in dict.fromkeys(name for name, method in best if method == "lkrf"):
+        random = {row["seed"]: curves.test(row) for row in best[name, "rf"]}
+        learned = best[name, "lkrf"]
+        effects[name] = [curves.test(row) - random[row["seed"]] for row in learned]
+    return effects
 
 
-CLAIMS = [
+def _learned(size: int | str) -> Mapping:
+    """The rows of learned features with this requested D."""
+    return {**_LEARNED, curves.asked: size}
+
+
+def _dimension(row: Row) -> str:
+    return f"d = {row['n_inputs']}"
+
+
+_table1 = partial(Claim, plan="table1", rows=_TABLE1, settings=_TUNED)
+_figure2 = partial(Claim, plan="fig2", ratio=True, settings="authors' program")
+_joint = partial(Claim, where=_SUBSAMPLED, plan="joint", rows=_JOINT, ratio=True, settings=_OURS)
+
+SELECTION = [
     Claim(
         "kernel-learned",
         "Section 4, learning a kernel",
         "On data with spherical classes the learned kernel errs less than the Gaussian.",
         "test error of the learned kernel over that of the Gaussian",
         "fig1",
-        ratio("wrong", _LEARNED, _RANDOM, (lambda row: f"d = {row['n_inputs']}",)),
+        ratio("wrong", _LEARNED, _RANDOM, (_dimension,)),
         rows={"label": "fig1"},
         most=1.0,
         ratio=True,
         settings=_OURS,
     ),
-    Claim(
+    _figure2(
         "feature-selection",
         "Section 4, feature selection",
         "The optimisation keeps a small part of the coordinates.",
         "share of the pool of coordinates that is kept",
-        "fig2",
-        share("support", "pool"),
+        measure=share("support", "pool"),
         rows={"label": "fig2", **_LEARNED},
         most=0.11,
-        ratio=True,
-        settings="authors' program",
     ),
-    Claim(
+    _figure2(
         "selected-beats-random",
         "Section 4, feature selection",
         "The selected coordinates err less than many more random ones.",
         "test error of the selected coordinates over that of 1,000 random ones",
-        "fig2",
-        ratio(
+        measure=ratio(
             "wrong",
-            {**_LEARNED, curves.asked: "support"},
+            _learned("support"),
             {**_RANDOM, "n_features": 1000},
         ),
         rows={"label": "fig2"},
         most=1.0,
-        ratio=True,
-        settings="authors' program",
     ),
-    Claim(
+]
+LEARNING = [
+    _table1(
         "same-error",
         "Table 1",
         "With the best number of features the errors are alike.",
         "error of learned features less that of random ones, in points, D by held-out rows",
-        "table1",
-        _best(),
-        rows=_TABLE1,
+        measure=_best(),
         least=-1.0,
         most=1.0,
         equivalence=True,
-        settings=_TUNED,
     ),
     *(
-        Claim(
+        _table1(
             f"fewer-features-{size}",
             "Table 1 and its figure",
             f"{size} learned features err less than {size} random ones.",
             "test error of learned features over that of as many random ones",
-            "table1",
-            ratio(
-                "wrong",
-                {**_LEARNED, curves.asked: size},
-                {**_RANDOM, "n_features": size},
-            ),
-            rows=_TABLE1,
+            measure=ratio("wrong", _learned(size), {**_RANDOM, "n_features": size}),
             most=1.0,
             ratio=True,
-            settings=_TUNED,
         )
         for size in (32, 128, 256)
     ),
-    Claim(
+    _table1(
         "faster",
         "Table 1",
         "Learned features reach the same error 6 to 370 times as fast.",
         "processor seconds (of older rows by the clock) of training with random features over those"
         " with learned ones, to the error of 128 learned features",
-        "table1",
-        reached("cost", "wrong", {**_LEARNED, curves.asked: 128}, _LEARNED, _RANDOM),
-        rows=_TABLE1,
+        measure=reached("cost", "wrong", _learned(128), _LEARNED, _RANDOM),
         least=6.0,
         ratio=True,
         step=2.0,
-        settings=_TUNED,
     ),
-    Claim(
+]
+JOINTLY_LEARNED = [
+    _joint(
         "joint-slower",
-        _SUBSAMPLED,
-        "Joint optimisation of kernel and weights takes far longer.",
-        "processor seconds to choose features by joint optimisation over those by scores, the same"
-        " rho, the least of three each",
-        "joint",
-        ratio("least_seconds_cpu_choice", _JOINTLY, _SCORES),
-        rows=_JOINT,
+        says="Joint optimisation of kernel and weights takes far longer.",
+        effect="processor seconds to choose features by joint optimisation over those by scores,"
+        " the same rho, the least of three each",
+        measure=ratio("least_seconds_cpu_choice", _JOINTLY, _SCORES),
         least=10.0,
-        ratio=True,
-        settings=_OURS,
     ),
-    Claim(
+    _joint(
         "joint-errs-less",
-        _SUBSAMPLED,
-        "Joint optimisation errs less.",
-        "test error by joint optimisation over that by scores, the same rho",
-        "joint",
-        ratio("wrong", _JOINTLY, _SCORES),
-        rows=_JOINT,
+        says="Joint optimisation errs less.",
+        effect="test error by joint optimisation over that by scores, the same rho",
+        measure=ratio("wrong", _JOINTLY, _SCORES),
         most=1.0,
-        ratio=True,
-        settings=_OURS,
     ),
+]
+UNTESTED = [
     Claim(
         "consistency",
         "Section 3",
@@ -158,3 +148,4 @@ CLAIMS = [
         " reuters-money-fx and covtype in their place",
     ),
 ]
+CLAIMS = [*SELECTION, *LEARNING, *JOINTLY_LEARNED, *UNTESTED]

@@ -4,6 +4,7 @@ and seconds over the number D of features.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 from rfx.records.run import seconds_train
@@ -61,8 +62,10 @@ def held_out(row: Row) -> float | None:
     It is the error of the last step, after which nothing changes.
     """
     steps = [step for step in row["params"].get("validation") or () if step["by"] == row["method"]]
-    errors = [one[-1] for step in steps[-1:] for one in step["tried"] or [[step["lowest"]]]]
-    return 100 * min(errors) if errors else None
+    if not steps:
+        return None
+    tried = steps[-1]["tried"] or [[steps[-1]["lowest"]]]
+    return 100 * min(errors[-1] for errors in tried)
 
 
 QUANTITIES: dict[str, Callable[[Row], float | None]] = {
@@ -90,23 +93,27 @@ def settings(name: str) -> dict[str, str]:
 def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict:
     """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
     own = [row for row in good(rows) if row["method"] in METHODS and place(row) is not None]
-    # the whole support after the numbers
-    order = lambda at: (at == "support", 0 if at == "support" else at)
-    return {
-        of: dict(sorted(grouped(pairs).items(), key=lambda item: order(item[0])))
-        for of, pairs in grouped((case(row), (place(row), row)) for row in own).items()
-    }
+    found = {}
+    for name, runs in grouped((case(row), row) for row in own).items():
+        by_place = grouped((place(row), row) for row in runs)
+        found[name] = {at: by_place[at] for at in sorted(by_place, key=_order)}
+    return found
+
+
+def _order(place: int | str) -> tuple[bool, int]:
+    """The whole support after the numbers."""
+    return (False, place) if isinstance(place, int) else (True, 0)
 
 
 def by_size(rows: Iterable[Row]) -> dict[tuple[str, str], Points]:
     """(data set, method) -> requested D -> rows. D is "support" if no number was requested, for the
     whole support.
     """
-    return _grouped(
-        rows,
-        lambda row: (row["dataset"], row["method"]),
-        lambda row: asked(row) if row["method"] == "lkrf" else row["n_features"],
-    )
+    return _grouped(rows, itemgetter("dataset", "method"), _size_place)
+
+
+def _size_place(row: Row) -> int | str:
+    return asked(row) if row["method"] == "lkrf" else row["n_features"]
 
 
 def asked(row: Row) -> int | str:
@@ -119,24 +126,37 @@ def asked(row: Row) -> int | str:
 
 def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
     """Method -> d -> rows of sphere data sets."""
-    dimensions = lambda row: [*map(int, re.findall(r"^sphere.*\bd=(\d+)", row["dataset"])), None]
-    return _grouped(rows, lambda row: row["method"], lambda row: dimensions(row)[0])
+    return _grouped(rows, itemgetter("method"), _dimension)
+
+
+def _dimension(row: Row) -> int | None:
+    found = re.search(r"^sphere.*\bd=(\d+)", row["dataset"])
+    return int(found[1]) if found else None
 
 
 def reach(points: Points, wanted: float) -> tuple[Any, list[Row]] | None:
     """The fastest (D, rows) whose mean test error is at most `wanted` percent."""
-    return min(
-        [item for item in points.items() if mean(test, item[1]) <= wanted + 1e-9],
-        key=lambda item: mean(seconds_train, item[1]),
-        default=None,
-    )
+    seconds = {
+        place: mean(seconds_train, rows)
+        for place, rows in points.items()
+        if mean(test, rows) <= wanted + 1e-9
+    }
+    return _least(points, seconds)
+
+
+def _least(points: Points, values: Mapping[Any, float]) -> tuple[Any, list[Row]] | None:
+    """The (D, rows) with the least value."""
+    if not values:
+        return None
+    place = min(values, key=values.__getitem__)
+    return place, points[place]
 
 
 def best(points: Points) -> tuple[Any, list[Row]] | None:
     """The (D, rows) with the least mean test error: selection on the test rows, as in the paper's
     Table 1.
     """
-    return min(points.items(), key=lambda item: mean(test, item[1]), default=None)
+    return _least(points, {place: mean(test, rows) for place, rows in points.items()})
 
 
 def validated(points: Points) -> list[Row]:
@@ -145,7 +165,11 @@ def validated(points: Points) -> list[Row]:
     """
     known = [row for rows in points.values() for row in rows if held_out(row) is not None]
     by_seed = grouped((row["seed"], row) for row in known)
-    return [min(own, key=lambda row: (held_out(row), size(row))) for own in by_seed.values()]
+    return [min(own, key=_held_out_and_size) for own in by_seed.values()]
+
+
+def _held_out_and_size(row: Row) -> tuple[float | None, int]:
+    return held_out(row), size(row)
 
 
 def targets(dataset: str, both: Iterable[Points]) -> list[float]:

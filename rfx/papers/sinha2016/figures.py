@@ -2,8 +2,6 @@
 feature selection, and Table 1 as curves.
 """
 
-from functools import partial
-
 import numpy as np
 
 from rfx import data
@@ -27,26 +25,33 @@ def figure1(rows) -> Chart:
     own = good(labelled(rows, "fig1"))
     found = needed(curves.by_dimension(own), "sinha2016-fig1")
     plane = found.get("lkrf", {}).get(2)
-    over_dimension = [
-        Panel(
-            f"{part} error, %",
-            "dimension d",
-            "error, %",
-            [
-                _curve(points, quantity, method, words, style.identifier("fig1", method, part))
-                for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel"))
-                if (points := found.get(method, {}))
-            ],
-            dress=lambda axes: axes.set_ylim(bottom=0),
-        )
-        for part, quantity in (("train", curves.train), ("test", curves.test))
-    ]
+    picture = _picture(plane[0]) if plane else Panel(hidden=True)
+    train = _over_dimension("train", curves.train, found)
+    test = _over_dimension("test", curves.test, found)
     return Chart(
         "Sinha and Duchi 2016: learning a kernel, logistic regression",
         [_SEEDS, "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows.", style.machines(own)],
-        [[_picture(plane[0]) if plane else Panel(hidden=True), *over_dimension]],
+        [[picture, train, test]],
         2.6,
     )
+
+
+def _over_dimension(part, quantity, found) -> Panel:
+    """The training or test error of both kernels over the dimension."""
+    drawn = []
+    for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel")):
+        if method in found:
+            gid = style.identifier("fig1", method, part)
+            drawn.append(_curve(found[method], quantity, method, words, gid))
+    return Panel(f"{part} error, %", "dimension d", "error, %", drawn, dress=_start_at_zero)
+
+
+def _start_at_zero(axes) -> None:
+    axes.set_ylim(bottom=0)
+
+
+def _set_equal_aspect(axes) -> None:
+    axes.set_aspect("equal")
 
 
 def _picture(row) -> Panel:
@@ -62,25 +67,16 @@ def _picture(row) -> Panel:
     frequencies = 2 * np.pi * pool.arrays["frequencies"][:, q > 0]
     dots = {"marker": ".", "linestyle": "None", "markersize": 2, "alpha": 0.5}
     crosses = {"marker": "+", "linestyle": "None", "markersize": 4, "color": "black"}
-    return Panel(
-        f"d = 2: {frequencies.shape[1]} of {len(q):,} w",
-        "x$_1$ and w$_1$",
-        "x$_2$ and w$_2$",
-        [
-            *(
-                Curve(
-                    split.X_train[split.y_train == label, 0][:_PICTURED],
-                    split.X_train[split.y_train == label, 1][:_PICTURED],
-                    dots | {"color": colour},
-                    f"x, y = {label:+d}",
-                    f"fig1-class{label:+d}",
-                )
-                for label, colour in ((1, "#D55E00"), (-1, "#0072B2"))
-            ),
-            Curve(frequencies[0], frequencies[1], crosses, "w chosen", "fig1-chosen"),
-        ],
-        dress=lambda axes: axes.set_aspect("equal"),
-    )
+    drawn = []
+    for label, colour in ((1, "#D55E00"), (-1, "#0072B2")):
+        x, y = split.X_train[split.y_train == label][:_PICTURED].T
+        look, words = dots | {"color": colour}, f"x, y = {label:+d}"
+        drawn.append(Curve(x, y, look, words, f"fig1-class{label:+d}"))
+    x, y = frequencies
+    drawn.append(Curve(x, y, crosses, "w chosen", "fig1-chosen"))
+    title = f"d = 2: {frequencies.shape[1]} of {len(q):,} w"
+    x_axis, y_axis = "x$_1$ and w$_1$", "x$_2$ and w$_2$"
+    return Panel(title, x_axis, y_axis, drawn, dress=_set_equal_aspect)
 
 
 def _sizes(name, titles, title, rows, setting=None) -> Chart:
@@ -89,18 +85,14 @@ def _sizes(name, titles, title, rows, setting=None) -> Chart:
     """
     own = good(labelled(rows, curves.label(name, setting) if setting else name))
     found = needed(curves.by_size(own), f"sinha2016-{name}")
-    said = [f"Setting {setting}: {curves.SETTINGS[setting]}"] if setting else []
-    end = f"; setting: {setting}" if setting else ""
-    return Chart(
-        title=title + end,
-        notes=[*said, _SEEDS, style.machines(own)],
-        panels=[
-            _panels(dataset, heading, found, name)
-            for dataset, heading in titles.items()
-            if any(key[0] == dataset for key in found)
-        ],
-        height=2.3,
-    )
+    notes = [_SEEDS, style.machines(own)]
+    if setting:
+        title = f"{title}; setting: {setting}"
+        notes.insert(0, f"Setting {setting}: {curves.SETTINGS[setting]}")
+    present = {dataset for dataset, _ in found}
+    shown = [dataset for dataset in titles if dataset in present]
+    panels = [_panels(dataset, titles[dataset], found, name) for dataset in shown]
+    return Chart(title, notes, panels, height=2.3)
 
 
 def _panels(dataset, heading, found, name) -> list[Panel | None]:
@@ -131,28 +123,25 @@ def _curve(points, quantity, method, words, gid) -> Curve:
     return mean_curve(means, style.look(method), words, gid)
 
 
+_TABLE1 = {name: f"{name} (for {of})" if of else name for name, of in curves.DATA.items()}
+_FIGURE2 = {
+    "linear-selection": "1,000 inputs, 100 of which decide",
+    "motifs": "105,476 words of sequences",
+}
+
+
+def table1(rows, setting) -> Chart:
+    title = "Sinha and Duchi 2016, Table 1, as curves over D and over time"
+    return _sizes("table1", _TABLE1, title, rows, setting)
+
+
+def figure2(rows) -> Chart:
+    title = "Sinha and Duchi 2016: feature selection, ridge on a linear kernel"
+    return _sizes("fig2", _FIGURE2, title, rows)
+
+
 FIGURES = {
     "fig1": Builder("sinha2016-fig1", figure1),
-    "table1": Builder(
-        "sinha2016-table1",
-        partial(
-            _sizes,
-            "table1",
-            {name: name + f" (for {of})" * bool(of) for name, of in curves.DATA.items()},
-            "Sinha and Duchi 2016, Table 1, as curves over D and over time",
-        ),
-        curves.settings("table1"),
-    ),
-    "fig2": Builder(
-        "sinha2016-fig2",
-        partial(
-            _sizes,
-            "fig2",
-            {
-                "linear-selection": "1,000 inputs, 100 of which decide",
-                "motifs": "105,476 words of sequences",
-            },
-            "Sinha and Duchi 2016: feature selection, ridge on a linear kernel",
-        ),
-    ),
+    "table1": Builder("sinha2016-table1", table1, curves.settings("table1")),
+    "fig2": Builder("sinha2016-fig2", figure2),
 }

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from rfx.papers.wu2016 import curves
@@ -32,11 +34,17 @@ _OTHERS = {
     "nystrom": "the Nystrom method",
     "block": "independent blocks",
 }
+_SLOWER = {"rf": "RF", "nystrom": "the Nystrom method", "block": "a block approximation"}
 
 
 def _entries(row: Row) -> int:
     """Rows times R for each step of conjugate gradients, and once to make the bins."""
     return row["n_train"] * (curves.rank(row) or 0) * (row["n_iter"] + 1)
+
+
+def _numbers_per_row(row: Row) -> float:
+    """R of random Fourier features, kappa R of random binning."""
+    return (curves.rank(row) or 0) * row["params"].get("kappa_bound", 1.0)
 
 
 def _with(method: str, rank: int) -> dict:
@@ -102,89 +110,78 @@ def _over_first_bound(one: curves.Case) -> Sequence[float] | Limits:
     return one.reference.over_bound(one.excess.at(4), 4)
 
 
-CLAIMS = [
+_figure5 = partial(Claim, plan="fig5", rows=_FIG5, settings=_TUNED)
+_theorem1 = partial(Claim, plan="theorem1", settings=_OURS)
+
+BETTER = [
     *(
-        Claim(
+        _figure5(
             f"better-than-{other}-{rank}",
             "Figure 5",
             f"With R = {rank} random binning is more accurate than {words}.",
             f"error of RB over that of {curves.METHODS[other]}, R = {rank}",
-            "fig5",
-            ratio("error", _with("rb", rank), _with(other, rank)),
-            rows=_FIG5,
+            measure=ratio("error", _with("rb", rank), _with(other, rank)),
             most=1.0,
             ratio=True,
-            settings=_TUNED,
         )
         for rank in (32, 1024)
         for other, words in _OTHERS.items()
     ),
-    Claim(
+]
+ACCURACY = [
+    _figure5(
         "advantage-diminishes",
         "Section 5.2",
         "The advantage of random binning diminishes as R grows.",
         "error of RB over that of the other method, R = 1,024 over R = 32",
-        "fig5",
-        each(_OTHERS, _diminishes),
-        rows=_FIG5,
+        measure=each(_OTHERS, _diminishes),
         least=1.0,
         ratio=True,
-        settings=_TUNED,
     ),
-    Claim(
+    _figure5(
         "reaches-kernel",
         "Figure 5",
         "With R = 1,024 random binning is as accurate as the exact kernel.",
         "error of RB less that of the exact kernel, in points",
-        "fig5",
-        difference("error", _with("rb", 1024), {"method": "kernel"}, scale=100),
-        rows=_FIG5,
+        measure=difference("error", _with("rb", 1024), {"method": "kernel"}, scale=100),
         most=1.0,
         equivalence=True,
-        settings=_TUNED,
     ),
+]
+COSTS = [
     *(
-        Claim(
+        _figure5(
             f"orders-of-magnitude-{other}",
             "Section 5.2; Conclusions",
             f"To the accuracy of random binning {words} takes 10 to 1,000 times as long.",
             f"processor seconds (of older rows by the clock) of training {curves.METHODS[other]}"
             " over those of RB, to the accuracy of RB with 64 grids",
-            "fig5",
-            reached("cost", "error", _with("rb", 64), _RB, {"method": other}),
-            rows=_FIG5,
+            measure=reached("cost", "error", _with("rb", 64), _RB, {"method": other}),
             least=10.0,
             ratio=True,
             step=2.0,
-            settings=_TUNED,
         )
-        for other, words in (
-            ("rf", "RF"),
-            ("nystrom", "the Nystrom method"),
-            ("block", "a block approximation"),
-        )
+        for other, words in _SLOWER.items()
     ),
-    Claim(
+    _figure5(
         "kappa-fewer",
         "Abstract; Section 3",
         "Random binning needs kappa times fewer grids than other random features for the same"
         " accuracy (the paper compares bounds).",
         "random Fourier features over kappa R, to the accuracy of RB with R = 16 grids",
-        "fig5",
-        reached(
-            # R of random Fourier features, kappa R of random binning
-            lambda row: (curves.rank(row) or 0) * row["params"].get("kappa_bound", 1.0),
+        measure=reached(
+            _numbers_per_row,
             "error",
             _with("rb", 16),
             _with("rb", 16),
             {"method": "rf"},
         ),
-        rows=_FIG5,
         least=1.0,
         ratio=True,
         step=2.0,
-        settings=_TUNED,
     ),
+]
+GROWTH = [
     Claim(
         "linear-time",
         "Section 5.2",
@@ -219,70 +216,64 @@ CLAIMS = [
         most=0.0,
         settings=_TUNED,
     ),
-    Claim(
+]
+RATES = [
+    _theorem1(
         "rate",
         "Theorem 1",
         "With an L1 penalty the objective is within epsilon of the exact machine's by drawing"
         " O(1/epsilon) grids.",
         "exponent of 1/epsilon in R, from 10 to 1 % of F(w*)",
-        "theorem1",
-        _theory("L1", _rate),
+        measure=_theory("L1", _rate),
         most=_RATE,
         step=math.log10(4),
-        settings=_OURS,
     ),
-    Claim(
+    _theorem1(
         "rate-to-limit",
         "Theorem 1",
         "With an L1 penalty the objective approaches that of infinitely many grids like 1/R (the"
         " theorem does not say so: its distance is from the exact machine).",
         "exponent of R in the objective above its limit",
-        "theorem1",
-        _theory("L1", lambda one: one.excess.rates),
+        measure=_theory("L1", attrgetter("excess.rates")),
         most=-0.9,
-        settings=_OURS,
     ),
-    Claim(
+    _theorem1(
         "rate-l2",
         "Theorem 1",
         "With a ridge penalty the objective approaches the exact machine's like 1/R (the paper:"
         ' "can be shown in a similar way"; erratum 13 disagrees).',
         "exponent of R in the objective above the exact machine's",
-        "theorem1",
-        _theory("L2", lambda one: one.excess.rates),
+        measure=_theory("L2", attrgetter("excess.rates")),
         most=-0.9,
-        settings=_OURS,
     ),
-    Claim(
+]
+BOUNDS = [
+    _theorem1(
         "bound",
         "Theorem 1",
         "The bound limits the objective with an L1 penalty.",
         "objective over the bound, at the largest R of the slopes",
-        "theorem1",
-        _theory("L1", _over_bound),
+        measure=_theory("L1", _over_bound),
         most=1.0,
-        settings=_OURS,
     ),
-    Claim(
+    _theorem1(
         "bound-few",
         "Theorem 1",
         "The bound limits the objective with few grids.",
         "objective over the bound, at R = 4",
-        "theorem1",
-        _theory("L1", _over_first_bound),
+        measure=_theory("L1", _over_first_bound),
         most=1.0,
-        settings=_OURS,
     ),
-    Claim(
+    _theorem1(
         "larger-kappa",
         "Section 5.1",
         "The larger kappa, the faster random binning converges.",
         "exponent of kappa in the distance above the limit at R = 64, over beta ||w*||^2",
-        "theorem1",
-        _over_kappa(),
+        measure=_over_kappa(),
         most=0.0,
-        settings=_OURS,
     ),
+]
+SPEEDUP = [
     Claim(
         "speedup",
         "Figure 6",
@@ -313,6 +304,8 @@ CLAIMS = [
         "The speed-up goes on to 16 cores.",
         why="only machines with two cores have run the plan; rfx run wu2016-fig6 measures up to 16",
     ),
+]
+UNTESTED = [
     Claim(
         "large-data",
         "Figure 5",
@@ -321,3 +314,4 @@ CLAIMS = [
         " takes them where they can",
     ),
 ]
+CLAIMS = [*BETTER, *ACCURACY, *COSTS, *GROWTH, *RATES, *BOUNDS, *SPEEDUP, *UNTESTED]

@@ -8,6 +8,7 @@ results file may hold the rows of all figures.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -15,14 +16,15 @@ from rfx.records.run import seconds_train
 from rfx.reporting.bounds import Excess, Reference, exact_machines
 from rfx.reporting.cells import (
     Cell,
+    Line,
     Mean,
     Row,
     curves,
     good,
     grouped,
     labelled,
-    mean_if_any,
     mean_of,
+    means_of,
     needed,
     span,
     verdict_of,
@@ -132,7 +134,7 @@ class Curve:
     dataset: str
     method: str
     ours: dict[float, dict[str, Mean]] = field(default_factory=dict)
-    authors: dict[float, dict[str, Any]] = field(default_factory=dict)
+    authors: dict[float, Line] = field(default_factory=dict)
 
     @property
     def places(self) -> list[float]:
@@ -207,23 +209,35 @@ def rank(row: Row) -> int | None:
     return params.get("n_grids") or params.get("block_size") or row["n_features"]
 
 
-def _performance(score: str, error: str) -> Callable[[Row], float | None]:
-    """A function of rows that returns one of these entries, by the task of the data set."""
-    name = lambda row: error if row["dataset"] in REGRESSION else score
-    return lambda row: {**row["params"], "score": row["score"]}.get(name(row))
+def _test(row: Row) -> float | None:
+    is_regression = row["dataset"] in REGRESSION
+    return row["params"].get("relative_error") if is_regression else row["score"]
+
+
+def _train(row: Row) -> float | None:
+    name = "train_relative_error" if row["dataset"] in REGRESSION else "train_score"
+    return row["params"].get(name)
+
+
+def _bins(row: Row) -> int | None:
+    return row["n_features"] if "n_grids" in row["params"] else None
+
+
+def _kappa(row: Row) -> float | None:
+    return row["params"].get("kappa")
 
 
 # The compared quantities of a row; test and train: relative error or accuracy; memory in MiB.
 QUANTITIES: dict[str, Callable[[Row], Any]] = {
-    "test": _performance("score", "relative_error"),
-    "train": _performance("train_score", "train_relative_error"),
+    "test": _test,
+    "train": _train,
     "seconds": seconds_train,
-    "predict": lambda row: row["seconds_predict"],
-    "memory": lambda row: row["peak_rss_mb"],
-    "bins": lambda row: row["n_features"] if "n_grids" in row["params"] else None,
-    "kappa": lambda row: row["params"].get("kappa"),
+    "predict": itemgetter("seconds_predict"),
+    "memory": itemgetter("peak_rss_mb"),
+    "bins": _bins,
+    "kappa": _kappa,
     "gamma": width,
-    "converged": lambda row: row["converged"],
+    "converged": itemgetter("converged"),
 }
 
 
@@ -231,12 +245,14 @@ def lambdas(rows: Iterable[Row], by_method: bool) -> str:
     """The lambdas of the rows, each with its data sets; those that vary within a data set (and
     method) as a range.
     """
-    lams = grouped(((f"{row['method']} " * by_method, row["dataset"]), row["lam"]) for row in rows)
-    texts = grouped(
-        (method + (span(own, "{:.3g}".format) or "not known"), dataset)
-        for (method, dataset), own in sorted(lams.items())
+    lams = grouped(
+        ((row["method"] if by_method else "", row["dataset"]), row["lam"]) for row in rows
     )
-    return "; ".join(f"{text} ({', '.join(names)})" for text, names in texts.items())
+    names_of: dict[str, list[str]] = {}
+    for (method, dataset), own in sorted(lams.items()):
+        lam = span(own, "{:.3g}".format) or "not known"
+        names_of.setdefault(f"{method} {lam}".strip(), []).append(dataset)
+    return "; ".join(f"{text} ({', '.join(names)})" for text, names in names_of.items())
 
 
 def compared(rows: Iterable[Row], figure: str, setting: str) -> list[Curve]:
@@ -258,12 +274,12 @@ def compared(rows: Iterable[Row], figure: str, setting: str) -> list[Curve]:
         if row["status"] == "ok" and case in found and at is not None:
             points.setdefault((case, at), {})[row["seed"]] = row
     for (case, place), by_seed in points.items():
-        means = {name: mean_if_any(map(of, by_seed.values())) for name, of in QUANTITIES.items()}
+        means = means_of(list(by_seed.values()), QUANTITIES)
         found[case].ours[place] = {name: mean for name, mean in means.items() if mean}
     return [curve for curve in found.values() if curve.places]
 
 
-def _published(line: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def _published(line: Row) -> tuple[int, Line]:
     """R of a line of the authors' plot data, and its quantities."""
     grids, numbers = line.get("n_grids"), line.get("numbers_a_row")
     point = {name: line.get(name) for name in ("test", "train", "bins", "gamma")} | {
@@ -322,36 +338,42 @@ class Timed:
 def timed(rows: Iterable[Row]) -> list[Timed]:
     """The runs of Figure 6, by data set, method and threads."""
     groups: dict[tuple[str, str, int], dict[int, Row]] = {}
-    order = [*DATA, "sparse-rb", "sparse-rf"]
     for row in good(of_figure(rows, "fig6")):
         case = row["dataset"], row["method"], row["threads"]
         groups.setdefault(case, {})[row["seed"]] = row
-    place = lambda case: ([order.index(name) if name in order else -1 for name in case[:2]], case)
-    found = []
-    for case in sorted(groups, key=place):
-        alone, by_seed = groups.get((*case[:2], 1), {}), groups[case]
-        own = list(by_seed.values())
-        ratios = [
-            passes(alone[seed]) / passes(row) for seed, row in by_seed.items() if seed in alone
-        ]
-        kappas = [row["params"]["kappa"] for row in own if row["params"].get("kappa")]
-        kappa, grids = median(kappas) if kappas else None, own[0]["params"].get("n_grids")
-        found.append(
-            Timed(
-                *case,
-                seconds=median(map(passes, own)),
-                speedup=Mean(median(ratios), None, len(own), min(ratios), max(ratios))
-                if ratios
-                else None,
-                steps=median(row["n_iter"] for row in own),
-                kappa=kappa,
-                runs=len(own),
-                converged=all(row["converged"] for row in own),
-                grids=grids or own[0]["n_features"],
-                bins=grids * kappa if grids and kappa else own[0]["n_features"],
-            )
-        )
-    return found
+    return [
+        _timed(case, groups[case], groups.get((*case[:2], 1), {}))
+        for case in sorted(groups, key=_order_of_timed)
+    ]
+
+
+def _order_of_timed(case: tuple[str, str, int]) -> tuple[Any, ...]:
+    order = [*DATA, "sparse-rb", "sparse-rf"]
+    return [order.index(name) if name in order else -1 for name in case[:2]], case
+
+
+def _timed(
+    case: tuple[str, str, int], by_seed: Mapping[int, Row], alone: Mapping[int, Row]
+) -> Timed:
+    """The runs of one case. alone: those with one thread."""
+    own = list(by_seed.values())
+    ratios = [passes(alone[seed]) / passes(by_seed[seed]) for seed in by_seed if seed in alone]
+    speedup = None
+    if ratios:
+        speedup = Mean(median(ratios), None, len(own), min(ratios), max(ratios))
+    kappas = [row["params"]["kappa"] for row in own if row["params"].get("kappa")]
+    kappa, grids = median(kappas) if kappas else None, own[0]["params"].get("n_grids")
+    return Timed(
+        *case,
+        seconds=median(map(passes, own)),
+        speedup=speedup,
+        steps=median(row["n_iter"] for row in own),
+        kappa=kappa,
+        runs=len(own),
+        converged=all(row["converged"] for row in own),
+        grids=grids or own[0]["n_features"],
+        bins=grids * kappa if grids and kappa else own[0]["n_features"],
+    )
 
 
 def passes(row: Row) -> float:
@@ -397,23 +419,33 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     Raises DataError if there is no such case.
     """
     found = []
-    for exact, alike in exact_machines(rows, THEOREM1, lambda row: (row["dataset"], width(row))):
+    for exact, alike in exact_machines(rows, THEOREM1, _problem):
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
             own = [row for row in alike if row["method"] == method]
             known_limit = None if penalty == "L1" else exact["objective"] / exact["n_train"]
-            excess = Excess.of(own, lambda row: row["params"]["n_grids"], known_limit)
+            excess = Excess.of(own, _n_grids, known_limit)
             if len(excess.sizes) > 1:
-                kappa, blocks = (
-                    mean_of([row["params"][name] for row in own]).value
-                    for name in ("kappa_bound", "kappa")
-                )
+                kappa = mean_of([row["params"]["kappa_bound"] for row in own]).value
+                blocks = mean_of([row["params"]["kappa"] for row in own]).value
                 reference = Reference.of(exact, kappa=kappa, blocks=blocks)
                 gamma = width(exact) or 0.0
                 found.append(Case(exact["dataset"], gamma, penalty, reference, excess))
-    order = {name: place for place, name in enumerate(DATA)}
-    place = lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma)
     found = needed(found, "wu2016-theorem1", "exact machine with random binning at two R")
-    return sorted(found, key=place)
+    return sorted(found, key=_order_of_case)
+
+
+def _problem(row: Row) -> tuple[str, float | None]:
+    return row["dataset"], width(row)
+
+
+def _n_grids(row: Row) -> int:
+    return row["params"]["n_grids"]
+
+
+def _order_of_case(case: Case) -> tuple[int, str, float]:
+    order = [*DATA]
+    place = order.index(case.dataset) if case.dataset in order else len(order)
+    return place, case.penalty, case.gamma
 
 
 def predicted(threads: float, n_grids: int, n_bins: float) -> float:

@@ -50,20 +50,26 @@ def sweep(name, title, x_axis, columns, rows, setting) -> Chart:
         for curve in wu2016.compared([], "fig5", setting)
         if 0 in curve.authors
     }
-    panels = [
-        [
-            Panel(
-                "" if place else wu2016.heading(curve.dataset) + _gammas(curve) * (name != "fig3"),
-                x_axis if curve is found[-1] else "",
-                label or wu2016.metric(curve.dataset),
-                list(_swept(curve, name, quantities, exact.get(curve.dataset))),
-                dress=partial(_dress, name=name, quantities=quantities, log=log),
-            )
-            for place, (quantities, label, log) in enumerate(columns)
-        ]
-        for curve in needed(found, f"wu2016-{name}")
-    ]
+    panels = []
+    for curve in needed(found, f"wu2016-{name}"):
+        x_label = x_axis if curve is found[-1] else ""
+        of_exact = exact.get(curve.dataset)
+        panels.append(_line_of_sweep(name, curve, columns, x_label, of_exact))
     return _chart(name, title, panels, rows, setting)
+
+
+def _line_of_sweep(name, curve, columns, x_label, exact) -> list[Panel]:
+    """The panels of one data set in a sweep; the first has the title."""
+    title = wu2016.heading(curve.dataset)
+    if name != "fig3":
+        title += _gammas(curve)
+    panels: list[Panel] = []
+    for quantities, label, log in columns:
+        drawn = list(_swept(curve, name, quantities, exact))
+        dress = partial(_dress, name=name, quantities=quantities, log=log)
+        y_label = label or wu2016.metric(curve.dataset)
+        panels.append(Panel("" if panels else title, x_label, y_label, drawn, dress=dress))
+    return panels
 
 
 def _gammas(curve) -> str:
@@ -115,22 +121,18 @@ def figure5(rows, setting) -> Chart:
     performance, of all methods.
     """
     found = wu2016.compared(rows, "fig5", setting)
-    present = dict.fromkeys(curve.dataset for curve in found if curve.ours)
-    return _chart(
-        "fig5",
-        "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel",
-        [
-            _compared(dataset, [curve for curve in found if curve.dataset == dataset])
-            for dataset in needed(present, "wu2016-fig5")
-        ],
-        rows,
-        setting,
-        [
-            f"Memory: {wu2016.MEMORY}",
-            "Seconds of ours are of a new process, which first loads its compiled code (some"
-            " tenths of a second).",
-        ],
-    )
+    by_data = grouped((curve.dataset, curve) for curve in found)
+    present = {name: own for name, own in by_data.items() if any(curve.ours for curve in own)}
+    needed(present, "wu2016-fig5")
+    panels = [_compared(dataset, own) for dataset, own in present.items()]
+    title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
+    return _chart("fig5", title, panels, rows, setting, [f"Memory: {wu2016.MEMORY}", _COMPILED])
+
+
+_COMPILED = (
+    "Seconds of ours are of a new process, which first loads its compiled code (some tenths of a"
+    " second)."
+)
 
 
 def _compared(dataset, curves) -> list[Panel | None]:
@@ -139,11 +141,9 @@ def _compared(dataset, curves) -> list[Panel | None]:
     wanted = next((wu2016.target(curve) for curve in curves if curve.method == "rb"), None)
     line: list[Panel | None] = []
     for quantity, label in (("test", f"test {metric}"), ("seconds", "training, seconds")):
-        drawn = [
-            one
-            for curve in curves
-            for one in _over_size(curve, quantity, gid(curve.method, quantity))
-        ]
+        drawn: list[Curve] = []
+        for curve in curves:
+            drawn += _over_size(curve, quantity, gid(curve.method, quantity))
         dress = partial(_scale, by_size=True, log=quantity == "seconds")
         line.append(Panel("" if line else wu2016.heading(dataset), "R", label, drawn, dress=dress))
 
@@ -153,11 +153,9 @@ def _compared(dataset, curves) -> list[Panel | None]:
             axes.invert_xaxis()
 
     for quantity, label in (("seconds", "training, seconds"), ("memory", "memory, MiB")):
-        drawn = [
-            one
-            for curve in curves
-            for one in _cost(curve, quantity, gid(curve.method, quantity, "by-test"))
-        ]
+        drawn = []
+        for curve in curves:
+            drawn += _cost(curve, quantity, gid(curve.method, quantity, "by-test"))
         if wanted is not None:
             look = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
             drawn.append(upright(wanted, "the authors' rb at R = 128", gid("target"), **look))
@@ -208,14 +206,12 @@ def _cost(curve, quantity, gid) -> Iterator[Curve]:
             place: value for place, value in curve.series(whose, quantity).items() if place in tests
         }
         look = style.look(curve.method, whose)
+        if curve.method == "kernel":
+            look = look | {"markersize": 7}
         if costs:
-            yield Curve(
-                [tests[place] for place in costs],
-                [*costs.values()],
-                look | {"markersize": 7} if curve.method == "kernel" else look,
-                style.label(wu2016.METHODS[curve.method], whose),
-                f"{gid}-{whose}",
-            )
+            reached = [tests[place] for place in costs]
+            words = style.label(wu2016.METHODS[curve.method], whose)
+            yield Curve(reached, [*costs.values()], look, words, f"{gid}-{whose}")
 
 
 def _chart(
@@ -227,14 +223,12 @@ def _chart(
     notes = [f"lambda: {wu2016.lambdas(used, by_method=setting is None)}."]
     if setting is not None:
         title = f"{title}; setting: {setting}"
-        letter = "; their letter lacks its Z" * any(row["dataset"] == "letter" for row in used)
-        means = f"Ours: means over up to {runs} seeds, bands: their standard deviation."
-        notes = [
-            f"Setting {setting}: {wu2016.SETTINGS[setting]}",
-            *notes,
-            *[means] * (runs > 1),
-            f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{letter}.",
-        ]
+        notes.insert(0, f"Setting {setting}: {wu2016.SETTINGS[setting]}")
+        if runs > 1:
+            notes.append(f"Ours: means over up to {runs} seeds, bands: their standard deviation.")
+        has_letter = any(row["dataset"] == "letter" for row in used)
+        letter = "; their letter lacks its Z" if has_letter else ""
+        notes.append(f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{letter}.")
     machines = style.machines(used, threads=setting is not None)
     return Chart(title, [*notes, *remarks, machines], panels, height)
 
@@ -263,18 +257,15 @@ def figure6(rows) -> Chart:
     """
     found = _by_case(rows)
     panels = [_sped(dataset, found) for dataset in dict.fromkeys(dataset for dataset, _ in found)]
-    return _chart(
-        "fig6",
-        "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only",
-        in_lines(panels, min(4, len(panels))),
-        rows,
-        None,
-        [
-            "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same"
-            " relative duality gap."
-        ],
-        2.6,
-    )
+    title = "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only"
+    lines = in_lines(panels, min(4, len(panels)))
+    return _chart("fig6", title, lines, rows, None, [_MEDIANS], 2.6)
+
+
+_MEDIANS = (
+    "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same relative"
+    " duality gap."
+)
 
 
 def _sped(dataset, found) -> Panel:
@@ -288,19 +279,12 @@ def _sped(dataset, found) -> Panel:
         axes.set_xticks(threads, [f"{place:g}" for place in threads])
         axes.set_ylim(bottom=0)
 
-    return Panel(
-        "; ".join([dataset + " (subset)" * bool(wu2016.DATA[dataset]), *kappas]),
-        "threads",
-        "speed-up",
-        [
-            Curve(threads, threads, _DOTTED, "as many times as threads"),
-            *(
-                _measured(own, style.look(method), _METHODS[method], gid(method, "ours"))
-                for method, own in methods.items()
-            ),
-        ],
-        dress=dress,
-    )
+    curves = [Curve(threads, threads, _DOTTED, "as many times as threads")]
+    for method, own in methods.items():
+        look, words = style.look(method), _METHODS[method]
+        curves.append(_measured(own, look, words, gid(method, "ours")))
+    name = f"{dataset} (subset)" if wu2016.DATA[dataset] else dataset
+    return Panel("; ".join([name, *kappas]), "threads", "speed-up", curves, dress=dress)
 
 
 def speedup(rows) -> Chart:
@@ -321,12 +305,10 @@ def speedup(rows) -> Chart:
             Curve(threads, ratios, dashed, f"{words}: equation 29", f"{gid}-predicted"),
             _measured(own, look, f"{words}: measured", f"{gid}-ours"),
         ]
-    return Chart(
-        "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up",
-        [*wu2016.SPEEDUP_NOTES, style.machines(good(wu2016.of_figure(rows, "fig6")))],
-        [[Panel("", "threads", "speed-up", curves, dress=partial(style.log_both, base=2))]],
-        4.2,
-    )
+    title = "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up"
+    machines = style.machines(good(wu2016.of_figure(rows, "fig6")))
+    panel = Panel("", "threads", "speed-up", curves, dress=partial(style.log_both, base=2))
+    return Chart(title, [*wu2016.SPEEDUP_NOTES, machines], [[panel]], 4.2)
 
 
 # ----------------------------------------------------------------------------- Figure 2, Theorem 1
@@ -339,15 +321,15 @@ def figure2(rows) -> Chart:
     X = np.random.default_rng(0).random((_ROWS, 2))
     grids = sample_grids("laplacian", 2, _GRIDS, 0, gamma=_GAMMA)
     ids, bins = grids.number(X)
-    total = bins.starts[-1]
+    kappa = bins.starts[-1] / _GRIDS
+    note = (
+        f"{_ROWS} rows from the unit square, R = {_GRIDS} grids, 1/sigma = {_GAMMA:g}, kappa = D/R"
+        f" = {kappa:.1f}. Printed: N = {_ROWS}, R = {_GRIDS}, D = {_BINS}, {_ROWS * _GRIDS:,}"
+        " non-zeros; its rows and sigma are not; this sigma is ours, for about as many bins."
+    )
     return Chart(
         title="Wu et al. 2016, Figure 2: the sparse feature matrix of random binning",
-        notes=[
-            f"{_ROWS} rows from the unit square, R = {_GRIDS} grids, 1/sigma = {_GAMMA:g}, kappa ="
-            f" D/R = {total / _GRIDS:.1f}. Printed: N = {_ROWS}, R = {_GRIDS}, D = {_BINS},"
-            f" {_ROWS * _GRIDS:,} non-zeros; its rows and sigma are not; this sigma is ours, for"
-            " about as many bins."
-        ],
+        notes=[note],
         panels=[[_place(X, grids, ids, bins), _matrix(ids, bins)]],
         height=3.4,
         legend=False,
@@ -398,41 +380,27 @@ def theorem1(rows) -> Chart:
     """Panels for L1 and L2, a line per data set: the objective's distance above its limit, in units
     of beta ||w*||^2.
     """
-    found = wu2016.cases(rows)
-    return Chart(
-        title="Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
-        notes=[
-            *wu2016.THEOREM_NOTES,
-            style.machines(good(labelled(rows, wu2016.THEOREM1))),
-        ],
-        panels=[
-            [
-                _excess(
-                    name,
-                    penalty,
-                    [one for one in found if (one.dataset, one.penalty) == (name, penalty)],
-                )
-                for penalty in ("L1", "L2")
-            ]
-            for name in dict.fromkeys(case.dataset for case in found)
-        ],
-        height=3.0,
-    )
+    by_data = grouped((case.dataset, case) for case in wu2016.cases(rows))
+    machines = style.machines(good(labelled(rows, wu2016.THEOREM1)))
+    panels = []
+    for name, cases in by_data.items():
+        by_penalty = grouped((case.penalty, case) for case in cases)
+        line = [_excess(name, penalty, by_penalty.get(penalty, [])) for penalty in ("L1", "L2")]
+        panels.append(line)
+    title = "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R"
+    return Chart(title, [*wu2016.THEOREM_NOTES, machines], panels, 3.0)
 
 
 def _excess(name, penalty, cases) -> Panel:
     """A curve for each gamma, with its slope at the end."""
     gid = partial(style.identifier, "theorem1", name, penalty)
-    curves = [
-        positive_curve(
-            {size * case.reference.kappa: mean for size, mean in case.excess.above.items()},
-            style.numbered(number),
-            f"1/sigma = {case.gamma:g}",
-            gid(f"{case.gamma:g}"),
-            case.reference.scale,
-        )
-        for number, case in enumerate(cases)
-    ]
+    curves = []
+    for number, case in enumerate(cases):
+        above, kappa = case.excess.above, case.reference.kappa
+        means = {size * kappa: mean for size, mean in above.items()}
+        look, words = style.numbered(number), f"1/sigma = {case.gamma:g}"
+        scale = case.reference.scale
+        curves.append(positive_curve(means, look, words, gid(f"{case.gamma:g}"), scale))
     drawn = {curve.gid: curve for curve in curves if curve.x}
     places = [place for curve in drawn.values() for place in curve.x]
     bound = {end: 2 / end for end in (min(places), max(places))} if places else {}

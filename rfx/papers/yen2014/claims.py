@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from rfx.papers.yen2014 import curves as yen
@@ -138,6 +140,11 @@ def _over_first_bound(one: yen.Case) -> Sequence[float] | Limits:
     return one.reference.over_bound(one.excess.at(size), size)
 
 
+def _rate(one: yen.Case) -> Sequence[float] | Limits:
+    """The exponent of 1/epsilon in the number of features."""
+    return one.excess.exponent_for_precision(one.reference.value, _RATE)
+
+
 def _difference(one: yen.Case) -> Sequence[float] | Limits:
     """The exponent of Sparse-RF less that of RF, of each seed."""
     for side in (one.excess.rates, one.rf.rates):
@@ -162,40 +169,55 @@ def _fewer(share: float) -> Measure:
     return _theory(effects)
 
 
+_OVER, _UNDER = ("rf", "sparse-rf"), ("sparse-rf", "rf")
+
+
 def _in_both(
-    name: str, where: str, says: str, effect: str, measure: Callable[[str], Measure], **more: Any
+    name: str,
+    where: str,
+    says: str,
+    effect: str,
+    field: Callable[[Row], float | None],
+    methods: tuple[str, str],
+    plan: str = "table1 table2",
+    difference: bool = False,
+    **more: Any,
 ) -> list[Claim]:
-    """A claim about Tables 1 and 2 by the paper's protocol, and the same with setting tuned."""
+    """A claim about a quantity of two methods in Tables 1 and 2 by the paper's protocol, and the
+    same with setting tuned.
+    """
+    claim = partial(Claim, where=where, effect=effect, plan=plan, **more)
+    tuned = f"The same with every setting by validation: {says[0].lower()}{says[1:]}"
     return [
-        Claim(
-            name + end,
-            where,
-            sentence,
-            effect,
-            measure=measure(setting),
-            settings=source,
-            why=f"its runs take hours: rfx run, of these plans, --only label={setting}",
-            **{"plan": "table1 table2"} | more,
-        )
-        for setting, end, sentence, source in (
-            ("paper", "", says, "printed: lambda of Sparse-RF on test rows; gamma is inferred"),
-            (
-                "tuned",
-                "-tuned",
-                f"The same with every setting by validation: {says[0].lower()}{says[1:]}",
-                "held-out rows: one bandwidth for both, lambda of each by the same search",
-            ),
-        )
+        claim(
+            name=name,
+            says=says,
+            measure=_beside(field, *methods, "paper", difference),
+            settings="printed: lambda of Sparse-RF on test rows; gamma is inferred",
+            why=_HOURS.format("paper"),
+        ),
+        claim(
+            name=f"{name}-tuned",
+            says=tuned,
+            measure=_beside(field, *methods, "tuned", difference),
+            settings="held-out rows: one bandwidth for both, lambda of each by the same search",
+            why=_HOURS.format("tuned"),
+        ),
     ]
 
 
-CLAIMS = [
+_HOURS = "its runs take hours: rfx run, of these plans, --only label={}"
+_figure1 = partial(Claim, plan="figure1", settings=_FIGURE1)
+_corollary1 = partial(Claim, plan="corollary1", settings=_COROLLARY1)
+
+ERRORS = [
     *_in_both(
         "sparse-model",
         "Abstract; Tables 1 and 2",
         "The L1 penalty keeps a part of the random features.",
         "features of RF for each non-zero weight of Sparse-RF",
-        lambda setting: _beside(lambda row: row["model_size"], "rf", "sparse-rf", setting),
+        itemgetter("model_size"),
+        _OVER,
         least=1.3,
         ratio=True,
     ),
@@ -204,7 +226,9 @@ CLAIMS = [
         "Abstract; Table 2",
         "Sparse-RF classifies as well as RF.",
         "accuracy of Sparse-RF less that of RF",
-        lambda setting: _beside(lambda row: row["score"], "sparse-rf", "rf", setting, True),
+        itemgetter("score"),
+        _UNDER,
+        difference=True,
         plan="table2",
         least=-0.02,
         equivalence=True,
@@ -214,18 +238,22 @@ CLAIMS = [
         "Abstract; Table 1",
         "Sparse-RF predicts as well as RF.",
         "RMSE of Sparse-RF over that of RF",
-        lambda setting: _beside(lambda row: row["score"], "sparse-rf", "rf", setting),
+        itemgetter("score"),
+        _UNDER,
         plan="table1",
         most=1.07,
         ratio=True,
         equivalence=True,
     ),
+]
+COSTS = [
     *_in_both(
         "less-memory",
         "Abstract; Tables 1 and 2",
         "Training Sparse-RF takes less memory than training RF.",
         "peak memory of fitting RF over that of Sparse-RF, interpreter included, choices not",
-        lambda setting: _beside(_fit_memory, "rf", "sparse-rf", setting),
+        _fit_memory,
+        _OVER,
         least=1.0,
         ratio=True,
     ),
@@ -234,7 +262,8 @@ CLAIMS = [
         "Abstract; Tables 1 and 2",
         "A sparse model predicts faster.",
         "seconds of prediction of RF over those of Sparse-RF, one thread each",
-        lambda setting: _beside(_predict_seconds, "rf", "sparse-rf", setting),
+        _predict_seconds,
+        _OVER,
         least=1.0,
         ratio=True,
     ),
@@ -243,11 +272,14 @@ CLAIMS = [
         "Table 1",
         "For regression Sparse-RF trains faster than RF.",
         "processor seconds of fitting RF over those of Sparse-RF, the least of three each",
-        lambda setting: _beside(_fit_seconds, "rf", "sparse-rf", setting),
+        _fit_seconds,
+        _OVER,
         plan="table1",
         least=1.0,
         ratio=True,
     ),
+]
+GROWTH = [
     Claim(
         "kernel-quadratic",
         "Section 5",
@@ -271,152 +303,135 @@ CLAIMS = [
         most=0.9,
         settings="ours",
     ),
-    Claim(
+    _corollary1(
         "size-against-features",
         "Sections 1 and 2",
         "The model of Sparse-RF does not grow linearly with the number of features drawn.",
         "exponent of D in the number of non-zero weights",
-        "corollary1",
-        exponent("model_size", "n_features", ("dataset", "kernel")),
+        measure=exponent("model_size", "n_features", ("dataset", "kernel")),
         rows={"method": "sparse-rf", "label": "corollary1"},
         most=0.9,
-        settings=_COROLLARY1,
     ),
-    Claim(
+]
+ENDS = [
+    _figure1(
         "sparse-reaches-kernel",
         "Figure 1",
         "Sparse-RF always reaches an objective comparable to the kernel machine's.",
         "last objective of Sparse-RF over the kernel machine's line",
-        "figure1",
-        _ends("sparse-rf"),
+        measure=_ends("sparse-rf"),
         most=1.0,
         ratio=True,
         universal=True,
-        settings=_FIGURE1,
     ),
-    Claim(
+    _figure1(
         "boosting-stays-above",
         "Figure 1",
         "Boosting with approximate greedy steps ends at a higher objective.",
         "last objective of boosting over the kernel machine's line",
-        "figure1",
-        _ends("boosting"),
+        measure=_ends("boosting"),
         least=1.0,
         ratio=True,
-        settings=_FIGURE1,
     ),
-    Claim(
+    _figure1(
         "boosting-exact-stays-above",
         "Figure 1",
         "Boosting with the best threshold in each step ends at a higher objective, too.",
         "last objective of boosting with exact thresholds over the kernel machine's line",
-        "figure1",
-        _ends("boosting-exact"),
+        measure=_ends("boosting-exact"),
         least=1.0,
         ratio=True,
-        settings=_FIGURE1,
     ),
-    Claim(
+    _figure1(
         "sooner-than-boosting",
         "Section 4; Figure 1",
         "Sparse-RF converges faster than approximate boosting.",
         "processor seconds of boosting over those of Sparse-RF, to the last objective of boosting",
-        "figure1",
-        _sooner(),
+        measure=_sooner(),
         least=1.0,
         ratio=True,
-        settings=_FIGURE1,
     ),
-    Claim(
+]
+RATES = [
+    _corollary1(
         "kernel-objective",
         "Abstract; Corollary 1",
         "The objective of Sparse-RF comes down to that of the kernel machine.",
         "objective over F*, at the largest D of several seeds",
-        "corollary1",
-        _theory(_over_kernel),
+        measure=_theory(_over_kernel),
         most=1.0,
         ratio=True,
-        settings=_COROLLARY1,
     ),
-    Claim(
+    _corollary1(
         "rate",
         "Theorem 1, Corollary 1",
         "Sparse-RF is within epsilon of the kernel machine by drawing O(1/epsilon) features.",
         "exponent of 1/epsilon in the number of features, from 10 to 1 % of F*",
-        "corollary1",
-        _theory(lambda one: one.excess.exponent_for_precision(one.reference.value, _RATE)),
+        measure=_theory(_rate),
         most=_RATE,
         step=math.log10(2),
-        settings=_COROLLARY1,
     ),
-    Claim(
+    _corollary1(
         "rate-to-limit",
         "Theorem 1, Corollary 1",
         "The objective approaches that of infinitely many features like 1/D (the theorem does not"
         " say so: its distance is from the kernel machine).",
         "exponent of D in the objective above its limit",
-        "corollary1",
-        _theory(lambda one: one.excess.rates),
+        measure=_theory(attrgetter("excess.rates")),
         most=-0.9,
-        settings=_COROLLARY1,
     ),
-    Claim(
+    _corollary1(
         "rf-rate",
         "Abstract; Section 2",
         "The objective of RF approaches the kernel machine's at least like 1/sqrt(D).",
         "exponent of D in the distance of RF's objective from that of the exact kernel machine",
-        "corollary1",
-        _theory(lambda one: one.rf.rates),
+        measure=_theory(attrgetter("rf.rates")),
         most=-0.4,
-        settings=_COROLLARY1,
     ),
+]
+AGAINST_RF = [
     *(
-        Claim(
+        _corollary1(
             f"fewer-than-rf-{percent}",
             "Abstract; Corollary 1",
             f"Sparse-RF needs fewer features than RF to be within {percent} % of the exact kernel"
             " machine.",
             "features of RF over those of Sparse-RF, each by its own objective: RF to the machine's"
             " lam/2 ||w||^2 + loss, its limit; Sparse-RF to at most F*, which its limit is below",
-            "corollary1",
-            _fewer(percent / 100),
+            measure=_fewer(percent / 100),
             least=1.0,
             ratio=True,
             step=2.0,
-            settings=_COROLLARY1,
         )
         for percent in (10, 1)
     ),
-    Claim(
+    _corollary1(
         "faster-than-rf",
         "Abstract; Corollary 1",
         "The rate of Sparse-RF to its own limit is faster than that of RF to the kernel machine"
         " (the paper compares rates to the kernel machine).",
         "exponent of D of Sparse-RF (to its limit) less that of RF (to the kernel machine)",
-        "corollary1",
-        _theory(_difference),
+        measure=_theory(_difference),
         most=0.0,
-        settings=_COROLLARY1,
     ),
-    Claim(
+]
+BOUNDS = [
+    _corollary1(
         "bound",
         "Corollary 1",
         "The bound limits the objective after D features (one over the effect is its slack).",
         "objective over the bound, at the largest D of several seeds",
-        "corollary1",
-        _theory(_over_bound),
+        measure=_theory(_over_bound),
         most=1.0,
         ratio=True,
-        settings=_COROLLARY1,
     ),
-    Claim(
+    _corollary1(
         "bound-few",
         "Corollary 1",
         "The bound limits the objective after few features.",
         "objective over the bound, at the smallest D",
-        "corollary1",
-        _theory(_over_first_bound),
+        measure=_theory(_over_first_bound),
         most=1.0,
-        settings=_COROLLARY1,
     ),
 ]
+CLAIMS = [*ERRORS, *COSTS, *GROWTH, *ENDS, *RATES, *AGAINST_RF, *BOUNDS]

@@ -9,6 +9,7 @@ the machine. The paper's are from another machine.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -38,6 +39,9 @@ AXES = {
 }
 # the square of the largest feature, B^2
 _LARGEST = {"perceptron": 1.0, "gaussian": 2.0}
+COROLLARY_TITLE = (
+    "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
+)
 COROLLARY_NOTES = (
     (
         "F = lam ||w||_1 + mean loss, lam and objectives divided by the number of rows; F* is the"
@@ -109,8 +113,8 @@ class Curves:
         first, last = (max(run["seconds"][place] for run in runs) for place in (0, -1))
         at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
         at[0], at[-1] = first, max(last, first)
-        before = lambda run: np.searchsorted(run["seconds"], at, side="right") - 1
-        return at, np.array([run[quantity][before(run)] for run in runs])
+        before = [np.searchsorted(run["seconds"], at, side="right") - 1 for run in runs]
+        return at, np.array([run[quantity][place] for run, place in zip(runs, before)])
 
 
 def _steps(row: Row) -> dict[str, np.ndarray]:
@@ -150,16 +154,15 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
     If a run was repeated, its last row counts. Of several lambdas, the last one run counts. Raises
     DataError if no rows belong to the figure.
     """
-    groups = grouped(
-        ((panel_of(row["dataset"], row["split"]), curve_of(row)), row)
-        for row in good(labelled(rows, FIGURE1))
-    )
+    own = good(labelled(rows, FIGURE1))
+    by_data = grouped((panel_of(row["dataset"], row["split"]), row) for row in own)
     panels = {}
     for name in DATA:
-        curves = {key: Curves(_last(groups[name, key])) for key in CURVES if (name, key) in groups}
+        groups = grouped((curve_of(row), row) for row in by_data.get(name, []))
+        curves = {key: Curves(_last(groups[key])) for key in CURVES if key in groups}
         if curves:
             first = next(iter(curves.values())).rows[0]
-            exact = groups.get((name, "kernel"), [])
+            exact = groups.get("kernel", [])
             exact = _last([row for row in exact if row["n_train"] == first["n_train"]])
             panels[name] = curves, Line(exact, first["lam"]) if exact else None
     return needed(panels, "yen2014-figure1")
@@ -167,9 +170,13 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
 
 def _last(rows: Sequence[Row]) -> list[Row]:
     """The last row of each seed, of those with the lambda and the number of rows of the last."""
-    setting = lambda row: (row["lam"], row["n_train"])
-    last = {row["seed"]: row for row in rows if setting(row) == setting(rows[-1])}
+    alike = [row for row in rows if _setting(row) == _setting(rows[-1])]
+    last = {row["seed"]: row for row in alike}
     return [last[seed] for seed in sorted(last)]
+
+
+def _setting(row: Row) -> tuple[float, int]:
+    return row["lam"], row["n_train"]
 
 
 @dataclass(frozen=True)
@@ -197,8 +204,7 @@ class Case:
         return one.wasted + int(2 * one.scale / (one.zero - one.value)) + 1
 
 
-def _size(row: Row) -> int:
-    return row["n_features"]
+_size = itemgetter("n_features")
 
 
 def cases(rows: Iterable[Row]) -> list[Case]:
@@ -207,15 +213,11 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     Raises DataError if there is no such case.
     """
     found = []
-    for exact, alike in exact_machines(
-        rows, COROLLARY1, lambda row: (row["dataset"], row["kernel"], row["lam"])
-    ):
-        rows_of = lambda method, alike=alike: [
-            row for row in alike if row["method"] == method and row["n_features"]
-        ]
-        ours = Excess.of(rows_of("sparse-rf"), _size)
+    for exact, alike in exact_machines(rows, COROLLARY1, itemgetter("dataset", "kernel", "lam")):
+        by_method = grouped((row["method"], row) for row in alike if row["n_features"])
+        ours = Excess.of(by_method.get("sparse-rf", []), _size)
         if len(ours.sizes) > 1 and exact["kernel"] in _LARGEST:
             reference = Reference.of(exact, _LARGEST[exact["kernel"]])
-            theirs = Excess.of(rows_of("rf"), _size, reference.objective)
+            theirs = Excess.of(by_method.get("rf", []), _size, reference.objective)
             found.append(Case(exact["dataset"], exact["kernel"], reference, ours, theirs))
     return needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")

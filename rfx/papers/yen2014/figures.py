@@ -5,18 +5,30 @@ against D, with the bound.
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from rfx.papers.yen2014 import curves as yen
 from rfx.reporting import style
-from rfx.reporting.cells import Builder, good, labelled, mean_of
+from rfx.reporting.cells import (
+    Builder,
+    good,
+    labelled,
+    mean_of,
+)
 from rfx.reporting.figures import Chart, Curve, Panel, in_lines, level, positive_curve, through
 
 _QUANTITIES = {"objective": "objective / N", "error": "test error"}
 _LOOKS = {
     "boosting-exact": style.look("boosting") | {"marker": "+", "markersize": 6, "linestyle": ":"}
 }
+_ZERO: dict[str, Any] = {"color": "#AA4466", "linewidth": 0.9, "linestyle": ":"}
+_MACHINE: dict[str, Any] = {"color": "0.4", "linewidth": 0.9, "linestyle": "-."}
+_DASHED = (
+    "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error, means over its"
+    " seeds. Bands are lowest to highest over the seeds."
+)
 
 
 def figure1(rows) -> Chart:
@@ -25,32 +37,18 @@ def figure1(rows) -> Chart:
     """
     panels = yen.figure1(rows)
     first = next(iter(panels))
-    lines = [
-        [_panel(name, *of, quantity, name == first) for name, of in panels.items()]
-        for quantity in _QUANTITIES
-    ]
+    objectives = [_panel(name, *of, "objective", name == first) for name, of in panels.items()]
+    errors = [_panel(name, *of, "error", name == first) for name, of in panels.items()]
+    settings, used = [], []
+    for name, (curves, _) in panels.items():
+        own = [row for runs in curves.values() for row in runs.rows]
+        lam, n_train = own[0]["lam"], own[0]["n_train"]
+        settings.append(f"{yen.DATA[name]}: lambda_N = {lam:g}, N = {n_train:,}.")
+        used += own
     return Chart(
         title="Yen et al. 2014, Figure 1: Sparse-RF and boosting, perceptrons +-1",
-        notes=[
-            " ".join(
-                f"{yen.DATA[name]}: lambda_N = {row['lam']:g}, N = {row['n_train']:,}."
-                for name, (curves, _) in panels.items()
-                for row in next(iter(curves.values())).rows[:1]
-            ),
-            (
-                "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error,"
-                " means over its seeds. Bands are lowest to highest over the seeds."
-            ),
-            style.machines(
-                [
-                    row
-                    for curves, _ in panels.values()
-                    for runs in curves.values()
-                    for row in runs.rows
-                ]
-            ),
-        ],
-        panels=lines,
+        notes=[" ".join(settings), _DASHED, style.machines(used)],
+        panels=[objectives, errors],
         height=2.5,
     )
 
@@ -104,15 +102,10 @@ def corollary1(rows) -> Chart:
     F(0), above which the bound is vacuous.
     """
     found = yen.cases(rows)
+    machines = style.machines(good(labelled(rows, yen.COROLLARY1)))
     return Chart(
-        title=(
-            "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of"
-            " features"
-        ),
-        notes=[
-            *yen.COROLLARY_NOTES,
-            style.machines(good(labelled(rows, yen.COROLLARY1))),
-        ],
+        title=yen.COROLLARY_TITLE,
+        notes=[*yen.COROLLARY_NOTES, machines],
         panels=in_lines([_bounded(case) for case in found], min(2, len(found))),
         height=3.0,
     )
@@ -132,14 +125,12 @@ def _bounded(case: yen.Case) -> Panel:
     bounds = {size: bound for size, bound in bounds.items() if bound < math.inf}
     look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
     drawn.append(through(bounds, look, "bound of Corollary 1", gid("bound")))
-    drawn += [
-        level(value - limit, words, color=colour, linewidth=0.9, linestyle=dashes)
-        for value, words, colour, dashes in (
-            (reference.zero, "F(0): a bound above is vacuous", "#AA4466", ":"),
-            (reference.value, "F*: exact kernel, lam ||w*||$_2$", "0.4", "-."),
-        )
-        if value > limit
-    ]
+    if reference.zero > limit:
+        zero = level(reference.zero - limit, "F(0): a bound above is vacuous", **_ZERO)
+        drawn.append(zero)
+    if reference.value > limit:
+        machine = level(reference.value - limit, "F*: exact kernel, lam ||w*||$_2$", **_MACHINE)
+        drawn.append(machine)
     slope = "" if excess.slope is None else f", slope {excess.slope:.2f}"
     return Panel(
         f"{case.dataset}, {case.kernel}{slope}",
@@ -151,6 +142,6 @@ def _bounded(case: yen.Case) -> Panel:
 
 
 FIGURES = {
-    name: Builder(f"yen2014-{name}", make)
-    for name, make in (("figure1", figure1), ("corollary1", corollary1))
+    "figure1": Builder("yen2014-figure1", figure1),
+    "corollary1": Builder("yen2014-corollary1", corollary1),
 }

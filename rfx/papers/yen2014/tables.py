@@ -7,15 +7,20 @@ and the published programs. The plans label these rows `inference` and `publishe
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from operator import itemgetter
 from typing import Any
 
+from rfx import lazy
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
     Around,
     Builder,
     Cell,
+    Format,
+    Line,
+    Mean,
     Printed,
     Row,
     Section,
@@ -25,24 +30,27 @@ from rfx.reporting.cells import (
     decimals,
     general,
     good,
-    grid,
     grouped,
     labelled,
-    mean_cell,
     mean_if_any,
     mean_of,
+    means_of,
     noise,
     number,
     options_of,
     printed,
+    section,
     short,
     span,
+    tidy,
     variants,
     verdict_of,
     width,
+    with_paper,
     words,
 )
 from rfx.reporting.columns import low_is_better
+from rfx.reporting.measures import Frame
 from rfx.reporting.tables import failures, machines
 
 OURS = "perceptron, range"
@@ -52,6 +60,15 @@ PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 
 # ----------------------------------------------------------------------------------- Tables 1 and 2
 
+_BY_TITLE = {title: method for method, title in METHODS.items()}
+_COLUMNS = {"shown": Format("kernel"), "heading": Format("")}
+_COLUMNS |= {method: Format(title) for method, title in METHODS.items()}
+_EVERY_CELL = (
+    "Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."
+)
+_CLOSEST = "lambda of sparse-rf: of those run, the one whose score is closest to rf's."
+_SIZES = ("n_train", "n_test", "n_inputs")
+_SIZES_WORDS = "N {:,.0f}, test {:,.0f}, d {:,.0f}".format
 # (data set, kernel, method, field) -> the printed number
 Book = Mapping[tuple[str, str, str, str], Printed]
 # (kernel, method) -> its rows, one per seed
@@ -128,13 +145,11 @@ class Comparison:
     def builder(self) -> Builder:
         """The table by its name on the command line, such as yen2014-table1."""
         settings = {setting: setting for setting in self.settings}
-        first = next(iter(settings))
-        return Builder(
-            f"yen2014-{self.table}",
-            self.make,
-            settings,
-            unrun=lambda: self.make([], first).compared,
-        )
+        return Builder(f"yen2014-{self.table}", self.make, settings, unrun=self.unrun)
+
+    def unrun(self) -> list[Cell]:
+        """The cells with printed numbers if there are no runs."""
+        return self.make([], next(iter(self.settings))).compared
 
     @property
     def book(self) -> Book:
@@ -143,86 +158,83 @@ class Comparison:
 
     def make(self, rows: Sequence[Row], setting: str) -> Table:
         """The table of one setting."""
+        names = {data.name for data in self.data}
+        own = [row for row in rows if row["dataset"] in names]
+        picks = self.picks(own, setting)
+        lines = [self.line(*of, picks) for of in product(picks, KERNELS, self.fields, METHODS)]
+        cells = lazy.pandas.DataFrame(lines)
+        sections = [self.section(data, picks[data], cells) for data in picks]
+        if setting == "paper":
+            more = [inference(own, self.book), published(own)]
+            sections += [section for section in more if section.lines]
+        groups = [group for picked in picks.values() for group in picked.values()]
+        used = [row for group in groups for row in group]
         name = self.builder.name
-        rows_of = {
-            data.name: [row for row in rows if row["dataset"] == data.name] for data in self.data
-        }
-        picks = {data: self.pick(rows_of[data.name], setting) for data in self.data}
-        picks = {data: picked for data, picked in picks.items() if picked or not data.stands_for}
-        cells = {
-            (data, kernel, item, method): self.cell(data, kernel, method, item, picked)
-            for data, picked in picks.items()
-            for kernel in KERNELS
-            for item in self.fields
-            for method in METHODS
-        }
-        by_title = {title: method for method, title in METHODS.items()}
-        columns = {
-            "kernel": lambda of: words(of[1] if of[2] is self.fields[0] else ""),
-            "": lambda of: words(of[2].heading),
-        } | crossed(cells, by_title)
-        own = [row for row in rows if row["dataset"] in rows_of]
-        shown = [row for picked in picks.values() for group in picked.values() for row in group]
-        extra = own if setting == "paper" else []
         return Table(
             name=name,
-            title=f"{self.title}; setting: {setting}{_title_of_sizes(shown, self.book)}",
-            sections=[
-                grid(
-                    _size_title(data, picked, self.book),
-                    columns,
-                    [(data, kernel, item) for kernel in KERNELS for item in self.fields],
-                    2,
-                    dataset=data.name,
-                    methods=by_title,
-                )
-                for data, picked in picks.items()
-            ]
-            + [one for one in (inference(extra, self.book), published(extra)) if one.lines],
-            notes=self.notes(
-                [group for picked in picks.values() for group in picked.values()],
-                own,
-                setting,
-            ),
-            cells=[
-                {"table": name, "setting": setting, "dataset": data.name}
-                | {"stands_for": data.stands_for or None, "kernel": kernel, "method": method}
-                | {"field": item.name}
-                | _tidy(cell, picks[data].get((kernel, method), []))
-                for (data, kernel, item, method), cell in cells.items()
-            ],
-            compared=[cell for cell in cells.values() if cell.paper is not None],
+            title=f"{self.title}; setting: {setting}{_title_of_sizes(used, self.book)}",
+            sections=sections,
+            notes=self.notes(groups, own, setting),
+            cells=tidy(lines, "shown", "heading", "cell", table=name, setting=setting),
+            compared=with_paper(cells["cell"]),
         )
+
+    def picks(self, rows: Sequence[Row], setting: str) -> dict[DataRow, Picked]:
+        """The rows in the cells of each data set; a substitute without rows is omitted."""
+        rows_of = grouped((row["dataset"], row) for row in rows)
+        picks = {data: self.pick(rows_of.get(data.name, []), setting) for data in self.data}
+        return {data: picked for data, picked in picks.items() if picked or not data.stands_for}
+
+    def section(self, data: DataRow, picked: Picked, cells: Frame) -> Section:
+        """The section of one data set: a line for each kernel and field."""
+        own = cells[cells["dataset"] == data.name]
+        lines = crossed(own, ["shown", "heading"], "method")
+        lines["shown"] = lines["shown"].mask(lines["shown"].duplicated(), "")
+        title = _size_title(data, picked, self.book)
+        return section(title, lines, _COLUMNS, 2, dataset=data.name, methods=_BY_TITLE)
 
     def pick(self, rows: Iterable[Row], setting: str) -> Picked:
         """Select the rows of one data set for each (kernel, method), one per seed: those with the
         most features, and of these the newest.
         """
         runs = grouped(
-            ((self.line(row), row["method"]), row) for row in good(labelled(rows, setting))
+            ((kernel_of(row), row["method"]), row) for row in good(labelled(rows, setting))
         )
         picked: Picked = {}
-        for method in METHODS:
-            for kernel in (kernel for kernel in KERNELS if (kernel, method) in runs):
-                candidates = runs[kernel, method]
-                if "n_features" in options_of(method)[0]:
-                    most = max(row["n_features"] or 0 for row in candidates)
-                    candidates = [row for row in candidates if (row["n_features"] or 0) == most]
-                groups, reference = variants(candidates), picked.get((kernel, "rf"), [])
-                picked[kernel, method] = (
-                    _closest(groups, reference) if method == "sparse-rf" else groups[-1]
-                )
+        for method, kernel in product(METHODS, KERNELS):
+            candidates = runs.get((kernel, method), [])
+            if "n_features" in options_of(method)[0]:
+                most = max((row["n_features"] or 0 for row in candidates), default=0)
+                candidates = [row for row in candidates if (row["n_features"] or 0) == most]
+            groups = variants(candidates)
+            if groups and method == "sparse-rf":
+                picked[kernel, method] = _closest(groups, picked.get((kernel, "rf"), []))
+            elif groups:
+                picked[kernel, method] = groups[-1]
         return picked
 
-    def line(self, row: Row) -> str:
-        """The entry of KERNELS for a row."""
-        return OURS if row["params"].get("features") == "range" else row["kernel"]
+    def line(
+        self, data: DataRow, kernel: str, item: Field, method: str, picks: Mapping[DataRow, Picked]
+    ) -> Line:
+        """One cell with its place in the table, and as a line of CSV and JSON."""
+        group = picks[data].get((kernel, method), [])
+        place = {
+            "dataset": data.name,
+            "stands_for": data.stands_for or None,
+            "kernel": kernel,
+            "shown": kernel,
+            "method": method,
+            "field": item.name,
+            "heading": item.heading,
+        }
+        return place | _cell_line(self.cell(data, kernel, method, item, group), group)
 
-    def cell(self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked) -> Cell:
+    def cell(
+        self, data: DataRow, kernel: str, method: str, item: Field, group: Sequence[Row]
+    ) -> Cell:
         """The cell of one quantity: the mean over its rows, and the printed number."""
-        group = picked.get((kernel, method), [])
         blank = item.scored and data.generated
-        ours = None if blank else mean_if_any(item.ours(row) for row in group)
+        ours = None if blank else mean_if_any(map(item.ours, group))
         paper = None if data.stands_for else self.book.get((data.name, kernel, method, item.name))
         converged = all(row["converged"] is not False for row in group) if group else None
         verdict = verdict_of(ours, paper, item.best, item.unit)
@@ -232,27 +244,28 @@ class Comparison:
     def notes(self, groups: Sequence[list[Row]], rows: Sequence[Row], setting: str) -> list[str]:
         """The notes of the table of one setting, from the groups of rows in its cells."""
         used = [row for group in groups for row in group]
-        present = {(row["dataset"], row["method"]) for row in used}
+        notes = [_EVERY_CELL, *noise([len(group) for group in groups])]
+        notes += [f"Setting {setting}: {self.settings[setting]}", *_gammas(used)]
         # params: the values that each run chose
-        by_score = any(row["method"] == "sparse-rf" and "lam" not in row["params"] for row in used)
-        closest = "lambda of sparse-rf: of those run, the one whose score is closest to rf's."
+        if any(row["method"] == "sparse-rf" and "lam" not in row["params"] for row in used):
+            notes.append(_CLOSEST)
+        notes += _other_sizes(used, self.book)
+        notes += [f"Differs from the paper: {text}" for text in self.differs]
+        return notes + failures(rows) + machines(used) + self.long_runs(used, setting)
+
+    def long_runs(self, used: Sequence[Row], setting: str) -> list[str]:
+        """The notes on runs that take hours and were not made."""
+        present = {(setting, row["dataset"], row["method"]) for row in used}
         return [
-            "Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not"
-            " converge.",
-            *noise([len(group) for group in groups]),
-            f"Setting {setting}: {self.settings[setting]}",
-            *_gammas(used),
-            *[closest] * by_score,
-            *_other_sizes(used, self.book),
-            *(f"Differs from the paper: {text}" for text in self.differs),
-            *failures(rows),
-            *machines(used),
-            *(
-                f"{dataset}, {METHODS[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
-                for of, dataset, method in self.full
-                if of == setting and (dataset, method) not in present
-            ),
+            f"{dataset}, {METHODS[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
+            for of, dataset, method in self.full
+            if of == setting and (of, dataset, method) not in present
         ]
+
+
+def kernel_of(row: Row) -> str:
+    """The entry of KERNELS for a row."""
+    return OURS if row["params"].get("features") == "range" else row["kernel"]
 
 
 def _gammas(rows: Iterable[Row]) -> list[str]:
@@ -304,12 +317,12 @@ def _title_of_sizes(rows: Iterable[Row], book: Book) -> str:
     )
 
 
-def _tidy(cell: Cell, group: list[Row]) -> dict[str, Any]:
-    """A cell as a line of CSV and JSON, with the common values of its runs."""
+def _cell_line(cell: Cell, group: Sequence[Row]) -> Line:
+    """A cell, its numbers for CSV and JSON, and the common values of its runs."""
     ours = cell.ours
-    shared = {name: {row[name] for row in group} for name in ("lam", "n_features")}
-    return {
-        "ours": cell.value,
+    line = {
+        "cell": cell,
+        "ours": ours,
         "sd": cell.sd,
         "low": ours and ours.low,
         "high": ours and ours.high,
@@ -317,7 +330,11 @@ def _tidy(cell: Cell, group: list[Row]) -> dict[str, Any]:
         "paper": cell.paper,
         "verdict": cell.verdict,
         "converged": cell.converged,
-    } | {name: values.pop() if len(values) == 1 else None for name, values in shared.items()}
+    }
+    for name in ("lam", "n_features"):
+        values = {row[name] for row in group}
+        line[name] = values.pop() if len(values) == 1 else None
+    return line
 
 
 def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
@@ -327,28 +344,28 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
     A group's score is the mean over its seeds; one seed is enough for the comparison.
     """
 
-    def mean_of(name: str, rows: list[Row]) -> float | None:
-        mean = mean_if_any(row[name] for row in rows)
-        return mean and mean.value
-
-    wanted = mean_of("score", reference)
+    wanted = _mean_value("score", reference)
 
     def distance(group: list[Row]) -> tuple[float, float]:
-        score = mean_of("score", group) or 0.0
-        if wanted is None:
-            return (1 if low_is_better(group[0]["metric"]) else -1) * score, 0.0
-        return abs(score - wanted), mean_of("model_size", group) or 0.0
+        score = _mean_value("score", group) or 0.0
+        if wanted is not None:
+            return abs(score - wanted), _mean_value("model_size", group) or 0.0
+        return score if low_is_better(group[0]["metric"]) else -score, 0.0
 
     return min(groups, key=distance)
 
 
+def _mean_value(name: str, rows: list[Row]) -> float | None:
+    mean = mean_if_any(row[name] for row in rows)
+    return mean and mean.value
+
+
 def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
-    names = ("n_train", "n_test", "n_inputs")
-    written = "N {:,.0f}, test {:,.0f}, d {:,.0f}".format
-    sizes = [[row[name] for name in names] for group in picked.values() for row in group]
-    printed_sizes = [book.get((data.name, "", "", name)) for name in names]
-    ours = ", ".join(dict.fromkeys(written(*size) for size in sizes if None not in size))
-    paper = "" if None in printed_sizes else written(*printed_sizes)
+    rows = [row for group in picked.values() for row in group]
+    sizes = dict.fromkeys(tuple(row[name] for name in _SIZES) for row in rows)
+    ours = ", ".join(_SIZES_WORDS(*size) for size in sizes if None not in size)
+    printed_sizes = [book.get((data.name, "", "", name)) for name in _SIZES]
+    paper = "" if None in printed_sizes else _SIZES_WORDS(*printed_sizes)
     both = f"{ours}; paper: {paper}" if ours and paper and ours != paper else ours or paper
     return f"{data.title} ({both})" if both else data.title
 
@@ -482,26 +499,37 @@ def inference(rows: Iterable[Row], book: Mapping) -> Section:
     """The values tried for settings that the paper does not print, with the resulting and the
     printed numbers.
     """
-    names = ("dataset", "kernel", "method")
-    paper = lambda row, field: book.get((*map(row.get, names), field))
-    order = lambda row: (*map(row.get, names), width(row) or 0, row["lam"])
-    return grid(
-        "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed",
-        {
-            "data set": lambda row: words(row["dataset"]),
-            "kernel": lambda row: words(row["kernel"]),
-            "method": lambda row: words(row["method"]),
-            "tried": lambda row: words(_tried(row)),
-            "score": lambda row: number(
-                row["score"], decimals(4), paper=paper(row, row["metric"]), pair=True
-            ),
-            "model size": lambda row: number(
-                row["model_size"], count, paper=paper(row, "model_size"), pair=True
-            ),
-        },
-        sorted((row for group in _labelled(rows, "inference") for row in group), key=order),
-        4,
-    )
+    rows = [row for group in _labelled(rows, "inference") for row in group]
+    lines = [_inferred_line(row, book) for row in sorted(rows, key=_inference_order)]
+    title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
+    return section(title, lines, _INFERRED, 4)
+
+
+_LABELS = itemgetter("dataset", "kernel", "method")
+_PROBLEM = itemgetter("dataset", "method", "n_features", "kernel", "lam", "solver")
+_INFERRED = {
+    "dataset": Format("data set"),
+    "kernel": Format("kernel"),
+    "method": Format("method"),
+    "tried": Format("tried"),
+    "score": Format("score"),
+    "model_size": Format("model size"),
+}
+
+
+def _inference_order(row: Row) -> tuple[Any, ...]:
+    return *_LABELS(row), width(row) or 0, row["lam"]
+
+
+def _inferred_line(row: Row, book: Mapping) -> Line:
+    """The values that a run tried, and its numbers beside the printed ones."""
+    names = {name: row[name] for name in ("dataset", "kernel", "method")}
+    score, size = (book.get((*names.values(), name)) for name in (row["metric"], "model_size"))
+    return names | {
+        "tried": _tried(row),
+        "score": number(row["score"], decimals(4), paper=score, pair=True),
+        "model_size": number(row["model_size"], count, paper=size, pair=True),
+    }
 
 
 def _tried(row: Row) -> str:
@@ -515,36 +543,55 @@ def published(rows: Iterable[Row]) -> Section:
     """rfx's solvers and the programs that the paper used, each pair on the same features or
     kernel.
     """
-    # by problem; rfx before the program that solves the same one
-    order = lambda group: (
-        group[0]["dataset"],
-        group[0]["method"],
-        group[0]["n_features"] or 0,
-        group[0]["kernel"],
-        group[0]["lam"],
-        group[0]["solver"] != "rfx",
-    )
-    return grid(
+    groups = sorted(_labelled(rows, "published"), key=_published_order)
+    title = (
         "The published programs beside rfx's solvers, on the same features or kernel. gap:"
-        " over the objective. Means over the seeds",
-        {
-            "data set": lambda group: words(group[0]["dataset"]),
-            "method": lambda group: words(group[0]["method"]),
-            "problem": lambda group: words(_problem(group[0])),
-            "by": lambda group: words(PROGRAMS.get(group[0]["solver"], group[0]["solver"])),
-            "seeds": lambda group: number(len(group), count),
-            "training, s": mean_cell(seconds_train, short, "deviation"),
-            "memory, GB": mean_cell(memory_gb, short),
-            "objective": mean_cell(itemgetter("objective"), "{:,.6g}".format, "deviation"),
-            "gap": lambda group: mean_cell(
-                _share, "{:.1e}".format, converged=all(row["converged"] for row in group)
-            )(group),
-            "model size": mean_cell(itemgetter("model_size"), count, "deviation"),
-            "score": mean_cell(itemgetter("score"), decimals(4), "deviation"),
-        },
-        sorted(_labelled(rows, "published"), key=order),
-        4,
+        " over the objective. Means over the seeds"
     )
+    return section(title, map(_published_line, groups), _PUBLISHED, 4)
+
+
+_PUBLISHED = {
+    "dataset": Format("data set"),
+    "method": Format("method"),
+    "problem": Format("problem"),
+    "by": Format("by"),
+    "seeds": Format("seeds", count),
+    "seconds": Format("training, s", short, "deviation"),
+    "memory": Format("memory, GB", short),
+    "objective": Format("objective", "{:,.6g}".format, "deviation"),
+    "gap": Format("gap"),
+    "model_size": Format("model size", count, "deviation"),
+    "score": Format("score", decimals(4), "deviation"),
+}
+
+
+def _published_order(group: Sequence[Row]) -> tuple[Any, ...]:
+    """By problem; rfx before the program that solves the same one."""
+    dataset, method, n_features, kernel, lam, solver = _PROBLEM(group[0])
+    return dataset, method, n_features or 0, kernel, lam, solver != "rfx"
+
+
+def _published_line(group: Sequence[Row]) -> Line:
+    """The problem and the program of some runs, and means over their seeds."""
+    row = group[0]
+    converged = all(row["converged"] for row in group)
+    gap = Cell(mean_if_any(map(_share, group)), "{:.1e}".format, converged=converged)
+    quantities: dict[str, Callable[[Row], float | None]] = {
+        "seconds": seconds_train,
+        "memory": memory_gb,
+        "objective": itemgetter("objective"),
+        "model_size": itemgetter("model_size"),
+        "score": itemgetter("score"),
+    }
+    return means_of(group, quantities) | {
+        "dataset": row["dataset"],
+        "method": row["method"],
+        "problem": _problem(row),
+        "by": PROGRAMS.get(row["solver"], row["solver"]),
+        "seeds": len(group),
+        "gap": gap,
+    }
 
 
 def _problem(row: Row) -> str:
@@ -563,66 +610,51 @@ def _share(row: Row) -> float | None:
 # ----------------------------------------------------------------------------------------- Figure 1
 
 
+_FIGURE1 = {
+    "title": Format("method"),
+    "lam": Format("lambda", general),
+    "features": Format("features kept", count, "deviation"),
+    "objective": Format("objective / N", decimals(4), "deviation"),
+    "error": Format("error", decimals(4), "deviation"),
+    "seconds": Format("seconds", short, "deviation"),
+    "to_line": Format("seconds to the kernel's line"),
+}
+_FIGURE1_NOTES = (
+    (
+        "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
+        " problem; its own lambda is in its column. Curves are held against that of their"
+        " own seed, which draws the rows."
+    ),
+    (
+        "All with perceptrons +-1 and the kernel 1 - (c_d/R) ||x - y||, no bias. The paper"
+        " prints no lambda for its Figure 1."
+    ),
+    (
+        "Seconds are the processor's, of all threads; of the kernel machine they are the"
+        " wall clock's."
+    ),
+)
+
+
 def figure1(rows: Sequence[Row]) -> Table:
     """A section for each data set: the kernel's line first, then Sparse-RF and boosting, as means
     over the seeds.
     """
-    found = yen.figure1(rows)
-    cell = lambda name, write: lambda one: Cell(one.get(name), write, "deviation")
-    lines = {name: _figure1(*of) for name, of in found.items()}
-    quantities = ("features", "objective", "error", "seconds", "seconds_to_line")
-    cells = [
-        {"table": "yen2014-figure1", "dataset": name}
-        | {item: one[item] for item in ("method", "lam", "seeds")}
-        | {item: one[item] and one[item].value for item in quantities if item in one}
-        | {f"{item}_sd": one[item] and one[item].sd for item in quantities if item in one}
-        for name, own in lines.items()
-        for one in own
-    ]
+    sections, used = [], []
+    cells: list[Line] = []
+    for name, (curves, line) in yen.figure1(rows).items():
+        lines = [_curve_line(key, runs, line) for key, runs in curves.items()]
+        if line is not None:
+            lines.insert(0, _kernel_line(line))
+        sections.append(section(_axes(name, curves), lines, _FIGURE1))
+        cells += [{"table": "yen2014-figure1", "dataset": name} | _tidy_curve(of) for of in lines]
+        used += [row for runs in curves.values() for row in runs.rows]
+    n_seeds = [cell["seeds"] for cell in cells]
     return Table(
         name="yen2014-figure1",
         title="Yen et al. 2014, Figure 1: Sparse-RF and boosting",
-        sections=[
-            grid(
-                _axes(name, found[name][0]),
-                {
-                    "method": lambda one: words(one["title"]),
-                    "lambda": lambda one: number(one["lam"], general),
-                    "features kept": cell("features", count),
-                    "objective / N": cell("objective", decimals(4)),
-                    "error": cell("error", decimals(4)),
-                    "seconds": cell("seconds", short),
-                    "seconds to the kernel's line": _to_line,
-                },
-                own,
-            )
-            for name, own in lines.items()
-        ],
-        notes=[
-            (
-                "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
-                " problem; its own lambda is in its column. Curves are held against that of their"
-                " own seed, which draws the rows."
-            ),
-            (
-                "All with perceptrons +-1 and the kernel 1 - (c_d/R) ||x - y||, no bias. The paper"
-                " prints no lambda for its Figure 1."
-            ),
-            (
-                "Seconds are the processor's, of all threads; of the kernel machine they are the"
-                " wall clock's."
-            ),
-            *noise([one["seeds"] for one in cells])[:1],
-            *failures(rows),
-            *machines(
-                [
-                    row
-                    for curves, _ in found.values()
-                    for runs in curves.values()
-                    for row in runs.rows
-                ]
-            ),
-        ],
+        sections=sections,
+        notes=[*_FIGURE1_NOTES, *noise(n_seeds)[:1], *failures(rows), *machines(used)],
         cells=cells,
     )
 
@@ -634,110 +666,108 @@ def _axes(name: str, curves: Mapping[str, yen.Curves]) -> str:
     return "{}; the paper's axes: {} s, {}, {}".format(title, *ends) if ends else title
 
 
-def _figure1(curves: Mapping[str, yen.Curves], line: yen.Line | None) -> list[dict[str, Any]]:
-    """The kernel's line and the curves of a data set: means over the seeds."""
-    kernel = [
-        {
-            "title": "Kernel (dashed)",
-            "method": "kernel",
-            "lam": one.rows[0]["lam"],
-            "seeds": len(one.rows),
-            "objective": mean_of([*one.bounds.values()]),
-            "error": mean_of([1 - row["score"] for row in one.rows]),
-            "seconds": mean_of([row["seconds_fit"] for row in one.rows]),
-        }
-        for one in filter(None, [line])
-    ]
-    return kernel + [
-        {
-            "title": yen.CURVES[key],
-            "method": key,
-            "lam": runs.rows[0]["lam"],
-            "seeds": len(runs.rows),
-            "features": mean_of([row["model_size"] for row in runs.rows]),
-            **{name: mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")},
-            "seconds_to_line": line and mean_if_any(runs.reached(line)),
-            "lined": line is not None,
-        }
-        for key, runs in curves.items()
-    ]
+def _kernel_line(line: yen.Line) -> Line:
+    """The kernel machine: means over the seeds."""
+    return {
+        "title": "Kernel (dashed)",
+        "method": "kernel",
+        "lam": line.rows[0]["lam"],
+        "seeds": len(line.rows),
+        "objective": mean_of([*line.bounds.values()]),
+        "error": mean_of([1 - row["score"] for row in line.rows]),
+        "seconds": mean_of([row["seconds_fit"] for row in line.rows]),
+    }
 
 
-def _to_line(one: Mapping[str, Any]) -> Cell:
+def _curve_line(key: str, runs: yen.Curves, line: yen.Line | None) -> Line:
+    """The end of a curve, and the seconds until it reaches the kernel's line: means over the
+    seeds.
+    """
+    reached = mean_if_any(runs.reached(line)) if line else None
+    ends = {name: mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")}
+    return ends | {
+        "title": yen.CURVES[key],
+        "method": key,
+        "lam": runs.rows[0]["lam"],
+        "seeds": len(runs.rows),
+        "features": mean_of([row["model_size"] for row in runs.rows]),
+        "seconds_to_line": reached,
+        "to_line": _to_line(reached, len(runs.rows)) if line else None,
+    }
+
+
+def _tidy_curve(line: Row) -> Line:
+    """The line of CSV and JSON of a curve, without quantities that it has not."""
+    cell = {name: line[name] for name in ("method", "lam", "seeds")}
+    quantities = ("features", "objective", "error", "seconds", "seconds_to_line")
+    means = {name: line[name] for name in quantities if name in line}
+    cell |= {name: mean and mean.value for name, mean in means.items()}
+    return cell | {f"{name}_sd": mean and mean.sd for name, mean in means.items()}
+
+
+def _to_line(reached: Mean | None, n_seeds: int) -> Cell:
     """Seconds until the kernel's line is reached, and the number of seeds that reach it if not all
     do.
     """
-    reached = one.get("seconds_to_line")
     if reached is None:
-        return words("never") if one.get("lined") else Cell()
-    few = f" ({reached.n} of {one['seeds']} seeds)" if reached.n != one["seeds"] else ""
+        return words("never")
+    few = f" ({reached.n} of {n_seeds} seeds)" if reached.n != n_seeds else ""
     return Cell(reached, short, "deviation", note=few)
 
 
 # -------------------------------------------------------------------------------------- Corollary 1
 
 
+_COROLLARY1 = {
+    "n_features": Format("D", count),
+    "objective": Format("F", decimals(5), "deviation"),
+    "above": Format("F - F(inf)", decimals(5)),
+    "bound": Format("bound on F"),
+    "runs": Format("runs", count),
+    "rf_excess": Format("RF: P - P*", decimals(5), "deviation"),
+}
+
+
 def corollary1(rows: Sequence[Row]) -> Table:
     """A section for each data set and kernel: D, the objective, its distance above its limit, and
     the bound; then the slope.
     """
+    sections, lines = [], []
     found = yen.cases(rows)
-    points = {
-        f"{case.dataset}, {case.kernel}": [
-            (case, size, mean_of(case.excess.at(size))) for size in case.excess.sizes
-        ]
-        for case in found
-    }
+    for case in found:
+        own = [_size_line(case, size) for size in case.excess.sizes]
+        sections.append(section(f"{case.dataset}, {case.kernel}", own, _COROLLARY1))
+        lines += own
     used = labelled(rows, yen.COROLLARY1)
     return Table(
         name="yen2014-corollary1",
-        title=(
-            "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of"
-            " features"
-        ),
-        sections=[
-            grid(
-                name,
-                {
-                    "D": lambda of: number(of[1], count),
-                    "F": lambda of: Cell(of[2], decimals(5), "deviation"),
-                    "F - F(inf)": lambda of: (
-                        number(above, decimals(5))
-                        if (above := of[2].value - of[0].excess.limit)
-                        else words("limit")
-                    ),
-                    "bound on F": lambda of: of[0].reference.cell(of[1]),
-                    "runs": lambda of: number(of[2].n, count),
-                    "RF: P - P*": lambda of: Cell(
-                        of[0].rf.above.get(of[1]), decimals(5), "deviation"
-                    ),
-                },
-                of_case,
-            )
-            for name, of_case in points.items()
-        ],
+        title=yen.COROLLARY_TITLE,
+        sections=sections,
         notes=[*yen.COROLLARY_NOTES, *map(_summary, found), *failures(used), *machines(used)],
-        cells=[
-            {
-                "table": "yen2014-corollary1",
-                "dataset": case.dataset,
-                "kernel": case.kernel,
-                "n_features": size,
-                "objective": mean.value,
-                "sd": mean.sd,
-                "excess": mean.value - case.excess.limit,
-                "bound": case.reference.cell(size).value,
-                "runs": mean.n,
-                "slope": case.excess.slope,
-                "rf_excess": rf and rf.value,
-                "rf_sd": rf and rf.sd,
-                "norm": case.reference.norm,
-            }
-            for of_case in points.values()
-            for case, size, mean in of_case
-            for rf in [case.rf.above.get(size)]
-        ],
+        cells=tidy(lines, "above", table="yen2014-corollary1"),
     )
+
+
+def _size_line(case: yen.Case, size: int) -> Line:
+    """The objective of one case at one D, beside the bound and the objective of RF."""
+    mean = mean_of(case.excess.at(size))
+    excess = mean.value - case.excess.limit
+    rf = case.rf.above.get(size)
+    return {
+        "dataset": case.dataset,
+        "kernel": case.kernel,
+        "n_features": size,
+        "objective": mean,
+        "sd": mean.sd,
+        "excess": excess,
+        "above": excess or "limit",
+        "bound": case.reference.cell(size),
+        "runs": mean.n,
+        "slope": case.excess.slope,
+        "rf_excess": rf,
+        "rf_sd": rf and rf.sd,
+        "norm": case.reference.norm,
+    }
 
 
 def _summary(case: yen.Case) -> str:
@@ -751,7 +781,9 @@ def _summary(case: yen.Case) -> str:
     )
 
 
-TABLES = {table.table: table.builder for table in (TABLE1, TABLE2)} | {
-    name: Builder(f"yen2014-{name}", make)
-    for name, make in (("figure1", figure1), ("corollary1", corollary1))
+TABLES = {
+    "table1": TABLE1.builder,
+    "table2": TABLE2.builder,
+    "figure1": Builder("yen2014-figure1", figure1),
+    "corollary1": Builder("yen2014-corollary1", corollary1),
 }

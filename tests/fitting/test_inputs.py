@@ -289,6 +289,14 @@ def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
     assert compared.steps[0]["chosen"] == min(rounds[-1], key=lambda row: row[-1])[:-1]
 
 
+@pytest.mark.parametrize("n_inputs, way", [(20, "leave-one-out"), (80, "cross-validated")])
+def test_few_rows_for_each_input_are_compared_in_folds(n_inputs, way):
+    X = np.random.default_rng(1).normal(size=(600, n_inputs))
+    given = {"scalings": ("standard",), "kernels": ("laplacian-l2",), "forms": ("diagonal",)}
+    [step] = choose(X, X[:, :1], **given).steps
+    assert step["error"].startswith(way)
+
+
 def test_leaves_of_equal_rows_decide_nothing():
     X = np.repeat(np.random.default_rng(1).normal(size=(3, 4)), 200, axis=0)
     given = {"scalings": ("standard",), "kernels": ("laplacian-l2",), "forms": ()}

@@ -30,7 +30,8 @@ class Reading:
     missing: str | None = option(
         None,
         "Fill missing cells by mean, median or most_frequent, or refuse them; later rows alike."
-        " Words get the most frequent word. By default the mean, and a line names the columns.",
+        " Missing words are a category of their own, except with most_frequent. By default the"
+        " mean, and a line names the columns.",
         of=MISSING,
     )
     ignore: tuple[str, ...] = option(

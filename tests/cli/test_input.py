@@ -107,9 +107,14 @@ def test_the_schema_is_learnt_on_the_training_rows_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "how, number, word", [("mean", 19.0, "b"), ("median", 7.0, "b"), ("most_frequent", 5.0, "b")]
+    "how, number, word, coded",
+    [
+        ("mean", 19.0, "(missing)", [0, 0, 1]),
+        ("median", 7.0, "(missing)", [0, 0, 1]),
+        ("most_frequent", 5.0, "b", [0, 1]),
+    ],
 )
-def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_path, capfd):
+def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, coded, tmp_path, capfd):
     rows = [
         ("5", "b", 1),
         ("5", "b", -1),
@@ -125,14 +130,14 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
     assert f"t.csv, line 4: column 'x' has no value; {remedy}" in said
     split = load(tmp_path / "t.csv", reading=Reading(missing=how))
     np.testing.assert_array_equal(split.X_train[:, 0], [5, 5, number, 9, 57, number])
-    np.testing.assert_array_equal(split.X_train[4], [57, 0, 1])
+    np.testing.assert_array_equal(split.X_train[4], [57, *coded])
     printed(capfd, *words, how, "--model", tmp_path / "m.npz")
     method = methods.load(tmp_path / "m.npz")
     assert method.schema == split.schema
     assert [column.fill for column in method.schema.inputs] == [number, word]
     (tmp_path / "one.csv").write_text("w,x\nNA,NA\n")
     X, _ = tables.other_rows(tmp_path / "one.csv", method.schema, 3, targets="ignored")
-    np.testing.assert_array_equal(X, [[number, 0, 1]])
+    np.testing.assert_array_equal(X, [[number, *coded]])
     (tmp_path / "y.csv").write_text("x,w,y\n1,a,\n")
     said = refused(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "y.csv")
     assert "y.csv, line 2: column 'y' has no value" in said
@@ -145,7 +150,7 @@ def test_columns_that_lack_cells_are_filled_and_named_by_default(tmp_path, capfd
     (tmp_path / "t.csv").write_text("x,w,z,y\n" + "\n".join(lines))
     words = "train", *FAST, "--data", tmp_path / "t.csv"
     printed(capfd, *words, "--model", tmp_path / "m.npz")
-    assert "words by the most frequent: x (7), w (1); see --missing" in caplog.text
+    assert "words by a category of their own: x (7), w (1); see --missing" in caplog.text
     filled, own = methods.load(tmp_path / "m.npz").schema, load(tmp_path / "t.csv")
     assert filled.inputs[2].fill == 9.5, "a column that never lacked a cell, for later rows"
     np.testing.assert_array_equal(

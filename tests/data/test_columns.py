@@ -613,6 +613,21 @@ def test_unknown_and_missing_categories_become_the_mean(file, tmp_path, caplog):
     np.testing.assert_array_equal(again.X_train, split.X_train)
 
 
+def test_missing_words_are_a_category_of_their_own(tmp_path):
+    """0 and 1 still match False and True."""
+    words = np.where(Y == "yes", some("True", "False"), "")
+    schema = schema_of(saved(tmp_path / "t.csv", w=words))
+    assert schema.titles() == ["w=False", "w=True", "w=(missing)", "a"]
+    (tmp_path / "new.csv").write_text("w,a\n1,0\nFalse,0\n,0\n(missing),0\n")
+    found = inputs(tmp_path / "new.csv", schema)[:, :3]
+    np.testing.assert_array_equal(found, [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1]])
+
+
+def test_a_category_named_as_that_of_missing_cells_is_the_same(tmp_path):
+    schema = schema_of(saved(tmp_path / "t.csv", w=some("(missing)", "x", "")))
+    assert schema.titles() == ["w=x", "w=(missing)", "a"]
+
+
 def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog):
     frame(name=[f"n{i}" for i in range(N)]).to_csv(file, index=False)
     reading = Reading(target="y")

@@ -16,7 +16,7 @@ from rfx import lazy
 from rfx.data.reading import Reading, typed
 from rfx.data.tabular import labelwords, number_formats
 from rfx.data.tabular.readers import numbers_of
-from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.schema import MISSING_CATEGORY, Input, Schema
 from rfx.data.tabular.table import Table, Words, abbreviated, words_of
 from rfx.errors import DataError, UsageError
 
@@ -243,6 +243,9 @@ class Learner:
                 troubles[position] = error
                 continue
             complete = column.count == self.n_rows
+            if categories and not complete and self._marks_gaps:
+                words = [word for word in categories if word != MISSING_CATEGORY]
+                categories = [*words, MISSING_CATEGORY]
             learnt = Input(
                 table.names[position], position, categories, form=form, complete=complete
             )
@@ -320,11 +323,18 @@ class Learner:
             self._say_left_out(empty, "no value in any training row")
             self._ignore(empty)
 
+    @property
+    def _marks_gaps(self) -> bool:
+        """Whether missing cells among words become a category of their own."""
+        return self.reading.missing not in ("refuse", "most_frequent")
+
     def _fill(self, learnt: Input, column: "_Column", how: str) -> float | str | None:
         """The replacement of a column's missing cells; how: one of MISSING."""
         words = column.words
         if how == "refuse":
             return None
+        if self._marks_gaps and MISSING_CATEGORY in (learnt.categories or ()):
+            return MISSING_CATEGORY
         if words is None and how == "mean":
             return float(column.total / column.count)
         if words is None and column.values is None:
@@ -475,8 +485,8 @@ class Learner:
         ]
         if filled and self.reading.missing is None:
             self.tell(
-                f"{self.table.name}: missing cells are filled, numbers by the mean and words by the"
-                f" most frequent: {abbreviated(filled)}; see --missing"
+                f"{self.table.name}: missing cells are filled, numbers by the mean and words by a"
+                f" category of their own: {abbreviated(filled)}; see --missing"
             )
         if summary:
             log.warning("%s", self.summary(schema))

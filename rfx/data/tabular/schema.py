@@ -20,6 +20,8 @@ from rfx.errors import DataError, warn, warn_once
 # Number of encoded columns above which mostly zero rows are stored as CSR.
 _SPARSE_WIDTH = 256
 _SHOWN = 5
+# The category of missing cells, beside the words of a column.
+MISSING_CATEGORY = "(missing)"
 # The treatment of unknown categories, for messages.
 _AS_MEAN = "encoded by the mean of the targets"
 # The treatment of rows with unknown labels, for messages.
@@ -91,11 +93,23 @@ class Input:
         """Whether the cells are read as text."""
         return self.categories is not None or self.form is not None
 
+    @property
+    def words(self) -> list[str]:
+        """The categories of cells with a word, which precede that of missing cells."""
+        categories = self.categories or []
+        return categories[:-1] if categories[-1:] == [MISSING_CATEGORY] else categories
+
     def places(self, words) -> list[int]:
         """The number of each word's category, -1 for none: the same text, else the only one with
         the same value.
         """
-        return number_formats.matched(words, self.categories or ())
+        texts = list(words)
+        places = number_formats.matched(texts, self.words)
+        if self.words == (self.categories or []):
+            return places
+        # new rows may name the category of missing cells, too
+        last = len(self.words)
+        return [last if text == MISSING_CATEGORY else n for text, n in zip(texts, places)]
 
 
 @dataclass

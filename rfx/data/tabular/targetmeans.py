@@ -132,9 +132,7 @@ each category."""
 def wanted(schema: Schema) -> list[int]:
     """The positions, among the inputs of a schema, of the columns encoded by target means."""
     return [
-        place
-        for place, column in enumerate(schema.columns)
-        if column.categories is not None and len(column.categories) > MOST_COLUMNS
+        place for place, column in enumerate(schema.columns) if len(column.words) > MOST_COLUMNS
     ]
 
 
@@ -192,7 +190,8 @@ def fitted(
         # the mean of the other groups falls as the row's own targets rise
         prior, earlier = Y.mean(axis=0), constraint.by == "time"
     for place in wanted(schema):
-        column = replace(inputs[place], fill=None, means=None)
+        words = inputs[place].words
+        column = replace(inputs[place], categories=words, fill=None, means=None)
         codes, count = schema.codes(table, column.position, column, gaps=gaps), column.width
         title, gone = table.title(column.position), np.count_nonzero(codes < 0)
         if constraint is not None and given:

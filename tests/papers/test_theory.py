@@ -247,7 +247,7 @@ def test_figures_and_tables_of_the_theorems(name, curves, corollary, theorem):
 def test_what_needs_no_results_reads_none_and_needs_no_plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     none = ("--results", "none.csv")
-    assert called("figure", "wu2016-fig2", *none, "--output", "a").exception is None
+    assert called("figure", "wu2016-fig2", *none, "--output", "a.svg").exception is None
     svg = (tmp_path / "a.svg").read_bytes()
     assert b'id="fig2-rows"' in svg and b'id="fig2-z"' in svg
     assert "results/wu2016-fig2.svg" in called("reproduce", "wu2016-fig2").stdout

@@ -399,12 +399,12 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
     listed = json.loads(printed(capfd, "datasets", "--json"))
     statuses = [entry["status"] for entry in listed if entry["name"] in ("people", "bare")]
     assert statuses == ["own file"] * 2 and "who buys" in str(listed)
-    for more, says in (
-        (("--data", "peple"), "did you mean people"),
-        (("--missing", "mean"), "own.toml, which defines how to read it"),
-        (("--model", files / "train.csv", "--force"), "is the same file as --data"),
+    for more, code, says in (
+        (("--data", "peple"), 1, "did you mean people"),
+        (("--missing", "mean"), 2, "own.toml, which defines how to read it"),
+        (("--model", files / "train.csv", "--force"), 2, "is the same file as --data"),
     ):
-        assert says in refused(capfd, *words, *more, code=2)
+        assert says in refused(capfd, *words, *more, code=code)
     folder = files / "config" / "rfx"
     folder.mkdir(parents=True)
     (folder / "datasets.toml").write_text(OWN.replace('"t', '"../../t'))

@@ -98,7 +98,7 @@ def test_certificate_of_a_kernel_machine(peers, loss):
     """
     X, target = machine_problem()
     y = np.where(target > 0, 1.0, -1.0) if loss == "hinge" else target
-    kind = peers.Hinge if loss == "hinge" else peers.epsilon_insensitive(peers.EPSILON)
+    kind = peers.Hinge if loss == "hinge" else peers.EpsilonInsensitiveLoss(peers.EPSILON)
     problem = peers.Problem("", None, "kernel", kind, 0.5, (), gamma=0.7)
     coef, intercept = peers.by_scikit_learn(problem, 0.5, X, y, np.float64)(1e-10)
     best = peers.certified(problem, 0.5, X, y, coef, intercept)

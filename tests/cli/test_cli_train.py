@@ -215,7 +215,7 @@ REFUSALS = [
         2,
         "--gamma is '0'; it must be a number above 0 or one of paper",
     ),
-    (["train", "--method", "rf", "--data", "nothing.txt"], 2, "nothing.txt"),
+    (["train", "--method", "rf", "--data", "nothing.txt"], 1, "nothing.txt"),
     (["train", "--method", "rf", "--data", "{}/bad.txt"], 1, "line 2"),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt", "--strict"],

@@ -52,7 +52,7 @@ def test_scores_of_training_and_evaluation_agree(folder):
         assert row["score"] == pytest.approx(np.sqrt(np.mean(each**2)))
     measured = tested["params"]["measures"]["rmse_by_target"]
     assert measured == pytest.approx(tested["params"]["rmse_by_target"])
-    assert "standard deviations" in rfx("eval", folder / "m.npz", *run[:2]).stdout
+    assert "RMSE by target" in rfx("eval", folder / "m.npz", *run[:2]).stdout
 
 
 @pytest.mark.parametrize("digits", [[], ["--digits", "3"]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rfx.data import convert, load, registry, splits, synthetic, textfiles
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 
 INFOS = {name: registry.get(name) for name in registry.names()}
 FILES = [(name, entry) for name, info in INFOS.items() for entry in info.files]
@@ -314,9 +314,13 @@ def test_bundled_sets(name, shape, task):
         ("sphere:n", "n must be a whole number of 1 or more, not ''"),
         ("sphere:d=2.5", "d must be a whole number"),
         ("sphere:seed=-1", "seed must be a whole number of 0 or more"),
-        ("spher:n=3", "did you mean sphere"),
     ],
 )
 def test_refusals(spec, message):
     with pytest.raises(UsageError, match=message):
         load(spec)
+
+
+def test_an_unknown_data_set_is_missing_data():
+    with pytest.raises(DataError, match="did you mean sphere"):
+        load("spher:n=3")

@@ -383,7 +383,7 @@ def test_the_pipes_work(houses):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "R2  " in done.stdout and "3,000 rows x 16 inputs" in done.stdout
+    assert "R2  " in done.stdout and "3,000 rows x 17 inputs" in done.stdout
 
 
 @pytest.mark.parametrize("name, text", [block for block in blocks("toml") if "[[run]]" in block[1]])

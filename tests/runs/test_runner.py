@@ -20,6 +20,8 @@ from rfx.records import keys, results
 from rfx.records.run import Result, Run
 from rfx.runs import child, runner
 
+pytestmark = pytest.mark.slow
+
 # The name of its data set tells the child what to do; it follows the protocol of rfx.runs.child.
 STUB = """
 import json, os, signal, sys, time
@@ -27,7 +29,6 @@ from rfx import env
 from rfx.records.run import Result
 from rfx.runs import child
 
-pytestmark = pytest.mark.slow
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 env.die_with(int(options["--parent"]))
 spec = json.loads(sys.argv[1])

@@ -25,6 +25,8 @@ from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import child, runner
 
+pytestmark = pytest.mark.slow
+
 # Dask workers take time to start
 pid_in, wait_for = partial(pid_in, seconds=90), partial(wait_for, seconds=90)
 
@@ -46,7 +48,6 @@ from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.runs import runner
 
-pytestmark = pytest.mark.slow
 if __name__ == '__main__':
     runs, path, where, command = json.loads(sys.argv[1])
     try:

@@ -133,6 +133,11 @@ class Excess:
         return self.objectives.columns.tolist()
 
     @property
+    def largest_sizes(self) -> dict[Any, int]:
+        """Seed -> its largest size."""
+        return {seed: line.dropna().index[-1] for seed, line in self.objectives.iterrows()}
+
+    @property
     def limit(self) -> float:
         """The known limit, or the mean objective at the largest size."""
         known = self.known_limit
@@ -196,7 +201,7 @@ class Excess:
         exponent of at most `most`.
         """
         few, many = (self.within(reference, share) for share in (0.1, 0.01))
-        largest = {seed: line.dropna().index[-1] for seed, line in self.objectives.iterrows()}
+        largest = self.largest_sizes
         values = [
             math.log10((many[seed] or largest[seed]) / size) for seed, size in few.items() if size
         ]

@@ -46,6 +46,21 @@ class Limits:
     kind: str
 
 
+def censored(
+    values: Sequence[float], may_be_more: bool, may_be_less: bool
+) -> Sequence[float] | Limits:
+    """Effects of seeds, of which a true one may be more, or less, than its value: a run that never
+    reached its target ended with its largest cost.
+    """
+    if may_be_more and may_be_less:
+        return Limits(values, "a run of each side never reaches the target")
+    if may_be_more:
+        return Limits(values, OR_MORE)
+    if may_be_less:
+        return Limits(values, OR_LESS)
+    return values
+
+
 # A case, such as a data set, and the effect of each seed; empty for a case that was not run.
 Effects: TypeAlias = Mapping[str, Sequence[float] | Limits]
 Measure: TypeAlias = Callable[[Frame], Effects]
@@ -242,7 +257,7 @@ def reached(
     limited = set(most.index.intersection(wanted.index).difference(theirs.index))
     names = {name for name, _ in limited}
     return {
-        name: Limits(values, OR_MORE) if name in names else values
+        name: censored(values, may_be_more=name in names, may_be_less=False)
         for name, values in effects.items()
     }
 

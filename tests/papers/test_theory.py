@@ -24,7 +24,7 @@ from rfx.records import results
 from rfx.records.run import Run
 from rfx.reporting import figures
 from rfx.reporting.bounds import Excess
-from rfx.reporting.measures import frame
+from rfx.reporting.measures import Limits, frame
 from rfx.reporting.tables import texts
 from rfx.runs import single
 
@@ -117,6 +117,40 @@ def corollary():
 def case(corollary):
     (only,) = yen.cases(corollary)
     return only
+
+
+def objectives(method, sizes, seed):
+    """Rows with these objectives for each row of training, by number of features."""
+    rows = [
+        {"method": method, "n_features": size, "objective": 100 * objective, "seed": seed}
+        for size, objective in sizes.items()
+    ]
+    shared = {name: None for name in results.COLUMNS}
+    shared |= {"status": "ok", "dataset": "some", "kernel": "perceptron", "lam": 1.0}
+    shared |= {"n_train": 100, "metric": "accuracy", "params": {"label": "corollary1"}}
+    return [shared | row | {"key": repr((seed, row))} for row in rows]
+
+
+def test_a_seed_that_never_is_near_the_kernel_machine_limits_its_case():
+    exact = objectives("kernel", {None: 0.0}, 0)[0]
+    exact["params"] = exact["params"] | {"norm": 50.0, "loss": "squared_hinge"}
+    exact |= {"objective": 45.0 + 50.0**2 / 2}
+    # lam ||w||_2 + loss, and lam / 2 ||w||_2^2 + loss
+    value = (50.0 + 45.0) / 100
+    limit = exact["objective"] / 100
+    near, far = {16: 2 * value, 32: value}, {16: 2 * value, 32: 2 * value}
+    rf_near, rf_far = {16: 2 * limit, 64: limit}, {16: 2 * limit, 64: 2 * limit}
+    rows = [exact, *objectives("sparse-rf", near, 0), *objectives("rf", rf_near, 0)]
+    (claim,) = [one for one in claims.CLAIMS if one.name == "fewer-than-rf-10"]
+
+    def effects(ours, theirs):
+        more = objectives("sparse-rf", ours, 1), objectives("rf", theirs, 1)
+        return claim.measure(frame([*rows, *more[0], *more[1]]))["some perceptron"]
+
+    assert effects(near, rf_near) == [2.0, 2.0]
+    assert effects(near, rf_far) == Limits([2.0, 2.0], "or more")
+    assert effects(far, rf_near) == Limits([2.0, 2.0], "or less")
+    assert effects(far, rf_far).kind == "a run of each side never reaches the target"
 
 
 def test_the_bound_of_corollary_1_holds_and_is_vacuous_where_it_says(case):

@@ -1,16 +1,26 @@
 """The claims of Yen et al. (2014) about sparse random features."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
+
 from rfx.papers.yen2014 import curves as yen
 from rfx.papers.yen2014.tables import OURS, TABLE1, TABLE2
-from rfx.reporting.cells import Row, grouped
+from rfx.reporting.cells import Row
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Frame, Limits, Measure, exponent, measure
+from rfx.reporting.measures import (
+    Effects,
+    Frame,
+    Limits,
+    Measure,
+    censored,
+    exponent,
+    measure,
+)
 
 _FIGURE1 = _COROLLARY1 = "ours: lambda is not printed"
 # the exponent of 1/epsilon, with a margin of 0.1
@@ -96,19 +106,25 @@ def _ends(table: Frame, curve: str) -> Effects:
 @measure
 def _sooner(table: Frame) -> Effects:
     """Seconds of boosting over those of Sparse-RF until its objective is that at which boosting
-    ends, of each seed.
+    ends, of each seed. A seed of Sparse-RF that never is there has all its seconds.
     """
-    pairs = [
-        (name, curves["sparse-rf"].runs[seed], run)
-        for name, curves, _ in _panels(table, "sparse-rf", "boosting")
-        for seed, run in curves["boosting"].runs.items()
-        if seed in curves["sparse-rf"].runs
-    ]
-    return grouped(
-        (name, run["seconds"][-1] / below[0])
-        for name, ours, run in pairs
-        if len(below := ours["seconds"][ours["objective"] <= run["objective"][-1]])
-    )
+    effects: dict[str, Sequence[float] | Limits] = {}
+    for name, curves, _ in _panels(table, "sparse-rf", "boosting"):
+        ours, theirs = curves["sparse-rf"].runs, curves["boosting"].runs
+        pairs = [(ours[seed], run) for seed, run in theirs.items() if seed in ours]
+        waits = [_seconds_until(run, other["objective"][-1]) for run, other in pairs]
+        values = [
+            other["seconds"][-1] / (run["seconds"][-1] if wait is None else wait)
+            for wait, (run, other) in zip(waits, pairs, strict=True)
+        ]
+        effects[name] = censored(values, may_be_more=False, may_be_less=None in waits)
+    return effects
+
+
+def _seconds_until(run: Mapping[str, np.ndarray], objective: float) -> float | None:
+    """The seconds until a curve is at most at this objective; None if it never is."""
+    below = run["seconds"][run["objective"] <= objective]
+    return below[0] if len(below) else None
 
 
 @measure
@@ -156,15 +172,20 @@ def _difference(one: yen.Case) -> Sequence[float] | Limits:
 
 def _fewer(share: float) -> Measure:
     """Features of RF over those of Sparse-RF until the objective is within a share of the kernel
-    machine's, of each seed. A seed of RF that never is has its largest number.
+    machine's, of each seed. A seed that never is has the largest number it was run with.
     """
 
-    def effects(one: yen.Case) -> list[float] | Limits:
+    def effects(one: yen.Case) -> Sequence[float] | Limits:
         ours = one.excess.within(one.reference.value, share)
         theirs = one.rf.within(one.reference.objective, share, below=False)
-        pairs = [(size, theirs[seed]) for seed, size in ours.items() if size and seed in theirs]
-        values = [(other or one.rf.sizes[-1]) / size for size, other in pairs]
-        return values if all(other for _, other in pairs) else Limits(values, "or more")
+        seeds = [seed for seed in ours if seed in theirs]
+        most, most_of_rf = one.excess.largest_sizes, one.rf.largest_sizes
+        values = [(theirs[seed] or most_of_rf[seed]) / (ours[seed] or most[seed]) for seed in seeds]
+        return censored(
+            values,
+            may_be_more=not all(theirs[seed] for seed in seeds),
+            may_be_less=not all(ours[seed] for seed in seeds),
+        )
 
     return _theory(effects)
 

@@ -163,14 +163,16 @@ class Plan:
             # a value may have commas
             wanted.setdefault(name, []).extend(map(str.strip, (values, *values.split(","))))
         for name, values in wanted.items():
-            if not any(matches(entries, {name: values}) for _, entries in runs):
+            one = Condition.of({name: values})
+            if not any(one.holds(entries) for _, entries in runs):
                 there = {str(entries[name]) for _, entries in runs if name in entries}
                 names = map(str, there or {name for _, entries in runs for name in entries})
                 raise UsageError(
                     f"--only {name}: no run of plan {self.name} has this"
                     f" {'value' if there else 'field'} (available: {', '.join(sorted(names))})"
                 )
-        chosen = [run for run, entries in runs if matches(entries, wanted)]
+        condition = Condition.of(wanted)
+        chosen = [run for run, entries in runs if condition.holds(entries)]
         if not chosen:
             raise UsageError(f"--only: no run of plan {self.name} matches all of the filters")
         return replace(self, runs=chosen)
@@ -229,20 +231,33 @@ def entries_of(run: Run) -> Entries:
     return known | dict(run.options)
 
 
-def matches(entries: Entries, when: Entries) -> bool:
-    """Whether every name of `when` has, in the entries of a run, the value or one of the values
-    given.
-    """
-    return all(
-        any(
-            _same(
-                entries.get(name, DEFAULTS.get(name)),
-                methods.short(item) if name == "method" else item,
-            )
-            for item in _axis(wanted)
+@dataclass(frozen=True)
+class Condition:
+    """What a run must have: for each name one of these values."""
+
+    wanted: dict[str, list[Any]]
+
+    @classmethod
+    def of(cls, when: Entries) -> "Condition":
+        """From a table of names, without "options.", and values or lists of values."""
+        wanted = {name: _axis(value) for name, value in when.items()}
+        if "method" in wanted:
+            wanted["method"] = [methods.short(value) for value in wanted["method"]]
+        return cls(wanted)
+
+    def holds(self, entries: Entries) -> bool:
+        """Whether a run has these entries, whose options may begin with "options."."""
+        return all(
+            any(_same(_value_of(entries, name), value) for value in values)
+            for name, values in self.wanted.items()
         )
-        for name, wanted in when.items()
-    )
+
+
+def _value_of(entries: Entries, name: str) -> Any:
+    """The value of a field or an option, or its default."""
+    if name in entries:
+        return entries[name]
+    return entries.get(f"options.{name}", DEFAULTS.get(name))
 
 
 def _same(value, wanted) -> bool:
@@ -276,9 +291,13 @@ def _run(entries: Entries) -> Run:
         missing=entries.get("missing"),
         ignore=tuple(dict.fromkeys(ignore)),
     )
-    options = {name: value for name, value in entries.items() if name.startswith("options.")}
+    options = {
+        name.removeprefix("options."): value
+        for name, value in entries.items()
+        if name.startswith("options.")
+    }
     return Run(
-        options=_short(options),
+        options=options,
         reading=None if reading == Reading() else reading,
         **{name: value for name, value in entries.items() if name in _HINTS},
     )
@@ -304,11 +323,6 @@ def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
         " skipped"
         for words, count in counts.items()
     ]
-
-
-def _short(entries: Entries) -> Entries:
-    """The entries by the names that conditions use."""
-    return {name.removeprefix("options."): value for name, value in entries.items()}
 
 
 class Reader:
@@ -354,7 +368,7 @@ class Reader:
     def quick(self, runs, content) -> list[Entries]:
         table = self.table(content["quick"], "[quick]", ("keep", "set", "skip"))
         keep = self.condition(table, "keep", "[quick]", runs)
-        return self.adjust([run for run in runs if matches(_short(run), keep)], table, "quick.")
+        return self.adjust([run for run in runs if keep.holds(run)], table, "quick.")
 
     def table(self, value, where, names=None) -> dict:
         """A value that must be a table, with these names if they are given."""
@@ -434,16 +448,17 @@ class Reader:
         for table, where in self.tables(content, "set", prefix):
             changes = self.section(table, where, ("when",), lists=False)
             when = self.condition(table, "when", where, runs)
-            runs = [run | changes if matches(_short(run), when) else run for run in runs]
+            runs = [run | changes if when.holds(run) else run for run in runs]
         for table, where in self.tables(content, "skip", prefix):
             self.check_names(table, ("when",), where)
             when = self.condition(table, "when", where, runs)
-            runs = [run for run in runs if not matches(_short(run), when)]
+            runs = [run for run in runs if not when.holds(run)]
         return runs
 
-    def condition(self, table, name, where, runs) -> dict:
-        known = sorted({"seed", *(name for run in runs for name in _short(run))})
-        return self.table(table.get(name, {}), f"{where} {name}", known)
+    def condition(self, table, name, where, runs) -> Condition:
+        names = set().union(*runs)
+        known = sorted({"seed", *(name.removeprefix("options.") for name in names)})
+        return Condition.of(self.table(table.get(name, {}), f"{where} {name}", known))
 
     # ------------------------------------------------------------------------- before the first run
 

@@ -131,8 +131,9 @@ def groups_of(outcomes: Iterator[tuple[str, str, str, str]]) -> list[Group]:
 
 def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: str) -> Coverage:
     """The coverage of the plan `name`. folder: the folder of results, as a user types it."""
-    full, small = plan.load(name, False, plans), plan.small(name, plans)
-    form = small if small is not None and source.quick else full
+    full = plan.load(name, False, plans)
+    small = plan.small(name, plans) if source.quick else None
+    form = full if small is None else small
     newest = {row["key"]: row for row in source.rows}
     rows = [(run, newest.get(keys.key(run))) for run in form.runs]
     outcomes = [

@@ -838,7 +838,7 @@ def _simple_scores(method, taught: str, data: str) -> dict:
     """The scores on the rows `data` of simple models of the rows `taught`, read like the training
     rows of the model.
     """
-    from rfx.runs import scoring, single
+    from rfx.runs import baselines, single
 
     schema, reading = method.schema, Reading()
     if schema is not None and schema.inputs is not None:
@@ -852,7 +852,7 @@ def _simple_scores(method, taught: str, data: str) -> dict:
     with hushed():  # of both files all was said
         split = single.load(run)
     decision = method.decision_function(split.X_test)
-    simple = scoring.baseline_scores(run, split, method, decision)
+    simple = baselines.baseline_scores(run, split, method, decision)
     if simple is None:
         raise DataError(f"no simple model can be fitted to the rows of {taught}; omit --baseline")
     return simple

@@ -1,28 +1,25 @@
-"""Scores without test rows, probabilities from the same rows, and scores of simple models."""
+"""Scores without test rows, and probabilities from the same rows."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from rfx import lazy, methods
+from rfx import methods
 from rfx.data import guess_task
 from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.errors import UsageError
-from rfx.fitting.held_out import OutOfSamplePredictions, Splitter, drawn
+from rfx.fitting.held_out import OutOfSamplePredictions, Splitter
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.training import MANY_ROWS
-from rfx.parallel import one_blas_thread
 from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, Run
-from rfx.runs.comparison import class_row_scores, row_scores, score_of, standard_error
 
 # ----------------------------------------------------------------------
 # Scores without test rows: by leave-one-out, by cross-validation, or on a fraction of the training
@@ -333,234 +330,3 @@ def judged(run: Run, point: Pipeline, held: CrossValidationResult | None, place:
     if calibrate is None or point.calibration is None:
         return point
     return point.of_run(calibration=point.calibration.words())
-
-
-# ----------------------------------------------------------------------
-# Scores of simple models on the rows of a run: a constant, a linear model, gradient boosting.
-
-# Maximum rows to fit the linear model and boosting: at least FITTED, and up to MOST_FITTED of a
-# narrow table, with up to VALUES numbers for each class. On 160,000 rows with three inputs boosting
-# took as long as rf.
-FITTED, MOST_FITTED, VALUES = 10_000, 20_000, 2_000_000
-# Trees of gradient boosting for each class, if no more than ALL_TREES in total, and the classes
-# above which boosting is left out because few trees would cripple it. The number of trees limits
-# the time and, unlike a time limit, gives the same score on every machine.
-TREES, ALL_TREES, MOST_CLASSES = 100, 400, 10
-# Maximum numbers of the dense inputs for boosting.
-_DENSE = 20_000_000
-
-
-def constant(method, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
-    """The score of the most frequent label, or the mean, of the training targets of each part.
-
-    parts: (targets of the training rows, targets of the rows to evaluate).
-    """
-    predicted = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
-    return _score(method, np.concatenate(predicted), np.concatenate([out for _, out in parts]))
-
-
-def _typical(method, y):
-    if method.task == "regression":
-        return np.mean(y, axis=0)
-    labels, counts = np.unique(y, return_counts=True)
-    return labels[np.argmax(counts)]
-
-
-def baseline_scores(
-    run: Run, split: Any, method: Any, decision: np.ndarray | None = None
-) -> dict[str, Any] | None:
-    """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
-
-    They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
-    test rows, or each part of its held-out rows. Of very many, the linear model and boosting are
-    fitted to some, as `on` says. Scores are by the run's measure, by default accuracy, or the RMSE
-    in units of the scaled target. Inputs are those passed to the method, before its scaling.
-
-    Parameters
-    ----------
-    run : Run
-    split : data.Split
-        With the results on held-out rows, unless it has test rows.
-    method : Pipeline
-        The trained method.
-    decision : array, optional
-        Its decision values for the rows of the score.
-
-    Returns
-    -------
-    dict or None
-        metric, on, constant, linear, boosting, iterations, seconds, and standard_errors, those of
-        the differences from the method if its decision values are given; None if there are too few
-        rows, or scikit-learn raises an error, as for numbers whose squares are not finite.
-    """
-    start, y = time.perf_counter(), np.asarray(split.y_train)
-    is_held_out = split.X_test is None
-    if y.ndim > 1 or len(np.unique(y)) < 2 or (is_held_out and split.held_out is None):
-        return None
-    if is_held_out:
-        parts = split.held_out.parts
-        targets = [(y[kept], y[out]) for kept, out in parts]
-    else:
-        parts = [(np.arange(len(y)), None)]
-        targets = [(y, np.asarray(split.y_test))]
-    y_out = np.concatenate([out for _, out in targets])
-    measure, own = _own_scores(run, method, decision, y_out)
-    most = _most_fitted(split.X_train.shape[1], y, method.task)
-    try:
-        with one_blas_thread(), np.errstate(all="ignore"):
-            predicted, iterations = _simple_predictions(run, split, method, parts, most)
-    except ValueError:
-        return None
-    each = {name: _row_scores(method, measure, y_out, found) for name, found in predicted.items()}
-    known = {name: rows for name, rows in each.items() if rows is not None}
-    found: dict[str, Any] = {
-        "metric": measure,
-        "on": _rows_of_baselines(targets, most),
-        "constant": _constant_score(method, measure, y, targets),
-    }
-    found |= {name: score_of(measure, rows) for name, rows in known.items()}
-    if "boosting" in known:
-        found["iterations"] = iterations
-    if own is not None:
-        found["standard_errors"] = {
-            name: standard_error(measure, own, rows) for name, rows in known.items()
-        }
-    return found | {"seconds": time.perf_counter() - start}
-
-
-def _most_fitted(n_inputs: int, y: np.ndarray, task: str) -> int:
-    """The most rows to fit the linear model and boosting."""
-    outputs = len(np.unique(y)) if task == "multiclass" else 1
-    return min(MOST_FITTED, max(FITTED, VALUES // (max(1, n_inputs) * outputs)))
-
-
-def _rows_of_baselines(targets: list, most: int) -> str:
-    """The rows of the score and of the fits, in words; targets: (fitted, evaluated)."""
-    count, largest = sum(len(out) for _, out in targets), max(len(kept) for kept, _ in targets)
-    few_of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
-    return f"the same {count:,} rows{few_of}"
-
-
-def _own_scores(
-    run: Run, method: Any, decision: np.ndarray | None, y: np.ndarray
-) -> tuple[str, np.ndarray | None]:
-    """(measure, the scores of the rows by the method's decision values): by accuracy without
-    probabilities, or for rows of one class.
-    """
-    measure = measure_of(run, method.task)
-    if decision is None:
-        return measure, None
-    scores = row_scores(measure, method, decision, y)
-    if scores is not None:
-        return measure, scores
-    return "accuracy", row_scores("accuracy", method, decision, y)
-
-
-def measure_of(run: Run, task: str) -> str:
-    """The measure of a run's score."""
-    return "rmse" if task == "regression" else run.given().get("measure") or "accuracy"
-
-
-def _simple_predictions(
-    run: Run, split: Any, method: Any, parts: list, most: int
-) -> tuple[dict[str, np.ndarray], int]:
-    """({name: predictions} of the linear model and boosting, the iterations of boosting), on the
-    rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
-    `most` rows of each part.
-    """
-    y, held = np.asarray(split.y_train), split.X_test is None
-    predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
-    iterations = 0
-    for kept, out in parts:
-        (few,) = drawn(len(kept), run.seed, most)
-        X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
-        X, y_few, weights = X[few], y[kept][few], None
-        fits = X.shape[0] * X.shape[1] <= _DENSE
-        X = _dense(X) if fits else X
-        if split.weights is not None:
-            weights = split.weights[kept][few] / np.mean(split.weights)
-        # labels may be any numbers
-        labels = None if method.task == "regression" else np.unique(y_few)
-        y_few = y_few if labels is None else np.searchsorted(labels, y_few)
-        linear = _linear(method.task, X).fit(X, y_few, model__sample_weight=weights)
-        predicted["linear"].append(_predictions(method, linear, labels, X_out, fits))
-        if fits and (labels is None or len(labels) <= MOST_CLASSES):
-            boosting = _boosted(method.task, X, y_few, weights, run.seed)
-            iterations = int(boosting.n_iter_)
-            predicted["boosting"].append(_predictions(method, boosting, labels, X_out, fits))
-    whole = {name: each for name, each in predicted.items() if len(each) == len(parts)}
-    return {name: np.concatenate(each) for name, each in whole.items()}, iterations
-
-
-def _predictions(
-    method: Any, model: Any, labels: np.ndarray | None, X: Any, dense: bool
-) -> np.ndarray:
-    """The numbers (n,) that a simple model predicts for rows X, or its probabilities (n, k) of the
-    method's classes; labels: those of its codes; dense: whether it needs arrays.
-    """
-    blocks = np.array_split(np.arange(X.shape[0]), 1 + X.shape[0] * X.shape[1] // _DENSE)
-    rows = (_dense(X[block]) if dense else X[block] for block in blocks)
-    if labels is None:
-        return np.concatenate([model.predict(block) for block in rows])
-    shares = np.zeros((X.shape[0], len(method.classes)))
-    columns = np.searchsorted(method.classes, labels)
-    shares[:, columns] = np.concatenate([model.predict_proba(block) for block in rows])
-    return shares
-
-
-def _row_scores(method: Any, measure: str, y: np.ndarray, found: np.ndarray) -> np.ndarray | None:
-    """`row_scores` of the predictions of a simple model."""
-    if method.task == "regression":
-        return ((found - y) / method.target_scaler.unit) ** 2
-    predicted = method.classes[np.argmax(found, axis=1)]
-    return class_row_scores(measure, method.classes, y, predicted, found)
-
-
-def _constant_score(method: Any, measure: str, y: np.ndarray, targets: list) -> float:
-    """`constant` by a measure; others than accuracy and RMSE are those of the shares of the labels
-    of all training rows y.
-    """
-    if measure in ("accuracy", "rmse"):
-        return constant(method, targets)
-    y_out = np.concatenate([out for _, out in targets])
-    shares = np.mean(y[:, None] == method.classes, axis=0)
-    own = _row_scores(method, measure, y_out, np.broadcast_to(shares, (len(y_out), len(shares))))
-    return constant(method, targets) if own is None else score_of(measure, own)
-
-
-def _dense(X):
-    return X.toarray() if sp.issparse(X) else X
-
-
-def _linear(task: str, X: Any) -> Any:
-    """Ridge or logistic regression of standardised inputs, which are not centred if sparse."""
-    models = lazy.linear_model
-    model = (
-        models.Ridge(alpha=1.0)
-        if task == "regression"
-        else models.LogisticRegression(tol=1e-3, max_iter=1000)
-    )
-    scaled = lazy.preprocessing.StandardScaler(with_mean=not sp.issparse(X))
-    return lazy.pipeline.Pipeline([("scaled", scaled), ("model", model)])
-
-
-def _boosted(task, X, y, weights, seed):
-    """HistGradientBoosting with defaults except its trees, in one thread.
-
-    On a busy machine its threads spend more time waiting for each other than working.
-    """
-    each = len(np.unique(y)) if task == "multiclass" else 1
-    trees = min(TREES, ALL_TREES // each)
-    kind = "Regressor" if task == "regression" else "Classifier"
-    model = getattr(lazy.ensemble, f"HistGradientBoosting{kind}")(
-        early_stopping=False, random_state=seed % 2**32, max_iter=trees
-    )
-    with lazy.threadpoolctl.threadpool_limits(1, user_api="openmp"):
-        return model.fit(X, y, sample_weight=weights)
-
-
-def _score(method, predicted, y) -> float:
-    if method.task != "regression":
-        return float(np.mean(predicted == y))
-    errors = (predicted - y) / method.target_scaler.unit
-    return float(math.sqrt(np.mean(errors**2)))

@@ -29,6 +29,7 @@ from rfx.records import keys
 from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, COLUMNS, MEASURES, Result, Run
 from rfx.runs import scoring
+from rfx.runs.baselines import baseline_scores, constant
 from rfx.runs.comparison import row_scores, score_of
 
 log = logging.getLogger(__name__)
@@ -335,7 +336,7 @@ def execute(
     separate file.
 
     chosen: the held-out score by which the run was selected, if it was. baselines: params has the
-    scores of simple models as baseline (`rfx.runs.scoring`), if the rows are in memory.
+    scores of simple models as baseline (`rfx.runs.baselines`), if the rows are in memory.
     hold_out_for_score, split: see `train`.
     """
     start = time.perf_counter()
@@ -374,7 +375,7 @@ def _baselines(run: Run, split, scored: _Scored) -> dict[str, Any]:
     """The entries of a row about simple models; none if there are no rows to fit them to."""
     if split.y_train is None:
         return {}
-    scores = scoring.baseline_scores(run, split, scored.model, scored.decision)
+    scores = baseline_scores(run, split, scored.model, scored.decision)
     return {} if scores is None else {"seconds_baseline": scores.pop("seconds"), "baseline": scores}
 
 
@@ -503,7 +504,7 @@ def _result_of(run, split, point, held, chosen, place, path) -> _Scored:
             count = len(split.y_train)
             scores.append(Score(_metric_of(point), more["train_score"], "the training rows", count))
         parts = _training_and_scored(split, held, shown)
-        more["constant_score"] = scoring.constant(point, parts)
+        more["constant_score"] = constant(point, parts)
         more |= _doubt(scores, chosen or _chosen(point), point, split, held)
     if held is None and chosen is not None:
         scores.insert(len(evaluations.scores), chosen)

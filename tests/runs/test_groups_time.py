@@ -12,7 +12,7 @@ from rfx import methods
 from rfx.data.loading import Split
 from rfx.plans import plan
 from rfx.records.run import Run
-from rfx.runs import scoring, single
+from rfx.runs import baselines, single
 
 RNG = np.random.default_rng(0)
 WHO = RNG.permutation(np.arange(240) // 6)
@@ -139,7 +139,7 @@ def test_the_simple_models_need_two_groups(people):
     one = Run(dataset=str(people), method="rf", groups="who", options={"lam": 1.0})
     trained, split = single.train(one)
     split.constraint = split.constraint.rows(np.zeros(240, int))
-    assert scoring.baseline_scores(one, split, trained) is None
+    assert baselines.baseline_scores(one, split, trained) is None
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from rfx.errors import DataError, RfxWarning
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration, Splitter, vector_scaling
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import scoring, single
+from rfx.runs import baselines, scoring, single
 
 pytestmark = pytest.mark.slow
 
@@ -277,12 +277,12 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
 
 def test_a_constant_is_the_most_frequent_label_or_the_mean():
     y = np.array([1.0, 1.0, 2.0])
-    assert scoring.constant(fitted("binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
-    assert scoring.constant(
+    assert baselines.constant(fitted("binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
+    assert baselines.constant(
         fitted("regression"), [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
     ) == pytest.approx(np.sqrt(4.5))
     parts = [(y, np.array([1.0, 2.0])), (y + 1, np.array([2.0, 2.0]))]
-    assert scoring.constant(fitted("binary"), parts) == 0.75
+    assert baselines.constant(fitted("binary"), parts) == 0.75
 
 
 def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
@@ -333,13 +333,13 @@ def test_the_linear_baseline_of_uncentred_classes_has_converged():
     expected = model.score(scaled.transform(X[300:]), y[300:])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = scoring.baseline_scores(Run(dataset="x", method="rf"), split, method)
+        found = baselines.baseline_scores(Run(dataset="x", method="rf"), split, method)
     assert found["linear"] == pytest.approx(expected, abs=0.005)
 
 
 def test_a_baseline_of_fewer_rows_says_so(files, capfd, monkeypatch):
-    monkeypatch.setattr(scoring, "FITTED", 50)
-    monkeypatch.setattr(scoring, "VALUES", 0)
+    monkeypatch.setattr(baselines, "FITTED", 50)
+    monkeypatch.setattr(baselines, "VALUES", 0)
     words = ["--data", files / "binary.txt", "--test", files / "binary-test.txt"]
     _, out, _ = run(capfd, "train", "--method", "rf", "--gamma", 0.3, "--lam", 1, *words)
     assert "on the same 100 rows, fitted to 50 of 200 rows" in out
@@ -352,7 +352,7 @@ def test_boosting_of_many_classes_is_left_out():
         "x", "all", "multiclass", rng.random((220, 3)), y, rng.random((20, 3)), y[:20]
     )
     method = methods.create("rf", lam=1.0, gamma=1.0).fit(split.X_train, y)
-    found = scoring.baseline_scores(Run(dataset="x", method="rf"), split, method)
+    found = baselines.baseline_scores(Run(dataset="x", method="rf"), split, method)
     assert "linear" in found
     assert "boosting" not in found
 

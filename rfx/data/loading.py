@@ -32,8 +32,9 @@ class Split:
     what the training rows determine about reading other rows, or None. `weights` (n,) are the
     sample weights of the training rows, if any. `table` is the training table and its learner,
     if X depends on further learning: cells are missing, or columns become target means, for which
-    `seed` splits the rows into parts. `constraint` keeps related training rows together when some
-    are held out. `held_out` has the results on held-out training rows, once there are any
+    `seed` splits the rows into parts; `test_table` is that of the test rows. `constraint` keeps
+    related training rows together when some are held out. `held_out` has the results on held-out
+    training rows, once there are any
     (`rfx.runs.scoring.CrossValidationResult`).
     """
 
@@ -48,6 +49,7 @@ class Split:
     schema: Schema | None = None
     weights: np.ndarray | None = None
     table: tuple[Table, Learner] | None = None
+    test_table: Table | None = None
     seed: int = 0
     constraint: SplitConstraint | None = None
     held_out: Any = None
@@ -141,7 +143,11 @@ def load(
     else:
         loaded = _file(name_or_path, split, (seed, means), reading, task)
     if test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
+        loaded.X_test, loaded.y_test, loaded.test_table = _test_rows(
+            test, loaded, offline, seed, strict, reading
+        )
+    if n_test is not None:
+        loaded.test_table = None
     if n_train is not None:
         loaded.table = None
         if loaded.constraint is not None:
@@ -288,7 +294,7 @@ def _file(path, split, drawn, reading, task=None):
             raise DataError(f"--split {split} {constraint.lacking()}")
         return constraint.held_out(1 - share, seed)
 
-    (X, y), (X_test, y_test), schema, table, task, constraint = tables.training_rows(
+    (X, y), (X_test, y_test, test_table), schema, table, task, constraint = tables.training_rows(
         path, reading, None if split is None else cut, task, seed if means else None
     )
     name = "stdin" if str(path) == "-" else textfiles.plain_name(path)
@@ -303,6 +309,7 @@ def _file(path, split, drawn, reading, task=None):
         y_test,
         schema=schema,
         table=table,
+        test_table=test_table,
         seed=seed,
         constraint=constraint,
     )
@@ -317,22 +324,22 @@ def _check_known(name) -> None:
 
 
 def _test_rows(test, loaded, offline, seed, strict, reading):
-    """The rows of a file, or the test rows of a named set (all its rows if it has no test file),
-    compatible with the training rows.
+    """(X, y, Table or None) of the rows of a file, or of the test rows of a named set (all its rows
+    if it has no test file), compatible with the training rows.
     """
     X, n_features = loaded.X_train, loaded.X_train.shape[1]
     base = str(test).partition(":")[0]
     if not registry.has(base):
         if str(test) != "-" and not Path(test).exists():
             _check_known(test)
-        return tables.other_rows(
+        return tables.other_table(
             test, loaded.schema, n_features, reading, libsvm.letters(X), strict
         )
     other = load(test, offline=offline, seed=seed)
     X = other.X_test
-    return (
-        libsvm.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X
-    ), other.y_test
+    if scipy.sparse.issparse(X):
+        X = libsvm.narrowed(X, n_features, base, strict)
+    return X, other.y_test, other.test_table
 
 
 # ---------------------------------------------------------------------- sample weights

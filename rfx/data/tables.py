@@ -223,9 +223,9 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
 def training_rows(
     path, reading: Reading, cut=None, task: str | None = None, seed: int | None = None
 ):
-    """(X, y) of the training rows and of the others, the Schema learnt from the former, their Table
-    and its Learner if X depends on further learning, the task, and the groups or times of the
-    training rows.
+    """(X, y) of the training rows, (X, y, Table or None) of the others, the Schema learnt from the
+    former, their Table and its Learner if X depends on further learning, the task, and the groups
+    or times of the training rows.
 
     task: as requested. It is inferred here if numeric targets have other spellings than rfx prints,
     which classes keep, and if columns become target means.
@@ -256,7 +256,7 @@ def training_rows(
             y = schema.targets_of(table, 0)
     train, test = (None, None) if cut is None else cut(X.shape[0], None)
     first = (X, y) if train is None else (X[train], y[train])
-    others = (None, None) if test is None else (X[test], y[test])
+    others = (None, None, None) if test is None else (X[test], y[test], None)
     return first, others, schema, None, task, None
 
 
@@ -295,10 +295,11 @@ def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed
     learner.say(schema, seed is not None)
     further = (rows, learner) if means or learner.has_gaps else None
     learner.restart()  # its numbers are those of the table
-    others: tuple = (None, None)
+    others: tuple = (None, None, None)
     if test is not None:
-        others = schema.encode(content.rows(test))
-        schema.tell_filled(content.rows(test), only_new=True)
+        other_rows = content.rows(test)
+        others = *schema.encode(other_rows), other_rows
+        schema.tell_filled(other_rows, only_new=True)
     return (
         (X, y),
         others,
@@ -377,6 +378,19 @@ def other_rows(
     reading (Reading): the options for this file. Raises DataError if the file does not match the
     model, and UsageError if the options contradict it.
     """
+    return other_table(path, schema, n_inputs, reading, letters, strict, targets)[:2]
+
+
+def other_table(
+    path,
+    schema: Schema | None,
+    n_inputs,
+    reading=None,
+    letters=None,
+    strict=False,
+    targets="needed",
+):
+    """X and y as returned by `other_rows`, and the Table of the file, None if it is no table."""
     reading = reading or Reading()
     form, names = (None, None) if schema is None else (schema.format, schema.labels)
     file = _known_file(path, schema, reading)
@@ -387,7 +401,7 @@ def other_rows(
                 schema = _by_position(content, schema, n_inputs, targets)
             encoded = schema.encode(content, strict, targets)
             schema.tell_filled(content)
-            return encoded
+            return *encoded, content
         X, column = content
         if issparse(X):
             X = libsvm.narrowed(X, n_inputs, file.name, strict)
@@ -397,9 +411,9 @@ def other_rows(
                 f" {n_inputs}"
             )
         if targets == "ignored":
-            return X, None
+            return X, None, None
         table = _targets(column, file.name)
-        return X, column if table is None else encode_labels(table, 0, names)
+        return X, column if table is None else encode_labels(table, 0, names), None
     X, y = libsvm.read(
         file.text(),
         n_features=n_inputs,
@@ -409,8 +423,10 @@ def other_rows(
         strict=strict,
     )
     if targets == "ignored":
-        return X, None
-    return X, y if names is None else places(labelwords.words_of_numbers(y), names, file.name)
+        return X, None, None
+    if names is not None:
+        y = places(labelwords.words_of_numbers(y), names, file.name)
+    return X, y, None
 
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:

@@ -297,6 +297,8 @@ CG = {"cg": "plain conjugate gradients, for squared loss"}
 PRCD = {"prcd": "parallel randomised coordinate descent"}
 LIBLINEAR = {"liblinear": "LIBLINEAR, in a child process"}
 TOL = Option("tol", float, "Relative duality gap at which the solver stops.", low=0, open_low=True)
+# of a method whose solver may be CG or LIBLINEAR
+TOL_OF_SOLVERS = TOL.replace(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
 MAX_ITER = Option("max_iter", int, "Maximum iterations of rfx's solvers.", low=1, high=MOST)
 DTYPE = Option(
     "dtype",

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -61,6 +61,9 @@ from rfx.solvers.stochastic.gradient import (
 from rfx.solvers.stochastic.sdca import DualSolver, KernelSDCA, LinearSDCA
 from rfx.types import Inputs
 
+# What the arrays of a model file define: the decision values of rows, and the steps to them.
+Restored: TypeAlias = tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]
+
 # ---------------------------------------------------------------------- kinds of functions
 
 
@@ -81,9 +84,7 @@ class ExactKernel(StreamMethod):
         """The rows with the kernel's parameters."""
         return Support(self.kernel, params, input_dtype(self), rows)
 
-    def function(
-        self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
         coef, rows, params = arrays["coef"], arrays["support"], setup.kernel_params
         kernel = kernels.get_kernel(self.kernel)
         steps = lambda: (*kernel.steps(rows, params), told.linear(coef))
@@ -192,9 +193,7 @@ class RandomFeatures(StreamMethod):
             for name, part in form_of(header["map"]).saved_arrays().items()
         }
 
-    def function(
-        self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
         parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
         m, coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
         root = math.sqrt(m.n_features)
@@ -479,9 +478,7 @@ class DoublySgd(DescentMethod):
         count = solver.expansion.n_features
         return {"n_features": count, "model_size": count, "step": self.step}
 
-    def function(
-        self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
         coef = np.asarray(arrays["coef"], np.float64)
         if len(coef) % self.block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.block}")
@@ -638,9 +635,7 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
     def describe(self, solver: Any) -> dict[str, Any]:
         return {"n_features": None, "model_size": len(self.parameters(solver)["parameters"])}
 
-    def function(
-        self, header: dict[str, Any], arrays: Arrays, setup: Setup
-    ) -> tuple[Callable[[Any], np.ndarray], Callable[[], told.Steps]]:
+    def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
         sizes = [setup.n_inputs, *Widths.values(self.layers), setup.n_outputs]
         parameters, layers, start = arrays["parameters"], [], 0
         for shape in zip(sizes, sizes[1:]):

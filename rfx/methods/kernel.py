@@ -67,6 +67,7 @@ from rfx.fitting.options import (
     N_FEATURES,
     SOLVER,
     TOL,
+    TOL_OF_SOLVERS,
     SearchSpace,
     chosen_kernel,
 )
@@ -579,7 +580,7 @@ class Nystrom(ExpansionMethod):
     n_features: int = N_FEATURES(help=N_FEATURES.help.replace("random features", "landmarks"))
     lam: float | Chosen = CHOSEN_LAM()
     solver: str = SOLVER.adding(CG, LIBLINEAR)()
-    tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
+    tol: float | None = TOL_OF_SOLVERS()
     class_weight: str | None = CLASS_WEIGHT()
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:

@@ -65,6 +65,7 @@ from rfx.fitting.options import (
     PRCD,
     SOLVER,
     TOL,
+    TOL_OF_SOLVERS,
     SearchSpace,
     l1_choice,
 )
@@ -121,7 +122,7 @@ class RF(LinearMethod):
         )
     )
     solver: str = SOLVER.adding(CG, LIBLINEAR)()
-    tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
+    tol: float | None = TOL_OF_SOLVERS()
     class_weight: str | None = CLASS_WEIGHT()
 
     def fit(self, problem: Problem, cache: Cache) -> Fitted:
@@ -375,7 +376,7 @@ class LKRF(LinearMethod):
         choices={"validation": "0.01, 0.1, 1, 10 or 100, and beyond"} | ON_SAMPLE, default=AUTO
     )
     solver: str = SOLVER.adding(CG, LIBLINEAR)()
-    tol: float | None = TOL(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR.")
+    tol: float | None = TOL_OF_SOLVERS()
     class_weight: str | None = CLASS_WEIGHT()
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:

@@ -3,12 +3,16 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import lazy
+from rfx.data.tabular.native import native_inputs
+from rfx.data.tabular.schema import Schema
+from rfx.data.tabular.table import Table
 from rfx.fitting.held_out import drawn
 from rfx.parallel import one_blas_thread
 from rfx.records.run import Run
@@ -50,7 +54,9 @@ def baseline_scores(
     They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
     test rows, or each part of its held-out rows. Of very many, the linear model and boosting are
     fitted to some, as `on` says. Scores are by the run's measure, by default accuracy, or the RMSE
-    in units of the scaled target. Inputs are those passed to the method, before its scaling.
+    in units of the scaled target. The inputs of the linear model are those passed to the method,
+    before its scaling. Those of boosting are the cells of the table, with words as categories and
+    without replacements (`rfx.data.tabular.native`), because it treats both itself.
 
     Parameters
     ----------
@@ -137,6 +143,58 @@ def measure_of(run: Run, task: str) -> str:
     return "rmse" if task == "regression" else run.given().get("measure") or "accuracy"
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that simple models are fitted to, and rows that they predict.
+
+    X (n, d) and X_out (m, d): inputs. tables: both as they were read, or None twice if the inputs
+    have all that was read. y: numbers (n,), or the positions of its labels among `labels`. weights:
+    (n,) or None.
+    """
+
+    X: Any
+    X_out: Any
+    tables: tuple[Table | None, Table | None]
+    y: np.ndarray
+    labels: np.ndarray | None
+    weights: np.ndarray | None
+
+    def native(self, schema: Schema | None) -> tuple[Any, Any, np.ndarray | None]:
+        """(inputs, inputs to predict, whether each is a category) of boosting."""
+        if schema is None or schema.inputs is None:
+            return self.X, self.X_out, None
+        inputs, categorical = native_inputs(schema, self.X, self.tables[0])
+        return inputs, native_inputs(schema, self.X_out, self.tables[1])[0], categorical
+
+
+def _rows_of_part(
+    run: Run, split: Any, task: str, part: tuple[np.ndarray, np.ndarray | None], most: int
+) -> _Rows:
+    """The rows of a part (fitted, evaluated), of which at most `most` are fitted; without held-out
+    rows, the test rows are evaluated.
+    """
+    kept, out = part
+    X, X_out = (split.X_train, split.X_test) if out is None else split.part(kept, out)
+    (few,) = drawn(len(kept), run.seed, most)
+    rows = kept[few]
+    y, labels, weights = np.asarray(split.y_train)[rows], None, None
+    if task != "regression":  # labels may be any numbers
+        labels, y = np.unique(y, return_inverse=True)
+    if split.weights is not None:
+        weights = split.weights[rows] / np.mean(split.weights)
+    return _Rows(X[few], X_out, _tables(split, rows, out), y, labels, weights)
+
+
+def _tables(
+    split: Any, rows: np.ndarray, out: np.ndarray | None
+) -> tuple[Table | None, Table | None]:
+    """The tables of the training rows `rows` and of `out`, or None twice; see `_Rows`."""
+    if split.table is None or (out is None and split.test_table is None):
+        return None, None
+    table = split.table[0]
+    return table.rows(rows), split.test_table if out is None else table.rows(out)
+
+
 def _simple_predictions(
     run: Run, split: Any, method: Any, parts: list, most: int
 ) -> tuple[dict[str, np.ndarray], int]:
@@ -144,26 +202,19 @@ def _simple_predictions(
     rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
     `most` rows of each part.
     """
-    y, held = np.asarray(split.y_train), split.X_test is None
     predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
     iterations = 0
-    for kept, out in parts:
-        (few,) = drawn(len(kept), run.seed, most)
-        X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
-        X, y_few, weights = X[few], y[kept][few], None
-        fits = X.shape[0] * X.shape[1] <= _DENSE
-        X = _dense(X) if fits else X
-        if split.weights is not None:
-            weights = split.weights[kept][few] / np.mean(split.weights)
-        # labels may be any numbers
-        labels = None if method.task == "regression" else np.unique(y_few)
-        y_few = y_few if labels is None else np.searchsorted(labels, y_few)
-        linear = _linear(method.task, X).fit(X, y_few, model__sample_weight=weights)
-        predicted["linear"].append(_predictions(method, linear, labels, X_out, fits))
-        if fits and (labels is None or len(labels) <= MOST_CLASSES):
-            boosting = _boosted(method.task, X, y_few, weights, run.seed)
+    for part in parts:
+        rows = _rows_of_part(run, split, method.task, part, most)
+        labels, dense = rows.labels, rows.X.shape[0] * rows.X.shape[1] <= _DENSE
+        X = _dense(rows.X) if dense else rows.X
+        linear = _linear(method.task, X).fit(X, rows.y, model__sample_weight=rows.weights)
+        predicted["linear"].append(_predictions(method, linear, labels, rows.X_out, dense))
+        if dense and (labels is None or len(labels) <= MOST_CLASSES):
+            X, X_out, categorical = rows.native(split.schema)
+            boosting = _boosted(method.task, X, rows.y, rows.weights, run.seed, categorical)
             iterations = int(boosting.n_iter_)
-            predicted["boosting"].append(_predictions(method, boosting, labels, X_out, fits))
+            predicted["boosting"].append(_predictions(method, boosting, labels, X_out, dense))
     whole = {name: each for name, each in predicted.items() if len(each) == len(parts)}
     return {name: np.concatenate(each) for name, each in whole.items()}, iterations
 
@@ -220,8 +271,9 @@ def _linear(task: str, X: Any) -> Any:
     return lazy.pipeline.Pipeline([("scaled", scaled), ("model", model)])
 
 
-def _boosted(task, X, y, weights, seed):
-    """HistGradientBoosting with defaults except its trees, in one thread.
+def _boosted(task, X, y, weights, seed, categorical):
+    """HistGradientBoosting with defaults except its trees, in one thread; categorical: (d,) whether
+    a column has category numbers, or None.
 
     On a busy machine its threads spend more time waiting for each other than working.
     """
@@ -229,10 +281,13 @@ def _boosted(task, X, y, weights, seed):
     trees = min(TREES, ALL_TREES // each)
     kind = "Regressor" if task == "regression" else "Classifier"
     model = getattr(lazy.ensemble, f"HistGradientBoosting{kind}")(
-        early_stopping=False, random_state=seed % 2**32, max_iter=trees
+        early_stopping=False,
+        random_state=seed % 2**32,
+        max_iter=trees,
+        categorical_features=categorical,
     )
     with lazy.threadpoolctl.threadpool_limits(1, user_api="openmp"):
-        return model.fit(X, y, sample_weight=weights)
+        return model.fit(_dense(X), y, sample_weight=weights)
 
 
 def _score(method, predicted, y) -> float:

@@ -316,7 +316,7 @@ class Schema:
         gaps: a missing cell without a replacement category is -1 too; otherwise it raises an error.
         """
         categories, cells = column.categories or [], _words(table, position)
-        codes = np.array([*column.places(cells.values), -1], np.int64)[cells.codes]
+        codes = category_numbers(table, position, column)
         unseen = (codes < 0) & ~cells.missing
         if unseen.any():
             what = "has categories that were absent in training"
@@ -417,6 +417,14 @@ def _missing(table, position, hint=True):
     """The error for the first missing cell of a column."""
     advice, row = f"; {table.advice_on_gaps}" if hint else "", int(np.argmax(table.gaps(position)))
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
+
+
+def category_numbers(table: Table, position: int, column: Input) -> np.ndarray:
+    """The category numbers (n,) int64 of a column of a table, -1 for a missing cell and for an
+    unseen category.
+    """
+    cells = _words(table, position)
+    return np.array([*column.places(cells.values), -1], np.int64)[cells.codes]
 
 
 def _words(table: Table, position: int) -> Words:

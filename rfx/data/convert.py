@@ -64,10 +64,38 @@ def buzz(paths, handle):
     """UCI's classification.tar.gz: 77 numbers and the label 0 or 1 per line, separated by
     commas.
     """
-    table = np.loadtxt(
-        io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), delimiter=","
-    )
+    _write_numbers(io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), handle)
+
+
+def comma_separated(paths, handle):
+    """Numbers without a header, of which the last is the target."""
+    with textfiles.open_plain(paths[0]) as lines:
+        _write_numbers(lines, handle)
+
+
+def _write_numbers(lines, handle) -> None:
+    table = np.loadtxt(lines, delimiter=",")
     libsvm.write_rows(handle, table[:, :-1], table[:, -1])
+
+
+def arff(paths, handle):
+    """Attributes of Weka, of which the last is the class: its words become 0, 1, … in ascending
+    order, two words of another attribute 0 and 1, and more a 0/1 column each.
+    """
+    with textfiles.open_plain(paths[0]) as source:
+        rows, attributes = lazy.scipy_io.arff.loadarff(io.TextIOWrapper(source, "utf-8"))
+    *inputs, target = attributes.names()
+    columns = [_arff_column(rows[name], attributes[name][0] == "nominal") for name in inputs]
+    _, classes = np.unique(rows[target], return_inverse=True)
+    libsvm.write_rows(handle, np.column_stack(columns), classes)
+
+
+def _arff_column(cells: np.ndarray, is_nominal: bool) -> np.ndarray:
+    """Numbers (n,) of a column, or (n, k) for k > 2 words."""
+    if not is_nominal:
+        return cells.astype(np.float64)
+    words, codes = np.unique(cells, return_inverse=True)
+    return codes.astype(np.float64) if len(words) <= 2 else np.eye(len(words))[codes]
 
 
 def _molecules(path) -> tuple:
@@ -97,6 +125,8 @@ CONVERTERS: dict[str, Callable] = {
     "cpu_test": partial(cpu, part="test"),
     "rcv1_ccat": rcv1_ccat,
     "buzz": buzz,
+    "comma_separated": comma_separated,
+    "arff": arff,
     "coulomb": partial(molecules, describe=_sorted_triangles),
     "eigenvalues": partial(molecules, describe=virtual.eigenvalues),
     "bags": partial(molecules, describe=virtual.bags_of_bonds),

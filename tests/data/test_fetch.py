@@ -407,6 +407,20 @@ def test_the_converters(tmp_path):
         b"1,0,2.5,1\n0,0,3,0\n",
     )
     assert converted(tmp_path, "buzz", table) == b"1 1:1 3:2.5\n0 3:3\n"
+    assert converted(tmp_path, "comma_separated", b"1,0,2.5\n3,4,-1\n") == b"2.5 1:1\n-1 1:3 2:4\n"
+    weka = b"""% a comment
+@relation cars
+@attribute 'number of doors' {4, 2, 5more}
+@attribute sold {yes, no}
+@attribute weight real
+@attribute class {good, bad}
+@data
+2,yes,1.5,good
+5more,no,2,bad
+4,no,3,bad
+"""
+    lines = [b"1 1:1 4:1 5:1.5", b"0 3:1 5:2", b"0 2:1 5:3"]
+    assert converted(tmp_path, "arff", weka).splitlines() == lines
     saved = io.BytesIO()
     scipy.io.savemat(saved, {"X": np.array([[[2.0, 1], [1, 4]]]), "T": np.array([[-400.5]])})
     for name, entries in {"coulomb": b"1:4 2:1 3:2", "bags": b"1:4 2:2 3:1"}.items():

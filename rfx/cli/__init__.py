@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "report": (
         "experiments.report",
-        "Write a page of the papers' tables and figures, from results files.",
+        "Write a page of your results, or of the papers' tables and figures.",
     ),
     "compare": (
         "experiments.compare",
@@ -66,7 +66,7 @@ COMMANDS = {
     ),
     "reproduce": (
         "experiments.reproduce",
-        "Run every plan of the papers, then write the report; resumable.",
+        "Reproduce a table or figure of a paper, or all of them and the report.",
     ),
     "warm": (
         "models.warm",

@@ -50,7 +50,7 @@ FOLDER = Option(
 # ---------------------------------------------------------------------- run
 
 
-@click.command("run", short_help="Run the missing rows of a plan, one process per row; resumable.")
+@click.command("run")
 @click.argument("plan", required=False)
 @flags(
     RESULTS,
@@ -218,9 +218,7 @@ def said_in_advance(loaded, path, retry_failed, trace, as_json) -> int:
 # ---------------------------------------------------------------------- reproduce
 
 
-@click.command(
-    "reproduce", short_help="Reproduce a table or figure of a paper, or all of them and the report."
-)
+@click.command("reproduce")
 @click.argument("name", required=False)
 @flags(
     PAPERS,
@@ -334,9 +332,7 @@ def _judged_claims(results, wanted_papers, wanted_claims) -> list:
     return claims.judged(folders, lambda plan: page.find(folder, plan).rows, wanted_claims)
 
 
-@click.command(
-    "table", short_help="Print a paper's table from a results file, next to the published values."
-)
+@click.command("table")
 @click.argument("name", required=False)
 @flags(
     RESULTS_OR_FOLDER,
@@ -387,9 +383,7 @@ def table(name, results, format, width, trace, list, paper, claim, **how) -> Non
     print_rendered(tables.build(name, rows, builders=known, **how), format, width)
 
 
-@click.command(
-    "figure", short_help="Draw a paper's figure from a results file, next to the published curves."
-)
+@click.command("figure")
 @click.argument("name", required=False)
 @flags(
     RESULTS_OR_FOLDER,
@@ -455,9 +449,7 @@ def _draw_claims(found, output, force) -> list:
     ]
 
 
-@click.command(
-    "report", short_help="Write a page for a results file, or for the papers' tables and figures."
-)
+@click.command("report")
 @click.argument("file", required=False, metavar="[FILE.csv]")
 @flags(
     PAPERS,
@@ -492,9 +484,7 @@ def report(file, paper, results, output, force) -> None:
     click.echo(path)
 
 
-@click.command(
-    "compare", short_help="Compare two results files: scores and seconds of the runs in both."
-)
+@click.command("compare")
 @click.argument("a", metavar="A.csv")
 @click.argument("b", metavar="B.csv")
 @flags("format", "width")

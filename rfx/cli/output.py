@@ -130,7 +130,7 @@ def describe_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]
     those of the metric and the method.
     """
     params = row.params
-    split = "" if row.split in (None, "", "all") else f", split {row.split}"
+    split = "" if row.split in (None, "", "all", "default") else f", split {row.split}"
     sizes = f"{row.n_train or 0:,} rows x {row.n_inputs or 0:,} inputs, {row.task}"
     yield "data", f"{row.dataset}{split}: {sizes}"
     method = row.method
@@ -465,8 +465,9 @@ def words(entry: dict) -> str:
 
 
 def _parts_of_step(entry: dict) -> Iterator[str]:
-    if "part" in entry:
-        yield "part {} of {}".format(*entry["part"])
+    number, total = entry.get("part", (1, 1))
+    if total > 1:
+        yield f"part {number} of {total}"
     if entry.get("doing"):
         yield entry["doing"]
     if "choosing" in entry:

@@ -455,6 +455,8 @@ def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
             {"part": (2, 4), "iteration": 3, "objective": 2.0, "gap": 0.01},
             "0:30, part 2 of 4, step 3, relative gap 5.0e-03, 0:45 left",
         ),
+        # one model for the score: nothing to count
+        (30, {"part": (1, 1), "iteration": 3}, "0:30, step 3, 0:30 left"),
         (
             30,
             {"samples": 5000, "seconds": 2.0, "loss": 0.25, "share": 0.5},

@@ -15,7 +15,7 @@ from rfx import papers
 from rfx.errors import DataError, UsageError
 from rfx.plans import plan
 from rfx.records import keys, results
-from rfx.reporting import cells, tables
+from rfx.reporting import cells, claims, tables
 from rfx.reporting.cells import MARKS, Printed
 from rfx.reporting.report import page as pages
 
@@ -148,9 +148,10 @@ def test_the_summary_counts_the_cells(lines, folder):
     assert counted == kinds | {"none": none}
     other = pages.tally(papers.tables()["yen2014-table2"].unrun())
     assert other["none"] == sum(other.values()) > 50
-    verdicts, summary = (own for own in lines if own and own[0] == "Yen et al. 2014")
     (yen,) = papers.folders(("yen2014",))
-    assert sum(map(int, verdicts[1:])) == len(yen.claims)
+    headings = [verdict + words for verdict, words in claims.VERDICTS.items()]
+    assert sum(int(line(lines, heading)[1]) for heading in headings) == len(yen.claims)
+    summary = line(lines, "Yen et al. 2014")
     counts = [int(text.replace(",", "")) for text in summary[2:8]]
     assert counts == [*kinds.values(), none + other["none"]]
 

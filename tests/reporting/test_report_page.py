@@ -98,6 +98,11 @@ def test_accessible_and_not_too_wide(browser, page, size, dark):
     open_page(browser, page, size, dark)
     browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    visible, whole = browser.execute_script(
+        "const box = document.querySelector('.verdicts').parentElement;"
+        "return [box.clientWidth, box.scrollWidth]"
+    )
+    assert whole <= visible
     assert violations(browser) == []
 
 

@@ -166,7 +166,9 @@ def _size_words(row: Result) -> str:
 def _training_words(row: Result) -> str:
     """How the solver ended, and how far its objective is from the minimum."""
     steps = f"{row.n_iter or 0:,} iteration{'' if row.n_iter == 1 else 's'}"
-    ended = f"converged in {steps}" if row.converged else f"DID NOT CONVERGE in {steps}"
+    ended = f"converged in {steps}" if row.n_iter else "solved directly"
+    if not row.converged:
+        ended = f"DID NOT CONVERGE in {steps}"
     if row.params.get("ended") == "stalled":
         ended += ": the objective no longer changes"
     if row.gap is None or row.objective is None:

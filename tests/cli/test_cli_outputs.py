@@ -194,6 +194,7 @@ def test_eval_prints_simple_models_of_the_training_table_beside_the_model(folder
     "method, says",
     [
         ("kernel --lam 1", "of the optimum\n"),
+        ("rf --n-features 20 --loss squared --lam 1", "training     solved directly, within "),
         ("sparse-rf --n-features 20 --rounds 2 --lam 1", "those dropped could lower the objective"),
         ("doubly-sgd --nu 1e-3 --epochs 1", "1 iteration, without a certificate\n"),
     ],

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, TypeAlias, TypeVar, get_args
+from typing import Any, Self, TypeAlias, get_args
 
 from rfx import methods
 from rfx.data.reading import Reading, training_share, written
@@ -268,7 +268,6 @@ DEFAULTS: dict[str, Any] = {
 
 # Maps a run's key to the steps of its solver.
 FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
-R = TypeVar("R", bound=Mapping[str, Any])
 
 STATUSES = ("ok", "failed", "timeout", "interrupted")
 # Measures between 0 and 1.
@@ -402,10 +401,8 @@ class Result(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in TYPES:
             return getattr(self, name)
-        if name == "trace" and self.traces is not None:
-            return self.traces(self.key)
-        if name == "trace" and self.steps is not None:
-            return self.steps
+        if name == "trace" and self.trace is not None:
+            return self.trace
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -413,6 +410,11 @@ class Result(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(COLUMNS)
+
+    @property
+    def trace(self) -> list[dict[str, Any]] | None:
+        """The steps of the solver; None if they are not known."""
+        return self.steps if self.traces is None else self.traces(self.key)
 
     @property
     def no_better(self) -> str | None:
@@ -467,7 +469,8 @@ TYPES: dict[str, type] = {
 }
 
 
-def seconds_train(row: Mapping[str, Any]) -> float | None:
+def seconds_train(row: Result) -> float | None:
     """Training time as defined in the papers: features and fit together."""
-    fit, features = row.get("seconds_fit"), row.get("seconds_features")
-    return None if fit is None else fit + (features or 0.0)
+    if row.seconds_fit is None:
+        return None
+    return row.seconds_fit + (row.seconds_features or 0.0)

@@ -37,9 +37,9 @@ _PART = 16
 
 def machine_value(row: Row, lam: float) -> float:
     """lam ||w*||_2 + mean loss of an exact kernel machine, from its row."""
-    norm = row["params"]["norm"]
-    loss = row["objective"] - 0.5 * row["lam"] * norm**2
-    return (lam * norm + loss) / row["n_train"]
+    norm = row.params["norm"]
+    loss = row.objective - 0.5 * row.lam * norm**2
+    return (lam * norm + loss) / row.n_train
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class Reference:
         square: of the largest feature. blocks: the number of features drawn together. ||w*||_1 is
         at most sqrt(blocks) ||w*||_2, and `value` includes this factor.
         """
-        n_rows, norm = row["n_train"], row["params"]["norm"]
-        kind = losses.get_loss(row["params"]["loss"])
+        n_rows, norm = row.n_train, row.params["norm"]
+        kind = losses.get_loss(row.params["loss"])
         zero = float(kind.value(np.zeros(1), np.ones(1))[0])
-        if row["metric"] == "rmse":
-            zero = row["trace"][0]["objective"] / n_rows
-        value = machine_value(row, row["lam"] * math.sqrt(blocks))
-        return cls(value, norm, zero, row["objective"] / n_rows, kind.curvature * square, kappa)
+        if row.metric == "rmse":
+            zero = row.trace[0]["objective"] / n_rows
+        value = machine_value(row, row.lam * math.sqrt(blocks))
+        return cls(value, norm, zero, row.objective / n_rows, kind.curvature * square, kappa)
 
     @property
     def scale(self) -> float:
@@ -120,7 +120,7 @@ class Excess:
         cls, rows: Sequence[Row], size: Callable[[Row], int], known_limit: float | None = None
     ) -> "Excess":
         """From rows that differ in seed and size(row)."""
-        last = {(row["seed"], size(row)): row["objective"] / row["n_train"] for row in rows}
+        last = {(row.seed, size(row)): row.objective / row.n_train for row in rows}
         objectives = lazy.pandas.Series(last, dtype=float).unstack() if last else {}
         return cls(lazy.pandas.DataFrame(objectives), known_limit)
 
@@ -236,10 +236,10 @@ def exact_machines(
     """The newest rows of exact kernel machines with this label, each with the rows of all methods
     for which alike(row) is the same.
     """
-    newest = {row["key"]: row for row in good(labelled(rows, label))}
-    exact = [row for row in newest.values() if row["method"] == "kernel"]
+    newest = {row.key: row for row in good(labelled(rows, label))}
+    exact = [row for row in newest.values() if row.method == "kernel"]
     return [
         (row, [one for one in newest.values() if alike(one) == alike(row)])
         for row in exact
-        if row["metric"] != "rmse" or "objective" in (row.get("trace") or [{}])[0]
+        if row.metric != "rmse" or "objective" in (row.trace or [{}])[0]
     ]

@@ -23,7 +23,7 @@ from scipy.special import stdtrit
 from rfx import lazy, methods
 from rfx.errors import DataError, UsageError
 from rfx.records.keys import canonical, lacks_gamma
-from rfx.records.run import R
+from rfx.records.run import Result
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------
 # Rows.
 
-Row: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = Result
 # A line of a table by the names of its columns, such as one of CSV and JSON.
 Line: TypeAlias = dict[str, Any]
 
 
-def good(rows: Iterable[R]) -> list[R]:
+def good(rows: Iterable[Row]) -> list[Row]:
     """The rows of successful runs."""
-    return [row for row in rows if row["status"] == "ok"]
+    return [row for row in rows if row.status == "ok"]
 
 
-def labelled(rows: Iterable[R], *labels: str) -> list[R]:
+def labelled(rows: Iterable[Row], *labels: str) -> list[Row]:
     """The rows with one of these labels, including failed ones."""
-    return [row for row in rows if row["params"].get("label") in labels]
+    return [row for row in rows if row.params.get("label") in labels]
 
 
 def width(row: Row) -> float | None:
     """The bandwidth gamma in use, also if it was chosen; None for a kernel without one."""
-    return (row["params"].get("kernel_params") or {}).get("gamma")
+    return (row.params.get("kernel_params") or {}).get("gamma")
 
 
 # ----------------------------------------------------------------------
@@ -264,29 +264,29 @@ def options_of(method: str) -> tuple[frozenset[str], Mapping]:
     return frozenset(declared.declared()) - {"seed", "timeout"}, declared.defaults()
 
 
-def inputs_of(row: Mapping) -> dict:
+def inputs_of(row: Row) -> dict:
     """The inputs of a row's run by name, without its seed: the requested values, such as
     ``validation``, rather than the chosen ones.
     """
-    params, requested = row["params"], requested_of(row)
-    options, _ = options_of(requested.get("method") or row["method"])
+    params, requested = row.params, requested_of(row)
+    options, _ = options_of(requested.get("method") or row.method)
     values = {name: row.get(name) for name in _FIELDS}
     values |= {name: params.get(name) for name in _PARAMS}
     values |= {name: row.get(name) for name in ("lam", "n_features") if name in options}
     values |= {name: params[name] for name in params if name in options} | {**requested}
-    if isinstance(values.get("gamma"), str) and lacks_gamma(row.get("kernel")):
+    if isinstance(values.get("gamma"), str) and lacks_gamma(row.kernel):
         del values["gamma"]
     return {name: value for name, value in values.items() if value is not None}
 
 
-def requested_of(row: Mapping) -> Mapping:
+def requested_of(row: Row) -> Mapping:
     """The requested values of a row's run if they differ from the row's; None for values that were
     not requested.
 
     A row of an early version has no such record. Its requested values are the words of the options
     for which its validation had several values.
     """
-    params, (_, defaults) = row["params"], options_of(row["method"])
+    params, (_, defaults) = row.params, options_of(row.method)
     if (recorded := params.get("asked")) is not None:
         return recorded
     words: dict = {}
@@ -306,14 +306,14 @@ def token(values: Mapping) -> str:
     return json.dumps(canonical(values), sort_keys=True)
 
 
-def variants(rows: Sequence[Mapping]) -> list[list]:
+def variants(rows: Sequence[Row]) -> list[list]:
     """Groups of rows that differ only in the seed: in each the newest row per seed, ordered by
     seed. The groups made last come last.
     """
     groups: dict[str, dict] = {}
     for row in rows:
         name = token(inputs_of(row))
-        groups[name] = groups.pop(name, {}) | {row["seed"]: row}
+        groups[name] = groups.pop(name, {}) | {row.seed: row}
     return [[own[seed] for seed in sorted(own)] for own in groups.values()]
 
 
@@ -447,7 +447,7 @@ def _as_cell(value: Any, form: Format) -> Cell:
 
 def section(
     title: str,
-    lines: "Iterable[Row] | DataFrame",
+    lines: "Iterable[Line] | DataFrame",
     formats: Mapping[str, Format],
     n_labels: int = 1,
     **more: Any,
@@ -480,7 +480,7 @@ def means_of(
     return {name: mean_if_any(map(of, rows)) for name, of in quantities.items()}
 
 
-def tidy(lines: Iterable[Row], *but: str, **same: Any) -> list[Line]:
+def tidy(lines: Iterable[Line], *but: str, **same: Any) -> list[Line]:
     """Lines of CSV and JSON: entries that are the same in all lines, and those of each line but
     some; of a mean and a cell the value.
     """
@@ -540,7 +540,7 @@ class Builder:
             raise UsageError(f"--setting {setting}: {self.name} has {there}")
         if not self.settings:
             return self.make(rows)
-        labels = {row["params"].get("label") for row in rows}
+        labels = {row.params.get("label") for row in rows}
         present = [name for name, label in self.settings.items() if label in labels]
         return self.make(rows, setting or next(iter([*present, *self.settings])))
 
@@ -558,7 +558,7 @@ def settings_of(builder: Callable | None, rows: Sequence[Row]) -> list[str]:
     """
     settings = getattr(builder, "settings", {})
     by_label = {label: setting for setting, label in reversed(settings.items())}
-    labels = dict.fromkeys(row["params"].get("label") for row in rows if row["status"] == "ok")
+    labels = dict.fromkeys(row.params.get("label") for row in rows if row.status == "ok")
     return [by_label[label] for label in labels if label in by_label]
 
 

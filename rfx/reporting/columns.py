@@ -9,6 +9,7 @@ from rfx.errors import UsageError, or_near
 from rfx.numerals import significant
 from rfx.records.run import SHARES, seconds_train
 from rfx.reporting.cells import (
+    Row,
     count,
     decimals,
     inputs_of,
@@ -69,17 +70,17 @@ def low_is_better(metric: str | None) -> bool:
     return metric in _ERRORS
 
 
-def outcome(row: Mapping, name: str) -> Any:
+def outcome(row: Row, name: str) -> Any:
     """One of OUTCOMES of a row. The seconds of training include those of choosing options."""
     if name != "seconds_train":
         return row[name]
-    seconds, choosing = seconds_train(row), row["params"].get("seconds_validation")
+    seconds, choosing = seconds_train(row), row.params.get("seconds_validation")
     return None if seconds is None else seconds + (choosing or 0.0)
 
 
-def method(row: Mapping) -> str:
+def method(row: Row) -> str:
     """The method of a row's run as requested, such as auto, rather than the one it chose."""
-    return requested_of(row).get("method") or row["method"]
+    return requested_of(row).get("method") or row.method
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def heading(name: str) -> str:
     return _HEADINGS.get(name, name)
 
 
-def of(rows: Sequence[Mapping], requested: bool = False) -> Columns:
+def of(rows: Sequence[Row], requested: bool = False) -> Columns:
     """The columns of rows of a results file. requested: compare the requested values instead of the
     chosen ones.
     """
@@ -126,7 +127,7 @@ def of(rows: Sequence[Mapping], requested: bool = False) -> Columns:
     names = [name for name in _HEADINGS if name in present]
     names += sorted(present - set(names))
     # the defaults of a run that failed are unknown
-    complete = [run for row, run in zip(rows, values) if row["status"] == "ok"] or values
+    complete = [run for row, run in zip(rows, values) if row.status == "ok"] or values
     several = _varying(complete) | _set_apart(asked_values) if complete else set()
     varying = [name for name in names if name not in ALWAYS and name in several]
     first = values[0] if values else {}
@@ -157,15 +158,15 @@ def _set_apart(runs: Sequence[Mapping]) -> set[str]:
     return {name for (_, name), by in values.items() if len(by) > 1 and any(by.values())}
 
 
-def _requested(row: Mapping) -> dict:
+def _requested(row: Row) -> dict:
     """The inputs of a row's run, as requested."""
     more = {name: row.get(name) for name in ("seed", "threads")}
     return inputs_of(row) | {name: value for name, value in more.items() if value is not None}
 
 
-def values_of(row: Mapping) -> dict:
+def values_of(row: Row) -> dict:
     """The inputs of a row's run, as used."""
-    values, params = _requested(row), row["params"]
+    values, params = _requested(row), row.params
     values |= {name: row[name] for name in ("lam", "n_features") if row.get(name) is not None}
     explicit = params.get("explicit") or {}
     for name in requested_of(row).keys() - {"lam", "n_features"}:

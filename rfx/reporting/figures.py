@@ -544,11 +544,11 @@ def pareto(rows, setting=None) -> Chart:
     The line is the Pareto front: nothing faster is better.
     """
     rows = _scored(rows, setting)
-    place = lambda row: (row["dataset"], row["metric"] or "score")
+    place = lambda row: (row.dataset, row.metric or "score")
     panels: dict[tuple[str, str], dict[str, list]] = {place(row): {} for row in rows}
     for group in variants(rows):
         seconds = mean_of([columns.outcome(row, "seconds_train") for row in group]).value
-        point = seconds, mean_of([row["score"] for row in group])
+        point = seconds, mean_of([row.score for row in group])
         panels[place(group[0])].setdefault(columns.method(group[0]), []).append(point)
     looks = style.looks(method for costs in panels.values() for method in costs)
     drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
@@ -597,7 +597,7 @@ def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
 
 def _scored(rows: Iterable[Row], setting: str | None) -> list[Row]:
     """The rows with a score, of one setting if requested."""
-    scored = [row for row in good(rows) if row["score"] is not None]
+    scored = [row for row in good(rows) if row.score is not None]
     scored = scored if setting is None else labelled(scored, setting)
     if not scored:
         where = "" if setting is None else f" in setting {setting}"
@@ -635,7 +635,7 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
                 for name in names
                 if values.get(name) is not None
             ]
-            lines = panels.setdefault((row["dataset"], row["metric"] or "score"), {})
+            lines = panels.setdefault((row.dataset, row.metric or "score"), {})
             lines.setdefault(", ".join(words), {}).setdefault(place, []).append(row)
     several = lambda lines: len({place for line in lines.values() for place in line}) > 1
     panels = {name: lines for name, lines in panels.items() if several(lines)}
@@ -733,7 +733,7 @@ def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
     options.
     """
     groups = grouped(
-        ((row["dataset"], columns.method(row), row["metric"]), (row["score"], values))
+        ((row.dataset, columns.method(row), row.metric), (row.score, values))
         for row, values in zip(rows, columns.of(rows).requested)
     )
     grids = {}
@@ -760,15 +760,15 @@ def _validated(rows: Sequence[Row]) -> dict[Any, tuple]:
     each data set and method.
     """
     grids: dict[Any, tuple] = {}
-    steps = ((row, step) for row in rows for step in row["params"].get("validation") or ())
+    steps = ((row, step) for row in rows for step in row.params.get("validation") or ())
     for row, step in steps:
         numbers = all(_is_number(value) for tried in step["tried"] for value in tried)
         if len(step["options"]) == 2 and numbers:
             cells = {(y, x): error for y, x, error in step["tried"] if math.isfinite(error)}
-            title = f"{row['dataset']}, {row['method']}: validation"
+            title = f"{row.dataset}, {row.method}: validation"
             headings = map(columns.heading, step["options"])
             grid = title, headings, cells, step["error"], True
-            grids |= {(row["dataset"], row["method"]): grid} if cells else {}
+            grids |= {(row.dataset, row.method): grid} if cells else {}
     return grids
 
 
@@ -778,11 +778,11 @@ def tune(rows, setting=None) -> Chart:
     most trials, with the best marked.
     """
     groups = grouped(
-        ((row["dataset"], row["method"], row["kernel"]), row)
+        ((row.dataset, row.method, row.kernel), row)
         for row in good(rows)
-        if str(row["params"].get("label")).startswith("tune ")
-        and any(score is not None for _, score in row["params"]["path"])
-        and _is_number(row["params"].get("gamma"))
+        if str(row.params.get("label")).startswith("tune ")
+        and any(score is not None for _, score in row.params["path"])
+        and _is_number(row.params.get("gamma"))
     )
     if not groups:
         raise DataError(
@@ -799,19 +799,19 @@ def tune(rows, setting=None) -> Chart:
 
 def _trials(title: str, rows: Sequence[Row]) -> Panel:
     """The scores of the trials of a method."""
-    last = max(row["params"]["round"] for row in rows)
-    rows = [row for row in rows if row["params"]["round"] == last]
+    last = max(row.params["round"] for row in rows)
+    rows = [row for row in rows if row.params["round"] == last]
     size = lambda params: params.get("n_grids") or params.get("block_size")
-    sizes = [size(row["params"]) or row["n_features"] for row in rows]
+    sizes = [size(row.params) or row.n_features for row in rows]
     common = max(sizes, key=sizes.count)
     cells = {
-        (lam, row["params"]["gamma"]): score
+        (lam, row.params["gamma"]): score
         for row, of in zip(rows, sizes)
-        for lam, score in row["params"]["path"]
+        for lam, score in row.params["path"]
         if of == common and score is not None
     }
     words = "gamma" + (f" (size {common})" if common else "")
-    metric = rows[0]["metric"]
+    metric = rows[0].metric
     low = columns.low_is_better(metric)
     return _heat_panel(title, ("lambda", words), cells, metric, low, "tune-best")
 

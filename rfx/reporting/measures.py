@@ -69,19 +69,19 @@ _DATASET = ("dataset",)
 
 def wrong(row: Row) -> float | None:
     """The share of wrong labels."""
-    return None if row["score"] is None else 1 - row["score"]
+    return None if row.score is None else 1 - row.score
 
 
 def error(row: Row) -> float | None:
     """The share of wrong labels; of a regression the norm of the errors over that of the
     targets.
     """
-    return row["params"].get("relative_error") if row["metric"] == "rmse" else wrong(row)
+    return row.params.get("relative_error") if row.metric == "rmse" else wrong(row)
 
 
 def _cost(row: Row) -> float | None:
     """Processor seconds of the fit; those by the clock of a row without them."""
-    return row["params"].get("seconds_cpu", seconds_train(row))
+    return row.params.get("seconds_cpu", seconds_train(row))
 
 
 _DERIVED: dict[str, Callable[[Row], Any]] = {
@@ -100,13 +100,13 @@ def frame(rows: Iterable[Row]) -> Frame:
     """
     lines = [
         {
-            **row["params"],
+            **row.params,
             **{name: value for name, value in row.items() if value is not None},
             **{name: make(row) for name, make in _DERIVED.items()},
             "row": row,
         }
         for row in rows
-        if row["status"] == "ok"
+        if row.status == "ok"
     ]
     table = lazy.pandas.DataFrame(lines, dtype=object)
     return table.where(table.notna(), None)

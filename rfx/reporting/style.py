@@ -217,8 +217,8 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
 def machines(rows, threads: bool = True) -> str:
     """The note on the machines of our runs."""
     places = (
-        (row["cpu"] or "unknown processor")[:LONGEST]
-        + (f", {row['threads'] or 'all'} threads" if threads else "")
+        (row.cpu or "unknown processor")[:LONGEST]
+        + (f", {row.threads or 'all'} threads" if threads else "")
         for row in rows
     )
     return f"Ours: {'; '.join(dict.fromkeys(places))}."

@@ -57,9 +57,7 @@ if TYPE_CHECKING:
 def failures(rows: Iterable[Row]) -> list[str]:
     """The runs that failed and the reasons, one line per reason."""
     runs = grouped(
-        ((row["dataset"], row["status"], row["message"]), row["method"])
-        for row in rows
-        if row["status"] != "ok"
+        ((row.dataset, row.status, row.message), row.method) for row in rows if row.status != "ok"
     )
     return [
         f"No result: {dataset}, {', '.join(dict.fromkeys(methods))} ({status}, runs:"
@@ -72,10 +70,10 @@ def machines(rows: Iterable[Row]) -> list[str]:
     """The processors, threads and versions of the successful ones of the rows, one line each."""
     programs = ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
     lines = (
-        f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; "
+        f"Machine: {row.cpu or 'unknown'}, {row.threads or 'all'} threads; "
         + ", ".join(f"{name} {row[name]}" for name in programs if row[name])
         for row in rows
-        if row["status"] == "ok"
+        if row.status == "ok"
     )
     return list(dict.fromkeys(lines))
 
@@ -349,8 +347,8 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     if setting is not None:
         rows = _rows_of_setting(rows, setting)
     # a plan has one method after the other; a reader compares the methods of a data set
-    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
-    rows = sorted(rows, key=lambda row: datasets.index(row["dataset"]))
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    rows = sorted(rows, key=lambda row: datasets.index(row.dataset))
     inputs = columns.of(rows)
     if not group_by and not mean_over:
         return _listed(rows, inputs)
@@ -370,7 +368,7 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
 
 
 def _rows_of_setting(rows: Sequence[Row], setting: str) -> list[Row]:
-    labels = sorted({row["params"].get("label") or "" for row in rows} - {""})
+    labels = sorted({row.params.get("label") or "" for row in rows} - {""})
     if setting not in labels:
         there = ", ".join(labels) or "none"
         raise UsageError(f"--setting {setting}: no row has it (there are: {there})")
@@ -420,14 +418,14 @@ class _Group:
         seeds are not told apart.
         """
         scores = grouped(
-            ((*_problem(row), self._seed(row)), row["score"])
+            ((*_problem(row), self._seed(row)), row.score)
             for row in self.rows
-            if row["score"] is not None
+            if row.score is not None
         )
         return {name: sum(values) / len(values) for name, values in scores.items()}
 
     def _seed(self, row: Row) -> int | None:
-        return None if row["params"].get("seedless") or "seed" in self.inputs else row["seed"]
+        return None if row.params.get("seedless") or "seed" in self.inputs else row.seed
 
     def score(self, name: tuple[Any, ...]) -> float | None:
         """The score of a problem and seed; a deterministic run has one score for all seeds."""
@@ -468,7 +466,7 @@ class _Group:
             columns.score_format(self.metric),
             "deviation",
             best=self.best,
-            converged=all(row["converged"] is not False for row in self.rows),
+            converged=all(row.converged is not False for row in self.rows),
         )
         n_pairs = "1 pair" if self.pairs == 1 else f"{self.pairs} pairs"
         inputs = {f"input {name}": self.words(name) for name in names}
@@ -515,11 +513,11 @@ def _chosen_words(name: str, chosen: Collection[Any]) -> str:
 def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
     """Every row in a line."""
     groups = [
-        _Group(values | {"method": columns.method(row)}, row["metric"], [row], [values])
+        _Group(values | {"method": columns.method(row)}, row.metric, [row], [values])
         for row, values in zip(rows, inputs.values)
     ]
     done = [group for group in groups if good(group.rows)]
-    best = _mark_best(done, [(group.rows[0]["dataset"], group.metric) for group in done])
+    best = _mark_best(done, [(group.rows[0].dataset, group.metric) for group in done])
     notes = [_BEST] if best else []
     notes += _notes(rows)
     if len(rows) > 1 and inputs.constant():
@@ -534,21 +532,21 @@ def _listed(rows: Sequence[Row], inputs: columns.Columns) -> Table:
     )
 
 
-def _tidy_row(row: Row, values: Row, inputs: columns.Columns) -> Line:
+def _tidy_row(row: Row, values: Line, inputs: columns.Columns) -> Line:
     """The line of a row in CSV and JSON."""
     outcomes = {name: columns.outcome(row, name) for name in _CELLS}
     more = ("seed", *(name for name in inputs.varying if name not in _CELLS))
-    fate = {"converged": row["converged"], "label": row["params"].get("label")}
+    fate = {"converged": row.converged, "label": row.params.get("label")}
     others = {name: values.get(name) for name in more}
-    return {"status": row["status"]} | outcomes | fate | others
+    return {"status": row.status} | outcomes | fate | others
 
 
 def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_Group]:
     """The rows of successful runs, grouped by their values of the columns `by`, and by metric."""
     groups: dict[tuple[Any, ...], _Group] = {}
     for row, requested, used in zip(rows, inputs.requested, inputs.values):
-        if row["status"] == "ok":
-            values, metric = {name: requested.get(name) for name in by}, row["metric"]
+        if row.status == "ok":
+            values, metric = {name: requested.get(name) for name in by}, row.metric
             key = token(values), metric if by_metric else None
             group = groups.setdefault(key, _Group(values, key[1]))
             group.rows.append(row)
@@ -658,10 +656,10 @@ def _ranks(groups: Sequence[_Group]) -> "DataFrame":
 def _ranked_run(row: Row) -> Line:
     """The problem and the outcomes of a run, less being better."""
     outcomes = {name: columns.outcome(row, name) for name in columns.OUTCOMES}
-    if row["score"] is not None and not columns.low_is_better(row["metric"]):
-        outcomes["score"] = -row["score"]
+    if row.score is not None and not columns.low_is_better(row.metric):
+        outcomes["score"] = -row.score
     # accuracy and RMSE are ranked in the same way
-    return outcomes | {"problem": str((*_problem(row), row["metric"]))}
+    return outcomes | {"problem": str((*_problem(row), row.metric))}
 
 
 def _mean_of_known(values: "Series") -> Mean | None:
@@ -715,8 +713,8 @@ def _tidy_ranks(ranks: Mapping[str, Mean | None]) -> dict[str, float | None]:
 
 def _problem(row: Row) -> tuple[Any, ...]:
     """The values that identify the problem of a row."""
-    named = (row["params"].get(name) for name in ("test", "target", "content"))
-    return row["dataset"], row["split"], *named
+    named = (row.params.get(name) for name in ("test", "target", "content"))
+    return row.dataset, row.split, *named
 
 
 def _outcome_formats(rows: Sequence[Row]) -> dict[str, Format]:
@@ -728,7 +726,7 @@ def _outcome_formats(rows: Sequence[Row]) -> dict[str, Format]:
         for name, (heading, write) in columns.OUTCOMES.items()
     }
     score = formats.pop("score")
-    metrics = {row["metric"] for row in rows if row["metric"]}
+    metrics = {row.metric for row in rows if row.metric}
     if len(metrics) == 1:
         return {"score": score._replace(heading=metrics.pop())} | formats
     return {"score": score, "metric": Format("metric")} | formats
@@ -737,12 +735,12 @@ def _outcome_formats(rows: Sequence[Row]) -> dict[str, Format]:
 def _notes(rows: Sequence[Row], where: str = "") -> list[str]:
     """The runs that failed, and the meaning of the star."""
     failed = Counter(
-        f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}"
+        f"{row.dataset} {row.method} ({row.status}): {row.message}"
         for row in rows
-        if row["status"] != "ok"
+        if row.status != "ok"
     )
     notes = [f"{text} ({n:,} runs)" if n > 1 else text for text, n in failed.items()]
-    if any(row["converged"] is False for row in rows):
+    if any(row.converged is False for row in rows):
         notes.append(f"*: the solver did not converge{where}")
     return notes
 
@@ -787,22 +785,22 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Table:
 
 def _run_of(row: Row) -> str:
     """The identifier of a run in files without keys."""
-    return token(inputs_of(row) | {"seed": row["seed"]})
+    return token(inputs_of(row) | {"seed": row.seed})
 
 
 def _pairs(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> list[tuple[Row, Row]]:
     """The rows of the same run in both files; of several in B the first."""
     partners = {_run_of(row): row for row in rows_a}
-    partners |= {row["key"]: row for row in rows_a if row["key"]}
+    partners |= {row.key: row for row in rows_a if row.key}
     pairs: dict[int, tuple[Row, Row]] = {}
     for row in rows_b:
-        partner = partners.get(row["key"]) or partners.get(_run_of(row))
+        partner = partners.get(row.key) or partners.get(_run_of(row))
         if partner is not None:
             pairs.setdefault(id(partner), (partner, row))
     return list(pairs.values())
 
 
-def _compared_notes(cells: Sequence[Row]) -> list[str]:
+def _compared_notes(cells: Sequence[Line]) -> list[str]:
     """The changes of the scores, and of the training time, over all runs."""
     changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
     ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
@@ -826,25 +824,25 @@ def _difference(a: Row, b: Row) -> Line:
     for undefined values.
     """
     before, after = columns.outcome(a, "seconds_train"), columns.outcome(b, "seconds_train")
-    unlike = a["metric"] != b["metric"] or None in (a["score"], b["score"])
+    unlike = a.metric != b.metric or None in (a.score, b.score)
     return {
-        "metric": b["metric"],
-        "score_a": a["score"],
-        "score_b": b["score"],
-        "change": None if unlike else b["score"] - a["score"],
+        "metric": b.metric,
+        "score_a": a.score,
+        "score_b": b.score,
+        "change": None if unlike else b.score - a.score,
         "seconds_a": before,
         "seconds_b": after,
         "ratio": after / before if before and after is not None else None,
-        "status_a": a["status"],
-        "status_b": b["status"],
+        "status_a": a.status,
+        "status_b": b.status,
     }
 
 
 def _score(row: Row, other: Row) -> Cell:
     """The score of a row, in the format of another one's metric, or its status if it has none."""
-    if row["score"] is None and row["status"] != "ok":
-        return words(row["status"])
-    return number(row["score"], columns.score_format(other["metric"]))
+    if row.score is None and row.status != "ok":
+        return words(row.status)
+    return number(row.score, columns.score_format(other.metric))
 
 
 def _signed(change: float | None) -> str:

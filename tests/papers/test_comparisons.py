@@ -1,5 +1,7 @@
 """What the papers' claims compare: as many rows, one search, one thread, and the fit alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from rfx import papers
@@ -8,7 +10,7 @@ from rfx.papers.sinha2016 import claims as sinha2016
 from rfx.papers.wu2016 import claims as wu2016
 from rfx.papers.yen2014 import claims as yen2014
 from rfx.plans import plan
-from rfx.records.results import COLUMNS
+from rfx.records.run import Result
 from rfx.reporting.measures import frame
 
 
@@ -23,7 +25,7 @@ def row(method, seed=0, **more):
     params = {"label": "tuned", "lam": "validation"} | more.pop("params", {})
     given = {"dataset": "cpu", "kernel": "gaussian", "n_features": 10, "threads": 1, "score": 1.0}
     own = {"status": "ok", "key": f"{method}{seed}", "metric": "rmse", "method": method}
-    return dict.fromkeys(COLUMNS) | given | own | {"seed": seed, "params": params} | more
+    return Result(**given | own | {"seed": seed, "params": params} | more)
 
 
 def loaded(name):
@@ -60,7 +62,7 @@ def test_cells_are_compared_in_pairs_of_one_seed():
 
 def test_predictions_with_two_threads_are_not_compared_by_the_clock():
     both = [row(method, seconds_predict=2.0, threads=2) for method in ("rf", "sparse-rf")]
-    timed = [one | {"params": one["params"] | {"least_seconds_cpu_predict": 3.0}} for one in both]
+    timed = [replace(one, params=one.params | {"least_seconds_cpu_predict": 3.0}) for one in both]
     assert effects(yen2014, "faster-prediction-tuned", both)["cpu gaussian"] == []
     assert effects(yen2014, "faster-prediction-tuned", timed)["cpu gaussian"] == [1.0]
 

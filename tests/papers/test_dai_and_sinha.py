@@ -13,8 +13,7 @@ from rfx.data.virtual import triangles
 from rfx.papers.dai2014 import curves as dai
 from rfx.papers.sinha2016 import curves
 from rfx.plans import plan
-from rfx.records.results import COLUMNS
-from rfx.records.run import Run
+from rfx.records.run import Result, Run
 from rfx.reporting import figures, tables
 from rfx.reporting.tables import texts
 from rfx.runs import single
@@ -41,7 +40,7 @@ def row(label, method, **more):
         "threads": 2,
         "seed": 0,
     }
-    return dict.fromkeys(COLUMNS) | given | more
+    return Result(**given | more)
 
 
 CURVE = [
@@ -240,7 +239,10 @@ def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows, least):
 
 
 def test_the_price_of_an_error():
-    priced = lambda error, seconds: {"score": 1 - error / 100, "seconds_fit": seconds}
+    def priced(error, seconds):
+        score = 1 - error / 100
+        return Result(dataset="d", method="rf", score=score, seconds_fit=seconds)
+
     cheap, dear = [priced(10.0, 1.0), priced(12.0, 1.0)], [priced(9.0, 5.0)]
     points = {10: cheap, 20: dear}
     assert curves.reach(points, 11.0) == (10, cheap)

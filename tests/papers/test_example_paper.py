@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rfx import papers
-from rfx.records.results import COLUMNS
+from rfx.records.run import Result
 from rfx.reporting import claims, figures, tables
 
 FOLDER = Path(__file__).parent / "folders" / "example2007"
@@ -35,7 +35,7 @@ def row(method, seed, error, n_features=None):
         "score": 1 - error,
         "params": {},
     }
-    return dict.fromkeys(COLUMNS) | given
+    return Result(**given)
 
 
 ROWS = [row("rf", seed, 0.12 + noise, 64) for seed, noise in enumerate((-0.001, 0.0, 0.001))]

@@ -21,7 +21,7 @@ from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.yen2014 import claims
 from rfx.papers.yen2014 import curves as yen
 from rfx.records import results
-from rfx.records.run import Run
+from rfx.records.run import Result, Run
 from rfx.reporting import figures
 from rfx.reporting.bounds import Excess
 from rfx.reporting.measures import Limits, frame
@@ -73,30 +73,29 @@ GIVEN = {
 def fitted(method, **given):
     """A trained method as a row of results."""
     model = create(method, task="binary", **given).fit(X, Y)
-    row = {name: None for name in results.COLUMNS} | {
-        name: model.info[name] for name in ("objective", "gap", "lam", "n_features")
-    }
-    params = {name: value for name, value in model.info.items() if name not in row}
-    return row | {
-        "status": "ok",
-        "method": method,
-        "dataset": "some",
-        "kernel": given["kernel"],
-        "metric": "accuracy",
-        "n_train": len(X),
-        "score": 0.9,
-        "threads": 1,
-        "cpu": "A Processor",
-        "rfx": "0.1",
-        "key": repr((method, given)),
-        "seed": given.get("seed", 0),
-        "trace": [dict(step) for step in model.trace],
-        "params": params | {"loss": given["loss"]},
-    }
+    own = {name: model.info[name] for name in ("objective", "gap", "lam", "n_features")}
+    params = {name: value for name, value in model.info.items() if name not in results.COLUMNS}
+    return Result(
+        **own,
+        status="ok",
+        method=method,
+        dataset="some",
+        kernel=given["kernel"],
+        metric="accuracy",
+        n_train=len(X),
+        score=0.9,
+        threads=1,
+        cpu="A Processor",
+        rfx="0.1",
+        key=repr((method, given)),
+        seed=given.get("seed", 0),
+        steps=[dict(step) for step in model.trace],
+        params=params | {"loss": given["loss"]},
+    )
 
 
 def labelled(row, label):
-    return row | {"params": row["params"] | {"label": label}}
+    return row.with_params(label=label)
 
 
 @pytest.fixture(scope="module")
@@ -125,19 +124,18 @@ def objectives(method, sizes, seed):
         {"method": method, "n_features": size, "objective": 100 * objective, "seed": seed}
         for size, objective in sizes.items()
     ]
-    shared = {name: None for name in results.COLUMNS}
-    shared |= {"status": "ok", "dataset": "some", "kernel": "perceptron", "lam": 1.0}
+    shared = {"status": "ok", "dataset": "some", "kernel": "perceptron", "lam": 1.0}
     shared |= {"n_train": 100, "metric": "accuracy", "params": {"label": "corollary1"}}
-    return [shared | row | {"key": repr((seed, row))} for row in rows]
+    return [Result(**shared | row | {"key": repr((seed, row))}) for row in rows]
 
 
 def test_a_seed_that_never_is_near_the_kernel_machine_limits_its_case():
     exact = objectives("kernel", {None: 0.0}, 0)[0]
-    exact["params"] = exact["params"] | {"norm": 50.0, "loss": "squared_hinge"}
-    exact |= {"objective": 45.0 + 50.0**2 / 2}
+    exact = exact.with_params(norm=50.0, loss="squared_hinge")
+    exact = replace(exact, objective=45.0 + 50.0**2 / 2)
     # lam ||w||_2 + loss, and lam / 2 ||w||_2^2 + loss
     value = (50.0 + 45.0) / 100
-    limit = exact["objective"] / 100
+    limit = exact.objective / 100
     near, far = {16: 2 * value, 32: value}, {16: 2 * value, 32: 2 * value}
     rf_near, rf_far = {16: 2 * limit, 64: limit}, {16: 2 * limit, 64: 2 * limit}
     rows = [exact, *objectives("sparse-rf", near, 0), *objectives("rf", rf_near, 0)]
@@ -291,11 +289,12 @@ def test_what_needs_no_results_reads_none_and_needs_no_plan(tmp_path, monkeypatc
 
 def test_slopes_are_of_one_seed_each_in_any_order_of_rows():
     def row(seed, size, objective):
-        return {"seed": seed, "size": size, "objective": objective, "n_train": 1}
+        own = {"seed": seed, "n_features": size, "objective": objective, "n_train": 1}
+        return Result(dataset="d", method="rf", **own)
 
     rows = [row(seed, size, 1 + (1 + seed) / size) for seed in (0, 1) for size in (1, 2, 4)]
     rows += [row(2, 2, 9.0), row(0, 64, 1.0), row(1, 64, 1.0)]
-    found = Excess.of(rows[::-1], lambda one: one["size"])
+    found = Excess.of(rows[::-1], lambda one: one.n_features)
     assert list(found.slopes.values()) == pytest.approx([-1.0, -1.0])
 
 

@@ -12,6 +12,7 @@ from rfx import papers
 from rfx.errors import DataError
 from rfx.plans import catalogue
 from rfx.records import results
+from rfx.records.run import Result
 from rfx.reporting import claim_figures, claim_tables, claims, figures
 from rfx.reporting.claims import Claim, decided_cases, judge
 from rfx.reporting.measures import (
@@ -30,8 +31,8 @@ SOURCES = ("printed", "authors' program", "held-out rows", "test rows", "ours")
 
 
 def row(method, seed, score, status="ok", **more):
-    shared = {"dataset": "d", "metric": "rmse", "params": {}}
-    return shared | {"method": method, "seed": seed, "score": score, "status": status} | more
+    own = {"method": method, "seed": seed, "score": score, "status": status}
+    return Result(dataset="d", metric="rmse", **own | more)
 
 
 SOME = frame([row("rf", 0, 1.0)])
@@ -194,9 +195,9 @@ def test_pairs_are_of_one_seed_and_the_newest_run():
 
 
 def test_an_exponent_is_that_of_each_seed_with_enough_places():
-    rows = [row("rf", seed, 3.0 * size**2, size=size) for seed in (0, 1) for size in (1, 2, 4)]
-    rows += [row("rf", 2, 1.0, size=size) for size in (1, 2)]
-    assert exponent("score", "size")(frame(rows)) == {"d": pytest.approx([2.0, 2.0])}
+    rows = [row("rf", seed, 3.0 * size**2, lam=size) for seed in (0, 1) for size in (1, 2, 4)]
+    rows += [row("rf", 2, 1.0, lam=size) for size in (1, 2)]
+    assert exponent("score", "lam")(frame(rows)) == {"d": pytest.approx([2.0, 2.0])}
 
 
 def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():

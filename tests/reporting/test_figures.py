@@ -7,6 +7,7 @@ import itertools
 import json
 import struct
 import xml.etree.ElementTree as xml
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from rfx.errors import DataError, UsageError
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.plans import plan
 from rfx.records import results
+from rfx.records.run import Result
 from rfx.reporting import figures, style, tables
 
 WU2016 = "rfx.papers.wu2016"
@@ -71,7 +73,7 @@ def row(label, dataset="cadata", method="rb", **more):
         "seed": 0,
         "n_iter": 7,
     }
-    return {name: None for name in results.COLUMNS} | given | more | {"params": params}
+    return Result(**given | more | {"params": params})
 
 
 def classes(label, dataset="ijcnn1", method="rb", score=0.97, **more):
@@ -221,7 +223,7 @@ def test_the_numbers_of_a_figure_are_those_that_are_drawn(drawn):
 
 def test_the_deviation_of_ours_is_not_written_beside_the_authors_points(tmp_path):
     rows = [
-        one | {"seed": seed, "params": one["params"] | {"relative_error": 0.2 + 0.02 * seed}}
+        replace(one, seed=seed, params=one.params | {"relative_error": 0.2 + 0.02 * seed})
         for one in swept("fig4")
         for seed in (0, 1)
     ]
@@ -253,19 +255,19 @@ def test_speed_ups_are_of_the_passes_if_they_are_known():
     assert both.seconds == pytest.approx(10 / 3)
     assert same.speedup.value == 1
     passes = [
-        one | {"params": one["params"] | {"pass_seconds": 4.0 / one["threads"]}} for one in timed()
+        replace(one, params=one.params | {"pass_seconds": 4.0 / one.threads}) for one in timed()
     ]
     assert wu2016.timed(passes)[1].speedup.value == 2
     # those of the trace go first, over all outputs
     ends = ((0, 0.0), (0, 1.0), (1, 0.0))
     traced = [
-        one
-        | {
-            "trace": [
+        replace(
+            one,
+            steps=[
                 {"pass_seconds": seconds, "output": output}
-                for output, seconds in (*ends, (1, 5.0 if one["threads"] == 1 else 0.5))
-            ]
-        }
+                for output, seconds in (*ends, (1, 5.0 if one.threads == 1 else 0.5))
+            ],
+        )
         for one in passes
     ]
     assert wu2016.timed(traced)[1].speedup.value == 4
@@ -372,33 +374,38 @@ def plain_row(method="rf", score=0.5, dataset="a", seconds=1.0, metric="accuracy
         for name, value in given.items()
         if name not in ("seed", "model_size", "validation")
     }
-    return {
-        "key": repr((method, dataset, given)),
-        "status": "ok",
-        "dataset": dataset,
-        "split": None,
-        "method": method,
-        "kernel": "gaussian",
-        "solver": "rfx",
-        "lam": given.get("lam"),
-        "n_features": given.get("n_features"),
-        "seed": given.get("seed", 0),
-        "threads": 2,
-        "metric": metric,
-        "score": score,
-        "model_size": given.get("model_size", 10),
-        "seconds_features": 0.0,
-        "seconds_fit": seconds,
-        "seconds_predict": 0.1,
-        "peak_rss_mb": 1.0,
-        "cpu": "cpu",
-        "converged": True,
-        "message": None,
-        "params": {
-            name: value for name, value in options.items() if name not in ("lam", "n_features")
+    return Result(
+        **{
+            "key": repr((method, dataset, given)),
+            "status": "ok",
+            "dataset": dataset,
+            "split": None,
+            "method": method,
+            "kernel": "gaussian",
+            "solver": "rfx",
+            "lam": given.get("lam"),
+            "n_features": given.get("n_features"),
+            "seed": given.get("seed", 0),
+            "threads": 2,
+            "metric": metric,
+            "score": score,
+            "model_size": given.get("model_size", 10),
+            "seconds_features": 0.0,
+            "seconds_fit": seconds,
+            "seconds_predict": 0.1,
+            "peak_rss_mb": 1.0,
+            "cpu": "cpu",
+            "converged": True,
+            "message": None,
+            "params": {
+                name: value for name, value in options.items() if name not in ("lam", "n_features")
+            }
+            | ({"validation": given["validation"]} if "validation" in given else {}),
         }
-        | ({"validation": given["validation"]} if "validation" in given else {}),
-    }
+    )
+
+
+FAILED = replace(plain_row(), status="failed")
 
 
 def points_of(panel):
@@ -461,7 +468,9 @@ def test_the_front_is_what_nothing_as_quick_is_better_than():
 
 
 def test_the_front_names_the_method_that_was_asked_for():
-    asked = plain_row("rfm", seconds=0.5) | {"params": {"asked": {"method": "auto"}, "gamma": 1.0}}
+    asked = replace(
+        plain_row("rfm", seconds=0.5), params={"asked": {"method": "auto"}, "gamma": 1.0}
+    )
     asked["params"]["seconds_validation"] = 2.0
     drawn = points_of(next(iter(figures.pareto([asked, plain_row("rfm", seconds=1.0)]))))
     assert drawn["points-a-auto"] == [[2.5, 0.5]] and drawn["points-a-rfm"] == [[1.0, 0.5]]
@@ -482,7 +491,11 @@ CHOSEN = [
 @pytest.mark.parametrize(
     ("figure", "rows", "says"),
     [
-        (figures.pareto, [plain_row() | {"status": "failed"}], "no row of the results file has a"),
+        (
+            figures.pareto,
+            [FAILED],
+            "no row of the results file has a",
+        ),
         (figures.lambda_path, [plain_row(lam=1.0)], "at several values of lambda"),
         (figures.surface, [plain_row(lam=1.0), plain_row(lam=2.0)], "vary in two options"),
         # values that the runs chose

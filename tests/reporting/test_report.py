@@ -6,6 +6,7 @@ import html
 import re
 import shlex
 import shutil
+from dataclasses import replace
 
 import pytest
 from shell import called
@@ -323,7 +324,7 @@ def written(tmp_path):
 def test_a_page_of_any_results_file(tmp_path, written):
     failed = row("two", "rb", key="failed", status="failed", message="no <b>memory</b>", score=None)
     first = rows_of("one", "two")
-    again = first[0] | {"status": "failed", "score": None, "message": "at first"}
+    again = replace(first[0], status="failed", score=None, message="at first")
     path, page = written([again, *first, failed]), tmp_path / "page" / "index.html"
     assert report(path, "-o", tmp_path / "page") == str(page)
     content = page.read_text()

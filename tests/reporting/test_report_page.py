@@ -6,6 +6,7 @@ One browser serves all tests; tests/browsing.py says what it needs.
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,17 +27,14 @@ def page(tmp_path_factory):
     """
     place = tmp_path_factory.mktemp("page")
     several = [
-        row | {"seed": seed, "key": f"{row['key']}{seed}"}
+        replace(row, seed=seed, key=f"{row.key}{seed}")
         for row in swept("fig4")
         for seed in (0, 1, 2)
     ]
-    compare = [*compared(), *(row | {"converged": False} for row in compared()[:1])]
-    failed = swept("fig4")[0] | {
-        "key": "failed",
-        "status": "failed",
-        "message": "out of memory",
-        "score": None,
-    }
+    compare = [*compared(), *(replace(row, converged=False) for row in compared()[:1])]
+    failed = replace(
+        swept("fig4")[0], key="failed", status="failed", message="out of memory", score=None
+    )
     for name, rows in (("fig4", [*several, failed]), ("fig5", compare), ("fig6", timed())):
         for row in rows:
             results.append(place / f"wu2016-{name}.csv", row)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import scipy.stats
 
 from rfx import papers
 from rfx.errors import UsageError
-from rfx.records import results
+from rfx.records.run import Result
 from rfx.reporting import cells, tables
 from rfx.reporting.cells import Cell, Printed
 from rfx.reporting.tables import FORMATS, compare, render, text, texts
@@ -48,7 +49,7 @@ def row(dataset="cpu", method="rf", kernel="gaussian", **more):
         "rfx": "0.1",
         "params": {"label": "paper", "gamma": "paper", "kernel_params": {"gamma": 0.5}},
     }
-    return {name: None for name in results.COLUMNS} | {"params": {}} | given | more
+    return Result(**given | more)
 
 
 def build(*rows, name="yen2014-table1", setting=None):
@@ -129,7 +130,7 @@ def test_only_the_seed_makes_rows_one_cell():
     )
     for kernel, count in (("perceptron", 1), ("gaussian", 2)):
         words = [
-            row | {"kernel": kernel, "params": row["params"] | {"gamma": word}}
+            replace(row, kernel=kernel, params=row.params | {"gamma": word})
             for row, word in zip(rows[2:], ("paper", "median"))
         ]
         assert len(cells.variants(words)) == count, (
@@ -284,7 +285,7 @@ def test_summary_shows_every_column_that_tells_rows_apart():
         for seed, gamma, grids, tol in ((0, 0.5, 8, 1e-3), (1, 0.5, 8, 1e-3), (0, 2.0, 16, 1e-4))
     ]
     rows = [
-        one | {"method": "sparse-rb", "n_features": 100 + number} for number, one in enumerate(rows)
+        replace(one, method="sparse-rb", n_features=100 + number) for number, one in enumerate(rows)
     ]
     (section,) = build(*rows, name="summary").sections
     assert section.columns[:8] == ["data set", "method", "D", "R", "gamma", "seed", "tol", "rmse"]
@@ -316,7 +317,7 @@ def test_summary_keeps_the_methods_of_a_data_set_together():
 def test_the_title_has_a_number_of_features_that_is_not_the_papers():
     small = row("cpu", method="rf", n_features=1000, params={"label": "paper"})
     assert "; D = 1,000 beside the paper's 10,000" in build(small).title
-    assert "beside" not in build(small | {"n_features": 10_000}).title
+    assert "beside" not in build(replace(small, n_features=10_000)).title
 
 
 def test_summary_by_groups_has_means_their_noise_and_how_many():
@@ -398,10 +399,10 @@ def test_csv_of_a_table_is_not_run_by_a_spreadsheet():
 def test_two_files_side_by_side():
     a = [row(seed=0, score=0.5), row(seed=1, score=0.4), row(method="kernel")]
     b = [
-        one | {"key": "v1-other", "score": one["score"] - 0.01, "seconds_fit": 24.34 - 0.34}
+        replace(one, key="v1-other", score=one.score - 0.01, seconds_fit=24.34 - 0.34)
         for one in a[:2]
     ]
-    b += [row("census"), a[2] | {"status": "failed", "score": None, "seconds_fit": None}]
+    b += [row("census"), replace(a[2], status="failed", score=None, seconds_fit=None)]
     table = compare(a, b)
     assert table.title == "3 runs in both, 0 in A only, 1 in B only"
     first = dict(zip(table.sections[0].columns, texts(table.sections[0])[0]))
@@ -439,7 +440,7 @@ def test_summary_marks_the_best_and_compares_the_others_with_it():
         cells["rb"]["paired_p"],
         cells["kernel"]["paired_p"],
     ) == (3, 1, None, None)
-    low = [row | {"metric": "rmse"} for row in rows]
+    low = [replace(row, metric="rmse") for row in rows]
     partial = summary(*low, group_by="dataset,method")
     assert [cell["best"] for cell in partial.cells] == [True, False, False], "rb lacks two seeds"
     assert any("1 of the groups lacks runs" in note for note in partial.notes)
@@ -567,7 +568,7 @@ def test_latex_splits_a_wide_table_and_repeats_the_labels():
         for gamma in (1, 2)
         for seed, score in enumerate(SCORES)
     ]
-    rows = [one | {"kernel": one["params"]["tol"] * 1e12} for one in rows]
+    rows = [replace(one, kernel=one.params["tol"] * 1e12) for one in rows]
     table = summary(*rows, mean_over="seed")
     wide, narrow = render(table, "latex"), render(summary(*rows, group_by="method"), "latex")
     tabulars = wide.split(r"\begin{tabular}")[1:]

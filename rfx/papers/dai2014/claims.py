@@ -80,12 +80,12 @@ def _operations(row: Row) -> float:
     Nystrom features also the multiplications by the factor of their kernel matrix, and those of its
     decomposition.
     """
-    samples, rank = row["params"]["samples"], row["params"].get("rank") or 0
-    return samples * row["model_size"] + (samples + rank) * rank**2
+    samples, rank = row.params["samples"], row.params.get("rank") or 0
+    return samples * row.model_size + (samples + rank) * rank**2
 
 
 def _bytes_per_feature(row: Row) -> float:
-    return row["model_bytes"] / row["n_features"]
+    return row.model_bytes / row.n_features
 
 
 def _over_k_sdca(other: str) -> Measure:

@@ -86,43 +86,43 @@ AXES = {
 
 def error(row: Row) -> float:
     """Test error in percent, or mean absolute error."""
-    if row["task"] == "regression":
-        return row["params"].get("mae", row["score"])
-    return 100 * (1 - row["score"])
+    if row.task == "regression":
+        return row.params.get("mae", row.score)
+    return 100 * (1 - row.score)
 
 
 def seconds(row: Row) -> float | None:
     """Seconds of the steps only, without preparatory learning; of training if the method has no
     steps.
     """
-    fit, steps = row["seconds_fit"], row["params"].get("seconds_steps")
+    fit, steps = row.seconds_fit, row.params.get("seconds_steps")
     if steps is not None or fit is None:
         return steps
-    return fit + (row["seconds_features"] or 0.0)
+    return fit + (row.seconds_features or 0.0)
 
 
 def nu(row: Row) -> float | None:
     """nu of the objective, if the run's method has one."""
-    value = row["params"].get("nu")
+    value = row.params.get("nu")
     return value if isinstance(value, (int, float)) else None
 
 
 def before(row: Row) -> float | None:
     """Seconds to compute the Nystrom features, which the paper does not count."""
-    return row["params"].get("seconds_nystrom")
+    return row.params.get("seconds_nystrom")
 
 
 def curve(row: Row, axis: str) -> dict[float, float]:
     """Seconds or samples -> the error there in the units of `error`."""
     return {
-        point[axis]: (1 if row["task"] == "regression" else 100) * point["error"]
-        for point in row["params"].get("curve") or ()
+        point[axis]: (1 if row.task == "regression" else 100) * point["error"]
+        for point in row.params.get("curve") or ()
         if "error" in point and point.get(axis, 0) > 0
     }
 
 
 def label(row: Row) -> str:
-    return str(row["params"].get("label") or "")
+    return str(row.params.get("label") or "")
 
 
 def criterion_of(row: Row) -> str:
@@ -134,7 +134,7 @@ def runs(rows: Iterable[Row], name: str) -> list[Row]:
     """The rows of successful runs of a figure, in the order of METHODS."""
     own = [row for row in good(rows) if label(row).partition("-")[0] == name]
     order = {method: place for place, method in enumerate(METHODS)}
-    return sorted(own, key=lambda row: order.get(row["method"], len(order)))
+    return sorted(own, key=lambda row: order.get(row.method, len(order)))
 
 
 def of(rows: Iterable[Row], name: str) -> list[Row]:
@@ -149,7 +149,7 @@ def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     groups = grouped((criterion_of(row), row) for row in own)
     found = {}
     for key in CRITERIA:
-        by_method = grouped((row["method"], row) for row in groups.get(key, []))
+        by_method = grouped((row.method, row) for row in groups.get(key, []))
         known = [method for method in METHODS if method in by_method]
         if known:
             found[key] = {method: variants(by_method[method])[-1] for method in known}
@@ -221,9 +221,9 @@ class Ripple:
 def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
     """nu -> the synthetic runs of doubly-sgd with these steps of STEPS."""
     curves = grouped(
-        (nu(row) or 0.0, (row["seed"], curve(row, "steps")))
+        (nu(row) or 0.0, (row.seed, curve(row, "steps")))
         for row in runs(labelled(rows, f"synthetic-{kind}"), "synthetic")
-        if row["method"] == "doubly-sgd" and nu(row)
+        if row.method == "doubly-sgd" and nu(row)
     )
     tables = {of: lazy.pandas.DataFrame(dict(own)).sort_index() for of, own in curves.items()}
     return {of: Ripple(of, kind, table) for of, table in tables.items() if len(table.dropna())}
@@ -231,11 +231,11 @@ def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
 
 def _seconds_a_row(row: Row) -> float:
     """Seconds of prediction for each test row."""
-    return row["seconds_predict"] / row["n_test"]
+    return row.seconds_predict / row.n_test
 
 
 def _training_bytes(row: Row) -> float | None:
-    return row["params"].get("training_bytes")
+    return row.params.get("training_bytes")
 
 
 # quantity of the plan complexity -> its words, and its value of a row

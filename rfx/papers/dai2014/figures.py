@@ -47,7 +47,7 @@ def _panel(name, key, chosen) -> Panel:
     drawn: list[Curve] = []
     quoted: list[Curve] = []
     for row in chosen:
-        method, line, look = row["method"], lines[id(row)], style.look(row["method"])
+        method, line, look = row.method, lines[id(row)], style.look(row.method)
         kernel = dai.criterion_words(dai.criterion_of(row)) if method == "kernel" else ""
         words = style.plain(f"{dai.METHODS.get(method, method)} {kernel}".strip())
         gid, colour = style.identifier("fig1", name, method), look["color"]

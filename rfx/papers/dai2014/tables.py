@@ -156,7 +156,7 @@ def _method_line(name: str, key: str, method: str, runs: Sequence[Row]) -> Line:
     """The means of a method's runs with one criterion, and the number that the paper quotes."""
     paper = dai.quoted(name, method)
     error = _compared(name, runs, paper)
-    samples = mean_if_any(row["params"].get("samples") for row in runs)
+    samples = mean_if_any(row.params.get("samples") for row in runs)
     return {
         "title": dai.METHODS[method],
         "method": method,
@@ -252,7 +252,7 @@ def _ripple_line(one: dai.Ripple) -> Line:
 
 def _pass_line(key: str, method: str, runs: Sequence[Row]) -> Line:
     """The means of a method's runs with one criterion."""
-    rmse = mean_if_any(row["score"] for row in runs)
+    rmse = mean_if_any(row.score for row in runs)
     return {
         "title": dai.METHODS[method],
         "method": method,
@@ -350,7 +350,7 @@ def choice(rows: Sequence[Row]) -> Table:
             made.append(_chosen(name, own))
             continue
         made.append(_one_nu(name, own))
-        for method, part in grouped((row["method"], row) for row in own).items():
+        for method, part in grouped((row.method, row) for row in own).items():
             has_several_settings = len(part) > len(set(map(dai.nu, part)))
             if has_several_settings:
                 made.append(_chosen(f"{name}, {dai.METHODS[method]}", part))
@@ -392,14 +392,14 @@ def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[Line]]:
     formats = {"nu": Format("nu", general)}
     formats |= {method: Format(dai.METHODS[method]) for method in methods}
     formats |= {"mean": Format("mean")}
-    return section(name, shown.values(), formats, dataset=rows[0]["dataset"]), cells
+    return section(name, shown.values(), formats, dataset=rows[0].dataset), cells
 
 
 def _least_errors(rows: Sequence[Row]) -> dict[str, dict[float, Mean]]:
     """Method -> nu -> the least held-out error of the settings tried, means over the seeds."""
     errors: dict[str, dict[float, Mean]] = {}
     for group in grouped((token(inputs_of(row)), row) for row in rows).values():
-        of_method = errors.setdefault(group[0]["method"], {})
+        of_method = errors.setdefault(group[0].method, {})
         nu, tried = dai.nu(group[0]) or 0.0, mean_of([*map(held_out, group)])
         if nu not in of_method or tried.value < of_method[nu].value:
             of_method[nu] = tried
@@ -432,26 +432,26 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[Line]]:
         cells.append({"setting": name} | options | _tidy(error, chosen))
     formats = {f"option {one}": Format(columns.heading(one)) for one in varying}
     formats |= {"error": Format(unit), "seconds": Format("seconds", short)}
-    return section(name, lines, formats, len(varying), dataset=rows[0]["dataset"]), cells
+    return section(name, lines, formats, len(varying), dataset=rows[0].dataset), cells
 
 
 def _unit(row: Row) -> tuple[str, int]:
     """The heading of a held-out error, and its decimals."""
-    if row["task"] != "regression":
+    if row.task != "regression":
         return "held-out error, %", 2
     return ("held-out RMSE", 4) if _of_squares(row) else ("held-out MAE", 2)
 
 
 def _of_squares(row: Row) -> bool:
     """Whether the error is the root mean square, as in the ripple's table."""
-    return row["task"] == "regression" and dai.label(row).endswith("-nu")
+    return row.task == "regression" and dai.label(row).endswith("-nu")
 
 
 def held_out(row: Row) -> float:
     """The error of the run's settings on held-out training rows, in the units of dai.error."""
-    if row["task"] == "regression" and not _of_squares(row):
-        return row["params"]["held_out_mae"]
-    score = row["params"]["held_out_score"]
+    if row.task == "regression" and not _of_squares(row):
+        return row.params["held_out_mae"]
+    score = row.params["held_out_score"]
     return score if _of_squares(row) else 100 * (1 - score)
 
 

@@ -26,9 +26,9 @@ def _best(table: Frame) -> Effects:
     best = {place: curves.validated(points) for place, points in found.items()}
     effects: dict[str, list[float]] = {}
     for name in dict.fromkeys(name for name, method in best if method == "lkrf"):
-        random = {row["seed"]: curves.test(row) for row in best[name, "rf"]}
+        random = {row.seed: curves.test(row) for row in best[name, "rf"]}
         learned = best[name, "lkrf"]
-        effects[name] = [curves.test(row) - random[row["seed"]] for row in learned]
+        effects[name] = [curves.test(row) - random[row.seed] for row in learned]
     return effects
 
 
@@ -38,7 +38,7 @@ def _learned(size: int | str) -> Mapping:
 
 
 def _dimension(row: Row) -> str:
-    return f"d = {row['n_inputs']}"
+    return f"d = {row.n_inputs}"
 
 
 _table1 = partial(Claim, plan="table1", rows=_TABLE1, settings=_TUNED)

@@ -41,18 +41,18 @@ TARGETS = {"a9a": (15.5, 15.2, 15.0)}
 
 def test(row: Row) -> float:
     """The test error in percent."""
-    return 100 * (1 - row["score"])
+    return 100 * (1 - row.score)
 
 
 def train(row: Row) -> float | None:
     """The training error in percent, if it was measured."""
-    score = row["params"].get("train_score")
+    score = row.params.get("train_score")
     return None if score is None else 100 * (1 - score)
 
 
 def size(row: Row) -> int:
     """The number of features."""
-    return row["n_features"]
+    return row.n_features
 
 
 def held_out(row: Row) -> float | None:
@@ -61,7 +61,7 @@ def held_out(row: Row) -> float | None:
 
     It is the error of the last step, after which nothing changes.
     """
-    steps = [step for step in row["params"].get("validation") or () if step["by"] == row["method"]]
+    steps = [step for step in row.params.get("validation") or () if step["by"] == row.method]
     if not steps:
         return None
     tried = steps[-1]["tried"] or [[steps[-1]["lowest"]]]
@@ -92,7 +92,7 @@ def settings(name: str) -> dict[str, str]:
 
 def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict:
     """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
-    own = [row for row in good(rows) if row["method"] in METHODS and place(row) is not None]
+    own = [row for row in good(rows) if row.method in METHODS and place(row) is not None]
     found = {}
     for name, runs in grouped((case(row), row) for row in own).items():
         by_place = grouped((place(row), row) for row in runs)
@@ -113,15 +113,15 @@ def by_size(rows: Iterable[Row]) -> dict[tuple[str, str], Points]:
 
 
 def _size_place(row: Row) -> int | str:
-    return asked(row) if row["method"] == "lkrf" else row["n_features"]
+    return asked(row) if row.method == "lkrf" else row.n_features
 
 
 def asked(row: Row) -> int | str:
     """The requested D. There are fewer features if the support is smaller; rows of earlier versions
     do not record it.
     """
-    drawn = row["n_features"] if row["n_features"] < row["params"]["support"] else "support"
-    return row["params"].get("n_features_asked", drawn)
+    drawn = row.n_features if row.n_features < row.params["support"] else "support"
+    return row.params.get("n_features_asked", drawn)
 
 
 def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
@@ -130,7 +130,7 @@ def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
 
 
 def _dimension(row: Row) -> int | None:
-    found = re.search(r"^sphere.*\bd=(\d+)", row["dataset"])
+    found = re.search(r"^sphere.*\bd=(\d+)", row.dataset)
     return int(found[1]) if found else None
 
 
@@ -164,7 +164,7 @@ def validated(points: Points) -> list[Row]:
     equal ones, the smallest. Empty if no row has such an error.
     """
     known = [row for rows in points.values() for row in rows if held_out(row) is not None]
-    by_seed = grouped((row["seed"], row) for row in known)
+    by_seed = grouped((row.seed, row) for row in known)
     return [min(own, key=_held_out_and_size) for own in by_seed.values()]
 
 

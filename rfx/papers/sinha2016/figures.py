@@ -58,10 +58,10 @@ def _picture(row) -> Panel:
     """Rows in the plane by class, and the frequencies in the support of the row's model, recomputed
     from its seed and options.
     """
-    params = row["params"]
-    split = data.load(row["dataset"], seed=row["seed"])
+    params = row.params
+    split = data.load(row.dataset, seed=row.seed)
     gamma = params["kernel_params"]["gamma"]
-    pool = sample("gaussian", 2, params["pool"], row["seed"], gamma=gamma)
+    pool = sample("gaussian", 2, params["pool"], row.seed, gamma=gamma)
     scores = alignment.scores(pool, split.X_train, split.y_train[:, None])
     q = maximise(scores, params["rho"], params.get("divergence", "chi2"))
     frequencies = 2 * np.pi * pool.arrays["frequencies"][:, q > 0]

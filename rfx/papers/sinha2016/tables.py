@@ -200,7 +200,7 @@ def _best(dataset: str, method: str, points: curves.Points, setting: str, book: 
     }
 
 
-def _tidy_best(line: Row) -> list[Line]:
+def _tidy_best(line: Line) -> list[Line]:
     """The lines of CSV and JSON of the best D: error and seconds."""
     cells = []
     for name in ("error", "seconds"):
@@ -308,8 +308,8 @@ def joint(rows: Sequence[Row]) -> Table:
     """
     own = labelled(rows, "joint")
     sections, cells = [], []
-    for dataset, runs in grouped((row["dataset"], row) for row in good(own)).items():
-        ways = grouped((_way(row["params"]), row) for row in runs)
+    for dataset, runs in grouped((row.dataset, row) for row in good(own)).items():
+        ways = grouped((_way(row.params), row) for row in runs)
         lines = [_joint_line(way, ways[way]) for way in sorted(ways, key=lambda way: way[:2])]
         sections.append(section(dataset, lines, _JOINT))
         cells += [_tidy_joint(dataset, line) for line in lines]
@@ -322,7 +322,7 @@ def joint(rows: Sequence[Row]) -> Table:
     )
 
 
-def _way(params: Row) -> tuple[int, float, int]:
+def _way(params: Mapping) -> tuple[int, float, int]:
     """Turns of the joint optimisation, rho / N_w, and its rows; 0 by scores."""
     turns = params.get("joint") or 0
     return turns, params["rho_share"], (turns and params.get("joint_rows")) or 0
@@ -345,7 +345,7 @@ def _joint_line(way: tuple[int, float, int], rows: Sequence[Row]) -> Line:
     }
 
 
-def _tidy_joint(dataset: str, line: Row) -> Line:
+def _tidy_joint(dataset: str, line: Line) -> Line:
     names = ("method", "rho_share", "seeds")
     place = {"dataset": dataset} | {name: line[name] for name in names}
     return place | {"field": "error", "ours": line["error"], "paper": None}
@@ -355,7 +355,7 @@ def choice_seconds(row: Row) -> float:
     """Processor seconds to choose the features, by joint optimisation or by scores; of a row that
     was not timed again, seconds by the clock.
     """
-    params = row["params"]
+    params = row.params
     if (least := params.get("least_seconds_cpu_choice")) is not None:
         return least
     return params.get("seconds_joint") or params["seconds_scores"] + params["seconds_maximise"]

@@ -39,12 +39,12 @@ _SLOWER = {"rf": "RF", "nystrom": "the Nystrom method", "block": "a block approx
 
 def _entries(row: Row) -> int:
     """Rows times R for each step of conjugate gradients, and once to make the bins."""
-    return row["n_train"] * (curves.rank(row) or 0) * (row["n_iter"] + 1)
+    return row.n_train * (curves.rank(row) or 0) * (row.n_iter + 1)
 
 
 def _numbers_per_row(row: Row) -> float:
     """R of random Fourier features, kappa R of random binning."""
-    return (curves.rank(row) or 0) * row["params"].get("kappa_bound", 1.0)
+    return (curves.rank(row) or 0) * row.params.get("kappa_bound", 1.0)
 
 
 def _with(method: str, rank: int) -> dict:

@@ -205,26 +205,26 @@ def rank(row: Row) -> int | None:
     """R of the paper: grids, random features, landmarks, or rows of a block; None for the exact
     kernel.
     """
-    params = row["params"]
-    return params.get("n_grids") or params.get("block_size") or row["n_features"]
+    params = row.params
+    return params.get("n_grids") or params.get("block_size") or row.n_features
 
 
 def _test(row: Row) -> float | None:
-    is_regression = row["dataset"] in REGRESSION
-    return row["params"].get("relative_error") if is_regression else row["score"]
+    is_regression = row.dataset in REGRESSION
+    return row.params.get("relative_error") if is_regression else row.score
 
 
 def _train(row: Row) -> float | None:
-    name = "train_relative_error" if row["dataset"] in REGRESSION else "train_score"
-    return row["params"].get(name)
+    name = "train_relative_error" if row.dataset in REGRESSION else "train_score"
+    return row.params.get(name)
 
 
 def _bins(row: Row) -> int | None:
-    return row["n_features"] if "n_grids" in row["params"] else None
+    return row.n_features if "n_grids" in row.params else None
 
 
 def _kappa(row: Row) -> float | None:
-    return row["params"].get("kappa")
+    return row.params.get("kappa")
 
 
 # The compared quantities of a row; test and train: relative error or accuracy; memory in MiB.
@@ -245,9 +245,7 @@ def lambdas(rows: Iterable[Row], by_method: bool) -> str:
     """The lambdas of the rows, each with its data sets; those that vary within a data set (and
     method) as a range.
     """
-    lams = grouped(
-        ((row["method"] if by_method else "", row["dataset"]), row["lam"]) for row in rows
-    )
+    lams = grouped(((row.method if by_method else "", row.dataset), row.lam) for row in rows)
     names_of: dict[str, list[str]] = {}
     for (method, dataset), own in sorted(lams.items()):
         lam = span(own, "{:.3g}".format) or "not known"
@@ -268,18 +266,18 @@ def compared(rows: Iterable[Row], figure: str, setting: str) -> list[Curve]:
         ] = point
     points: dict[tuple, dict[Any, Row]] = {}
     for row in of_figure(rows, figure, setting):
-        size = 0 if row["method"] == "kernel" else rank(row)
+        size = 0 if row.method == "kernel" else rank(row)
         at = width(row) if figure == "fig3" else size
-        case = row["dataset"], row["method"]
-        if row["status"] == "ok" and case in found and at is not None:
-            points.setdefault((case, at), {})[row["seed"]] = row
+        case = row.dataset, row.method
+        if row.status == "ok" and case in found and at is not None:
+            points.setdefault((case, at), {})[row.seed] = row
     for (case, place), by_seed in points.items():
         means = means_of(list(by_seed.values()), QUANTITIES)
         found[case].ours[place] = {name: mean for name, mean in means.items() if mean}
     return [curve for curve in found.values() if curve.places]
 
 
-def _published(line: Row) -> tuple[int, Line]:
+def _published(line: Line) -> tuple[int, Line]:
     """R of a line of the authors' plot data, and its quantities."""
     grids, numbers = line.get("n_grids"), line.get("numbers_a_row")
     point = {name: line.get(name) for name in ("test", "train", "bins", "gamma")} | {
@@ -339,8 +337,8 @@ def timed(rows: Iterable[Row]) -> list[Timed]:
     """The runs of Figure 6, by data set, method and threads."""
     groups: dict[tuple[str, str, int], dict[int, Row]] = {}
     for row in good(of_figure(rows, "fig6")):
-        case = row["dataset"], row["method"], row["threads"]
-        groups.setdefault(case, {})[row["seed"]] = row
+        case = row.dataset, row.method, row.threads
+        groups.setdefault(case, {})[row.seed] = row
     return [
         _timed(case, groups[case], groups.get((*case[:2], 1), {}))
         for case in sorted(groups, key=_order_of_timed)
@@ -361,18 +359,18 @@ def _timed(
     speedup = None
     if ratios:
         speedup = Mean(median(ratios), None, len(own), min(ratios), max(ratios))
-    kappas = [row["params"]["kappa"] for row in own if row["params"].get("kappa")]
-    kappa, grids = median(kappas) if kappas else None, own[0]["params"].get("n_grids")
+    kappas = [row.params["kappa"] for row in own if row.params.get("kappa")]
+    kappa, grids = median(kappas) if kappas else None, own[0].params.get("n_grids")
     return Timed(
         *case,
         seconds=median(map(passes, own)),
         speedup=speedup,
-        steps=median(row["n_iter"] for row in own),
+        steps=median(row.n_iter for row in own),
         kappa=kappa,
         runs=len(own),
-        converged=all(row["converged"] for row in own),
-        grids=grids or own[0]["n_features"],
-        bins=grids * kappa if grids and kappa else own[0]["n_features"],
+        converged=all(row.converged for row in own),
+        grids=grids or own[0].n_features,
+        bins=grids * kappa if grids and kappa else own[0].n_features,
     )
 
 
@@ -382,11 +380,11 @@ def passes(row: Row) -> float:
     """
     last = {
         step.get("output", 0): step["pass_seconds"]
-        for step in row.get("trace") or ()
+        for step in row.trace or ()
         if "pass_seconds" in step
     }
     # rows of rfx 0.1 store them in params
-    return sum(last.values()) or row["params"].get("pass_seconds") or row["seconds_fit"]
+    return sum(last.values()) or row.params.get("pass_seconds") or row.seconds_fit
 
 
 @dataclass(frozen=True)
@@ -421,25 +419,25 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     found = []
     for exact, alike in exact_machines(rows, THEOREM1, _problem):
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
-            own = [row for row in alike if row["method"] == method]
-            known_limit = None if penalty == "L1" else exact["objective"] / exact["n_train"]
+            own = [row for row in alike if row.method == method]
+            known_limit = None if penalty == "L1" else exact.objective / exact.n_train
             excess = Excess.of(own, _n_grids, known_limit)
             if len(excess.sizes) > 1:
-                kappa = mean_of([row["params"]["kappa_bound"] for row in own]).value
-                blocks = mean_of([row["params"]["kappa"] for row in own]).value
+                kappa = mean_of([row.params["kappa_bound"] for row in own]).value
+                blocks = mean_of([row.params["kappa"] for row in own]).value
                 reference = Reference.of(exact, kappa=kappa, blocks=blocks)
                 gamma = width(exact) or 0.0
-                found.append(Case(exact["dataset"], gamma, penalty, reference, excess))
+                found.append(Case(exact.dataset, gamma, penalty, reference, excess))
     found = needed(found, "wu2016-theorem1", "exact machine with random binning at two R")
     return sorted(found, key=_order_of_case)
 
 
 def _problem(row: Row) -> tuple[str, float | None]:
-    return row["dataset"], width(row)
+    return row.dataset, width(row)
 
 
 def _n_grids(row: Row) -> int:
-    return row["params"]["n_grids"]
+    return row.params["n_grids"]
 
 
 def _order_of_case(case: Case) -> tuple[int, str, float]:

@@ -219,14 +219,14 @@ def _chart(
 ) -> Chart:
     """The chart with the notes common to all figures."""
     used = good(wu2016.of_figure(rows, name, setting))
-    runs = len({row["seed"] for row in used})
+    runs = len({row.seed for row in used})
     notes = [f"lambda: {wu2016.lambdas(used, by_method=setting is None)}."]
     if setting is not None:
         title = f"{title}; setting: {setting}"
         notes.insert(0, f"Setting {setting}: {wu2016.SETTINGS[setting]}")
         if runs > 1:
             notes.append(f"Ours: means over up to {runs} seeds, bands: their standard deviation.")
-        has_letter = any(row["dataset"] == "letter" for row in used)
+        has_letter = any(row.dataset == "letter" for row in used)
         letter = "; their letter lacks its Z" if has_letter else ""
         notes.append(f"Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz{letter}.")
     machines = style.machines(used, threads=setting is not None)

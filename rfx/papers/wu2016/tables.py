@@ -70,8 +70,8 @@ def table1(rows: Sequence[Row]) -> Table:
     printed ones.
     """
     book = printed(__package__, "table1")
-    own = [row for row in good(rows) if row["split"] == "wu2016" and row["dataset"] in wu2016.DATA]
-    counted = {row["dataset"]: row for row in own}
+    own = [row for row in good(rows) if row.split == "wu2016" and row.dataset in wu2016.DATA]
+    counted = {row.dataset: row for row in own}
     lines = []
     for name, stands_for in wu2016.DATA.items():
         is_printed = not stands_for and (name, "", "", "n_train") in book
@@ -88,7 +88,7 @@ def table1(rows: Sequence[Row]) -> Table:
     for name, of_name in cells.groupby("dataset", sort=False):
         notes += _mismatches(str(name), of_name, name in counted)
     notes += ["A regression set has one class, as in the paper.", _ACOUSTIC]
-    ours = [row for row in rows if row["dataset"] in wu2016.DATA]
+    ours = [row for row in rows if row.dataset in wu2016.DATA]
     return Table(
         name="wu2016-table1",
         title="Wu et al. 2016, Table 1: properties of the data sets",
@@ -110,7 +110,7 @@ def _property(name: str, field: str, row: Row | None, book: Mapping) -> Line:
     paper = book.get((name, "", "", field))
     ours = row.get(field) if row else None
     if row and field == "n_classes":
-        ours = max(1, row["params"].get("n_classes") or 0)
+        ours = max(1, row.params.get("n_classes") or 0)
     verdict = None
     if ours is not None and paper is not None:
         verdict = "equal" if ours == paper else "differs"
@@ -294,7 +294,7 @@ def _figure5_lines(curves: Mapping[str, wu2016.Curve]) -> list[Line]:
     return lines
 
 
-def _all_methods(dataset: str, lines: Sequence[Row]) -> Section:
+def _all_methods(dataset: str, lines: Sequence[Line]) -> Section:
     """The section of one data set of figure 5."""
     cells = crossed(lazy.pandas.DataFrame(lines), ["R", "heading"], "method")
     cells["R"] = cells["R"].mask(cells["R"].duplicated(), "")
@@ -329,7 +329,7 @@ def _cost_of(curve: wu2016.Curve, whose: str, name: str, wanted: float) -> float
     return (place or None) if name == "R" else curve.series(whose, name).get(place)
 
 
-def _reached(dataset: str, wanted: float, costs: Sequence[Row]) -> Section:
+def _reached(dataset: str, wanted: float, costs: Sequence[Line]) -> Section:
     """The section of each method's costs to be as good as the authors' rb at R = 128."""
     title = (
         f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R"
@@ -346,14 +346,14 @@ def _table(
     setting: str,
     rows: Sequence[Row],
     sections: list[Section],
-    lines: Sequence[Row],
+    lines: Sequence[Line],
     compared: list[Cell],
     notes: Sequence[str] = (),
 ) -> Table:
     """A table of our numbers next to the authors' plot data, with the notes common to all."""
     own = wu2016.of_figure(rows, figure, setting)
     used = good(own)
-    runs = len({row["seed"] for row in used})
+    runs = len({row.seed for row in used})
     all_notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *notes]
     if runs > 1:
         means = f"means over up to {runs} seeds, ± their standard deviation"

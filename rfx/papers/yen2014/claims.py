@@ -38,21 +38,21 @@ _DATA = [
 
 def _fit_seconds(row: Row) -> float | None:
     """The least processor seconds of several fits."""
-    return row["params"].get("least_seconds_cpu")
+    return row.params.get("least_seconds_cpu")
 
 
 def _predict_seconds(row: Row) -> float | None:
     """The least processor seconds of several predictions; seconds by the clock of a row without
     them, if it had one thread.
     """
-    clock = row["seconds_predict"] if row["threads"] == 1 else None
-    return row["params"].get("least_seconds_cpu_predict", clock)
+    clock = row.seconds_predict if row.threads == 1 else None
+    return row.params.get("least_seconds_cpu_predict", clock)
 
 
 def _fit_memory(row: Row) -> float | None:
     """The peak memory of fits, without the choice of options."""
-    chosen = "seconds_validation" in row["params"]
-    return row["params"].get("fit_rss_mb", None if chosen else row["peak_rss_mb"])
+    chosen = "seconds_validation" in row.params
+    return row.params.get("fit_rss_mb", None if chosen else row.peak_rss_mb)
 
 
 @measure
@@ -69,11 +69,11 @@ def _beside(
     """
     effects: dict[str, list[float]] = {}
     for name, printed in _DATA:
-        picked = printed.pick([row for row in table["row"] if row["dataset"] == name], setting)
+        picked = printed.pick([row for row in table["row"] if row.dataset == name], setting)
         for kernel in ("gaussian", "laplacian", "perceptron"):
             line = kernel if (kernel, second) in picked else OURS
             ours, theirs = (
-                {row["seed"]: field(row) for row in picked.get((line, method), ())}
+                {row.seed: field(row) for row in picked.get((line, method), ())}
                 for method in (first, second)
             )
             effects[f"{name} {kernel}"] = [

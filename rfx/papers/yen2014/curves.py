@@ -74,7 +74,7 @@ class Line:
     @cached
     def bounds(self) -> dict[int, float]:
         """(lambda_N/N) ||w*||_2 + mean loss of each seed, the right-hand side of (22)."""
-        return {row["seed"]: machine_value(row, self.lam_l1) for row in self.rows}
+        return {row.seed: machine_value(row, self.lam_l1) for row in self.rows}
 
     def bound(self, seed: int) -> float:
         """The bound of this seed, or the mean over the seeds if it has none."""
@@ -92,7 +92,7 @@ class Curves:
         """Seed -> seconds, objective / N and error of a run's steps, without the start, which
         precedes any feature.
         """
-        return {row["seed"]: _steps(row) for row in self.rows}
+        return {row.seed: _steps(row) for row in self.rows}
 
     def ends(self, quantity: str) -> list[float]:
         """The last value of every run."""
@@ -120,25 +120,25 @@ class Curves:
 def _steps(row: Row) -> dict[str, np.ndarray]:
     steps = [
         step
-        for step in row["trace"]
+        for step in row.trace or ()
         if step.get("features") and {"error", "objective", "seconds"} <= step.keys()
     ]
     if not steps:
         raise DataError(
-            f"the run of {row['method']} on {row['dataset']} has no trace with errors; run the plan"
+            f"the run of {row.method} on {row.dataset} has no trace with errors; run the plan"
             " yen2014-figure1"
         )
     return {
         "seconds": np.array([step.get("cpu_seconds", step["seconds"]) for step in steps]),
-        "objective": np.array([step["objective"] for step in steps]) / row["n_train"],
+        "objective": np.array([step["objective"] for step in steps]) / row.n_train,
         "error": np.array([step["error"] for step in steps]),
     }
 
 
 def curve_of(row: Row) -> str:
     """The key of a row in CURVES."""
-    exact = row["method"] == "boosting" and row["params"].get("threshold") == "exact"
-    return "boosting-exact" if exact else row["method"]
+    exact = row.method == "boosting" and row.params.get("threshold") == "exact"
+    return "boosting-exact" if exact else row.method
 
 
 def panel_of(dataset: str, split: str | None) -> str:
@@ -155,7 +155,7 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
     DataError if no rows belong to the figure.
     """
     own = good(labelled(rows, FIGURE1))
-    by_data = grouped((panel_of(row["dataset"], row["split"]), row) for row in own)
+    by_data = grouped((panel_of(row.dataset, row.split), row) for row in own)
     panels = {}
     for name in DATA:
         groups = grouped((curve_of(row), row) for row in by_data.get(name, []))
@@ -163,20 +163,20 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
         if curves:
             first = next(iter(curves.values())).rows[0]
             exact = groups.get("kernel", [])
-            exact = _last([row for row in exact if row["n_train"] == first["n_train"]])
-            panels[name] = curves, Line(exact, first["lam"]) if exact else None
+            exact = _last([row for row in exact if row.n_train == first.n_train])
+            panels[name] = curves, Line(exact, first.lam) if exact else None
     return needed(panels, "yen2014-figure1")
 
 
 def _last(rows: Sequence[Row]) -> list[Row]:
     """The last row of each seed, of those with the lambda and the number of rows of the last."""
     alike = [row for row in rows if _setting(row) == _setting(rows[-1])]
-    last = {row["seed"]: row for row in alike}
+    last = {row.seed: row for row in alike}
     return [last[seed] for seed in sorted(last)]
 
 
 def _setting(row: Row) -> tuple[float, int]:
-    return row["lam"], row["n_train"]
+    return row.lam, row.n_train
 
 
 @dataclass(frozen=True)
@@ -214,10 +214,10 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     """
     found = []
     for exact, alike in exact_machines(rows, COROLLARY1, itemgetter("dataset", "kernel", "lam")):
-        by_method = grouped((row["method"], row) for row in alike if row["n_features"])
+        by_method = grouped((row.method, row) for row in alike if row.n_features)
         ours = Excess.of(by_method.get("sparse-rf", []), _size)
-        if len(ours.sizes) > 1 and exact["kernel"] in _LARGEST:
-            reference = Reference.of(exact, _LARGEST[exact["kernel"]])
+        if len(ours.sizes) > 1 and exact.kernel in _LARGEST:
+            reference = Reference.of(exact, _LARGEST[exact.kernel])
             theirs = Excess.of(by_method.get("rf", []), _size, reference.objective)
-            found.append(Case(exact["dataset"], exact["kernel"], reference, ours, theirs))
+            found.append(Case(exact.dataset, exact.kernel, reference, ours, theirs))
     return needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")

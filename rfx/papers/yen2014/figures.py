@@ -42,7 +42,7 @@ def figure1(rows) -> Chart:
     settings, used = [], []
     for name, (curves, _) in panels.items():
         own = [row for runs in curves.values() for row in runs.rows]
-        lam, n_train = own[0]["lam"], own[0]["n_train"]
+        lam, n_train = own[0].lam, own[0].n_train
         settings.append(f"{yen.DATA[name]}: lambda_N = {lam:g}, N = {n_train:,}.")
         used += own
     return Chart(
@@ -64,7 +64,7 @@ def _panel(name, curves, line, quantity, first) -> Panel:
         around = dict(zip(at.tolist(), ends))
         drawn.append(Curve(at, values.mean(axis=0), look, yen.CURVES[key], gid, around))
     if line is not None:
-        errors = [1 - row["score"] for row in line.rows]
+        errors = [1 - row.score for row in line.rows]
         value = mean_of([*line.bounds.values()] if quantity == "objective" else errors).value
         gid = style.identifier("figure1", name, "kernel", quantity)
         drawn.append(level(value, "Kernel", gid, color="black", linestyle="--", linewidth=1))

@@ -159,7 +159,7 @@ class Comparison:
     def make(self, rows: Sequence[Row], setting: str) -> Table:
         """The table of one setting."""
         names = {data.name for data in self.data}
-        own = [row for row in rows if row["dataset"] in names]
+        own = [row for row in rows if row.dataset in names]
         picks = self.picks(own, setting)
         lines = [self.line(*of, picks) for of in product(picks, KERNELS, self.fields, METHODS)]
         cells = lazy.pandas.DataFrame(lines)
@@ -181,7 +181,7 @@ class Comparison:
 
     def picks(self, rows: Sequence[Row], setting: str) -> dict[DataRow, Picked]:
         """The rows in the cells of each data set; a substitute without rows is omitted."""
-        rows_of = grouped((row["dataset"], row) for row in rows)
+        rows_of = grouped((row.dataset, row) for row in rows)
         picks = {data: self.pick(rows_of.get(data.name, []), setting) for data in self.data}
         return {data: picked for data, picked in picks.items() if picked or not data.stands_for}
 
@@ -197,15 +197,13 @@ class Comparison:
         """Select the rows of one data set for each (kernel, method), one per seed: those with the
         most features, and of these the newest.
         """
-        runs = grouped(
-            ((kernel_of(row), row["method"]), row) for row in good(labelled(rows, setting))
-        )
+        runs = grouped(((kernel_of(row), row.method), row) for row in good(labelled(rows, setting)))
         picked: Picked = {}
         for method, kernel in product(METHODS, KERNELS):
             candidates = runs.get((kernel, method), [])
             if "n_features" in options_of(method)[0]:
-                most = max((row["n_features"] or 0 for row in candidates), default=0)
-                candidates = [row for row in candidates if (row["n_features"] or 0) == most]
+                most = max((row.n_features or 0 for row in candidates), default=0)
+                candidates = [row for row in candidates if (row.n_features or 0) == most]
             groups = variants(candidates)
             if groups and method == "sparse-rf":
                 picked[kernel, method] = _closest(groups, picked.get((kernel, "rf"), []))
@@ -236,7 +234,7 @@ class Comparison:
         blank = item.scored and data.generated
         ours = None if blank else mean_if_any(map(item.ours, group))
         paper = None if data.stands_for else self.book.get((data.name, kernel, method, item.name))
-        converged = all(row["converged"] is not False for row in group) if group else None
+        converged = all(row.converged is not False for row in group) if group else None
         verdict = verdict_of(ours, paper, item.best, item.unit)
         pair = ours is not None or paper is not None
         return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
@@ -247,7 +245,7 @@ class Comparison:
         notes = [_EVERY_CELL, *noise([len(group) for group in groups])]
         notes += [f"Setting {setting}: {self.settings[setting]}", *_gammas(used)]
         # params: the values that each run chose
-        if any(row["method"] == "sparse-rf" and "lam" not in row["params"] for row in used):
+        if any(row.method == "sparse-rf" and "lam" not in row.params for row in used):
             notes.append(_CLOSEST)
         notes += _other_sizes(used, self.book)
         notes += [f"Differs from the paper: {text}" for text in self.differs]
@@ -255,7 +253,7 @@ class Comparison:
 
     def long_runs(self, used: Sequence[Row], setting: str) -> list[str]:
         """The notes on runs that take hours and were not made."""
-        present = {(setting, row["dataset"], row["method"]) for row in used}
+        present = {(setting, row.dataset, row.method) for row in used}
         return [
             f"{dataset}, {METHODS[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
             for of, dataset, method in self.full
@@ -265,13 +263,13 @@ class Comparison:
 
 def kernel_of(row: Row) -> str:
     """The entry of KERNELS for a row."""
-    return OURS if row["params"].get("features") == "range" else row["kernel"]
+    return OURS if row.params.get("features") == "range" else row.kernel
 
 
 def _gammas(rows: Iterable[Row]) -> list[str]:
     """The notes on the bandwidths in use, by kernel."""
     gammas = grouped(
-        ((row["kernel"] or "no kernel", row["dataset"]), gamma)
+        ((row.kernel or "no kernel", row.dataset), gamma)
         for row in rows
         if (gamma := width(row)) is not None
     )
@@ -291,8 +289,8 @@ def _rows_of_other_size(rows: Iterable[Row], book: Book) -> list[tuple[Row, floa
     """
     found: list[tuple[Row, float]] = []
     for row in rows:
-        paper = book.get((row["dataset"], row["kernel"], "rf", "model_size"))
-        if row["n_features"] and paper and row["n_features"] != paper:
+        paper = book.get((row.dataset, row.kernel, "rf", "model_size"))
+        if row.n_features and paper and row.n_features != paper:
             found.append((row, paper))
     return found
 
@@ -300,7 +298,7 @@ def _rows_of_other_size(rows: Iterable[Row], book: Book) -> list[tuple[Row, floa
 def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
     """The notes on numbers of random features that differ from the paper's."""
     others = grouped(
-        ((row["method"], row["n_features"], paper), row["dataset"])
+        ((row.method, row.n_features, paper), row.dataset)
         for row, paper in _rows_of_other_size(rows, book)
     )
     return [
@@ -311,7 +309,7 @@ def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
 
 def _title_of_sizes(rows: Iterable[Row], book: Book) -> str:
     """What the title adds where numbers of features differ, as in the small form of a plan."""
-    others = {(row["n_features"], paper) for row, paper in _rows_of_other_size(rows, book)}
+    others = {(row.n_features, paper) for row, paper in _rows_of_other_size(rows, book)}
     return "".join(
         f"; D = {ours:,} beside the paper's {paper:,.0f}" for ours, paper in sorted(others)
     )
@@ -350,7 +348,7 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
         score = _mean_value("score", group) or 0.0
         if wanted is not None:
             return abs(score - wanted), _mean_value("model_size", group) or 0.0
-        return score if low_is_better(group[0]["metric"]) else -score, 0.0
+        return score if low_is_better(group[0].metric) else -score, 0.0
 
     return min(groups, key=distance)
 
@@ -374,18 +372,18 @@ def memory_gb(row: Row) -> float | None:
     """The peak memory in GB of 10^9 bytes, the papers' unit: of fits that were timed again, else of
     the run.
     """
-    peak_mb = row["params"].get("fit_rss_mb", row["peak_rss_mb"])
+    peak_mb = row.params.get("fit_rss_mb", row.peak_rss_mb)
     return None if peak_mb is None else peak_mb * 2**20 / 1e9
 
 
 def _training(row: Row) -> float | None:
     """The least processor seconds of fits that were timed again, else seconds by the clock."""
-    return row["params"].get("least_seconds_cpu", seconds_train(row))
+    return row.params.get("least_seconds_cpu", seconds_train(row))
 
 
 def _prediction(row: Row) -> float | None:
     """The same of predictions."""
-    return row["params"].get("least_seconds_cpu_predict", row["seconds_predict"])
+    return row.params.get("least_seconds_cpu_predict", row.seconds_predict)
 
 
 def _fields(metric, heading, best):
@@ -518,25 +516,25 @@ _INFERRED = {
 
 
 def _inference_order(row: Row) -> tuple[Any, ...]:
-    return *_LABELS(row), width(row) or 0, row["lam"]
+    return *_LABELS(row), width(row) or 0, row.lam
 
 
 def _inferred_line(row: Row, book: Mapping) -> Line:
     """The values that a run tried, and its numbers beside the printed ones."""
     names = {name: row[name] for name in ("dataset", "kernel", "method")}
-    score, size = (book.get((*names.values(), name)) for name in (row["metric"], "model_size"))
+    score, size = (book.get((*names.values(), name)) for name in (row.metric, "model_size"))
     return names | {
         "tried": _tried(row),
-        "score": number(row["score"], decimals(4), paper=score, pair=True),
-        "model_size": number(row["model_size"], count, paper=size, pair=True),
+        "score": number(row.score, decimals(4), paper=score, pair=True),
+        "model_size": number(row.model_size, count, paper=size, pair=True),
     }
 
 
 def _tried(row: Row) -> str:
     """The values that a run tried."""
     gamma = width(row)
-    first = f"gamma {gamma:g}" if gamma else f"scale {row['params'].get('perceptron_scale')}"
-    return first + (f", lambda {row['lam']:g}" if row["method"] == "sparse-rf" else "")
+    first = f"gamma {gamma:g}" if gamma else f"scale {row.params.get('perceptron_scale')}"
+    return first + (f", lambda {row.lam:g}" if row.method == "sparse-rf" else "")
 
 
 def published(rows: Iterable[Row]) -> Section:
@@ -575,7 +573,7 @@ def _published_order(group: Sequence[Row]) -> tuple[Any, ...]:
 def _published_line(group: Sequence[Row]) -> Line:
     """The problem and the program of some runs, and means over their seeds."""
     row = group[0]
-    converged = all(row["converged"] for row in group)
+    converged = all(row.converged for row in group)
     gap = Cell(mean_if_any(map(_share, group)), "{:.1e}".format, converged=converged)
     quantities: dict[str, Callable[[Row], float | None]] = {
         "seconds": seconds_train,
@@ -585,10 +583,10 @@ def _published_line(group: Sequence[Row]) -> Line:
         "score": itemgetter("score"),
     }
     return means_of(group, quantities) | {
-        "dataset": row["dataset"],
-        "method": row["method"],
+        "dataset": row.dataset,
+        "method": row.method,
         "problem": _problem(row),
-        "by": PROGRAMS.get(row["solver"], row["solver"]),
+        "by": PROGRAMS.get(row.solver, row.solver),
         "seeds": len(group),
         "gap": gap,
     }
@@ -596,15 +594,15 @@ def _published_line(group: Sequence[Row]) -> Line:
 
 def _problem(row: Row) -> str:
     """Kernel, loss, lambda and features."""
-    loss = (row["params"].get("loss") or "").replace("_", " ")
-    size = f", D {count(row['n_features'])}" if row["n_features"] else ""
-    return f"{row['kernel']}, {loss}, lambda {row['lam']:g}{size}"
+    loss = (row.params.get("loss") or "").replace("_", " ")
+    size = f", D {count(row.n_features)}" if row.n_features else ""
+    return f"{row.kernel}, {loss}, lambda {row.lam:g}{size}"
 
 
 def _share(row: Row) -> float | None:
     """The gap over the objective."""
-    known = row["objective"] and row["gap"] is not None
-    return row["gap"] / row["objective"] if known else None
+    known = row.objective and row.gap is not None
+    return row.gap / row.objective if known else None
 
 
 # ----------------------------------------------------------------------------------------- Figure 1
@@ -671,11 +669,11 @@ def _kernel_line(line: yen.Line) -> Line:
     return {
         "title": "Kernel (dashed)",
         "method": "kernel",
-        "lam": line.rows[0]["lam"],
+        "lam": line.rows[0].lam,
         "seeds": len(line.rows),
         "objective": mean_of([*line.bounds.values()]),
-        "error": mean_of([1 - row["score"] for row in line.rows]),
-        "seconds": mean_of([row["seconds_fit"] for row in line.rows]),
+        "error": mean_of([1 - row.score for row in line.rows]),
+        "seconds": mean_of([row.seconds_fit for row in line.rows]),
     }
 
 
@@ -688,15 +686,15 @@ def _curve_line(key: str, runs: yen.Curves, line: yen.Line | None) -> Line:
     return ends | {
         "title": yen.CURVES[key],
         "method": key,
-        "lam": runs.rows[0]["lam"],
+        "lam": runs.rows[0].lam,
         "seeds": len(runs.rows),
-        "features": mean_of([row["model_size"] for row in runs.rows]),
+        "features": mean_of([row.model_size for row in runs.rows]),
         "seconds_to_line": reached,
         "to_line": _to_line(reached, len(runs.rows)) if line else None,
     }
 
 
-def _tidy_curve(line: Row) -> Line:
+def _tidy_curve(line: Line) -> Line:
     """The line of CSV and JSON of a curve, without quantities that it has not."""
     cell = {name: line[name] for name in ("method", "lam", "seeds")}
     quantities = ("features", "objective", "error", "seconds", "seconds_to_line")

@@ -52,7 +52,7 @@ def find(folder: str | Path, plan: str) -> Source:
     that exists.
     """
     forms = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
-    good = lambda form: any(row["status"] == "ok" for row in form.rows)
+    good = lambda form: any(row.status == "ok" for row in form.rows)
     chosen, other = sorted(forms, key=lambda form: (form.path is None, not good(form)))
     return replace(chosen, other=other.path)
 
@@ -113,12 +113,12 @@ class Coverage:
 
 def ends(row: Result) -> Iterator[tuple[str, str]]:
     """(status, reason) of a row: ok, possibly with a defect, or the reason why it has no result."""
-    if row["status"] != "ok":
-        yield row["status"] or "interrupted", row["message"] or "no reason was written"
+    if row.status != "ok":
+        yield row.status or "interrupted", row.message or "no reason was written"
         return
     yield "ok", ""
-    if row["converged"] is False:
-        yield "unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}"
+    if row.converged is False:
+        yield "unconverged", f"the solver ended as {row.params.get('ended') or 'not converged'}"
     if words := row.no_better:
         yield "constant", words
 
@@ -134,7 +134,7 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
     full = plan.load(name, False, plans)
     small = plan.small(name, plans) if source.quick else None
     form = full if small is None else small
-    newest = {row["key"]: row for row in source.rows}
+    newest = {row.key: row for row in source.rows}
     rows = [(run, newest.get(keys.key(run))) for run in form.runs]
     outcomes = [
         (status, run.dataset, run.method, reason)
@@ -145,7 +145,7 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
     without_data = {
         run.dataset.partition(":")[0]
         for run, row in rows
-        if row and row["params"].get("error") == NO_DATA
+        if row and row.params.get("error") == NO_DATA
     }
     quick, groups = form is small, groups_of(iter(outcomes))
     run_of = lambda end: (
@@ -429,9 +429,9 @@ def rendered(template: str, used: list[Source], **more) -> str:
     versions = Counter(tuple(str(row[name] or "") for name in _VERSIONS) for row in rows)
     return engine.get_template(template).render(
         colours={name: style.look(name)["color"] for name in methods.names() if name in present},
-        datasets=sorted({row["dataset"].partition(":")[0] for row in rows}),
+        datasets=sorted({row.dataset.partition(":")[0] for row in rows}),
         version=_version.__version__,
-        dates=sorted(row["created"] for row in rows if row["created"]),
+        dates=sorted(row.created for row in rows if row.created),
         n_rows=len(rows),
         used=used,
         machines=sorted(versions.items()),
@@ -469,10 +469,10 @@ def write_experiment(path, output, force: bool = False) -> Path:
     rows = results.read(path, results.finder(results.trace_path(path)), torn)
     if not rows:
         raise DataError(f"{path} has no rows yet; rfx run --results adds some")
-    counts = Counter(_STATUSES.get(row["status"], row["status"]) for row in rows)
-    counts["not converged"] = sum(row["converged"] is False for row in good(rows))
+    counts = Counter(_STATUSES.get(row.status, row.status) for row in rows)
+    counts["not converged"] = sum(row.converged is False for row in good(rows))
     outcomes = (
-        (status, row["dataset"].partition(":")[0], columns.method(row), reason)
+        (status, row.dataset.partition(":")[0], columns.method(row), reason)
         for row in rows
         for status, reason in ends(row)
     )
@@ -497,9 +497,9 @@ def _lead(rows: Sequence[Result]) -> str:
     """The counts in the first sentence of the page."""
     values = {
         "run": range(len(rows)),
-        "data set": {row["dataset"] for row in rows},
+        "data set": {row.dataset for row in rows},
         "method": set(map(columns.method, rows)),
-        "seed": {row["seed"] for row in rows} - {None},
+        "seed": {row.seed for row in rows} - {None},
     }
     runs, *others = (
         f"{len(of):,} {word}{'s' * (len(of) != 1)}" for word, of in values.items() if of
@@ -510,11 +510,11 @@ def _lead(rows: Sequence[Result]) -> str:
 def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
     """The parts of the page, in order."""
     done = good(rows)
-    datasets = dict.fromkeys(row["dataset"] for row in done)
+    datasets = dict.fromkeys(row.dataset for row in done)
     if len(datasets) > 1:
         yield _table("ranks", "Ranks over the data sets", done, mean_over="dataset,seed")
     for number, dataset in enumerate(datasets):
-        own = [row for row in done if row["dataset"] == dataset]
+        own = [row for row in done if row.dataset == dataset]
         part = _table(f"data-{number}", dataset, own, mean_over="seed")
         for section in part.table.sections if part.table else ():
             # all its lines have the same data set

@@ -12,6 +12,7 @@ has no rows stays unchanged.
 import re
 import shlex
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -108,12 +109,18 @@ def judged() -> list:
     return claims.judged(papers.folders(), lambda plan: page.find(ROWS, plan).rows)
 
 
+def case_counts(own: list) -> str:
+    """The numbers of cases that are a yes, a no and open; vacuous ones are not counted."""
+    outcomes = Counter(case.outcome for one in own for case in one.cases)
+    return ", ".join(str(outcomes[outcome]) for outcome in claims.OUTCOMES)
+
+
 def counted(readme: str) -> str:
     """The README, or the page of results, with the numbers of each paper's claims by verdict, and
     of its cases by outcome.
     """
     for paper, own in judged():
-        numbers = [*claim_tables.counts(own), claim_tables.case_counts(own)]
+        numbers = [*claim_tables.counts(own), case_counts(own)]
         counts = " | ".join(map(str, numbers))
         surname = paper.citation.split()[0]
         readme = re.sub(

@@ -80,7 +80,7 @@ _DATES = (
     "reading of dates: pass year, month, weekday (Monday is 0) and days since 1970-01-01 as numbers"
 )
 _TEXTS = (
-    "reading of currencies, decimal commas and booleans: pass plain numbers, with 1 and 0 for"
+    "reading of percentages, decimal commas and booleans: pass plain numbers, with 1 and 0 for"
     " booleans"
 )
 

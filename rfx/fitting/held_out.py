@@ -451,9 +451,6 @@ class Calibration:
         """
         kind = saved["kind"]
         curves = [(np.array(a, float), np.array(b, float)) for a, b in saved["curves"]]
-        if kind == "temperature":
-            # of earlier files: one slope for all classes
-            kind, curves = VECTOR_SCALING, curves * outputs
         sound = (len(a) == len(b) and np.isfinite([a, b]).all() for a, b in curves)
         if kind not in (*KINDS, VECTOR_SCALING) or len(curves) != outputs or not all(sound):
             raise DataError("its calibration is damaged")

@@ -62,12 +62,6 @@ def _numbers(verdicts: Sequence[str], groups: Iterable[Sequence[str]]) -> str:
     return ", ".join(str(sum(map(verdicts.count, group))) for group in groups)
 
 
-def case_counts(judged: Iterable[Judged]) -> str:
-    """The numbers of cases that are a yes, a no and open; vacuous ones are not counted."""
-    outcomes = Counter(case.outcome for one in judged for case in one.cases)
-    return ", ".join(str(outcomes[outcome]) for outcome in OUTCOMES)
-
-
 def notes(found: Found) -> list[str]:
     """The number of claims with each verdict, and what intervals and verdicts mean."""
     verdicts = Counter(one.verdict for _, claims in found for one in claims)

@@ -243,9 +243,9 @@ def test_truth_values_are_one_value_in_any_case_and_file(cells, tmp_path):
 
 WRITTEN = [
     (["6%", "12.5 %", "-1%"], [6, 12.5, -1]),
-    (["$1,234.50", "$7", "-$5"], [1234.5, 7, -5]),
-    (["1.234,50 €", "7 €", "12.345.678 €"], [1234.5, 7, 12345678]),
-    (["EUR 5", "EUR 1,000,000", "EUR 2.25"], [5, 1e6, 2.25]),
+    (["1,234.50", "7", "-5"], [1234.5, 7, -5]),
+    (["1.234,50", "7", "12.345.678"], [1234.5, 7, 12345678]),
+    (["5", "1,000,000", "2.25"], [5, 1e6, 2.25]),
     (["1,234,567", "12", "(1,000)"], [1234567, 12, -1000]),
     (["1 234", "12", "5 000 000"], [1234, 12, 5e6]),
     (["1\u202f234,5", "12", "5\u00a0000"], [1234.5, 12, 5000]),
@@ -293,9 +293,9 @@ def test_a_percentage_needs_its_sign_when_predicting(tmp_path):
             inputs(path, schema)
 
 
-def test_targets_with_a_currency_are_a_regression(tmp_path, caplog):
-    split = load(saved(tmp_path / "t.csv", a=A, y=[f"${1000.5 * a:,.2f}" for a in A]))
-    assert "the targets are read as numbers: '$" in caplog.text
+def test_targets_with_thousands_separators_are_a_regression(tmp_path, caplog):
+    split = load(saved(tmp_path / "t.csv", a=A, y=[f"{1000.5 * a:,.2f}" for a in A]))
+    assert "the targets are read as numbers: '" in caplog.text
     np.testing.assert_allclose(split.y_train, 1000.5 * A, atol=0.01)
     assert split.task == "regression"
 
@@ -317,7 +317,6 @@ DATES = [
     (["1/31/2020 1:30 PM", "2/1/2020 12:00 AM", "1/13/1970 12:00 PM"], [18292.5625, 18293, 12.5]),
     (["2020-01", "2020-02", "1970-01"], [18262, 18293, 0]),
     (["2019/10", "2019/2", "1970/01"], [18170, 17928, 0]),
-    (["2020-Q2", "2020-Q3", "1970-Q1"], [18353, 18444, 0]),
     (["Jan-2019", "Feb-2019", "Jan 1970"], [17897, 17928, 0]),
 ]
 
@@ -401,17 +400,18 @@ def test_columns_without_a_value_are_ignored_unless_missing_cells_are_refused(tm
 NO_DATES = {"dates": ("x",)}
 REFUSED = [
     (some("5%", "6", "7%"), {}, "has numbers with and without %, such as '6'"),
-    (some("$5", "€6", "$7"), {}, "has amounts in $ and €, which can't be compared"),
+    (some("$5", "€6", "$7"), {}, "has amounts of money, such as '$5'; write plain numbers"),
+    (some("7 €", "6 €", "5"), {}, "has amounts of money, such as '7 €'; write plain numbers"),
     (some("1,234.5", "1.234,5", "2"), {}, "disagree, such as '1,234.5' and '1.234,5'"),
     (some("1,5", "1.5", "2"), {}, "has numbers whose separators disagree, such as '1,5' and '1.5'"),
-    (some("$5", "$6", "none"), {}, "has 'none', which is not a number, unlike most of its cells"),
+    (some("5%", "6%", "none"), {}, "has 'none', which is not a number, unlike most of its cells"),
     (
         some("1/2/2020", "3/4/2020"),
         NO_DATES,
         "other dates with an ambiguous order of day and month",
     ),
     (some("31/1/2020", "1/31/2020"), NO_DATES, "dates with the day first and with the month first"),
-    (some("1/2/20", "3/4/20", "5/31/20"), NO_DATES, "has '1/2/20', which has a two-digit year"),
+    (some("1/2/20", "3/4/20", "5/31/20"), NO_DATES, "has '1/2/20', which is not a date"),
     (some("2020-01-01", "2020-01-02", "soon"), NO_DATES, "has 'soon', which is not a date"),
     (some(1.5, 2.5, 3.5), NO_DATES, "has '1.5', which is not a date"),
     *[

@@ -11,7 +11,6 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
-from scipy.special import expit, softmax
 from shell import printed, refused, run
 from sklearn import metrics as sk
 from sklearn.calibration import CalibratedClassifierCV
@@ -165,15 +164,6 @@ def test_without_evidence_for_more_the_prediction_is_the_most_probable_label(cou
     slopes, intercepts = vector_scaling(values, codes)
     assert len(set(slopes)) == 1 and slopes[0] == pytest.approx(2, rel=0.3)
     assert not intercepts.any()
-
-
-def test_one_slope_of_an_earlier_file_is_read():
-    saved = {"kind": "temperature", "rows": 3, "by": "", "curves": [[[2.0], [0.0]]]}
-    values = RNG.normal(size=(5, 3))
-    found = Calibration.from_dict(saved, 3).probabilities(values)
-    np.testing.assert_allclose(found, softmax(2 * values, axis=1))
-    found = Calibration.from_dict(saved, 1).probabilities(values[:, 0])
-    np.testing.assert_allclose(found[:, 1], expit(2 * values[:, 0]))
 
 
 def steep(n, seed):

@@ -19,12 +19,7 @@ from rfx.numerals import is_number
 
 _TRUTHS = {"true": "True", "false": "False"}
 _LONGEST = 60  # maximum characters of a text parsed as a number or a date
-# Currency signs and codes. A code is not followed by another letter.
-_CURRENCY = (
-    r"[A-Z]{0,3}\$|[€£¥₹₽₩₺₫₴₪฿₦₱¢]|R\$|kr\.?|zł|Kč|Ft|lei|"
-    r"(?:USD|EUR|GBP|JPY|CHF|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BRL|RUB|KRW|MXN|ZAR|"
-    r"SGD|HKD|TRY|ILS|THB)(?![A-Za-z])"
-)
+_CURRENCY = "[$€£¥]"  # amounts of money are recognised, but not read
 _BLANKS = "\u00a0\u202f\u2009"  # replacements of a blank between thousands
 _WRITTEN = re.compile(
     rf"(?P<open>\()?(?P<minus>[+-])? ?(?P<before>{_CURRENCY})? ?(?P<after_sign>[+-])? ?"
@@ -72,17 +67,13 @@ _DATES = [
         r"(?P<year>[0-9]{4})(?P<mark>[-/.])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})",
         r"(?P<a>[0-9]{1,2})(?P<mark>[-/.])(?P<b>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})",
         r"(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})",
-        r"(?P<year>[0-9]{4})[-/ ]?Q(?P<quarter>[1-4])",
         rf"(?P<name>{_MONTH})\.?[-/ ,]+(?P<year>[0-9]{{4}})",
-        rf"(?P<name>{_MONTH})[-/ ](?P<short>[0-9]{{2}})",
         r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
         (
             rf"(?P<day>[0-9]{{1,2}})[-/ .](?P<name>{_MONTH})\.?[-/"
             r" ,]+(?P<year>[0-9]{4})"
         ),
         rf"(?P<name>{_MONTH})\.? (?P<day>[0-9]{{1,2}}),? (?P<year>[0-9]{{4}})",
-        r"(?P<a>[0-9]{1,2})/(?P<b>[0-9]{1,2})/(?P<short>[0-9]{2})",
-        rf"(?P<day>[0-9]{{1,2}})[- ](?P<name>{_MONTH})[- ](?P<short>[0-9]{{2}})",
     )
 ]
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -98,8 +89,8 @@ class Unclear(Exception):
 class Form:
     """How the text of a column becomes numbers.
 
-    kind: `numbers` or `dates`. For numbers: the decimal mark, the thousands mark, and a currency
-    sign or `%`, each possibly empty. For dates: the order of day and month if both are numbers
+    kind: `numbers` or `dates`. For numbers: the decimal mark, the thousands mark, and `%`, each
+    possibly empty. For dates: the order of day and month if both are numbers
     (`dmy`, `mdy`, or `ymd` if not needed), and the day from which elapsed days count.
     """
 
@@ -254,6 +245,9 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     amounts = [parsed for word in words if (parsed := _amount(word)) is not None]
     if len(amounts) < len(words):
         raise Unclear("numbers in no common format")
+    money = next((word for word, (sign, *_) in zip(words, amounts) if sign not in ("", "%")), None)
+    if money is not None:
+        raise Unclear(f"amounts of money, such as {money!r:.80}; write plain numbers")
     sign = _common_sign(amounts)
     styles = [style for style in _STYLES if all(style in values for *_, values in amounts)]
     if not styles:
@@ -270,17 +264,13 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
 
 
 def _common_sign(amounts: list) -> str:
-    """The sign of a currency or % of amounts, empty for none. Raises Unclear for several, and for
-    numbers with and without %.
-    """
-    signs = sorted({sign for sign, _, _ in amounts if sign})
-    if len(signs) > 1:
-        raise Unclear(f"amounts in {' and '.join(signs)}, which can't be compared")
-    if signs == ["%"]:
-        bare = next((body for sign, body, _ in amounts if not sign and body.strip("0.,")), None)
-        if bare is not None:
-            raise Unclear(f"numbers with and without %, such as {bare!r}")
-    return "".join(signs)
+    """% if amounts have it, else empty. Raises Unclear for numbers with and without %."""
+    if not any(sign for sign, *_ in amounts):
+        return ""
+    bare = next((body for sign, body, _ in amounts if not sign and body.strip("0.,")), None)
+    if bare is not None:
+        raise Unclear(f"numbers with and without %, such as {bare!r}")
+    return "%"
 
 
 def _ambiguous(words: list[str], amounts: list, styles: list) -> str:
@@ -302,8 +292,6 @@ def dates(words: Iterable[str]) -> Form:
         days = _date(word)
         if not days:
             raise Unclear(f"{word!r:.80}, which is not a date")
-        if np.isnan([*days.values()]).any():
-            raise Unclear(f"{word!r:.80}, which has a two-digit year")
         ordered = set(days) - {""}
         both = both or (word if len(ordered) > 1 else None)
         if len(ordered) == 1:
@@ -317,8 +305,8 @@ def dates(words: Iterable[str]) -> Form:
 
 
 def _date(text: str) -> dict[str, float]:
-    """The days since the origin by each valid order of day and month, "" for any order; nan if the
-    year has two digits. Empty for texts that are no dates.
+    """The days since the origin by each valid order of day and month, "" for any order. Empty for
+    texts that are no dates.
     """
     matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) <= _LONGEST)
     match = next(filter(None, matches), None)
@@ -326,8 +314,7 @@ def _date(text: str) -> dict[str, float]:
     if match is None or time is None:
         return {}
     groups = defaultdict(str, match.groupdict())
-    month = groups["month"] or 3 * int(groups["quarter"] or 1) - 2
-    month = _MONTHS[groups["name"].lower()] if groups["name"] else month
+    month = _MONTHS[groups["name"].lower()] if groups["name"] else groups["month"]
     days: dict[str, tuple] = {"": (month, groups["day"] or 1)}
     if groups["a"]:
         a, b = int(groups["a"]), int(groups["b"])
@@ -339,10 +326,8 @@ def _date(text: str) -> dict[str, float]:
     by_order = {}
     for order, (month, day) in days.items():
         with contextlib.suppress(ValueError):
-            date = datetime.date(
-                int(groups["year"] or 2000 + int(groups["short"] or 0)), int(month), int(day)
-            )
-            by_order[order] = np.nan if groups["short"] else date.toordinal() - _EPOCH + time
+            date = datetime.date(int(groups["year"]), int(month), int(day))
+            by_order[order] = date.toordinal() - _EPOCH + time
     return by_order
 
 

@@ -400,10 +400,8 @@ def _input(saved: dict) -> Input:
 
 
 def _form(saved) -> number_formats.Form | None:
-    """The Form from a model file's header; TypeError if it is invalid. Earlier versions wrote
-    the kind `truth` for columns of 0 and 1.
-    """
-    return None if saved is None or saved["kind"] == "truth" else number_formats.Form(**saved)
+    """The Form from a model file's header; TypeError if it is invalid."""
+    return None if saved is None else number_formats.Form(**saved)
 
 
 def _left_out(what, names, strict, fate="ignored"):

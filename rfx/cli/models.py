@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rfx import files, lazy, methods
+from rfx import exporting, files, lazy, methods
 from rfx.cli.flags import (
     TEXT,
     DeclaringCommand,
@@ -48,7 +47,8 @@ from rfx.cli.output import (
 from rfx.data import registry, textfiles
 from rfx.data.reading import Reading
 from rfx.errors import DataError, NoRows, RfxError, UsageError, warn
-from rfx.options import Names, Option, union
+from rfx.measures import SCORES
+from rfx.options import Names, Option, options_of, union
 from rfx.records import results as results_file
 from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, Run
@@ -102,16 +102,7 @@ TUNE = {
 }
 
 
-@click.command(
-    "train",
-    cls=DeclaringCommand,
-    by="--method",
-    declared=methods.options_of,
-    groups=TRAIN,
-    unnamed="auto",
-    implied={"--stream": STREAMED, "--scheduler": DISTRIBUTED},
-)
-@flags(
+_TRAIN_FLAGS = (
     *_DATA,
     "sample_weight",
     "method",
@@ -147,6 +138,23 @@ TUNE = {
     "threads",
     "device",
     "json",
+)
+# A new option of a run is a flag, too.
+_FURTHER = [name for name in options_of(Run) if name not in _TRAIN_FLAGS]
+
+
+@click.command(
+    "train",
+    cls=DeclaringCommand,
+    by="--method",
+    declared=methods.options_of,
+    groups=TRAIN,
+    unnamed="auto",
+    implied={"--stream": STREAMED, "--scheduler": DISTRIBUTED},
+)
+@flags(
+    *_TRAIN_FLAGS,
+    *_FURTHER,
     trace="Append the solver's progress to this CSV file.",
     verbose="Also print details. They are the objective, the seconds of each step, and a command"
     " with the chosen options.",
@@ -340,7 +348,7 @@ def _options_of(name: str | None) -> list[Option]:
         "measure",
         str,
         "Selection metric. By default accuracy; rmse for regression.",
-        ("accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"),
+        tuple(SCORES),
     ),
     Option("kernels", str, "Search these kernels too.", metavar="NAME,…"),
     Option(
@@ -1113,17 +1121,13 @@ def _named(names) -> str:
 
 # ---------------------------------------------------------------------- export
 
-FORMS = {
-    "onnx": "a graph for onnxruntime, in float64",
-    "c": "one C99 file that needs only the standard library",
-    "json": "the steps of a prediction, for your own reader",
-}
+_FORMS = {name: target.help for name, target in exporting.TARGETS.items()}
 
 
 @click.command("export")
 @MODEL
 @flags(
-    flag(Option("to", str, "The format.", FORMS), required=True),
+    flag(Option("to", str, "The format.", _FORMS), required=True),
     Option(
         "prefix",
         str,
@@ -1141,34 +1145,27 @@ def export(model, to, prefix, output, force) -> None:
     docs/export.md describes each format, and the model file itself.
     """
     from rfx.data import libsvm
-    from rfx.exporting import c_source, onnx_graph, program
+    from rfx.exporting.program import Program
 
     kind = files.Kind("a model exported by rfx", _is_exported)
     files.guard(("-o", output), [("the model", model)], kind, force)
-    if to == "onnx":
-        onnx_graph.check()
-        if output == "-" and sys.stdout is not None and sys.stdout.isatty():
-            raise UsageError(
-                "--to onnx writes binary data, which a terminal can't show; use -o FILE"
-            )
-    exported = program.Program.of(methods.load(model))
-    write: dict[str, Any] = {
-        "onnx": onnx_graph.written,
-        "c": partial(c_source.written, prefix=prefix),
-        "json": program.json_text,
-    }
-    text = write[to](exported)
-    left_out = exported.facts.get("not_included")
+    exporting.check_installed(to)
+    is_terminal = output == "-" and sys.stdout is not None and sys.stdout.isatty()
+    if exporting.TARGETS[to].is_binary and is_terminal:
+        raise UsageError(f"--to {to} writes binary data, which a terminal can't show; use -o FILE")
+    program = Program.of(methods.load(model))
+    content = exporting.TARGETS[to].written(program, prefix)
+    left_out = program.facts.get("not_included")
     if left_out is not None:
         warn(f"the exported file does not include {left_out}")
     with libsvm.open_output(output) as handle:
-        handle.write(text)
+        handle.write(content)
 
 
 def _is_exported(path) -> bool:
     """Whether a file begins like a program that `rfx export` writes."""
     head = path.read_bytes()[:200]
-    return any(mark in head for mark in (b"rfx export", b'"format": "rfx"', b"\x12\x03rfx"))
+    return any(target.mark in head for target in exporting.TARGETS.values())
 
 
 # ---------------------------------------------------------------------- methods

@@ -17,22 +17,13 @@ import click
 
 from rfx.data.reading import typed
 from rfx.errors import plain
+from rfx.measures import MEASURES, OF_TARGET, unit_of
 from rfx.numerals import native, significant
 from rfx.options import path_names
 from rfx.records.run import Result, Run
 
 BELOW = 5  # exit code of --fail-below
 _MOST_CLASSES = 12  # of a printed confusion matrix
-_MEASURES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "f1": "F1",
-    "auc": "AUC",
-    "log_loss": "log-loss",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "r2": "R2",
-}
 
 
 def table(cells: list[list[str]], left: Iterable[int] = (0,)) -> Iterator[str]:
@@ -80,7 +71,7 @@ def label_text(label) -> str:
 
 def score_text(metric: str, value: float) -> str:
     """Significant digits of an error in units of the target; four decimals of a share."""
-    return significant(value) if metric in ("rmse", "mae") else f"{value:.4f}"
+    return significant(value) if unit_of(metric) == OF_TARGET else f"{value:.4f}"
 
 
 def score_texts(metric: str, values: Iterable[float]) -> str:
@@ -270,11 +261,11 @@ def print_measures(measures: dict[str, Any]) -> None:
     """Print the measures of `rfx eval`, in the target's original units, and the confusion
     matrix.
     """
-    for name, heading in _MEASURES.items():
+    for name, measure in MEASURES.items():
         if name in measures:
-            click.echo(f"{heading:<18} {score_text(name, measures[name])}")
+            click.echo(f"{measure.title:<18} {score_text(name, measures[name])}")
         if each := measures.get(f"{name}_by_target"):
-            click.echo(f"{f'{heading} by target':<18} {score_texts(name, each)}")
+            click.echo(f"{f'{measure.title} by target':<18} {score_texts(name, each)}")
     labels = list(map(label_text, measures.get("labels", ())))
     if len(labels) > _MOST_CLASSES:
         click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")

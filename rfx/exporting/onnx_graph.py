@@ -14,7 +14,6 @@ import numpy as np
 
 from rfx import lazy
 from rfx import steps as told
-from rfx.errors import UsageError
 from rfx.exporting.program import CENTRAL, Column, Program, polynomials
 from rfx.features.partition import Partition
 from rfx.kernels.distances import SCALES
@@ -33,26 +32,8 @@ LABEL, PROBABILITIES, DECISION, VARIABLE = "label", "probabilities", "decision",
 _INPUT = "X"
 
 
-def check() -> None:
-    """Raise UsageError if the package onnx is missing."""
-    try:
-        lazy.onnx  # noqa: B018
-    except ModuleNotFoundError:
-        raise UsageError(
-            "--to onnx needs the package onnx, which is not installed; pip install"
-            " 'rfx-kernels[onnx]'"
-        ) from None
-
-
 def written(program: Program) -> bytes:
-    """The ONNX file of a program.
-
-    Raises
-    ------
-    UsageError
-        If the package onnx is missing.
-    """
-    check()
+    """The ONNX file of a program; needs the package onnx."""
     helper, graph = lazy.onnx.helper, _Graph()
     inputs, X = _encoded(graph, program)
     # nan if an input is missing or infinite: the sum of x - x

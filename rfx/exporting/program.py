@@ -1,10 +1,8 @@
-"""A trained model as a program, functions missing from some languages, and the program as JSON."""
+"""A trained model as a program, and functions missing from some languages."""
 
-import json
 import math
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
@@ -259,56 +257,3 @@ def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
         "not_included": "; ".join(left_out),
     }
     return {name: str(fact) for name, fact in facts.items() if fact}
-
-
-# ----------------------------------------------------------------------
-# A program as JSON, for readers that execute its steps.
-
-# The form of the JSON text.
-VERSION = 1
-
-
-def json_text(program: Program) -> bytes:
-    """The JSON text of a program; see docs/export.md."""
-    found = {
-        "format": "rfx",
-        "version": VERSION,
-        "facts": program.facts,
-        "columns": [
-            {
-                "name": column.name,
-                "fill": column.fill,
-                "categories": column.categories,
-                "spellings": column.spellings() or None,
-                "values": _plain(column.values),
-            }
-            for column in program.columns
-        ],
-        "steps": _listed(program.steps),
-        "labels": program.labels,
-        "label_from": "probabilities" if program.most_probable else "decision",
-        "probabilities": None if program.probabilities is None else _listed(program.probabilities),
-    }
-    return json.dumps(found, allow_nan=False).encode() + b"\n"
-
-
-def _listed(steps: told.Steps) -> list[dict[str, Any]]:
-    return [
-        {"step": step_name(step)}
-        | {own.name: _plain(getattr(step, own.name)) for own in fields(step)}
-        for step in steps
-    ]
-
-
-def step_name(step: told.Step) -> str:
-    """The name of a step: its class in lower case, words joined by underscores."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(step).__name__).lower()
-
-
-def _plain(value: Any) -> Any:
-    """Convert to JSON types; unsigned 64-bit numbers become text, which every reader can store."""
-    if isinstance(value, tuple):
-        return [_listed(steps) for steps in value]
-    if isinstance(value, np.ndarray):
-        return value.astype(str).tolist() if value.dtype == np.uint64 else value.tolist()
-    return str(value) if isinstance(value, int) and value >= 2**53 else value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rfx.data import transforms
+from rfx.measures import ROW_MEASURES
 from rfx.options import LabelWeights, Option, Path
 
 # ----------------------------------------------------------------------
@@ -260,19 +261,12 @@ def l1_choice(lams: Sequence[float]) -> dict[str, str]:
     return {"validation": f"{best}; {regression} (not with minmax01)"}
 
 
-# Measures of classes by which options are chosen, and the errors that they minimise.
-MEASURES = {
-    "accuracy": "share of wrong labels",
-    "balanced_accuracy": "mean share of wrong labels of the classes",
-    "auc": "1 - AUC",
-    "log_loss": "log-loss",
-}
 MEASURE = Option(
     "measure",
     str,
     "The measure of classes by which options are chosen. By default accuracy; log_loss for"
     " probabilities, and for labels with much noise.",
-    tuple(MEASURES),
+    tuple(ROW_MEASURES),
 )
 LAM_PATH = Option(
     "lam_path",

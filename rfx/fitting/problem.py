@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import scipy.sparse as sp
 
-from rfx import env, lazy
+from rfx import env
 from rfx.data import guess_task
 from rfx.data.rows import WIDE, keeps_sparse
 from rfx.data.tabular.group_splits import SplitConstraint
@@ -26,8 +26,8 @@ from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
 from rfx.data.transforms import Scaler, TargetScaler, as_floats
 from rfx.errors import DataError, UsageError, warn
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration
-from rfx.fitting.options import MEASURES
 from rfx.losses import EPSILON, Loss
+from rfx.measures import ROW_MEASURES, LabelledRows
 from rfx.options import Declared
 from rfx.types import Inputs
 
@@ -86,7 +86,7 @@ class Problem:
     left_out : bool
         Whether to predict rows by the model without each of them, where this costs little.
     measure : str or None
-        By which options are chosen, one of MEASURES; None for the error rate of classes.
+        By which options are chosen, one of ROW_MEASURES; None for the error rate of classes.
     """
 
     X: Any
@@ -109,7 +109,10 @@ class Problem:
     @property
     def error_name(self) -> str:
         """What `error` is, in words."""
-        return MEASURES[self.measure or "accuracy"] if self.task != "regression" else MSE
+        if self.task == "regression":
+            return MSE
+        measure = ROW_MEASURES[self.measure or "accuracy"]
+        return measure.error_of_choice or measure.error
 
     @property
     def undivided(self) -> bool:
@@ -227,26 +230,21 @@ def measured(
 ) -> float:
     """The error by a measure, smaller for better values; the rest as in `error`.
 
-    The log-loss is that of probabilities by vector scaling of these rows. The AUC of several
-    classes is the mean of each against the rest.
+    A measure that needs probabilities gets those by vector scaling of these rows.
     """
     if measure in (None, "accuracy") or task == "regression":
         return error(task, decision, Y, weights)
-    places = np.argmax(Y, axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(int)
-    own = np.ones(len(Y)) if weights is None else weights
-    if measure == "balanced_accuracy":
-        return error(task, decision, Y, own / np.bincount(places, own)[places])
-    if measure == "auc":
-        columns = [column for column in range(Y.shape[1]) if np.ptp(Y[:, column])]
-        areas = [
-            lazy.metrics.roc_auc_score(Y[:, column] > 0, decision[:, column], sample_weight=own)
-            for column in columns
-        ]
-        return 1 - float(np.mean(areas)) if areas else 0.5
-    values = decision[:, 0] if decision.shape[1] == 1 else decision
-    classes = np.arange(max(2, decision.shape[1]))
-    shares = Calibration.fit(VECTOR_SCALING, values, places, classes, "").probabilities(values)
-    return -float(np.average(np.log(shares[np.arange(len(Y)), places]), weights=own))
+    classes = np.arange(max(2, Y.shape[1]))
+    if Y.shape[1] > 1:
+        codes, predicted, values = np.argmax(Y, axis=1), np.argmax(decision, axis=1), decision
+    else:
+        codes, predicted = (np.asarray(part[:, 0] > 0, int) for part in (Y, decision))
+        values = decision[:, 0]
+    own = ROW_MEASURES[measure]
+    if own.needs_probabilities:
+        curve = Calibration.fit(VECTOR_SCALING, values, codes, classes, "")
+        values = curve.probabilities(values)
+    return own.choice_error(LabelledRows(classes, codes, predicted, values, weights))
 
 
 class Clock:

@@ -14,27 +14,9 @@ from rfx import methods
 from rfx.data import loading, registry
 from rfx.errors import NoData
 from rfx.kernels import KERNELS
-from rfx.records.run import Result, Run
+from rfx.records.run import NOT_IN_KEY, Result, Run
 
 SCHEMA = 1
-# Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,
-# time limits, its trace and timings, the limit of its score.
-_NOT_IN_KEY = frozenset(
-    (
-        "threads",
-        "device",
-        "model",
-        "timeout",
-        "trace",
-        "timings",
-        "fail_below",
-        "scheduler",
-        "parts",
-        "checkpoint",
-        "every",
-        "resume",
-    )
-)
 # Defaults of fields.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Files identified by their content.
@@ -50,7 +32,7 @@ def key(run: Run, **more: Any) -> str:
     entry equals None, 1 equals 1.0. A data set given as a file enters by its content and file name,
     wherever it is, so an edited file makes another run.
     """
-    left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
+    left_out = NOT_IN_KEY - {"threads"} if run.fixed_threads else NOT_IN_KEY
     known = _FIELDS | run.as_dict() | more | {"schema": SCHEMA}
     known = {name: value for name, value in known.items() if name not in left_out}
     declared = methods.get(run.method).declared()
@@ -59,7 +41,7 @@ def key(run: Run, **more: Any) -> str:
     known["options"] = {
         name: value
         for name, value in (options | _unscaled(run, options)).items()
-        if name not in _NOT_IN_KEY and (name not in declared or declared[name].before != value)
+        if name not in NOT_IN_KEY and (name not in declared or declared[name].before != value)
     }
     known["files"] = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
     known |= {name: os.path.basename(known[name]) for name in known["files"]}

@@ -5,7 +5,8 @@ from typing import Self
 
 from rfx import numerals
 from rfx.errors import UsageError
-from rfx.records.run import BASELINE, ERRORS, MEASURES, Result
+from rfx.measures import MEASURES, less_is_better
+from rfx.records.run import BASELINE, Result
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,10 @@ class Limit:
         value = (known | row.params.get("measures", {})).get(name)
         if value is None:
             return f"no {name} is known for rows that the model has not seen (--fail-below)"
-        if not (value > self.score if name in ERRORS else value < self.score):
+        is_missed = value > self.score if less_is_better(name) else value < self.score
+        if not is_missed:
             return None
-        side = "above" if name in ERRORS else "below"
+        side = "above" if less_is_better(name) else "below"
         return f"the {name} {value:.4f} is {side} {self.score:g} (--fail-below)"
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias, get_args
 from rfx import methods
 from rfx.data.reading import Reading, training_share, written
 from rfx.errors import DataError, UsageError
+from rfx.measures import less_is_better
 from rfx.options import option
 
 # ----------------------------------------------------------------------
@@ -263,6 +264,26 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+# Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,
+# time limits, its trace and timings, the limit of its score. They are not part of its key.
+NOT_IN_KEY = frozenset(
+    (
+        "threads",
+        "device",
+        "model",
+        "timeout",
+        "trace",
+        "timings",
+        "fail_below",
+        "scheduler",
+        "parts",
+        "checkpoint",
+        "every",
+        "resume",
+    )
+)
+
+
 # ----------------------------------------------------------------------
 # The typed record of a run and its outcome, a row of a results file.
 
@@ -270,22 +291,6 @@ DEFAULTS: dict[str, Any] = {
 FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
 
 STATUSES = ("ok", "failed", "timeout", "interrupted")
-# Measures between 0 and 1.
-SHARES = frozenset(("accuracy", "balanced_accuracy", "auc", "f1"))
-
-
-# Measures of predictions, and those of which less is better.
-MEASURES = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "auc",
-    "log_loss",
-    "r2",
-    "rmse",
-    "mae",
-)
-ERRORS = frozenset(("log_loss", "rmse", "mae"))
 # The word of --fail-below for the scores of simple models, and these models in words.
 BASELINE = "baseline"
 _BASELINES = {
@@ -423,7 +428,9 @@ class Result(Mapping[str, Any]):
         metric = metric or ("rmse" if self.task == "regression" else "accuracy")
         score = params.get("train_score") if score is None else score
         least = params.get("baseline", {}).get("constant", params.get("constant_score"))
-        if score is None or least is None or (score < least if metric in ERRORS else score > least):
+        if score is None or least is None:
+            return None
+        if score < least if less_is_better(metric) else score > least:
             return None
         if params.get("n_classes") == 1:
             return "all training rows have the same label, so the model always predicts it"
@@ -447,7 +454,7 @@ class Result(Mapping[str, Any]):
         for name, words in _BASELINES.items():
             if own is None or name not in baseline:
                 continue
-            gain = own - baseline[name] if measure in ERRORS else baseline[name] - own
+            gain = own - baseline[name] if less_is_better(measure) else baseline[name] - own
             if gain > 0:
                 found.append(Advantage(words, gain, gain < NOISE * (errors.get(name) or 0.0)))
         return found

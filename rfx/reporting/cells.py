@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -161,6 +162,12 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def grouped_by(items: Iterable[V], key: Callable[[V], K] | str) -> dict[Any, list[V]]:
+    """The items by a function of them, or by an attribute of that name, both in their order."""
+    of = attrgetter(key) if isinstance(key, str) else key
+    return grouped((of(item), item) for item in items)
 
 
 class Mean(NamedTuple):

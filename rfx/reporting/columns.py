@@ -6,8 +6,9 @@ from typing import Any
 
 from rfx import lazy
 from rfx.errors import UsageError, or_near
+from rfx.measures import SHARE, unit_of
 from rfx.numerals import significant
-from rfx.records.run import SHARES, seconds_train
+from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
     Row,
     count,
@@ -56,18 +57,11 @@ ALWAYS = ("dataset", "method")
 # Columns shown if they differ at all. Others are shown if rows of one method on one data set differ
 # in them, or if methods on one data set differ in a value that is no default.
 _MAIN = ("label", "kernel", "n_features", "n_grids", "block_size", "gamma", "lam", "seed")
-# Measures of which less is better.
-_ERRORS = ("rmse", "log_loss")
 
 
 def score_format(metric: str | None) -> Callable[[float], str]:
     """How a score is written: a share with four decimals, an error with four digits."""
-    return decimals(4) if metric in SHARES else significant
-
-
-def low_is_better(metric: str | None) -> bool:
-    """Whether a lower score is better."""
-    return metric in _ERRORS
+    return decimals(4) if unit_of(metric) == SHARE else significant
 
 
 def outcome(row: Row, name: str) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from rfx import files, lazy
 from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
+from rfx.measures import less_is_better
 from rfx.plans import catalogue
 from rfx.records.results import safe
 from rfx.reporting import columns, style
@@ -586,7 +587,7 @@ def _costs(name: str, metric: str, costs: Mapping[str, Sequence], looks: Mapping
 
 def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
     """The (seconds, score) for which no equally fast point is better, ordered by seconds."""
-    sign = -1 if columns.low_is_better(metric) else 1
+    sign = -1 if less_is_better(metric) else 1
     ordered = sorted(points, key=lambda point: (point[0], -sign * point[1]))
     best = itertools.accumulate((sign * score for _, score in ordered), max, initial=-np.inf)
     return [point for point, before in zip(ordered, best) if sign * point[1] > before]
@@ -750,7 +751,7 @@ def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
         )
         if len(pair) == 2:
             means = {place: float(np.mean(values)) for place, values in scores.items()}
-            low, headings = columns.low_is_better(metric), map(columns.heading, pair)
+            low, headings = less_is_better(metric), map(columns.heading, pair)
             grids[dataset, method, metric] = f"{dataset}, {method}", headings, means, metric, low
     return grids
 
@@ -812,7 +813,7 @@ def _trials(title: str, rows: Sequence[Row]) -> Panel:
     }
     words = "gamma" + (f" (size {common})" if common else "")
     metric = rows[0].metric
-    low = columns.low_is_better(metric)
+    low = less_is_better(metric)
     return _heat_panel(title, ("lambda", words), cells, metric, low, "tune-best")
 
 

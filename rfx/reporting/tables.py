@@ -17,6 +17,7 @@ from scipy.special import stdtr
 
 from rfx import lazy
 from rfx.errors import UsageError, or_near
+from rfx.measures import less_is_better
 from rfx.parallel import cached
 from rfx.plans import catalogue
 from rfx.records.results import safe
@@ -36,6 +37,7 @@ from rfx.reporting.cells import (
     decimals,
     good,
     grouped,
+    grouped_by,
     inputs_of,
     labelled,
     mean_if_any,
@@ -410,7 +412,7 @@ class _Group:
         mean = self.means["score"]
         if mean is None:
             return None
-        return -mean.value if columns.low_is_better(self.metric) else mean.value
+        return -mean.value if less_is_better(self.metric) else mean.value
 
     @cached
     def scores(self) -> dict[tuple[Any, ...], float]:
@@ -593,7 +595,7 @@ def _grouped(rows, inputs: columns.Columns, by: list[str], title: str, with_lam:
     compared = [group for group in groups if group.family in best and not group.best]
     for group in compared:
         group.compare(best[group.family])
-    for members in grouped((group.family, group) for group in compared).values():
+    for members in grouped_by(compared, "family").values():
         _correct(members)
     notes = [_P_NOTE] if best else []
     if any(group.has_few_pairs for group in groups):
@@ -656,7 +658,7 @@ def _ranks(groups: Sequence[_Group]) -> "DataFrame":
 def _ranked_run(row: Row) -> Line:
     """The problem and the outcomes of a run, less being better."""
     outcomes = {name: columns.outcome(row, name) for name in columns.OUTCOMES}
-    if row.score is not None and not columns.low_is_better(row.metric):
+    if row.score is not None and not less_is_better(row.metric):
         outcomes["score"] = -row.score
     # accuracy and RMSE are ranked in the same way
     return outcomes | {"problem": str((*_problem(row), row.metric))}

@@ -1,10 +1,5 @@
-"""The score of each row by a measure, and the noise of the difference of two models on the same
-rows.
-
-References
-----------
-.. [1] DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More Correlated Receiver
-   Operating Characteristic Curves", Biometrics 44, 1988.
+"""The measures of a model's predictions, the score of each row, and the noise of the difference of
+two models on the same rows.
 """
 
 import math
@@ -13,78 +8,77 @@ from typing import Any
 import numpy as np
 
 from rfx import lazy
+from rfx.data.tabular import schema
+from rfx.measures import MEASURES, OF_TARGET, ROW_MEASURES, LabelledRows
+
+
+def measures(model: Any, decision: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Every measure of a model's decision values (n,), (n, classes) or (n, targets) for rows with
+    labels y (n,) or targets (n,), (n, targets); undefined measures, such as auc with a single
+    class, are omitted.
+
+    Classification: also `labels` and `confusion` (rows: true labels, columns: predicted labels).
+    Rows whose label is not among the model's count as wrong: in accuracy; in balanced_accuracy, as
+    separate classes; and in f1, which is then the mean over all labels, also for two classes. auc
+    and log_loss need a value for each label and are omitted. Regression: in the target's original
+    units; for several targets lists by target, and the mean of r2.
+    """
+    y = np.asarray(y)
+    if model.task == "regression":
+        return _of_numbers(y.astype(np.float64), model.labels(decision))
+    found: dict[str, Any] = {}
+    rows = LabelledRows(model.classes, y, model.labels(decision), decision)
+    for name, measure in MEASURES.items():
+        scores = row_scores(name, model, decision, y) if measure.of_rows else None
+        if scores is not None:
+            found[name] = float(scores.mean())
+        elif measure.of_labels is not None:
+            found[name] = measure.of_labels(rows)
+    labels, codes, predicted = rows.codes()
+    counts = lazy.metrics.confusion_matrix(codes, predicted, labels=np.arange(len(labels)))
+    return found | {"labels": schema.shown(model, labels), "confusion": counts.tolist()}
+
+
+def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, measure in MEASURES.items():
+        score = None if measure.of_numbers is None else measure.of_numbers(y, predicted)
+        if score is None:
+            continue
+        if y.ndim == 1:
+            found[name] = float(score)
+            continue
+        if measure.unit != OF_TARGET:  # targets may have different units
+            found[name] = float(score.mean())
+        found[f"{name}_by_target"] = score.tolist()
+    return found
 
 
 def row_scores(measure: str, model: Any, decision: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """(n,) the scores of a model's decision values for targets y (n,) or (n, targets); see
-    `class_row_scores`, for regression the squared errors in units of the scaled target.
+    """(n,) the scores of a model's decision values for targets y (n,) or (n, targets): for classes
+    numbers whose mean is one of ROW_MEASURES, None if it is undefined for these rows; for
+    regression the squared errors in units of the scaled target.
     """
     if model.task == "regression":
         errors = (model.labels(decision) - y) / model.target_scaler.unit
         return np.mean(np.reshape(errors, (len(y), -1)) ** 2, axis=1)
-    values = decision
-    if model.has_probabilities and (decision.ndim > 1 or measure == "log_loss"):
+    needs_probabilities, values = ROW_MEASURES[measure].needs_probabilities, decision
+    if needs_probabilities and not model.has_probabilities:
+        return None
+    if model.has_probabilities and (decision.ndim > 1 or needs_probabilities):
         # of several classes they rank one against the rest; decisions of two classes have no ties
         values = model.probabilities(decision)
-    elif measure == "log_loss":
-        return None
     return class_row_scores(measure, model.classes, y, model.labels(decision), values)
 
 
 def class_row_scores(
     measure: str, classes: np.ndarray, y: np.ndarray, predicted: np.ndarray, values: np.ndarray
 ) -> np.ndarray | None:
-    """(n,) numbers whose mean is a measure of classes; None if it is undefined for these rows.
-
-    The number of a row for the AUC is the AUC plus the row's influence on it, so that the variance
-    of the mean is that of DeLong et al. [1]_.
-
-    Parameters
-    ----------
-    measure : str
-        accuracy, balanced_accuracy, auc or log_loss.
-    classes : array, (k,)
-        Ascending.
-    y, predicted : array, (n,)
-        Labels.
-    values : array, (n,) or (n, k)
-        Numbers that grow with the probability of the larger of two classes, or of each class;
-        probabilities (n, k) for the log-loss.
+    """(n,) numbers whose mean is one of ROW_MEASURES; None if it is undefined for these rows. The
+    arrays are those of `LabelledRows`.
     """
-    right = (predicted == y).astype(np.float64)
-    if measure == "accuracy":
-        return right
-    if measure == "balanced_accuracy":
-        _, places, counts = np.unique(y, return_inverse=True, return_counts=True)
-        return right * (len(y) / (len(counts) * counts))[places]
-    if not np.isin(y, classes).all() or len(classes) < 2:
-        return None
-    if measure == "log_loss":
-        likely = values[np.arange(len(y)), np.searchsorted(classes, y)]
-        return -np.log(np.maximum(likely, np.finfo(np.float64).eps))
-    columns = values[:, None] if values.ndim == 1 else values
-    if len(classes) == 2:
-        classes, columns = classes[-1:], columns[:, -1:]
-    each = [
-        _areas(y == label, column)
-        for label, column in zip(classes, columns.T)
-        if 0 < np.count_nonzero(y == label) < len(y)
-    ]
-    return np.mean(each, axis=0) if each else None
-
-
-def _areas(positive: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(n,) numbers whose mean is the AUC of the values for the positive rows."""
-    ranks, shares = lazy.stats.rankdata(values), np.empty(len(values))
-    n_positive, n_negative = np.count_nonzero(positive), np.count_nonzero(~positive)
-    # of the rows of the other class, those that are ordered correctly, ties by half
-    above = ranks[positive] - lazy.stats.rankdata(values[positive])
-    shares[positive] = above / n_negative
-    below = ranks[~positive] - lazy.stats.rankdata(values[~positive])
-    shares[~positive] = 1 - below / n_positive
-    area = float(np.mean(shares[positive]))
-    own_class = np.where(positive, n_positive, n_negative)
-    return area + (shares - area) * len(values) / own_class
+    of_rows = ROW_MEASURES[measure].of_rows
+    return None if of_rows is None else of_rows(LabelledRows(classes, y, predicted, values))
 
 
 def score_of(measure: str, rows: np.ndarray) -> float:

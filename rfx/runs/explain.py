@@ -25,6 +25,7 @@ from rfx.data.tabular.number_formats import ORIGIN
 from rfx.data.tabular.schema import Input, label_text
 from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
+from rfx.measures import SCORES, less_is_better
 from rfx.runs.comparison import row_scores, score_of
 
 # Minimum shuffles of a column for an interval.
@@ -34,14 +35,6 @@ MOST_COLUMNS = 500
 # Points of a grid, its first and last quantiles, and maximum levels of a category.
 POINTS, ENDS, MOST_LEVELS = 20, (0.05, 0.95), 12
 CONFIDENCE = 0.95
-# The error by each measure; the RMSE in the target's original units.
-ERRORS = {
-    "accuracy": "error rate",
-    "balanced_accuracy": "1 - balanced accuracy",
-    "auc": "1 - AUC",
-    "log_loss": "log-loss",
-    "rmse": "RMSE",
-}
 _ROLE = 71  # the streams of random numbers for rows and shuffles
 
 
@@ -219,7 +212,7 @@ def explain(
         report(number, len(first), "partial dependence")
         dependences.append(used.dependence(column))
     return Explanation(
-        ERRORS[used.measure],
+        SCORES[used.measure].error,
         used.error,
         len(kept),
         X.shape[0],
@@ -254,7 +247,7 @@ def measure_of(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> str:
 
 
 def error(model: Pipeline, decision: np.ndarray, y: np.ndarray, measure: str) -> float:
-    """The error of decision values by a measure, see ERRORS; for several targets in the unit of the
+    """The error of decision values by one of SCORES; for several targets in the unit of the
     score.
     """
     if measure == "rmse":
@@ -264,7 +257,7 @@ def error(model: Pipeline, decision: np.ndarray, y: np.ndarray, measure: str) ->
     rows = row_scores(measure, model, decision, y)
     assert rows is not None
     score = score_of(measure, rows)
-    return score if measure == "log_loss" else 1 - score
+    return score if less_is_better(measure) else 1 - score
 
 
 def interval(rises: Sequence[float]) -> tuple[float, float, float]:

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rfx import data, env, files, lazy, methods
+from rfx import data, env, files, methods
 from rfx.data import repeats, tables, textfiles
 from rfx.data.loading import Split, read_weights
 from rfx.data.reading import FileFormat
 from rfx.data.stream import CsvSource, LibsvmSource, Source
-from rfx.data.tabular import schema
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LogTargetScaler
 from rfx.errors import DataError, UsageError, quoted
@@ -23,14 +22,15 @@ from rfx.fitting import pipeline
 from rfx.fitting.held_out import LEAVE_ONE_OUT
 from rfx.fitting.stream_methods import StreamMethod
 from rfx.fitting.training import Trainer
+from rfx.measures import MEASURES
 from rfx.options import Path as LamPath
 from rfx.options import path_names
 from rfx.records import keys
 from rfx.records.limits import Limit
-from rfx.records.run import BASELINE, COLUMNS, MEASURES, Result, Run
+from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
-from rfx.runs.comparison import row_scores, score_of
+from rfx.runs.comparison import measures
 
 log = logging.getLogger(__name__)
 
@@ -707,57 +707,6 @@ def _evaluated(method, X, y, detailed: bool = False) -> tuple[dict, np.ndarray]:
     if detailed:
         score["measures"] = measures(method, decision, y)
     return score, decision
-
-
-def measures(method, decision, y) -> dict:
-    """Evaluate a trained method's decision values (n,), (n, classes) or (n, targets) for rows with
-    labels y (n,) or targets (n,), (n, targets).
-
-    Classification: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the
-    mean over the classes), auc (of several the one-against-rest mean), log_loss if the model has
-    probabilities, labels, confusion (rows: true labels, columns: predicted labels). Regression, in
-    the target's original units: rmse, mae, r2; for several targets lists of these by target, and
-    the mean of r2. Undefined measures, such as auc with a single class,
-    are omitted.
-
-    Rows whose label is not among the model's count as wrong: in accuracy; in balanced_accuracy, as
-    separate classes; and in f1, which is then the mean over all labels, also for two classes. auc
-    and log_loss need a value for each label and are omitted.
-    """
-    y = np.asarray(y)
-    found = method.labels(decision)
-    if method.task == "regression":
-        return _of_numbers(y.astype(np.float64), found)
-    metrics = lazy.metrics
-    labels = np.unique(np.concatenate([method.classes, y]))
-    known = len(labels) == len(method.classes)
-    two = known and len(method.classes) == 2
-    # scikit-learn treats decimal labels such as 0.1 as regression targets, but not their positions
-    places, own = np.searchsorted(labels, y), np.searchsorted(labels, found)
-    every = np.arange(len(labels))
-    counted = every[-1:] if two else every
-    more = {
-        "f1": float(metrics.f1_score(places, own, labels=counted, average="macro", zero_division=0))
-    }
-    for name in ("accuracy", "balanced_accuracy", "auc", "log_loss"):
-        rows = row_scores(name, method, decision, y)
-        if rows is not None:
-            more[name] = score_of(name, rows)
-    confusion = metrics.confusion_matrix(places, own, labels=every)
-    return more | {"labels": schema.shown(method, labels), "confusion": confusion.tolist()}
-
-
-def _of_numbers(y, found) -> dict:
-    squares, spread = np.square(found - y), np.square(y - y.mean(axis=0))
-    rmse, mae = np.sqrt(squares.mean(axis=0)), np.abs(found - y).mean(axis=0)
-    if y.ndim == 1:
-        scores = {"rmse": float(rmse), "mae": float(mae)}
-        return scores | ({"r2": 1 - float(squares.sum() / spread.sum())} if spread.any() else {})
-    scores = {"rmse_by_target": rmse.tolist(), "mae_by_target": mae.tolist()}
-    if not spread.any(axis=0).all():
-        return scores
-    r2 = 1 - squares.sum(axis=0) / spread.sum(axis=0)
-    return scores | {"r2": float(r2.mean()), "r2_by_target": r2.tolist()}
 
 
 def result(method, model_bytes: int, evaluation: dict) -> Result:

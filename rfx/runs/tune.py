@@ -41,6 +41,7 @@ from rfx.fitting.selection import (
     until,
 )
 from rfx.fitting.training import prepare
+from rfx.measures import less_is_better
 from rfx.records import keys, results
 from rfx.records.run import COLUMNS, Result, Run
 from rfx.runs import scoring
@@ -71,10 +72,6 @@ WORKING, SEARCHING = 0.5, 0.8
 CHOOSING = 0.4
 # The size is doubled up to this multiple of the rows.
 LARGEST = 4
-METRICS = {
-    name: Measure(name, larger=name not in ("log_loss", "rmse"))
-    for name in ("accuracy", "balanced_accuracy", "auc", "log_loss", "rmse")
-}
 
 
 def searchable() -> dict[str, tuple[str | None, tuple[int, ...]]]:
@@ -105,7 +102,7 @@ class Tuning:
     kernels : sequence of str
         Kernels to try, for each method those that it has; by default its own.
     score : str, optional
-        One of METRICS; by default accuracy or rmse.
+        One of SCORES; by default accuracy or rmse.
     seconds : float
     most_trials : int, optional
     results_file : Path, optional
@@ -128,7 +125,8 @@ class Tuning:
         name = self.score or ("rmse" if regression else "accuracy")
         if (name == "rmse") != regression:
             raise UsageError(f"--measure is {name}, but the task is {self.given['task']}")
-        self.measure, self.X, self.y = METRICS[name], split.X_train, np.asarray(split.y_train)
+        self.measure = Measure(name, larger=not less_is_better(name))
+        self.X, self.y = split.X_train, np.asarray(split.y_train)
         cv, self.seed = self.source.cv, self.source.seed
         share = None if cv else self.source.holdout or scoring.SHARE
         rows = Splitter(len(self.y), self.seed, split.constraint)

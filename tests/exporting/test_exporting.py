@@ -21,8 +21,9 @@ from shell import called, printed, refused, run
 
 from rfx import lazy, methods, steps
 from rfx.errors import UsageError
-from rfx.exporting import c_source, onnx_graph
-from rfx.exporting.program import Program, json_text, step_name
+from rfx.exporting import TARGETS, c_source, json_text, onnx_graph
+from rfx.exporting.json_text import step_name
+from rfx.exporting.program import Program
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration
 from rfx.kernels import KERNELS
 
@@ -186,7 +187,7 @@ def assert_same_labels(found, wanted, values):
 
 def by_json(program, rows, folder):
     """(values, labels, probabilities) of rows, lists of cells: numbers, None or words."""
-    read = json.loads(json_text(program))
+    read = json.loads(json_text.written(program))
     values = by_numpy.decisions(read, rows)
     labels = None if read["labels"] is None else by_numpy.labels(read, values)
     if read["probabilities"] is None:
@@ -268,6 +269,11 @@ def by_onnx(program, rows, folder):
 
 FORMS = {"json": by_json, "c": by_c, "onnx": by_onnx}
 each_form = pytest.mark.parametrize("form", FORMS)
+
+
+def test_every_target_has_a_reader_and_an_example():
+    assert FORMS.keys() == TARGETS.keys()
+    assert {name for name in TARGETS if f"--to {name}" in DOCUMENT} == TARGETS.keys()
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from domains import suited
 from rfx import env
 from rfx.data.loading import load
 from rfx.data.transforms import Scaler
-from rfx.exporting.program import _listed
+from rfx.exporting.json_text import listed_steps
 from rfx.features import MAPS, sample
 from rfx.operators.mapped import MapMatrix, feature_matrix
 
@@ -70,7 +70,7 @@ def reference(found, X):
         for key, values in found.arrays.items()
     }
     exact = type(found)(found.name, found.n_inputs, found.params, arrays)
-    return by_numpy.carried_out(_listed(exact.steps()), X.astype(np.float64))
+    return by_numpy.carried_out(listed_steps(exact.steps()), X.astype(np.float64))
 
 
 CASES = [

@@ -24,6 +24,7 @@ from rfx.reporting.cells import (
     Row,
     good,
     grouped,
+    grouped_by,
     labelled,
     log_slope,
     needed,
@@ -146,10 +147,10 @@ def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
     """Criterion -> method -> its runs, one per seed. If runs differ in more than the seed, the
     newest.
     """
-    groups = grouped((criterion_of(row), row) for row in own)
+    groups = grouped_by(own, criterion_of)
     found = {}
     for key in CRITERIA:
-        by_method = grouped((row.method, row) for row in groups.get(key, []))
+        by_method = grouped_by(groups.get(key, []), "method")
         known = [method for method in METHODS if method in by_method]
         if known:
             found[key] = {method: variants(by_method[method])[-1] for method in known}

@@ -25,6 +25,7 @@ from rfx.reporting.cells import (
     decimals,
     general,
     grouped,
+    grouped_by,
     inputs_of,
     mean_if_any,
     mean_of,
@@ -345,12 +346,12 @@ def choice(rows: Sequence[Row]) -> Table:
     """
     found = dai.of(rows, "choice")
     made = []
-    for name, own in grouped((dai.criterion_of(row), row) for row in found).items():
+    for name, own in grouped_by(found, dai.criterion_of).items():
         if not name.endswith("-nu"):
             made.append(_chosen(name, own))
             continue
         made.append(_one_nu(name, own))
-        for method, part in grouped((row.method, row) for row in own).items():
+        for method, part in grouped_by(own, "method").items():
             has_several_settings = len(part) > len(set(map(dai.nu, part)))
             if has_several_settings:
                 made.append(_chosen(f"{name}, {dai.METHODS[method]}", part))

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from rfx.records.run import seconds_train
-from rfx.reporting.cells import Row, good, grouped, mean_of
+from rfx.reporting.cells import Row, good, grouped_by, mean_of
 
 # D, or "support" for the whole support -> the rows, one per seed
 Points = Mapping[Any, list[Row]]
@@ -94,8 +94,8 @@ def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[R
     """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
     own = [row for row in good(rows) if row.method in METHODS and place(row) is not None]
     found = {}
-    for name, runs in grouped((case(row), row) for row in own).items():
-        by_place = grouped((place(row), row) for row in runs)
+    for name, runs in grouped_by(own, case).items():
+        by_place = grouped_by(runs, place)
         found[name] = {at: by_place[at] for at in sorted(by_place, key=_order)}
     return found
 
@@ -164,7 +164,7 @@ def validated(points: Points) -> list[Row]:
     equal ones, the smallest. Empty if no row has such an error.
     """
     known = [row for rows in points.values() for row in rows if held_out(row) is not None]
-    by_seed = grouped((row.seed, row) for row in known)
+    by_seed = grouped_by(known, "seed")
     return [min(own, key=_held_out_and_size) for own in by_seed.values()]
 
 

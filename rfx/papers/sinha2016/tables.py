@@ -25,6 +25,7 @@ from rfx.reporting.cells import (
     general,
     good,
     grouped,
+    grouped_by,
     labelled,
     mean_if_any,
     means_of,
@@ -308,7 +309,7 @@ def joint(rows: Sequence[Row]) -> Table:
     """
     own = labelled(rows, "joint")
     sections, cells = [], []
-    for dataset, runs in grouped((row.dataset, row) for row in good(own)).items():
+    for dataset, runs in grouped_by(good(own), "dataset").items():
         ways = grouped((_way(row.params), row) for row in runs)
         lines = [_joint_line(way, ways[way]) for way in sorted(ways, key=lambda way: way[:2])]
         sections.append(section(dataset, lines, _JOINT))

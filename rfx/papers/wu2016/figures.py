@@ -11,7 +11,7 @@ import numpy as np
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting import style
-from rfx.reporting.cells import Builder, good, grouped, labelled, needed
+from rfx.reporting.cells import Builder, good, grouped, grouped_by, labelled, needed
 from rfx.reporting.figures import (
     Chart,
     Curve,
@@ -121,7 +121,7 @@ def figure5(rows, setting) -> Chart:
     performance, of all methods.
     """
     found = wu2016.compared(rows, "fig5", setting)
-    by_data = grouped((curve.dataset, curve) for curve in found)
+    by_data = grouped_by(found, "dataset")
     present = {name: own for name, own in by_data.items() if any(curve.ours for curve in own)}
     needed(present, "wu2016-fig5")
     panels = [_compared(dataset, own) for dataset, own in present.items()]
@@ -380,11 +380,11 @@ def theorem1(rows) -> Chart:
     """Panels for L1 and L2, a line per data set: the objective's distance above its limit, in units
     of beta ||w*||^2.
     """
-    by_data = grouped((case.dataset, case) for case in wu2016.cases(rows))
+    by_data = grouped_by(wu2016.cases(rows), "dataset")
     machines = style.machines(good(labelled(rows, wu2016.THEOREM1)))
     panels = []
     for name, cases in by_data.items():
-        by_penalty = grouped((case.penalty, case) for case in cases)
+        by_penalty = grouped_by(cases, "penalty")
         line = [_excess(name, penalty, by_penalty.get(penalty, [])) for penalty in ("L1", "L2")]
         panels.append(line)
     title = "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R"

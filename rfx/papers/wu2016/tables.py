@@ -24,7 +24,7 @@ from rfx.reporting.cells import (
     decimals,
     general,
     good,
-    grouped,
+    grouped_by,
     labelled,
     number,
     printed,
@@ -259,7 +259,7 @@ def figure5(rows: Sequence[Row], setting: str) -> Table:
     sections: list[Section] = []
     tidy_lines: list[Line] = []
     compared: list[Cell] = []
-    for dataset, own in grouped((curve.dataset, curve) for curve in found).items():
+    for dataset, own in grouped_by(found, "dataset").items():
         curves = {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS}
         curves |= {curve.method: curve for curve in own}
         lines = _figure5_lines(curves)

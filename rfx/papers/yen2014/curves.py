@@ -16,7 +16,7 @@ import numpy as np
 from rfx.errors import DataError
 from rfx.parallel import cached
 from rfx.reporting.bounds import Excess, Reference, exact_machines, machine_value
-from rfx.reporting.cells import Row, good, grouped, labelled, needed
+from rfx.reporting.cells import Row, good, grouped, grouped_by, labelled, needed
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
 DATA = {
@@ -158,7 +158,7 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
     by_data = grouped((panel_of(row.dataset, row.split), row) for row in own)
     panels = {}
     for name in DATA:
-        groups = grouped((curve_of(row), row) for row in by_data.get(name, []))
+        groups = grouped_by(by_data.get(name, []), curve_of)
         curves = {key: Curves(_last(groups[key])) for key in CURVES if key in groups}
         if curves:
             first = next(iter(curves.values())).rows[0]

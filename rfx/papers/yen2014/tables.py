@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from rfx import lazy
+from rfx.measures import less_is_better
 from rfx.papers.yen2014 import curves as yen
 from rfx.records.run import seconds_train
 from rfx.reporting.cells import (
@@ -31,6 +32,7 @@ from rfx.reporting.cells import (
     general,
     good,
     grouped,
+    grouped_by,
     labelled,
     mean_if_any,
     mean_of,
@@ -49,7 +51,6 @@ from rfx.reporting.cells import (
     with_paper,
     words,
 )
-from rfx.reporting.columns import low_is_better
 from rfx.reporting.measures import Frame
 from rfx.reporting.tables import failures, machines
 
@@ -181,7 +182,7 @@ class Comparison:
 
     def picks(self, rows: Sequence[Row], setting: str) -> dict[DataRow, Picked]:
         """The rows in the cells of each data set; a substitute without rows is omitted."""
-        rows_of = grouped((row.dataset, row) for row in rows)
+        rows_of = grouped_by(rows, "dataset")
         picks = {data: self.pick(rows_of.get(data.name, []), setting) for data in self.data}
         return {data: picked for data, picked in picks.items() if picked or not data.stands_for}
 
@@ -348,7 +349,7 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
         score = _mean_value("score", group) or 0.0
         if wanted is not None:
             return abs(score - wanted), _mean_value("model_size", group) or 0.0
-        return score if low_is_better(group[0].metric) else -score, 0.0
+        return score if less_is_better(group[0].metric) else -score, 0.0
 
     return min(groups, key=distance)
 

@@ -14,6 +14,7 @@ asterisk marks results more than two points below the grid search.
 import argparse
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,7 +94,8 @@ def rows_of(name: str, most: int, seed: int):
     n_train, n_test = min(most, len(split.y_train)), min(TEST_ROWS, len(split.y_test))
     split = data.load(name, split="80/20", seed=seed, n_train=n_train, n_test=n_test)
     if sp.issparse(split.X_train):
-        split.X_train, split.X_test = split.X_train.toarray(), split.X_test.toarray()
+        dense = {"X_train": split.X_train.toarray(), "X_test": split.X_test.toarray()}
+        split = replace(split, **dense)
     return split
 
 

@@ -415,16 +415,16 @@ def tune(
     scoring.check(run)
     check_outputs(run, model, results, None, force)
     run = replace(run, seed=given.pop("seed", 0))
-    split = single.load(run)
+    table = single.load(run)
     if not (quiet or json or model or results):
         click.echo(_UNKEPT, err=True)
-    given["task"] = given.get("task") or _searched_task(split)
+    given["task"] = given.get("task") or _searched_task(table)
     shows_trials = not json and not quiet
     if shows_trials:
         click.echo(_LINE.format(*_HEADINGS))
     with Progress("tuning", quiet) as progress:
         tuning = Tuning(
-            split,
+            table,
             names,
             given,
             run,
@@ -445,7 +445,7 @@ def tune(
             None if model is None else Path(model),
             progress=progress.tell,
             chosen=single.Score(metric, best.score, on, count),
-            split=split,
+            table=table,
         )
     row = row.with_params(
         tuned={"score": best.score, "metric": metric, "trials": len(search.trials)} | tuning.how
@@ -487,16 +487,16 @@ def _searched_kernels(names, kernels: str | None) -> list:
     return [kernel.convert(name.strip()) for name in kernels.split(",")] if kernels else []
 
 
-def _searched_task(split) -> str:
+def _searched_task(table) -> str:
     """The task of the rows; UsageError for several targets per row."""
     from rfx.data.tabular.labelwords import guess_task
 
-    if split.y_train.ndim > 1:
+    if table.y_train.ndim > 1:
         raise UsageError(
-            f"rfx tune is for one target per row, but the rows have {split.y_train.shape[1]}; use"
+            f"rfx tune is for one target per row, but the rows have {table.y_train.shape[1]}; use"
             " rfx train --method local or doubly-sgd"
         )
-    return split.task or guess_task(split.y_train)
+    return table.task or guess_task(table.y_train)
 
 
 def _fixed(names, values) -> dict:
@@ -858,9 +858,9 @@ def _simple_scores(method, taught: str, data: str) -> dict:
     how = {"seed": method.method.seed, "options": {"task": method.task}}
     run = Run(dataset=taught, method=method.name, test=data, reading=reading, **how)
     with hushed():  # of both files all was said
-        split = single.load(run)
-    decision = method.decision_function(split.X_test)
-    simple = baselines.baseline_scores(run, split, method, decision)
+        table = single.load(run)
+    decision = method.decision_function(table.X_test)
+    simple = baselines.baseline_scores(run, table, method, decision)
     if simple is None:
         raise DataError(f"no simple model can be fitted to the rows of {taught}; omit --baseline")
     return simple

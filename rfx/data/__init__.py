@@ -1,13 +1,13 @@
 """Data: the registry of data sets, fetching, LIBSVM text, splits, scaling, synthetic problems.
 
-`load`, `Split` and `guess_task` are the interface for the rest of rfx; they are imported on first
-use, to keep `rfx --help` fast.
+`load`, `TrainingTable` and `guess_task` are the interface for the rest of rfx; they are imported on
+first use, to keep `rfx --help` fast.
 """
 
 import importlib
 
-__all__ = ["Split", "guess_task", "load"]
-_MODULES = {"guess_task": "tabular.labelwords"}
+__all__ = ["TrainingTable", "guess_task", "load"]
+_MODULES = {"TrainingTable": "training_table", "guess_task": "tabular.labelwords"}
 
 
 def __getattr__(name):

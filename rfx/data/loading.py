@@ -1,9 +1,9 @@
 """Load training and test rows by name or file: the common entry point of commands and plans."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -12,87 +12,11 @@ from rfx import numerals
 from rfx.data import libsvm, registry, splits, synthetic, tables, textfiles
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.rows import stacked
-from rfx.data.tabular.group_splits import SplitConstraint
-from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.schema import Schema
-from rfx.data.tabular.table import Table
+from rfx.data.training_table import TrainingTable
 from rfx.errors import DataError, UsageError, quoted
 
 SHARE = "80/20"  # the split of any data set or file: all its rows, split by the seed
-
-
-@dataclass
-class Split:
-    """Rows for training and testing.
-
-    X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in
-    sets: float64, float32 for the shape-alikes); y_train (n,) and y_test (m,) are float64. Without
-    test rows, X_test and y_test are None. `task` is binary, multiclass or regression, and `info`
-    the registry's entry; both are None for a file, except the task if labels are words. `schema` is
-    what the training rows determine about reading other rows, or None. `weights` (n,) are the
-    sample weights of the training rows, if any. `table` is the training table and its learner,
-    if X depends on further learning: cells are missing, or columns become target means, for which
-    `seed` splits the rows into parts; `test_table` is that of the test rows. `constraint` keeps
-    related training rows together when some are held out. `held_out` has the results on held-out
-    training rows, once there are any
-    (`rfx.runs.scoring.CrossValidationResult`).
-    """
-
-    name: str
-    split: str
-    task: str | None
-    X_train: Any
-    y_train: np.ndarray | None
-    X_test: Any = None
-    y_test: np.ndarray | None = None
-    info: registry.DatasetInfo | None = None
-    schema: Schema | None = None
-    weights: np.ndarray | None = None
-    table: tuple[Table, Learner] | None = None
-    test_table: Table | None = None
-    seed: int = 0
-    constraint: SplitConstraint | None = None
-    held_out: Any = None
-
-    def part(self, kept, out) -> tuple:
-        """(X_train[kept], X_train[out]), with replacements of missing cells and target means learnt
-        from the rows `kept` alone; kept, out: row numbers.
-        """
-        if self.table is None:
-            return self.X_train[kept], self.X_train[out]
-        schema, X = self._relearnt(kept)
-        return X, schema.encode(self.table[0].rows(out), targets="ignored")[0]
-
-    def _relearnt(self, kept: np.ndarray) -> tuple[Schema, Any]:
-        """What the rows `kept` of the table determine about reading others, and their X."""
-        assert self.schema is not None and self.y_train is not None and self.table is not None
-        table, learner = self.table
-        schema = learner.relearnt(self.schema, table.rows(kept))
-        schema, X, _ = tables.fitted(
-            schema, table, self.y_train, self.task, self.seed, kept, self.constraint
-        )
-        return schema, X
-
-    def weighted(self, weights: np.ndarray) -> Self:
-        """The split with sample weights (n,) of its training rows, without those of weight 0."""
-        kept = np.flatnonzero(weights)
-        if len(kept) in (0, len(weights)):
-            return replace(self, weights=weights)
-        assert self.y_train is not None
-        schema, X, table = self.schema, self.X_train, self.table
-        X = X[kept] if table is None else None
-        if table is not None:
-            schema, X = self._relearnt(kept)
-            table = table[0].rows(kept), table[1]
-        return replace(
-            self,
-            X_train=X,
-            y_train=self.y_train[kept],
-            schema=schema,
-            table=table,
-            weights=weights[kept],
-            constraint=None if self.constraint is None else self.constraint.rows(kept),
-        )
 
 
 def load(
@@ -108,7 +32,7 @@ def load(
     strict=False,
     task=None,
     means=True,
-) -> Split:
+) -> TrainingTable:
     """Load a data set by name (downloaded if missing), a built-in one (`sphere:n=1000,d=5`), or a
     file (see `tables`).
 
@@ -143,23 +67,26 @@ def load(
     else:
         loaded = _file(name_or_path, split, (seed, means), reading, task)
     if test is not None:
-        loaded.X_test, loaded.y_test, loaded.test_table = _test_rows(
-            test, loaded, offline, seed, strict, reading
-        )
-    if n_test is not None:
-        loaded.test_table = None
-    if n_train is not None:
-        loaded.table = None
-        if loaded.constraint is not None:
-            rows = splits.draw(len(loaded.constraint), n_train, seed, 0)
-            loaded.constraint = loaded.constraint.rows(rows)
-    loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
-    if loaded.X_test is not None:
-        loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
-    elif n_test is not None:
+        X_test, y_test, source = _test_rows(test, loaded, offline, seed, strict, reading)
+        loaded = replace(loaded, X_test=X_test, y_test=y_test, test_source=source)
+    return _with_fewer_rows(loaded, n_train, n_test, seed)
+
+
+def _with_fewer_rows(loaded, n_train, n_test, seed) -> TrainingTable:
+    """The table with so many of its training and test rows, drawn by the seed; None: all."""
+    if n_test is not None and loaded.X_test is None:
         raise UsageError(
             f"{loaded.name} has no test rows to draw {n_test} from; use --test or --split {SHARE}"
         )
+    if n_train is not None:
+        constraint = loaded.constraint
+        if constraint is not None:
+            constraint = constraint.rows(splits.draw(len(constraint), n_train, seed, 0))
+        X, y = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
+        loaded = replace(loaded, X_train=X, y_train=y, source=None, constraint=constraint)
+    if n_test is not None:
+        X_test, y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
+        loaded = replace(loaded, X_test=X_test, y_test=y_test, test_source=None)
     return loaded
 
 
@@ -222,11 +149,11 @@ def _builtin(info, split, settings, seed, n_train, n_test):
         train, test = splits.cut_share(len(y), share, seed)
         X, y, X_test, y_test = X[train], y[train], X[test], y[test]
     name = f"{info.name}:{settings}" if settings else info.name
-    return Split(name, split or "default", info.task, X, y, X_test, y_test, info)
+    return TrainingTable(name, split or "default", info.task, X, y, X_test, y_test, info)
 
 
 def _owned(info, split, drawn, reading, task):
-    """The split of a set from a user registry, without its test rows, and how it is read; drawn:
+    """The table of a set from a user registry, without its test rows, and how it is read; drawn:
     see `_file`.
     """
     if replace(reading, groups=None, time=None) != Reading():
@@ -237,8 +164,7 @@ def _owned(info, split, drawn, reading, task):
     reading = replace(info.own.reading, groups=reading.groups, time=reading.time)
     task = task or info.task or None
     loaded = _file(info.own.train, split, drawn, reading, task)
-    loaded.name, loaded.task, loaded.info = info.name, task or loaded.task, info
-    return loaded, reading
+    return replace(loaded, name=info.name, task=task or loaded.task, info=info), reading
 
 
 def _registered(info, split, offline, seed):
@@ -269,7 +195,7 @@ def _registered(info, split, offline, seed):
         (X, y), (X_test, y_test) = (_joined(parts, chosen) for chosen in (spec.train, spec.test))
         rows = *_drawn(X, y, spec.n_train, key, 0), *_drawn(X_test, y_test, spec.n_test, key, 1)
     schema = Schema(format=FileFormat("libsvm", False)) if scipy.sparse.issparse(rows[0]) else None
-    return Split(info.name, split or "default", info.task, *rows, info, schema=schema)
+    return TrainingTable(info.name, split or "default", info.task, *rows, info, schema=schema)
 
 
 def _joined(parts, roles):
@@ -281,7 +207,7 @@ def _joined(parts, roles):
 
 
 def _file(path, split, drawn, reading, task=None):
-    """The split of a file; drawn: (the seed, whether columns become target means)."""
+    """The table of a file; drawn: (the seed, whether columns become target means)."""
     seed, means = drawn
     if str(path) != "-" and not Path(path).exists():
         _check_known(path)
@@ -294,12 +220,12 @@ def _file(path, split, drawn, reading, task=None):
             raise DataError(f"--split {split} {constraint.lacking()}")
         return constraint.held_out(1 - share, seed)
 
-    (X, y), (X_test, y_test, test_table), schema, table, task, constraint = tables.training_rows(
+    (X, y), (X_test, y_test, test_source), schema, source, task, constraint = tables.training_rows(
         path, reading, None if split is None else cut, task, seed if means else None
     )
     name = "stdin" if str(path) == "-" else textfiles.plain_name(path)
     task = (None if schema is None else schema.task()) or task
-    return Split(
+    return TrainingTable(
         name,
         "all" if split is None else split,
         task,
@@ -308,8 +234,8 @@ def _file(path, split, drawn, reading, task=None):
         X_test,
         y_test,
         schema=schema,
-        table=table,
-        test_table=test_table,
+        source=source,
+        test_source=test_source,
         seed=seed,
         constraint=constraint,
     )
@@ -339,7 +265,7 @@ def _test_rows(test, loaded, offline, seed, strict, reading):
     X = other.X_test
     if scipy.sparse.issparse(X):
         X = libsvm.narrowed(X, n_features, base, strict)
-    return X, other.y_test, other.test_table
+    return X, other.y_test, other.test_source
 
 
 # ---------------------------------------------------------------------- sample weights

@@ -10,12 +10,13 @@ from functools import partial, reduce
 import numpy as np
 
 from rfx.data import registry, stream, tables
-from rfx.data.loading import Split, load, read_weights
+from rfx.data.loading import load, read_weights
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.rows import MOST_LABELS
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema, label_text
+from rfx.data.training_table import TrainingTable
 from rfx.distributed import cluster
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows, check_method
 from rfx.errors import DataError, UsageError
@@ -58,11 +59,11 @@ def check(trainer, run: Run) -> None:
         raise UsageError(f"--data is {path}; with --scheduler use files that the workers can read")
 
 
-def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training a method on the files of a run by its scheduler's workers;
-    the latter has the test rows and the held-out results.
+def train(trainer, run: Run, progress=None) -> scoring.Trained:
+    """Train a method on the files of a run by its scheduler's workers, where their rows stay; the
+    table has only the test rows.
 
-    Without these, info has the score on the training rows.
+    Without these and held-out rows, info has the score on the training rows.
     """
     check(trainer, run)
     assert run.scheduler is not None
@@ -72,8 +73,8 @@ def train(trainer, run: Run, progress=None) -> tuple:
         data = _read(files, run, workers, trainer.method)
         whole, schema = data.rows, data.schema
         name = os.path.basename(files[0].path if len(files) == 1 else run.dataset.rstrip("/"))
-        split = Split(name, "all", None, None, None, schema=schema)
-        split.X_test, split.y_test = _test_rows(run, whole.shape[1], schema)
+        X_test, y_test = _test_rows(run, whole.shape[1], schema)
+        table = TrainingTable(name, "all", None, None, None, X_test, y_test, schema=schema)
         if trainer.method.task is None:
             trainer = trainer.with_options(task=schema.task() or data.task or _task(whole.survey))
         trainer = replace(trainer, schema=schema)
@@ -83,6 +84,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             data.weights = weights.of_rows(np.empty(count), sample_weights)
         rows = data.training_rows(trainer)
         trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
+        held_out = None
         more = {
             "parts": len(whole.counts),
             "workers": len(workers.addresses),
@@ -93,12 +95,12 @@ def train(trainer, run: Run, progress=None) -> tuple:
             counted = np.arange(len(y)) if data.weights is None else np.flatnonzero(data.weights)
             constraint = whole.repeats()
             constraint = None if constraint is None else constraint.rows(counted)
-            here = Split(name, "all", None, None, y[counted], schema=schema, constraint=constraint)
+            targets = replace(table, y_train=y[counted], constraint=constraint)
             without = partial(_without, data, counted)
-            split.held_out = scoring.evaluated(run, here, trained, progress, without)
-        elif split.X_test is None and not trainer.method.get("lam_path"):
+            held_out = scoring.evaluated(run, targets, trained, progress, without)
+        elif table.X_test is None and not trainer.method.get("lam_path"):
             more["train_score"] = _score(trained, rows)
-    return trained.of_run(**more), split
+    return scoring.Trained(trained.of_run(**more), table, held_out)
 
 
 @dataclass

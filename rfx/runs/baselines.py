@@ -13,10 +13,12 @@ from rfx import lazy
 from rfx.data.tabular.native import native_inputs
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
+from rfx.data.training_table import TrainingTable
 from rfx.fitting.held_out import drawn
 from rfx.parallel import one_blas_thread
 from rfx.records.run import Run
 from rfx.runs.comparison import class_row_scores, row_scores, score_of, standard_error
+from rfx.runs.scoring import CrossValidationResult
 
 # Maximum rows to fit the linear model and boosting: at least FITTED, and up to MOST_FITTED of a
 # narrow table, with up to VALUES numbers for each class. On 160,000 rows with three inputs boosting
@@ -47,7 +49,11 @@ def _typical(method, y):
 
 
 def baseline_scores(
-    run: Run, split: Any, method: Any, decision: np.ndarray | None = None
+    run: Run,
+    table: TrainingTable,
+    method: Any,
+    decision: np.ndarray | None = None,
+    held_out: CrossValidationResult | None = None,
 ) -> dict[str, Any] | None:
     """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
 
@@ -61,12 +67,13 @@ def baseline_scores(
     Parameters
     ----------
     run : Run
-    split : data.Split
-        With the results on held-out rows, unless it has test rows.
+    table : TrainingTable
     method : Pipeline
         The trained method.
     decision : array, optional
         Its decision values for the rows of the score.
+    held_out : CrossValidationResult, optional
+        The rows of the score, if there are no test rows.
 
     Returns
     -------
@@ -75,22 +82,24 @@ def baseline_scores(
         the differences from the method if its decision values are given; None if there are too few
         rows, or scikit-learn raises an error, as for numbers whose squares are not finite.
     """
-    start, y = time.perf_counter(), np.asarray(split.y_train)
-    is_held_out = split.X_test is None
-    if y.ndim > 1 or len(np.unique(y)) < 2 or (is_held_out and split.held_out is None):
+    start, y = time.perf_counter(), np.asarray(table.y_train)
+    if y.ndim > 1 or len(np.unique(y)) < 2:
         return None
-    if is_held_out:
-        parts = split.held_out.parts
+    parts: list[tuple[np.ndarray, Any]]
+    if table.X_test is not None:
+        parts = [(np.arange(len(y)), None)]
+        targets = [(y, np.asarray(table.y_test))]
+    elif held_out is not None:
+        parts = held_out.parts
         targets = [(y[kept], y[out]) for kept, out in parts]
     else:
-        parts = [(np.arange(len(y)), None)]
-        targets = [(y, np.asarray(split.y_test))]
+        return None
     y_out = np.concatenate([out for _, out in targets])
     measure, own = _own_scores(run, method, decision, y_out)
-    most = _most_fitted(split.X_train.shape[1], y, method.task)
+    most = _most_fitted(table.X_train.shape[1], y, method.task)
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            predicted, iterations = _simple_predictions(run, split, method, parts, most)
+            predicted, iterations = _simple_predictions(run, table, method, parts, most)
     except ValueError:
         return None
     each = {name: _row_scores(method, measure, y_out, found) for name, found in predicted.items()}
@@ -168,35 +177,35 @@ class _Rows:
 
 
 def _rows_of_part(
-    run: Run, split: Any, task: str, part: tuple[np.ndarray, np.ndarray | None], most: int
+    run: Run, table: TrainingTable, task: str, part: tuple[np.ndarray, np.ndarray | None], most: int
 ) -> _Rows:
     """The rows of a part (fitted, evaluated), of which at most `most` are fitted; without held-out
     rows, the test rows are evaluated.
     """
     kept, out = part
-    X, X_out = (split.X_train, split.X_test) if out is None else split.part(kept, out)
+    X, X_out = (table.X_train, table.X_test) if out is None else table.part(kept, out)
     (few,) = drawn(len(kept), run.seed, most)
     rows = kept[few]
-    y, labels, weights = np.asarray(split.y_train)[rows], None, None
+    y, labels, weights = np.asarray(table.y_train)[rows], None, None
     if task != "regression":  # labels may be any numbers
         labels, y = np.unique(y, return_inverse=True)
-    if split.weights is not None:
-        weights = split.weights[rows] / np.mean(split.weights)
-    return _Rows(X[few], X_out, _tables(split, rows, out), y, labels, weights)
+    if table.weights is not None:
+        weights = table.weights[rows] / np.mean(table.weights)
+    return _Rows(X[few], X_out, _tables(table, rows, out), y, labels, weights)
 
 
 def _tables(
-    split: Any, rows: np.ndarray, out: np.ndarray | None
+    training: TrainingTable, rows: np.ndarray, out: np.ndarray | None
 ) -> tuple[Table | None, Table | None]:
     """The tables of the training rows `rows` and of `out`, or None twice; see `_Rows`."""
-    if split.table is None or (out is None and split.test_table is None):
+    if training.source is None or (out is None and training.test_source is None):
         return None, None
-    table = split.table[0]
-    return table.rows(rows), split.test_table if out is None else table.rows(out)
+    source = training.source[0]
+    return source.rows(rows), training.test_source if out is None else source.rows(out)
 
 
 def _simple_predictions(
-    run: Run, split: Any, method: Any, parts: list, most: int
+    run: Run, table: TrainingTable, method: Any, parts: list, most: int
 ) -> tuple[dict[str, np.ndarray], int]:
     """({name: predictions} of the linear model and boosting, the iterations of boosting), on the
     rows of the score, (n,) numbers or (n, classes) probabilities; each model is fitted to at most
@@ -205,13 +214,13 @@ def _simple_predictions(
     predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
     iterations = 0
     for part in parts:
-        rows = _rows_of_part(run, split, method.task, part, most)
+        rows = _rows_of_part(run, table, method.task, part, most)
         labels, dense = rows.labels, rows.X.shape[0] * rows.X.shape[1] <= _DENSE
         X = _dense(rows.X) if dense else rows.X
         linear = _linear(method.task, X).fit(X, rows.y, model__sample_weight=rows.weights)
         predicted["linear"].append(_predictions(method, linear, labels, rows.X_out, dense))
         if dense and (labels is None or len(labels) <= MOST_CLASSES):
-            X, X_out, categorical = rows.native(split.schema)
+            X, X_out, categorical = rows.native(table.schema)
             boosting = _boosted(method.task, X, rows.y, rows.weights, run.seed, categorical)
             iterations = int(boosting.n_iter_)
             predicted["boosting"].append(_predictions(method, boosting, labels, X_out, dense))

@@ -12,6 +12,7 @@ import numpy as np
 from rfx import methods
 from rfx.data import guess_task
 from rfx.data.tabular.group_splits import Part, SplitConstraint
+from rfx.data.training_table import TrainingTable
 from rfx.errors import UsageError
 from rfx.fitting.held_out import OutOfSamplePredictions, Splitter
 from rfx.fitting.method import Method
@@ -47,7 +48,7 @@ _OF_SCORE = ("cv", "holdout", "calibrate")
 _EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
 
-@dataclass
+@dataclass(frozen=True)
 class CrossValidationResult:
     """Held-out rows with the decision values of models that were fitted without them.
 
@@ -63,6 +64,24 @@ class CrossValidationResult:
     seconds: float
     parts: list[Part]
     again: bool = True
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training: its model, its rows, and those that were held out of it.
+
+    Parameters
+    ----------
+    model : Pipeline
+    table : TrainingTable
+        With the rows of the training, unless they were streamed or on workers, and the test rows.
+    held_out : CrossValidationResult or None
+        Training rows predicted by models that were fitted without them.
+    """
+
+    model: Pipeline
+    table: TrainingTable
+    held_out: CrossValidationResult | None = None
 
 
 def check(run: Run) -> None:
@@ -106,7 +125,7 @@ def wanted(run: Run) -> bool:
 
 
 def trained(
-    run: Run, split, trainer, listening: dict[str, Any], progress=None
+    run: Run, table: TrainingTable, trainer, listening: dict[str, Any], progress=None
 ) -> tuple[Pipeline, CrossValidationResult | None]:
     """The pipeline of all training rows, and its score on rows that no choice saw.
 
@@ -116,37 +135,39 @@ def trained(
     with the chosen options. With few rows this would cost accuracy, so that the final model chooses
     for itself, as those of all folds do. With too few to hold any out there is no score.
     """
-    start, y = time.perf_counter(), np.asarray(split.y_train)
+    start, y = time.perf_counter(), np.asarray(table.y_train)
     task = trainer.method.task or guess_task(y)
     # inferred once, and said once
     trainer = trainer.with_options(task=task)
-    parts = _by_default(split, y, task, run.seed)
-    without = partial(_without, split)
-    given = split.constraint is not None and split.constraint.given
+    parts = _by_default(table, y, task, run.seed)
+    without = partial(_without, table)
+    given = table.constraint is not None and table.constraint.given
     if (trainer.method.leaves_out and not given) or len(y) > MANY_ROWS:
-        final = fit(trainer, split, **listening)
-        final = trainer.with_score(final, split.X_train, y, split.weights, split.constraint)
+        final = fit(trainer, table, **listening)
+        final = trainer.with_score(final, table.X_train, y, table.weights, table.constraint)
         if final.left_out is not None:
-            return final, _of_itself(run, split, y, final) if parts else None
+            return final, _of_itself(run, table, y, final) if parts else None
         start = time.perf_counter()
-        models = _models(run, split, task, parts, without, progress)
+        models = _models(run, table, task, parts, without, progress)
         return final, _joined(run, y, final, parts, models, start) if parts else None
     first_parts = parts[:1] if len(parts) <= FEW_FOLDS else []
-    models = _models(run, split, task, first_parts, without, progress)
+    models = _models(run, table, task, first_parts, without, progress)
     evidence: dict[str, Any] = {}
     if models:
         first = models[0][0]
         start += first.outcome.seconds_validation or 0.0
-        trainer, evidence = _with_options_of(first, run, split, trainer)
+        trainer, evidence = _with_options_of(first, run, table, trainer)
     fitting = time.perf_counter()
-    final = fit(trainer, split, **listening)
+    final = fit(trainer, table, **listening)
     final = replace(final, outcome=replace(final.outcome, **evidence))
     start += time.perf_counter() - fitting
-    models += _models(run, split, task, parts[len(models) :], without, progress)
+    models += _models(run, table, task, parts[len(models) :], without, progress)
     return final, _joined(run, y, final, parts, models, start) if parts else None
 
 
-def _with_options_of(first: Pipeline, run: Run, split, trainer) -> tuple[Any, dict[str, Any]]:
+def _with_options_of(
+    first: Pipeline, run: Run, table: TrainingTable, trainer
+) -> tuple[Any, dict[str, Any]]:
     """(trainer, evidence of its choices): the trainer with the options that the first model chose;
     unchanged, and without evidence, if it chose none.
     """
@@ -154,20 +175,22 @@ def _with_options_of(first: Pipeline, run: Run, split, trainer) -> tuple[Any, di
     if not numbers or run.checkpoint:  # a checkpoint belongs to the trainer
         return trainer, {}
     options = explicit(run, numbers) | {"task": trainer.method.task}
-    same = {"schema": split.schema, "left_out": trainer.left_out}
+    same = {"schema": table.schema, "left_out": trainer.left_out}
     trainer = replace(methods.create(first.name, seed=run.seed, **options), **same)
     evidence = {name: getattr(first.outcome, name) for name in _EVIDENCE}
     return trainer, {name: value for name, value in evidence.items() if value is not None}
 
 
-def _of_itself(run: Run, split, y: np.ndarray, final: Pipeline) -> CrossValidationResult:
+def _of_itself(
+    run: Run, table: TrainingTable, y: np.ndarray, final: Pipeline
+) -> CrossValidationResult:
     """The rows left out of the model, in parts for models that can't leave them out one by one."""
     rows = final.left_out
     assert rows is not None and rows.numbers is not None
     if len(rows.numbers) <= SHARE * len(y):
-        parts = [(_others(rows.numbers, len(y), split.constraint), rows.numbers)]
+        parts = [(_others(rows.numbers, len(y), table.constraint), rows.numbers)]
     else:
-        folds = Splitter(len(y), run.seed, split.constraint).folds(_strata(y, final.task), FOLDS)
+        folds = Splitter(len(y), run.seed, table.constraint).folds(_strata(y, final.task), FOLDS)
         parts = [(kept, np.intersect1d(out, rows.numbers)) for kept, out in folds]
     places = np.searchsorted(rows.numbers, np.concatenate([out for _, out in parts]))
     return CrossValidationResult(
@@ -222,45 +245,47 @@ def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in run.given().items() if value != AUTO} | chosen
 
 
-def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
+def _by_default(table, y: np.ndarray, task: str, seed: int) -> list[Part]:
     """The parts for the score of a training that names none; none for too few rows."""
-    held_out = Splitter(len(y), seed, split.constraint)
+    held_out = Splitter(len(y), seed, table.constraint)
     if len(y) < 10 or len(np.unique(y)) < 2 or held_out.none:
         return []
     number = min(FOLDS, math.ceil(FEWEST / (SHARE * len(y))))
-    if number > 1 and split.constraint is not None and split.constraint.given:
-        return split.constraint.up_to(FOLDS, seed)[:number]
+    if number > 1 and table.constraint is not None and table.constraint.given:
+        return table.constraint.up_to(FOLDS, seed)[:number]
     cv, share = (FOLDS, None) if number > 1 else (None, min(SHARE, MOST / len(y)))
-    return held_out.folds(_strata(y, task), cv, share, split.schema)[:number]
+    return held_out.folds(_strata(y, task), cv, share, table.schema)[:number]
 
 
 def evaluated(
-    run: Run, split, final, progress=None, without: Callable | None = None
+    run: Run, table: TrainingTable, final, progress=None, without: Callable | None = None
 ) -> CrossValidationResult:
     """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
     method trained on all rows.
 
     without(trainer, kept, out, progress): the pipeline trained on the rows `kept`, and for each
-    point of its path the decision values of the rows `out`; by default of the split's rows. Raises
+    point of its path the decision values of the rows `out`; by default of the table's rows. Raises
     DataError for too few rows.
     """
-    start, without = time.perf_counter(), without or partial(_without, split)
-    y = np.asarray(split.y_train)
+    start, without = time.perf_counter(), without or partial(_without, table)
+    y = np.asarray(table.y_train)
     share = None if run.cv else run.holdout or SHARE
     labels = None if final.task == "regression" else y
-    parts = Splitter(len(y), run.seed, split.constraint).folds(labels, run.cv, share, split.schema)
-    models = _models(run, split, final.task, parts, without, progress)
+    parts = Splitter(len(y), run.seed, table.constraint).folds(labels, run.cv, share, table.schema)
+    models = _models(run, table, final.task, parts, without, progress)
     return _joined(run, y, final, parts, models, start)
 
 
-def _models(run: Run, split, task: str, parts: list[Part], without: Callable, progress) -> list:
+def _models(
+    run: Run, table: TrainingTable, task: str, parts: list[Part], without: Callable, progress
+) -> list:
     """For each part, the pipeline and the decision values of `without`."""
     models = []
     # all rows of a label may be held out together
-    classes = None if task == "regression" else np.unique(split.y_train)
+    classes = None if task == "regression" else np.unique(np.asarray(table.y_train))
     for number, (kept, out) in enumerate(parts, 1):
         trainer = methods.create(run.method, seed=run.seed, **run.given() | {"task": task})
-        trainer = replace(trainer, schema=split.schema, classes=classes)
+        trainer = replace(trainer, schema=table.schema, classes=classes)
         tell = None if progress is None else partial(_tell_part, progress, (number, len(parts)))
         models.append(without(trainer, kept, out, tell))
     return models
@@ -286,11 +311,11 @@ def _joined(
     return CrossValidationResult(by, y_out, decisions, seconds, parts)
 
 
-def _without(split, trainer, kept, out, progress) -> tuple:
-    X, X_out = split.part(kept, out)
-    weights = None if split.weights is None else split.weights[kept]
-    sides = None if split.constraint is None else split.constraint.rows(kept)
-    y = np.asarray(split.y_train)[kept]
+def _without(table, trainer, kept, out, progress) -> tuple:
+    X, X_out = table.part(kept, out)
+    weights = None if table.weights is None else table.weights[kept]
+    sides = None if table.constraint is None else table.constraint.rows(kept)
+    y = np.asarray(table.y_train)[kept]
     trained = trainer.fit(X, y, weights, constraint=sides, progress=progress)
     return trained, [point.decision_function(X_out) for point in trained.path or [trained]]
 
@@ -308,10 +333,10 @@ def _words(run, parts, count) -> str:
     return how if run.groups is None else f"{how} by groups"
 
 
-def fit(trainer, split, **listening):
-    """The pipeline of the split's training rows, with their sample weights if any."""
-    y = np.asarray(split.y_train)
-    return trainer.fit(split.X_train, y, split.weights, constraint=split.constraint, **listening)
+def fit(trainer, table, **listening):
+    """The pipeline of the table's training rows, with their sample weights if any."""
+    y = np.asarray(table.y_train)
+    return trainer.fit(table.X_train, y, table.weights, constraint=table.constraint, **listening)
 
 
 def judged(run: Run, point: Pipeline, held: CrossValidationResult | None, place: int) -> Pipeline:

@@ -12,10 +12,11 @@ import numpy as np
 
 from rfx import data, env, files, methods
 from rfx.data import repeats, tables, textfiles
-from rfx.data.loading import Split, read_weights
+from rfx.data.loading import read_weights
 from rfx.data.reading import FileFormat
 from rfx.data.stream import CsvSource, LibsvmSource, Source
 from rfx.data.tabular.schema import Schema
+from rfx.data.training_table import TrainingTable
 from rfx.data.transforms import LogTargetScaler
 from rfx.errors import DataError, UsageError, quoted
 from rfx.fitting import pipeline
@@ -31,6 +32,7 @@ from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
 from rfx.runs.comparison import measures
+from rfx.runs.scoring import CrossValidationResult, Trained
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +40,9 @@ log = logging.getLogger(__name__)
 # Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out error.
 
 
-def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
+def prepared(trainer, run: Run, table: TrainingTable, progress=None) -> tuple:
     """(trainer, further arguments of its fit) for a run: checkpoints, progress, the curve over the
-    split's test rows.
+    table's test rows.
 
     A trace of a stochastic method is its curve. Raises the errors of `check_trainer`, and a
     UsageError for a curve of another method.
@@ -49,7 +51,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     if run.checkpoint:
         trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
     in_batches = isinstance(trainer.method, StreamMethod)
-    has_tests = split is not None and split.X_test is not None
+    has_tests = table.X_test is not None
     can_trace = run.curve == "test" and run.trace and has_tests
     if run.curve and not in_batches and not can_trace:
         raise UsageError(
@@ -58,9 +60,9 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
         )
     listening: dict[str, Any] = {"progress": progress}
     if has_tests and run.curve == "exact":
-        listening |= {"held_out": (split.X_test, _exact(trainer, split)), "squared": True}
+        listening |= {"held_out": (table.X_test, _exact(trainer, table)), "squared": True}
     elif has_tests and (run.curve or (run.trace and in_batches)):
-        listening["held_out"] = split.X_test, split.y_test
+        listening["held_out"] = table.X_test, table.y_test
     return trainer, listening
 
 
@@ -85,7 +87,7 @@ def check_trainer(trainer, run: Run) -> None:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
 
 
-def _exact(trainer, split):
+def _exact(trainer, table: TrainingTable):
     """The test rows' values of the exact kernel ridge solution of the training rows, with the
     method's nu.
     """
@@ -96,17 +98,15 @@ def _exact(trainer, split):
         "kernel",
         task="regression",
         loss="squared",
-        lam=method.nu * split.X_train.shape[0],
+        lam=method.nu * table.X_train.shape[0],
         tol=1e-8,
         **same,
     )
-    return exact.fit(split.X_train, split.y_train).predict(split.X_test)
+    return exact.fit(table.X_train, table.y_train).predict(table.X_test)
 
 
-def train_streamed(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test
-    rows, which must fit into memory.
-    """
+def train_streamed(trainer, run: Run, progress=None) -> Trained:
+    """Train on the file or standard input of a run; its test rows must fit into memory."""
     # of the training that is resumed: other rows are read like its rows
     before = pipeline.known_before(run.checkpoint) if run.resume else {}
     known = Schema.from_dict(before["schema"]) if before.get("schema") else None
@@ -118,11 +118,10 @@ def train_streamed(trainer, run: Run, progress=None) -> tuple:
     if trainer.method.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
     name = "stdin" if run.dataset == "-" else Path(textfiles.plain_name(run.dataset)).name
-    split = Split(name, "stream", "", None, None)
-    if run.test is not None:
-        split.X_test, split.y_test = _test_rows(run, source, schema)
-    trainer, listening = prepared(replace(trainer, schema=schema), run, split, progress)
-    return trainer.fit_stream(source, **listening), split
+    X_test, y_test = (None, None) if run.test is None else _test_rows(run, source, schema)
+    table = TrainingTable(name, "stream", "", None, None, X_test, y_test)
+    trainer, listening = prepared(replace(trainer, schema=schema), run, table, progress)
+    return Trained(trainer.fit_stream(source, **listening), table)
 
 
 def _stream_source(
@@ -235,69 +234,71 @@ def train(
     train_function: Callable | None = None,
     progress: Callable | None = None,
     hold_out_for_score: bool = False,
-    split=None,
+    table: TrainingTable | None = None,
     left_out: bool = False,
-):
-    """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
+) -> Trained:
+    """Train the method of a run on the training rows of its data.
 
     train_function: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
     every step. hold_out_for_score: without other rows for the score, training rows are held out for
-    it. split: the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
+    it. table: the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
     """
     scoring.check(run)
     if train_function is None and run.stream:
         train_function = train_streamed
     if train_function is not None:
         trainer = methods.create(run.method, seed=run.seed, **run.given())
-        trained, split = train_function(trainer, run, progress)
+        trained = train_function(trainer, run, progress)
     else:
-        trained, split = _train_in_memory(run, progress, hold_out_for_score, split, left_out)
-    made = {
-        "dataset": split.name,
-        "split": split.split,
-        "seed": trained.method.seed,
+        trained = _train_in_memory(run, progress, hold_out_for_score, table, left_out)
+    model, table = trained.model, trained.table
+    facts = {
+        "dataset": table.name,
+        "split": table.split,
+        "seed": model.method.seed,
         "threads": env.threads(),
-        "dtype": str(trained.method.get("dtype", "float64")),
+        "dtype": str(model.method.get("dtype", "float64")),
         "peak_rss_mb": env.peak_rss_mb(),
         "label": run.label,
         "key": keys.key(run),
-        "n_classes": 0 if trained.classes is None else len(trained.classes),
+        "n_classes": 0 if model.classes is None else len(model.classes),
     }
     if run.sample_weight is not None:
-        made["sample_weight"] = Path(run.sample_weight).name
-    made |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
-    return trained.of_run(**made), split
+        facts["sample_weight"] = Path(run.sample_weight).name
+    facts |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
+    return replace(trained, model=model.of_run(**facts))
 
 
 def _train_in_memory(
-    run: Run, progress, hold_out_for_score: bool, split, left_out: bool
-) -> tuple[pipeline.Pipeline, Split]:
+    run: Run, progress, hold_out_for_score: bool, table: TrainingTable | None, left_out: bool
+) -> Trained:
     """`train` on rows of this process."""
     start = time.perf_counter()
-    split = load(run) if split is None else split
-    labels = np.asarray(split.y_train)
+    table = load(run) if table is None else table
+    labels = np.asarray(table.y_train)
     if run.sample_weight is not None:
-        split = split.weighted(read_weights(run.sample_weight, len(split.y_train)))
-    trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | run.given())
-    if len(split.y_train) < len(labels) and trainer.method.task not in (None, "regression"):
+        table = table.weighted(read_weights(run.sample_weight, len(labels)))
+    trainer = methods.create(run.method, seed=run.seed, **{"task": table.task} | run.given())
+    n_rows = len(np.asarray(table.y_train))
+    if n_rows < len(labels) and trainer.method.task not in (None, "regression"):
         # a class whose rows all have weight zero remains a class
         trainer = replace(trainer, classes=np.unique(labels))
-    trainer, listening = prepared(trainer, run, split, progress)
-    trainer = replace(trainer, schema=split.schema, left_out=left_out)
-    seconds = time.perf_counter() - start
-    if hold_out_for_score and split.X_test is None and not scoring.wanted(run):
-        trained, split.held_out = scoring.trained(run, split, trainer, listening, progress)
+    trainer, listening = prepared(trainer, run, table, progress)
+    trainer = replace(trainer, schema=table.schema, left_out=left_out)
+    seconds, held_out = time.perf_counter() - start, None
+    if hold_out_for_score and table.X_test is None and not scoring.wanted(run):
+        model, held_out = scoring.trained(run, table, trainer, listening, progress)
     else:
-        trained = scoring.fit(trainer, split, **listening)
-    if left_out and split.held_out is None and not scoring.wanted(run):
-        rows = split.X_train, np.asarray(split.y_train), split.weights
-        trained = trainer.with_probabilities(trained, *rows, constraint=split.constraint)
-    return trained.of_run(seconds_read=seconds), split
+        model = scoring.fit(trainer, table, **listening)
+    if left_out and held_out is None and not scoring.wanted(run):
+        rows = table.X_train, np.asarray(table.y_train), table.weights
+        model = trainer.with_probabilities(model, *rows, constraint=table.constraint)
+    return Trained(model.of_run(seconds_read=seconds), table, held_out)
 
 
-def load(run: Run):
+def load(run: Run) -> TrainingTable:
     """The data of a run, with the repeats among its rows."""
-    split = data.load(
+    table = data.load(
         run.dataset,
         split=run.split,
         test=run.test,
@@ -307,11 +308,11 @@ def load(run: Run):
         strict=run.strict,
         task=run.options.get("task"),
     )
-    if split.constraint is None and split.y_train is not None:
-        split.constraint = repeats.find_constraint(split.X_train)
-    if split.constraint is not None and not split.constraint.given:
-        log.warning("%s", repeats.words(split.constraint))
-    return split
+    if table.constraint is None and table.y_train is not None:
+        table = replace(table, constraint=repeats.find_constraint(table.X_train))
+    if table.constraint is not None and not table.constraint.given:
+        log.warning("%s", repeats.words(table.constraint))
+    return table
 
 
 def execute(
@@ -322,7 +323,7 @@ def execute(
     chosen: Score | None = None,
     baselines: bool = False,
     hold_out_for_score: bool = False,
-    split=None,
+    table: TrainingTable | None = None,
 ) -> Result:
     """Run one experiment: train, save the model (to `model`, or only to measure its size), predict,
     return the result.
@@ -337,21 +338,22 @@ def execute(
 
     chosen: the held-out score by which the run was selected, if it was. baselines: params has the
     scores of simple models as baseline (`rfx.runs.baselines`), if the rows are in memory.
-    hold_out_for_score, split: see `train`.
+    hold_out_for_score, table: see `train`.
     """
     start = time.perf_counter()
     hold_out_for_score = hold_out_for_score and run.score != "none"
     left_out = run.score != "none" and (hold_out_for_score or model is not None)
     limit = None if run.fail_below is None else Limit.of(run.fail_below)
     with methods.get(run.method).on(run.device):
-        trained, split = train(run, train_function, progress, hold_out_for_score, split, left_out)
+        trained = train(run, train_function, progress, hold_out_for_score, table, left_out)
+        trained = _held_out(run, trained, [trained.model], progress)
         path = model if limit is None else None
-        scored = _results(run, trained, split, [trained], [path], progress, chosen)[0]
+        scored = _results(run, trained, [trained.model], [path], chosen)[0]
     found = scored.result
     if run.timings:
-        found = found.with_params(**_timings(run.timings, trained, split))
+        found = found.with_params(**_timings(run.timings, trained.model, trained.table))
     if baselines or run.fail_below == BASELINE:
-        found = found.with_params(**_baselines(run, split, scored))
+        found = found.with_params(**_baselines(run, trained, scored))
     if limit is not None:
         missed = limit.missed(found)
         if missed:
@@ -371,48 +373,54 @@ class _Scored:
     decision: np.ndarray | None
 
 
-def _baselines(run: Run, split, scored: _Scored) -> dict[str, Any]:
+def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, Any]:
     """The entries of a row about simple models; none if there are no rows to fit them to."""
-    if split.y_train is None:
+    table = trained.table
+    if table.y_train is None:
         return {}
-    scores = baseline_scores(run, split, scored.model, scored.decision)
+    scores = baseline_scores(run, table, scored.model, scored.decision, trained.held_out)
     return {} if scores is None else {"seconds_baseline": scores.pop("seconds"), "baseline": scores}
 
 
-def _timings(times: int, trained, split) -> dict[str, float]:
+def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
     """The least processor seconds of all threads of so many fits with the chosen options, and of as
     many predictions of the test rows; and the peak memory of the fits, without their choice.
     """
     env.reset_peak_rss()
-    trainer = Trainer(trained.chosen, split.schema)
-    outcomes = [scoring.fit(trainer, split).outcome for _ in range(times)]
+    trainer = Trainer(trained.chosen, table.schema)
+    outcomes = [scoring.fit(trainer, table).outcome for _ in range(times)]
     found = {"fit_rss_mb": env.peak_rss_mb()}
     for name in outcomes[0].details:
         if name.startswith("seconds_cpu"):
             found[f"least_{name}"] = min(one.details[name] for one in outcomes)
-    if split.X_test is None:
+    if table.X_test is None:
         return found
     ends = [time.process_time()]
     for _ in range(times):
-        trained.decision_function(split.X_test)
+        trained.decision_function(table.X_test)
         ends.append(time.process_time())
     return found | {"least_seconds_cpu_predict": float(np.diff(ends).min())}
 
 
-def _results(run: Run, method, split, points, paths, progress, chosen=None) -> list[_Scored]:
-    """The result of each of the trained methods `points`, which are saved to the `paths`; method:
-    the one they are points of. chosen: see `execute`.
-    """
+def _held_out(run: Run, trained: Trained, points, progress) -> Trained:
+    """The training with the held-out rows that the run asks for, if it has none yet."""
     unjudged = run.calibrate and any(point.left_out is None for point in points)
-    if split.held_out is None and (scoring.wanted(run) or unjudged):
-        split.held_out = scoring.evaluated(run, split, method, progress)
-    held = split.held_out
-    results = []
+    if trained.held_out is not None or not (scoring.wanted(run) or unjudged):
+        return trained
+    held_out = scoring.evaluated(run, trained.table, trained.model, progress)
+    return replace(trained, held_out=held_out)
+
+
+def _results(run: Run, trained: Trained, points, paths, chosen=None) -> list[_Scored]:
+    """The result of each of the models `points` of a training, which are saved to the `paths`.
+    chosen: see `execute`.
+    """
+    table, held, results = trained.table, trained.held_out, []
     for place, (point, path) in enumerate(zip(points, paths)):
         if held is not None and held.again:
             point = point.of_run(seconds_held_out=held.seconds)
         point = scoring.judged(run, point, held, place)
-        results.append(_result_of(run, split, point, held, chosen, place, path))
+        results.append(_result_of(run, table, point, held, chosen, place, path))
     return results
 
 
@@ -437,16 +445,17 @@ class _Evaluation:
     y: np.ndarray
 
 
-def _on_test_rows(point, split) -> _Evaluation | None:
-    if split.X_test is None:
+def _on_test_rows(point, table: TrainingTable) -> _Evaluation | None:
+    if table.X_test is None:
         return None
-    entries, decision = _evaluated(point, split.X_test, split.y_test)
-    count = len(split.y_test)
+    assert table.y_test is not None
+    entries, decision = _evaluated(point, table.X_test, table.y_test)
+    count = len(table.y_test)
     score = Score(_metric_of(point), entries["score"], f"{count:,} test rows", count)
-    return _Evaluation(score, entries, decision, split.y_test)
+    return _Evaluation(score, entries, decision, table.y_test)
 
 
-def _on_held_out_rows(point, held, place: int) -> _Evaluation | None:
+def _on_held_out_rows(point, held: CrossValidationResult | None, place: int) -> _Evaluation | None:
     """The evaluation of the model number `place` by the rows held out of it."""
     if held is None:
         return None
@@ -494,18 +503,18 @@ def _metric_of(method) -> str:
     return "rmse" if method.task == "regression" else "accuracy"
 
 
-def _result_of(run, split, point, held, chosen, place, path) -> _Scored:
+def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
     """The result of `point`, number `place` of a path; the model file also has its scores."""
-    evaluations = _Evaluations(_on_test_rows(point, split), _on_held_out_rows(point, held, place))
+    evaluations = _Evaluations(_on_test_rows(point, table), _on_held_out_rows(point, held, place))
     shown, scores, more = evaluations.shown, evaluations.scores, evaluations.params(run, point)
-    if split.y_train is not None:
+    if table.y_train is not None:
         if shown is None:
-            more |= _on_training_rows(point, split)
-            count = len(split.y_train)
+            more |= _on_training_rows(point, table)
+            count = len(table.y_train)
             scores.append(Score(_metric_of(point), more["train_score"], "the training rows", count))
-        parts = _training_and_scored(split, held, shown)
+        parts = _training_and_scored(table, held, shown)
         more["constant_score"] = constant(point, parts)
-        more |= _doubt(scores, chosen or _chosen(point), point, split, held)
+        more |= _doubt(scores, chosen or _chosen(point), point, table, held)
     if held is None and chosen is not None:
         scores.insert(len(evaluations.scores), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
@@ -514,19 +523,19 @@ def _result_of(run, split, point, held, chosen, place, path) -> _Scored:
     point = point.of_run(scores=[asdict(score) for score in scores])
     row = result(point, point.save(path), {} if shown is None else shown.entries)
     more |= _inputs_of(run, row)
-    if split.y_train is not None and run.train_score and "train_score" not in more:
-        more |= _on_training_rows(point, split)
+    if table.y_train is not None and run.train_score and "train_score" not in more:
+        more |= _on_training_rows(point, table)
     row = replace(row.with_params(**more), steps=steps_of(point) if run.trace else None)
     return _Scored(row, point, None if shown is None else shown.decision)
 
 
-def _training_and_scored(split, held, shown: _Evaluation | None) -> list[tuple]:
+def _training_and_scored(table, held, shown: _Evaluation | None) -> list[tuple]:
     """(targets to train on, targets of the score), for each part of the held-out rows."""
     if shown is None:
-        return [(split.y_train, split.y_train)]
-    if held is None or split.X_test is not None:
-        return [(split.y_train, shown.y)]
-    return [(split.y_train[kept], split.y_train[out]) for kept, out in held.parts]
+        return [(table.y_train, table.y_train)]
+    if held is None or table.X_test is not None:
+        return [(table.y_train, shown.y)]
+    return [(table.y_train[kept], table.y_train[out]) for kept, out in held.parts]
 
 
 def _left_out_score(point) -> list[Score]:
@@ -553,7 +562,7 @@ def _inputs_of(run: Run, found: Result) -> dict[str, Any]:
     return entries
 
 
-def _doubt(scores: list[Score], chosen: Score | None, point, split, held) -> dict:
+def _doubt(scores: list[Score], chosen: Score | None, point, table, held) -> dict:
     """The entry `doubt` of a row whose model scores far below the models that were evaluated when
     its options were chosen.
 
@@ -562,9 +571,9 @@ def _doubt(scores: list[Score], chosen: Score | None, point, split, held) -> dic
     """
     again = held is not None and held.again
     final, before = scores[0], scores[-1] if again else chosen
-    if again and split.X_test is None:
+    if again and table.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
-        score = evaluate(point, split.X_train[rows], np.asarray(split.y_train)[rows])["score"]
+        score = evaluate(point, table.X_train[rows], np.asarray(table.y_train)[rows])["score"]
         final = replace(final, score=score, on="its training rows")
     if before is None or before.metric != final.metric or not final.far_below(before):
         return {}
@@ -625,8 +634,8 @@ def _asked(run: Run, found: Result) -> dict:
     }
 
 
-def _on_training_rows(method, split) -> dict:
-    scores = evaluate(method, split.X_train, split.y_train)
+def _on_training_rows(method, table: TrainingTable) -> dict:
+    scores = evaluate(method, table.X_train, table.y_train)
     return _prefixed("train", scores, "score", "relative_error")
 
 
@@ -659,13 +668,14 @@ def execute_path(
     along = run.options["lam_path"]
     options = {name: value for name, value in run.options.items() if name != "lam_path"}
     with methods.get(run.method).on(run.device):
-        trained, split = train(run, train_function, progress)
+        trained = train(run, train_function, progress)
         points = []
-        for point in trained.path:
+        for point in trained.model.path:
             of_point = options | {"lam": point.outcome.lam, "along": along}
             points.append(point.of_run(key=keys.key(replace(run, options=of_point))))
         paths = model_files(model, along) if model else [None] * len(points)
-        found = _results(run, trained, split, points, paths, progress)
+        trained = _held_out(run, trained, points, progress)
+        found = _results(run, trained, points, paths)
         return [one.result for one in found]
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from rfx import env, kernels, methods
-from rfx.data.loading import Split
 from rfx.data.tabular.group_splits import SplitConstraint
+from rfx.data.training_table import TrainingTable
 from rfx.errors import UsageError
 from rfx.fitting.held_out import Calibration, Splitter, fewer
 from rfx.fitting.method import has_gamma
@@ -89,7 +89,7 @@ class Tuning:
 
     Parameters
     ----------
-    split : Split
+    table : TrainingTable
     names : list of str
         The methods to search.
     given : dict
@@ -109,7 +109,7 @@ class Tuning:
         CSV file of rows, one per trial; existing trials are not repeated.
     """
 
-    split: Split
+    table: TrainingTable
     names: Sequence[str]
     given: dict[str, Any]
     source: Run
@@ -121,16 +121,16 @@ class Tuning:
     results_file: Path | None = None
 
     def __post_init__(self) -> None:
-        start, split, regression = time.monotonic(), self.split, self.given["task"] == "regression"
+        start, table, regression = time.monotonic(), self.table, self.given["task"] == "regression"
         name = self.score or ("rmse" if regression else "accuracy")
         if (name == "rmse") != regression:
             raise UsageError(f"--measure is {name}, but the task is {self.given['task']}")
         self.measure = Measure(name, larger=not less_is_better(name))
-        self.X, self.y = split.X_train, np.asarray(split.y_train)
+        self.X, self.y = table.X_train, np.asarray(table.y_train)
         cv, self.seed = self.source.cv, self.source.seed
         share = None if cv else self.source.holdout or scoring.SHARE
-        rows = Splitter(len(self.y), self.seed, split.constraint)
-        self.parts = rows.folds(None if regression else self.y, cv, share, split.schema)
+        rows = Splitter(len(self.y), self.seed, table.constraint)
+        self.parts = rows.folds(None if regression else self.y, cv, share, table.schema)
         self.how = {"cv": cv, "holdout": share}
         self.given = dict(self.given)
         self.rows = self._choose_inputs()
@@ -164,7 +164,7 @@ class Tuning:
     @property
     def by(self) -> str:
         """The column by which rows are held out, in words; empty without one."""
-        constraint = self.split.constraint
+        constraint = self.table.constraint
         return f" by {constraint.by}" if constraint is not None and constraint.given else ""
 
     def edges(self, evidence: Evidence) -> list[str]:
@@ -199,9 +199,9 @@ class Tuning:
         known = methods.get("rfm").declared()["kernel"].meanings()
         if "kernel" in options and options["kernel"] not in known:
             options["kernel"] = KERNEL
-        trainer = replace(methods.create("rfm", **options), schema=self.split.schema)
+        trainer = replace(methods.create("rfm", **options), schema=self.table.schema)
         kept, out = self.parts[0]
-        X, _ = self.split.part(kept, out)
+        X, _ = self.table.part(kept, out)
         prepared = prepare(trainer, X, self.y[kept], constraint=self._apart(kept))
         found = {name: prepared.asked.get(name) for name in ("scaling", "metric", "metric_steps")}
         self.given |= {name: value for name, value in found.items() if value is not None}
@@ -284,7 +284,7 @@ class Tuning:
             if round.kept is not None:
                 kept, out = fewer((kept, out), round.rows, EVALUATED, seed)
             share = len(kept) / len(self.y)
-            X, X_out = self.split.part(kept, out)
+            X, X_out = self.table.part(kept, out)
             own = [None if lam is None else lam * share for lam in lams]
             along = model.along(X, self.y[kept], own, X_out, self._apart(kept))
             scores = (self._scored(fitted, decision, self.y[out]) for fitted, decision in along)
@@ -292,7 +292,7 @@ class Tuning:
         return [float(np.mean(column)) for column in zip(*folds)]
 
     def _apart(self, kept: np.ndarray) -> SplitConstraint | None:
-        return None if self.split.constraint is None else self.split.constraint.rows(kept)
+        return None if self.table.constraint is None else self.table.constraint.rows(kept)
 
     def _scored(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
         if model.task == "regression":
@@ -300,7 +300,7 @@ class Tuning:
         if self.source.calibrate is not None:
             # by two parameters, from its evaluation rows: no trial gains more than others by it
             by = "the rows that were held out"
-            fitting = decision, y, np.asarray(model.classes), by, self.split.schema
+            fitting = decision, y, np.asarray(model.classes), by, self.table.schema
             curve = Calibration.fit("platt", *fitting)
             decision = model.replace(calibration=curve).ranked(decision)
         values = decision[:, None] if decision.ndim == 1 else decision
@@ -355,8 +355,8 @@ class Tuning:
         return Result(
             key=self._key(point, round.number),
             status="ok",
-            dataset=self.split.name,
-            split=self.split.split,
+            dataset=self.table.name,
+            split=self.table.split,
             task=self.given["task"],
             n_train=round.rows,
             method=point.method,

@@ -28,7 +28,7 @@ def split(tmp_path):
 
 
 def test_words_become_category_numbers_and_gaps_stay(split):
-    table, _ = split.table
+    table, _ = split.source
     inputs, categorical = native_inputs(split.schema, split.X_train, table)
     assert categorical.tolist() == [True, False, False, False, False, False, True]
     assert inputs[:2, 0].tolist() == [0, 1]
@@ -39,7 +39,7 @@ def test_words_become_category_numbers_and_gaps_stay(split):
 
 
 def test_what_training_lacked_is_missing_in_other_rows(split):
-    inputs, _ = native_inputs(split.schema, split.X_test, split.test_table)
+    inputs, _ = native_inputs(split.schema, split.X_test, split.test_source)
     np.testing.assert_array_equal(inputs[0], [NAN] * 7)
     assert inputs[1, [0, 1, 2, 6]].tolist() == [0, 7, 2020, 2]
 

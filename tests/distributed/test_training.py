@@ -154,7 +154,7 @@ def test_weights_that_do_not_go_with_the_rows_are_refused(address, folder, tmp_p
     (tmp_path / "w").write_text("\n".join(weights))
     run = a_run(folder / "two", sample_weight=str(tmp_path / "w"), scheduler=address)
     with pytest.raises(DataError, match=says) if says else nullcontext():
-        ones, _ = training.train(methods.create("rf", **run.given()), run)
+        ones = training.train(methods.create("rf", **run.given()), run).model
         assert "weight_sum" not in ones.info
 
 

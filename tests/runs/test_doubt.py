@@ -1,7 +1,7 @@
 """A model that scores far below the models of its search is named, whatever trained it."""
 
-import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,10 +48,9 @@ COMMANDS = [
 def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
     fit = scoring.fit
 
-    def poor(trainer, split, **listening):
-        split = copy.copy(split)
-        split.y_train = np.random.default_rng(1).permutation(split.y_train)
-        return fit(trainer, split, **listening)
+    def poor(trainer, table, **listening):
+        permuted = np.random.default_rng(1).permutation(table.y_train)
+        return fit(trainer, replace(table, y_train=permuted), **listening)
 
     if faulty:
         monkeypatch.setattr(scoring, "fit", poor)

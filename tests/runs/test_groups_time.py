@@ -3,13 +3,14 @@ errors.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from shell import printed, run
 
 from rfx import methods
-from rfx.data.loading import Split
+from rfx.data.training_table import TrainingTable
 from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.runs import baselines, single
@@ -43,13 +44,13 @@ def days(tmp_path):
 @pytest.fixture
 def sides(monkeypatch):
     """The rows of each part that was held out."""
-    found, part = [], Split.part
+    found, part = [], TrainingTable.part
 
     def watched(self, kept, out):
         found.append((kept, out))
         return part(self, kept, out)
 
-    monkeypatch.setattr(Split, "part", watched)
+    monkeypatch.setattr(TrainingTable, "part", watched)
     return found
 
 
@@ -137,9 +138,10 @@ def test_a_plan_has_the_column(people):
 
 def test_the_simple_models_need_two_groups(people):
     one = Run(dataset=str(people), method="rf", groups="who", options={"lam": 1.0})
-    trained, split = single.train(one)
-    split.constraint = split.constraint.rows(np.zeros(240, int))
-    assert baselines.baseline_scores(one, split, trained) is None
+    trained = single.train(one)
+    table = trained.table
+    table = replace(table, constraint=table.constraint.rows(np.zeros(240, int)))
+    assert baselines.baseline_scores(one, table, trained.model) is None
 
 
 @pytest.mark.parametrize(

@@ -316,14 +316,14 @@ def test_the_linear_baseline_of_uncentred_classes_has_converged():
     y = np.argmax(X @ rng.normal(size=(8, 3)) + rng.normal(size=(600, 3)), axis=1).astype(float)
     X += 30
     parts = sp.csr_matrix(X[:300]), y[:300], sp.csr_matrix(X[300:]), y[300:]
-    split = data.Split("x", "all", "multiclass", *parts)
+    table = data.TrainingTable("x", "all", "multiclass", *parts)
     method = methods.create("rf", lam=1.0, gamma=1.0).fit(*parts[:2])
     scaled = StandardScaler().fit(X[:300])
     model = LogisticRegression(tol=1e-8, max_iter=10_000).fit(scaled.transform(X[:300]), y[:300])
     expected = model.score(scaled.transform(X[300:]), y[300:])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = baselines.baseline_scores(Run(dataset="x", method="rf"), split, method)
+        found = baselines.baseline_scores(Run(dataset="x", method="rf"), table, method)
     assert found["linear"] == pytest.approx(expected, abs=0.005)
 
 
@@ -338,11 +338,11 @@ def test_a_baseline_of_fewer_rows_says_so(files, capfd, monkeypatch):
 def test_boosting_of_many_classes_is_left_out():
     rng = np.random.default_rng(0)
     y = np.arange(220.0) % 11
-    split = data.Split(
+    table = data.TrainingTable(
         "x", "all", "multiclass", rng.random((220, 3)), y, rng.random((20, 3)), y[:20]
     )
-    method = methods.create("rf", lam=1.0, gamma=1.0).fit(split.X_train, y)
-    found = baselines.baseline_scores(Run(dataset="x", method="rf"), split, method)
+    method = methods.create("rf", lam=1.0, gamma=1.0).fit(table.X_train, y)
+    found = baselines.baseline_scores(Run(dataset="x", method="rf"), table, method)
     assert "linear" in found
     assert "boosting" not in found
 

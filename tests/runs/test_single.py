@@ -30,14 +30,15 @@ def test_relative_error_is_in_the_target_s_own_units(scaling):
         options={"n_grids": 16, "gamma": 1.0, "target_scaling": scaling, "lam": 1.0},
     )
     row = single.execute(run)
-    method, split = single.train(run)
-    expected = np.linalg.norm(method.predict(split.X_test) - split.y_test) / np.linalg.norm(
-        split.y_test
+    trained = single.train(run)
+    method, table = trained.model, trained.table
+    expected = np.linalg.norm(method.predict(table.X_test) - table.y_test) / np.linalg.norm(
+        table.y_test
     )
     assert row["metric"] == "rmse" and row["params"]["relative_error"] == pytest.approx(
         expected, rel=1e-12
     )
-    assert evaluate(method, split.X_test, np.zeros(len(split.y_test))).get("relative_error") is None
+    assert evaluate(method, table.X_test, np.zeros(len(table.y_test))).get("relative_error") is None
 
 
 def test_training_rows_are_scored_on_request_only():
@@ -49,10 +50,11 @@ def test_training_rows_are_scored_on_request_only():
     assert (plain["score"], plain["objective"]) == (both["score"], both["objective"]) and plain[
         "key"
     ] != both["key"]
-    method, split = single.train(a_run("diabetes-sklearn"))
-    error = method.predict(split.X_train) - split.y_train
+    trained = single.train(a_run("diabetes-sklearn"))
+    y = trained.table.y_train
+    error = trained.model.predict(trained.table.X_train) - y
     assert both["params"]["train_score"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
-    relative = np.linalg.norm(error) / np.linalg.norm(split.y_train)
+    relative = np.linalg.norm(error) / np.linalg.norm(y)
     assert both["params"]["train_relative_error"] == pytest.approx(relative, rel=1e-12)
     assert both["params"]["train_relative_error"] < both["params"]["relative_error"]
 
@@ -73,12 +75,12 @@ def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
     options = {"gamma": 1.0, "target_scaling": "minmax01", "batch": 32, "block": 32, "epochs": 3}
     run = a_run("diabetes-sklearn", method="doubly-sgd", holdout=0.2, options=options)
     row = single.execute(run)
-    _, split = single.train(run)
-    ((kept, out),) = Splitter(len(split.y_train), 0).folds(None, None, 0.2)
+    table = single.load(run)
+    ((kept, out),) = Splitter(len(table.y_train), 0).folds(None, None, 0.2)
     own = methods.create("doubly-sgd", seed=0, task="regression", **options).fit(
-        split.X_train[kept], split.y_train[kept]
+        table.X_train[kept], table.y_train[kept]
     )
-    expected = np.mean(np.abs(own.predict(split.X_train[out]) - split.y_train[out]))
+    expected = np.mean(np.abs(own.predict(table.X_train[out]) - table.y_train[out]))
     assert row["params"]["held_out_mae"] == pytest.approx(expected, rel=1e-9) and expected > 20
     assert row["params"]["mae"] != row["params"]["held_out_mae"]
 

@@ -4,8 +4,9 @@
 
 import logging
 import os
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+import time
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from rfx.data.loading import load, read_weights
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.rows import MOST_LABELS
 from rfx.data.tabular import labelwords
+from rfx.data.tabular.group_splits import Part
 from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.training_table import TrainingTable
@@ -21,7 +23,9 @@ from rfx.distributed import cluster
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows, check_method
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
-from rfx.fitting.problem import error
+from rfx.fitting.assessment import HeldOutModel, Trained, assess_parts, fit_without
+from rfx.fitting.problem import Progress, error
+from rfx.fitting.training import Trainer
 from rfx.records.run import Run
 from rfx.runs import scoring
 
@@ -59,7 +63,7 @@ def check(trainer, run: Run) -> None:
         raise UsageError(f"--data is {path}; with --scheduler use files that the workers can read")
 
 
-def train(trainer, run: Run, progress=None) -> scoring.Trained:
+def train(trainer: Trainer, run: Run, progress: Progress | None = None) -> Trained:
     """Train a method on the files of a run by its scheduler's workers, where their rows stay; the
     table has only the test rows.
 
@@ -84,23 +88,33 @@ def train(trainer, run: Run, progress=None) -> scoring.Trained:
             data.weights = weights.of_rows(np.empty(count), sample_weights)
         rows = data.training_rows(trainer)
         trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
-        held_out = None
+        found = None
         more = {
             "parts": len(whole.counts),
             "workers": len(workers.addresses),
             "seconds_read": rows.seconds,
         }
-        if scoring.wanted(run) or run.calibrate:
+        plan = scoring.plan_of(run)
+        if plan.names_rows or plan.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
             counted = np.arange(len(y)) if data.weights is None else np.flatnonzero(data.weights)
             constraint = whole.repeats()
             constraint = None if constraint is None else constraint.rows(counted)
-            targets = replace(table, y_train=y[counted], constraint=constraint)
-            without = partial(_without, data, counted)
-            held_out = scoring.evaluated(run, targets, trained, progress, without)
+            targets = DistributedTable(
+                name,
+                "all",
+                None,
+                None,
+                y[counted],
+                schema=schema,
+                constraint=constraint,
+                data=data,
+                counted=counted,
+            )
+            found = assess_parts(trainer, targets, trained, plan, progress)
         elif table.X_test is None and not trainer.method.get("lam_path"):
             more["train_score"] = _score(trained, rows)
-    return scoring.Trained(trained.of_run(**more), table, held_out)
+    return Trained(trained.of_run(**more), table, found)
 
 
 @dataclass
@@ -136,11 +150,28 @@ class _Data:
         return found
 
 
-def _without(data: _Data, counted: np.ndarray, trainer, kept, out, progress) -> tuple:
-    """The pipeline trained on the rows `kept`, and for each point of its path the decision values
-    of the rows `out`; both are places among the numbers of the rows whose weight is not 0.
+@dataclass(frozen=True)
+class DistributedTable(TrainingTable):
+    """The training rows of a run, whose inputs stay on the workers.
+
+    Parameters
+    ----------
+    data : _Data
+    counted : array, (n,)
+        The numbers of the rows whose weight is not 0, which are the rows of this table.
     """
-    kept, out = counted[kept], counted[out]
+
+    data: _Data = field(kw_only=True)
+    counted: np.ndarray = field(kw_only=True)
+
+
+@fit_without.register(DistributedTable)
+def _fit_without(
+    table: DistributedTable, trainer: Trainer, part: Part, progress: Progress | None = None
+) -> HeldOutModel:
+    """See `fit_without`; the inputs of the rows stay on the workers."""
+    start, data = time.perf_counter(), table.data
+    kept, out = (table.counted[side] for side in part)
     sources = data.rows.sources
     if data.reading is not None:
         schema = _learner(data, kept, trainer.method.task).refilled(data.schema)
@@ -148,7 +179,8 @@ def _without(data: _Data, counted: np.ndarray, trainer, kept, out, progress) -> 
     rows = data.training_rows(trainer, kept, sources)
     trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
     points = [point.replace(trace=[], path=()) for point in trained.path or [trained]]
-    return trained, data.rows.decided(out, points, sources)
+    decisions = data.rows.decided(out, points, sources)
+    return HeldOutModel(trained, decisions, time.perf_counter() - start)
 
 
 def _learner(data: _Data, kept, task) -> Learner:

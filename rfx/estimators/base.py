@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from rfx import device, methods
 from rfx.data.tabular.schema import Input, Schema
+from rfx.data.training_table import TrainingTable
 from rfx.distributed.rows import distributed_rows, is_distributed
 from rfx.estimators import files, rows
 from rfx.estimators.parameters import (
@@ -32,6 +33,7 @@ from rfx.estimators.parameters import (
     in_python,
 )
 from rfx.estimators.rows import TableRows, checked, column_means
+from rfx.fitting.assessment import with_probabilities
 from rfx.fitting.method import Method
 from rfx.fitting.options import BUDGET_SECONDS, SEED
 from rfx.options import Option
@@ -251,7 +253,8 @@ class MethodEstimator(Estimator):
             else:
                 trained = trainer.fit(X, y, sample_weight)
             calibrate = getattr(self, CALIBRATE.name, None)
-            trained = trainer.with_probabilities(trained, X, y, sample_weight, calibrate)
+            table = TrainingTable.of_rows(X, y, sample_weight)
+            trained = with_probabilities(trainer, trained, table, calibrate)
         if not trained.outcome.converged:
             timed_out = trained.outcome.ended == "timeout"
             advice = "a longer timeout" if timed_out else "a larger max_iter or tol"

@@ -334,7 +334,7 @@ class Pipeline:
 
     def of_mean(self, decision: np.ndarray, y: np.ndarray) -> Pipeline:
         """The pipeline whose predictions are means also if logarithms of targets are learnt with
-        squared loss, by decision values and targets (n, 1) of rows left out.
+        squared loss, by decision values and targets (n,) of rows left out.
         """
         scaler = self.target_scaler
         if not isinstance(scaler, LogTargetScaler) or self.loss.name != "squared":

@@ -40,6 +40,25 @@ BOUNDED = ("absolute", "epsilon_insensitive")
 
 
 @dataclass(frozen=True)
+class Listening:
+    """What follows a training step by step.
+
+    Parameters
+    ----------
+    progress : callable or None
+        Called with every step.
+    held_out : (X, y) or None
+        Raw rows to evaluate at every step of the solver; ``trace`` then has ``error``.
+    squared : bool
+        See `rfx.fitting.session.Session`.
+    """
+
+    progress: Progress | None = None
+    held_out: tuple[Any, Any] | None = None
+    squared: bool = False
+
+
+@dataclass(frozen=True)
 class HeldOutCurve:
     """Held-out rows whose error is evaluated at every step of a solver.
 

@@ -13,15 +13,13 @@ import numpy as np
 from rfx import device, parallel
 from rfx.data import guess_task, repeats
 from rfx.data.stream import Source
-from rfx.data.tabular.group_splits import Part, SplitConstraint
+from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError, warn_once
-from rfx.fitting import input_selection, weights
-from rfx.fitting.held_out import LEAVE_ONE_OUT, OutOfSamplePredictions, Splitter, fewer
+from rfx.fitting import assessment, input_selection, weights
 from rfx.fitting.input_selection import INPUTS
 from rfx.fitting.method import Fitted, Method, not_none
-from rfx.fitting.metric_learning import unused
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Checkpointer, Outcome, Pipeline, silent
 from rfx.fitting.problem import (
@@ -49,19 +47,6 @@ from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.
 CHOSEN = (*INPUTS, "gamma", "lam")
-# Fraction of the rows held out for probabilities where leave-one-out costs much; of fewer than
-# FEWEST rows none is.
-HELD_OUT, FEWEST = 0.2, 10
-# Folds for the score where left-out rows had a part in the choices: of few rows, or rows with
-# many inputs for their number, whose error falls fast with further rows, and otherwise from MANY
-# rows on.
-FEW, MANY, FOLDS, FEWER_FOLDS, FEWEST_FOLDS = 50, 1000, 10, 5, 3
-# Rows for each input that are many.
-ROWS_OF_INPUT = 20
-# Of more than MANY_ROWS rows, a method that can't leave rows out of its own fit is evaluated on at
-# most MOST_HELD_OUT rows by a model of that share of the others: its time is that share of the
-# training's.
-MANY_ROWS, MOST_HELD_OUT, SHARE_OF_MANY = 20_000, 4000, 0.2
 
 
 @dataclass(frozen=True)
@@ -202,7 +187,7 @@ class Trainer:
         points = self._pipelines(prepared, fitted, seconds)
         if method.get("lam_path"):
             return points[-1].replace(path=tuple(points))
-        return self._with_left_out(points[0], prepared, fitted)
+        return assessment.with_left_out_rows(self, points[0], prepared, fitted)
 
     def _fit_chosen(self, prepared: Prepared) -> FittedPath:
         """The model with the chosen options, or that of each lambda of a path."""
@@ -213,7 +198,7 @@ class Trainer:
             steps, method = prepared.steps + choice.steps, choice.method
             if steps:
                 problem.doing("fitting the chosen model")
-            leaves_out = self._leaves_out(asked, problem) and not path
+            leaves_out = not path and assessment.solution_leaves_out(self, asked, problem)
             problem = replace(problem, checkpointer=self.checkpointer, left_out=leaves_out)
             before = time.process_time()
             if path:
@@ -225,14 +210,6 @@ class Trainer:
             seconds_cpu = time.process_time() - before
         seconds_choice = prepared.seconds + choice.seconds
         return FittedPath(method, lams, fits, leaves_out, steps, seconds_choice, seconds_cpu)
-
-    def _leaves_out(self, method: Method, problem: Problem) -> bool:
-        """Whether rows are left out of the model: for the score, or for the mean of a target that
-        is learnt on its logarithm. Left out alone, a row of a group would be predicted by the
-        others.
-        """
-        needed = self.left_out or method.target_transform == LOG
-        return needed and problem.is_local and not problem.constrained
 
     def _pipelines(self, prepared: Prepared, fitted: FittedPath, seconds: float) -> list[Pipeline]:
         """The pipeline of each lambda; seconds: of the fit."""
@@ -260,19 +237,6 @@ class Trainer:
             points.append(Pipeline(asking, prepared.preprocessing, *of_model, chosen=method))
             points[-1].check_finite()
         return points
-
-    def _with_left_out(self, trained: Pipeline, prepared: Prepared, fitted: FittedPath) -> Pipeline:
-        """The pipeline with what follows from the rows that its method left out, if any."""
-        decision = fitted.fits[0].left_out if fitted.leaves_out else None
-        if decision is None:
-            return trained
-        places = np.flatnonzero(np.isfinite(decision).all(axis=1))
-        targets = prepared.preprocessing.labels(prepared.problem.Y[places])
-        trained = trained.of_mean(decision[places], targets)
-        if not self.left_out:
-            return trained
-        chose = bool(fitted.steps) or fitted.method.get("lam") == AUTO
-        return self._judged(trained, decision, prepared, chose)
 
     def _of_best_transform(self, X: Any, y: Any, *more: Any, **listening: Any) -> Pipeline:
         """The pipeline of targets or of their logarithms: that with the smaller error on rows left
@@ -302,148 +266,6 @@ class Trainer:
         )
         return replace(trained, outcome=outcome)
 
-    def _judged(
-        self, trained: Pipeline, decision: np.ndarray, prepared: Prepared, chosen: bool
-    ) -> Pipeline:
-        """The pipeline with its score on left-out rows, and what follows from these.
-
-        Left-out errors of rows by which inputs were chosen or a metric was learnt are too small: on
-        500 rows of 17 sets, the error of new rows was 1.3 times as large in the geometric mean.
-        Only other rows are used, or, where they are few, a cross-validation of the same options. Of
-        fewer than FEW rows, errors by which only lambda or a mean of machines was chosen are too
-        small, too, by a quarter of 9 rows: each fold then chooses for itself.
-
-        decision : of the training rows (n, k), nan for rows that are not left out.
-        chosen : whether the method chose any option.
-        """
-        Y, problem, rows = prepared.problem.Y, prepared.problem, None
-        learns = trained.chosen is not None and bool(trained.chosen.get("leaf_steps"))
-        metric = trained.preprocessing.scaler.metric
-        if prepared.steps or learns or metric is not None or (chosen and len(Y) < FEW):
-            free = unused(problem, self.method.seed)
-            number = _folds(problem)
-            if free is not None:
-                decision = np.where(free[:, None], decision, np.nan)
-            elif number > 1:
-                problem.doing("evaluating the model on rows left out")
-                splitter = Splitter(len(Y), self.method.seed, problem.constraint)
-                parts = splitter.parts(1 / number, len(Y), "left-out rows")
-                by = f"{len(parts)}-fold cross-validation"
-                repeated = prepared.method if len(Y) < FEW else trained.chosen
-                rows = self._left_out(trained, *prepared.rows, parts, by, repeated)
-        if rows is None:
-            places = np.flatnonzero(np.isfinite(decision).all(axis=1))
-            columns = (part[:, 0] if part.shape[1] == 1 else part for part in (decision, Y))
-            values, targets = (part[places] for part in columns)
-            y = prepared.preprocessing.labels(targets)
-            rows = OutOfSamplePredictions(values, y, LEAVE_ONE_OUT, places)
-        if not len(rows.y):
-            return trained
-        return _with_score(trained, rows)
-
-    def _left_out(
-        self,
-        trained: Pipeline,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: Any,
-        parts: list[Part],
-        by: str,
-        repeated: Method | None = None,
-    ) -> OutOfSamplePredictions:
-        """The held-out rows of all parts in order, with the decision values of models of the other
-        rows with the options of the trained one.
-
-        repeated: the method with other options; the sample weights then include those of the
-        classes.
-        """
-        assert trained.chosen is not None
-        method, decisions = (repeated or trained.chosen).updated(task=trained.task), []
-        if repeated is not None and method.get("class_weight") is not None:
-            method = method.updated(class_weight=None)
-        lam = method.get("lam")
-        for kept, out in parts:
-            if isinstance(lam, float):
-                # not of rows of weight 0
-                method = method.updated(lam=lam * len(kept) / len(np.union1d(kept, out)))
-            other = Trainer(method, self.schema, trained.classes)
-            model = other.fit(X[kept], y[kept], weights.part(sample_weight, kept))
-            decisions.append(trained.as_own(model, model.decision_function(X[out])))
-        rows = np.concatenate([out for _, out in parts])
-        order = np.argsort(rows)
-        return OutOfSamplePredictions(
-            np.concatenate(decisions)[order], y[rows[order]], by, rows[order]
-        )
-
-    def with_probabilities(
-        self,
-        trained: Pipeline,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: Any = None,
-        calibrate: str | None = None,
-        constraint: SplitConstraint | None = None,
-    ) -> Pipeline:
-        """The pipeline, if it is a classification without probabilities with those from a fifth of
-        its training rows X (n, d), y (n,): calibrated by a model of the others with the same
-        options, which takes about four fifths of the time of the fit.
-
-        The rows themselves are used if they are too few to hold any out. calibrate: the kind of
-        calibration, which then takes the rows left out one by one if there are some. sample_weight,
-        constraint: as in `fit`.
-        """
-        if calibrate is not None and trained.left_out is not None:
-            return trained.judged(trained.left_out, calibrate)
-        method, enough = trained.chosen, trained.has_probabilities and calibrate is None
-        on_workers = not isinstance(y, np.ndarray)
-        if method is None or trained.classes is None or enough or on_workers:
-            return trained
-        rows = self._held_out_rows(trained, X, y, sample_weight, constraint)
-        return trained.judged(rows, calibrate)
-
-    def with_score(
-        self,
-        trained: Pipeline,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: Any = None,
-        constraint: SplitConstraint | None = None,
-    ) -> Pipeline:
-        """The pipeline of many rows with left-out rows, if its method could not leave any out: at
-        most MOST_HELD_OUT rows, predicted by a model of a fifth of the others with the same
-        options. X, y, sample_weight, constraint: as in `fit`.
-        """
-        if trained.left_out is not None or trained.chosen is None or len(y) <= MANY_ROWS:
-            return trained
-        if constraint is not None and constraint.one:
-            return trained
-        return _with_score(trained, self._held_out_rows(trained, X, y, sample_weight, constraint))
-
-    def _held_out_rows(
-        self,
-        trained: Pipeline,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: Any,
-        constraint: SplitConstraint | None,
-    ) -> OutOfSamplePredictions:
-        """A fifth of the rows, predicted by a model of the others with the options of the trained
-        one; of many rows, some of both; the rows themselves if they are too few to hold any out.
-        """
-        assert trained.chosen is not None
-        sample_weight = None if sample_weight is None else np.asarray(sample_weight)
-        kept = out = np.arange(len(y)) if sample_weight is None else np.flatnonzero(sample_weight)
-        sides = None if constraint is None else constraint.rows(kept)
-        sides = repeats.find_constraint(X[kept]) if sides is None else sides
-        seed, by = trained.chosen.seed, f"held out, {HELD_OUT:g} of the training rows"
-        held_out = Splitter(len(kept), seed, sides)
-        if len(kept) >= FEWEST and not held_out.none:
-            kept, out = (kept[part] for part in held_out.part(HELD_OUT, "probabilities"))
-        if len(y) > MANY_ROWS:
-            kept, out = fewer((kept, out), int(SHARE_OF_MANY * len(y)), MOST_HELD_OUT, seed)
-            by = f"a model of {len(kept):,} other rows"
-        return self._left_out(trained, X, y, sample_weight, [(kept, out)], by)
-
     def along(
         self,
         X: Any,
@@ -472,25 +294,6 @@ class Trainer:
             # it has no model, and thus no outcome
             nothing: Any = None
             yield Pipeline(prepared.asked, preprocessing, None, problem.loss, nothing), decision
-
-
-def _folds(problem: Problem) -> int:
-    """Of how many folds the score is."""
-    count = problem.n_rows if problem.constraint is None else problem.constraint.count
-    if count < FEW or count < ROWS_OF_INPUT * problem.n_inputs:
-        return min(FOLDS, count)
-    return FEWER_FOLDS if count < MANY else FEWEST_FOLDS
-
-
-def _with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
-    """The pipeline with its score on left-out rows, and what follows from these."""
-    outcome = replace(
-        trained.outcome,
-        leave_one_out=trained.preprocessing.score(rows.decision, rows.y)["score"],
-        leave_one_out_rows=len(rows.y),
-        leave_one_out_by=None if rows.by == LEAVE_ONE_OUT else rows.by,
-    )
-    return replace(trained.judged(rows), outcome=outcome)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ timeout, zero_based, train_score (also evaluate on the training rows), curve (th
 rows during training: in its row, or in the trace), fixed_threads (the plan compares threads: they
 are part of the key, and runs with more threads than cores are skipped), trace (store the solver's
 reports step by step), timings (fit again so many times for the processor seconds and memory of the
-fit alone), cv and holdout (evaluate on held-out training rows: see rfx.runs.scoring),
+fit alone), cv and holdout (evaluate on held-out training rows: see rfx.fitting.assessment),
 groups and time (a column of a table for held-out splits), device, and the dict options of the
 method. The reading of a table is defined by target, ignore (a list is several columns, not an
 axis), missing, and id (a column that identifies the rows and is ignored). `repetitions = 5` means

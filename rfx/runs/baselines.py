@@ -1,4 +1,6 @@
-"""Scores of simple models on the rows of a run: a constant, a linear model, gradient boosting."""
+"""Scores of simple models on the rows of a run, for comparison: a constant, a linear model,
+gradient boosting.
+"""
 
 import math
 import time
@@ -14,11 +16,11 @@ from rfx.data.tabular.native import native_inputs
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.data.training_table import TrainingTable
+from rfx.fitting.assessment import Assessment
 from rfx.fitting.held_out import drawn
 from rfx.parallel import one_blas_thread
 from rfx.records.run import Run
 from rfx.runs.comparison import class_row_scores, row_scores, score_of, standard_error
-from rfx.runs.scoring import CrossValidationResult
 
 # Maximum rows to fit the linear model and boosting: at least FITTED, and up to MOST_FITTED of a
 # narrow table, with up to VALUES numbers for each class. On 160,000 rows with three inputs boosting
@@ -53,7 +55,7 @@ def baseline_scores(
     table: TrainingTable,
     method: Any,
     decision: np.ndarray | None = None,
-    held_out: CrossValidationResult | None = None,
+    assessment: Assessment | None = None,
 ) -> dict[str, Any] | None:
     """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
 
@@ -72,8 +74,8 @@ def baseline_scores(
         The trained method.
     decision : array, optional
         Its decision values for the rows of the score.
-    held_out : CrossValidationResult, optional
-        The rows of the score, if there are no test rows.
+    assessment : Assessment, optional
+        Of the rows of the score, if there are no test rows.
 
     Returns
     -------
@@ -89,8 +91,8 @@ def baseline_scores(
     if table.X_test is not None:
         parts = [(np.arange(len(y)), None)]
         targets = [(y, np.asarray(table.y_test))]
-    elif held_out is not None:
-        parts = held_out.parts
+    elif assessment is not None:
+        parts = assessment.parts
         targets = [(y[kept], y[out]) for kept, out in parts]
     else:
         return None

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.training_table import TrainingTable
 from rfx.data.transforms import LogTargetScaler
 from rfx.errors import DataError, UsageError, quoted
-from rfx.fitting import pipeline
+from rfx.fitting import assessment, pipeline
+from rfx.fitting.assessment import Assessment, Trained
 from rfx.fitting.held_out import LEAVE_ONE_OUT
+from rfx.fitting.problem import Listening, Progress
 from rfx.fitting.stream_methods import StreamMethod
 from rfx.fitting.training import Trainer
 from rfx.measures import MEASURES
@@ -32,7 +35,6 @@ from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
 from rfx.runs.comparison import measures
-from rfx.runs.scoring import CrossValidationResult, Trained
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +42,11 @@ log = logging.getLogger(__name__)
 # Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out error.
 
 
-def prepared(trainer, run: Run, table: TrainingTable, progress=None) -> tuple:
-    """(trainer, further arguments of its fit) for a run: checkpoints, progress, the curve over the
-    table's test rows.
+def prepared(
+    trainer: Trainer, run: Run, table: TrainingTable, progress: Progress | None = None
+) -> tuple[Trainer, Listening]:
+    """(trainer, what follows its fit) for a run: checkpoints, progress, the curve over the table's
+    test rows.
 
     A trace of a stochastic method is its curve. Raises the errors of `check_trainer`, and a
     UsageError for a curve of another method.
@@ -58,12 +62,12 @@ def prepared(trainer, run: Run, table: TrainingTable, progress=None) -> tuple:
             f"method {trainer.name} writes its curve only to a trace, for test rows; use curve ="
             ' "test" with a trace and test rows'
         )
-    listening: dict[str, Any] = {"progress": progress}
     if has_tests and run.curve == "exact":
-        listening |= {"held_out": (table.X_test, _exact(trainer, table)), "squared": True}
-    elif has_tests and (run.curve or (run.trace and in_batches)):
-        listening["held_out"] = table.X_test, table.y_test
-    return trainer, listening
+        exact = table.X_test, _exact(trainer, table)
+        return trainer, Listening(progress, exact, squared=True)
+    if has_tests and (run.curve or (run.trace and in_batches)):
+        return trainer, Listening(progress, (table.X_test, table.y_test))
+    return trainer, Listening(progress)
 
 
 def check_trainer(trainer, run: Run) -> None:
@@ -121,7 +125,7 @@ def train_streamed(trainer, run: Run, progress=None) -> Trained:
     X_test, y_test = (None, None) if run.test is None else _test_rows(run, source, schema)
     table = TrainingTable(name, "stream", "", None, None, X_test, y_test)
     trainer, listening = prepared(replace(trainer, schema=schema), run, table, progress)
-    return Trained(trainer.fit_stream(source, **listening), table)
+    return Trained(trainer.fit_stream(source, **vars(listening)), table)
 
 
 def _stream_source(
@@ -285,15 +289,11 @@ def _train_in_memory(
         trainer = replace(trainer, classes=np.unique(labels))
     trainer, listening = prepared(trainer, run, table, progress)
     trainer = replace(trainer, schema=table.schema, left_out=left_out)
-    seconds, held_out = time.perf_counter() - start, None
-    if hold_out_for_score and table.X_test is None and not scoring.wanted(run):
-        model, held_out = scoring.trained(run, table, trainer, listening, progress)
-    else:
-        model = scoring.fit(trainer, table, **listening)
-    if left_out and held_out is None and not scoring.wanted(run):
-        rows = table.X_train, np.asarray(table.y_train), table.weights
-        model = trainer.with_probabilities(model, *rows, constraint=table.constraint)
-    return Trained(model.of_run(seconds_read=seconds), table, held_out)
+    seconds = time.perf_counter() - start
+    scores = hold_out_for_score and table.X_test is None
+    plan = scoring.plan_of(run, scores=scores, intervals=left_out)
+    trained = assessment.fit_and_assess(trainer, table, plan, listening)
+    return replace(trained, model=trained.model.of_run(seconds_read=seconds))
 
 
 def load(run: Run) -> TrainingTable:
@@ -346,7 +346,6 @@ def execute(
     limit = None if run.fail_below is None else Limit.of(run.fail_below)
     with methods.get(run.method).on(run.device):
         trained = train(run, train_function, progress, hold_out_for_score, table, left_out)
-        trained = _held_out(run, trained, [trained.model], progress)
         path = model if limit is None else None
         scored = _results(run, trained, [trained.model], [path], chosen)[0]
     found = scored.result
@@ -378,7 +377,8 @@ def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, Any]:
     table = trained.table
     if table.y_train is None:
         return {}
-    scores = baseline_scores(run, table, scored.model, scored.decision, trained.held_out)
+    rows = scored.decision, trained.assessment
+    scores = baseline_scores(run, table, scored.model, *rows)
     return {} if scores is None else {"seconds_baseline": scores.pop("seconds"), "baseline": scores}
 
 
@@ -388,7 +388,9 @@ def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
     """
     env.reset_peak_rss()
     trainer = Trainer(trained.chosen, table.schema)
-    outcomes = [scoring.fit(trainer, table).outcome for _ in range(times)]
+    fit = partial(assessment.fit_all_rows, trainer, table, Listening())
+    # one model at a time, whose memory is that of a fit
+    outcomes = [fit().outcome for _ in range(times)]
     found = {"fit_rss_mb": env.peak_rss_mb()}
     for name in outcomes[0].details:
         if name.startswith("seconds_cpu"):
@@ -402,22 +404,13 @@ def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
     return found | {"least_seconds_cpu_predict": float(np.diff(ends).min())}
 
 
-def _held_out(run: Run, trained: Trained, points, progress) -> Trained:
-    """The training with the held-out rows that the run asks for, if it has none yet."""
-    unjudged = run.calibrate and any(point.left_out is None for point in points)
-    if trained.held_out is not None or not (scoring.wanted(run) or unjudged):
-        return trained
-    held_out = scoring.evaluated(run, trained.table, trained.model, progress)
-    return replace(trained, held_out=held_out)
-
-
 def _results(run: Run, trained: Trained, points, paths, chosen=None) -> list[_Scored]:
     """The result of each of the models `points` of a training, which are saved to the `paths`.
     chosen: see `execute`.
     """
-    table, held, results = trained.table, trained.held_out, []
+    table, held, results = trained.table, trained.assessment, []
     for place, (point, path) in enumerate(zip(points, paths)):
-        if held is not None and held.again:
+        if held is not None and held.refitted:
             point = point.of_run(seconds_held_out=held.seconds)
         point = scoring.judged(run, point, held, place)
         results.append(_result_of(run, table, point, held, chosen, place, path))
@@ -455,14 +448,14 @@ def _on_test_rows(point, table: TrainingTable) -> _Evaluation | None:
     return _Evaluation(score, entries, decision, table.y_test)
 
 
-def _on_held_out_rows(point, held: CrossValidationResult | None, place: int) -> _Evaluation | None:
+def _on_held_out_rows(point, held: Assessment | None, place: int) -> _Evaluation | None:
     """The evaluation of the model number `place` by the rows held out of it."""
     if held is None:
         return None
-    decision, count = held.decisions[place], len(held.y)
+    decision, count = held.predictions[place].decision, len(held.y)
     entries = point.evaluate(decision, held.y)
     entries |= {"n_test": count, "scored_on": held.by}
-    on = held.by if held.again else f"{count:,} rows {held.by}"
+    on = held.by if held.refitted else f"{count:,} rows {held.by}"
     score = Score(_metric_of(point), entries["score"], on, count)
     return _Evaluation(score, entries, decision, held.y)
 
@@ -518,7 +511,7 @@ def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
     if held is None and chosen is not None:
         scores.insert(len(evaluations.scores), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
-    if held is None or held.again:
+    if held is None or held.refitted:
         scores += _left_out_score(point)
     point = point.of_run(scores=[asdict(score) for score in scores])
     row = result(point, point.save(path), {} if shown is None else shown.entries)
@@ -569,9 +562,9 @@ def _doubt(scores: list[Score], chosen: Score | None, point, table, held) -> dic
     scores: those of the row. Without test rows, the model is evaluated on the held-out rows, which
     it was fitted to.
     """
-    again = held is not None and held.again
-    final, before = scores[0], scores[-1] if again else chosen
-    if again and table.X_test is None:
+    refitted = held is not None and held.refitted
+    final, before = scores[0], scores[-1] if refitted else chosen
+    if refitted and table.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
         score = evaluate(point, table.X_train[rows], np.asarray(table.y_train)[rows])["score"]
         final = replace(final, score=score, on="its training rows")
@@ -674,7 +667,6 @@ def execute_path(
             of_point = options | {"lam": point.outcome.lam, "along": along}
             points.append(point.of_run(key=keys.key(replace(run, options=of_point))))
         paths = model_files(model, along) if model else [None] * len(points)
-        trained = _held_out(run, trained, points, progress)
         found = _results(run, trained, points, paths)
         return [one.result for one in found]
 

@@ -20,6 +20,7 @@ from rfx import env, kernels, methods
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.training_table import TrainingTable
 from rfx.errors import UsageError
+from rfx.fitting.assessment import HELD_OUT_SHARE
 from rfx.fitting.held_out import Calibration, Splitter, fewer
 from rfx.fitting.method import has_gamma
 from rfx.fitting.metric_learning import KERNEL, dense
@@ -44,7 +45,6 @@ from rfx.fitting.training import prepare
 from rfx.measures import less_is_better
 from rfx.records import keys, results
 from rfx.records.run import COLUMNS, Result, Run
-from rfx.runs import scoring
 
 # Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
 # rounds.
@@ -128,7 +128,7 @@ class Tuning:
         self.measure = Measure(name, larger=not less_is_better(name))
         self.X, self.y = table.X_train, np.asarray(table.y_train)
         cv, self.seed = self.source.cv, self.source.seed
-        share = None if cv else self.source.holdout or scoring.SHARE
+        share = None if cv else self.source.holdout or HELD_OUT_SHARE
         rows = Splitter(len(self.y), self.seed, table.constraint)
         self.parts = rows.folds(None if regression else self.y, cv, share, table.schema)
         self.how = {"cv": cv, "holdout": share}

@@ -11,8 +11,10 @@ import pytest
 
 from rfx import kernels, methods
 from rfx.data.tabular.group_splits import SplitConstraint
+from rfx.data.training_table import TrainingTable
 from rfx.errors import UsageError
 from rfx.fitting import metric_learning, selection
+from rfx.fitting.assessment import with_probabilities
 from rfx.fitting.held_out import ErrorQuantiles, ErrorScale, Splitter
 from rfx.methods import local
 from rfx.operators import kernel as operators_kernel
@@ -398,7 +400,7 @@ def test_a_fifth_of_the_rows_gives_probabilities_where_none_is_left_out_alone(na
     y = np.minimum(CODES, 1)
     trainer = methods.create(name, task="binary", gamma=0.3, kernel="laplacian")
     plain = trainer.fit(ROWS, y)
-    model = trainer.with_probabilities(plain, ROWS, y)
+    model = with_probabilities(trainer, plain, TrainingTable.of_rows(ROWS, y))
     assert not plain.has_probabilities and model.left_out.by.startswith("held out, 0.2 of")
     assert len(model.left_out.y) == 12
     np.testing.assert_array_equal(model.predict(ROWS), plain.predict(ROWS))

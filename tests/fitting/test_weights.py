@@ -8,8 +8,10 @@ import scipy.sparse as sp
 from weighted_rows import weighted_rows
 
 from rfx import losses, methods
+from rfx.data.training_table import TrainingTable
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
+from rfx.fitting.assessment import with_probabilities
 from rfx.fitting.training import Trainer
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.kernel import KernelMatrix
@@ -279,6 +281,7 @@ def test_rows_of_weight_zero_change_no_probability(name, few):
     models = []
     for rows in (np.arange(120), kept):
         model = trainer.fit(X[rows], y[rows], own[rows])
-        models.append(trainer.with_probabilities(model, X[rows], y[rows], own[rows], "platt"))
+        table = TrainingTable.of_rows(X[rows], y[rows], own[rows])
+        models.append(with_probabilities(trainer, model, table, "platt"))
     zeros, without = (m.probabilities(m.decision_function(X)) for m in models)
     np.testing.assert_array_equal(zeros, without)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from rfx.cli import cli
-from rfx.runs import scoring
+from rfx.fitting import assessment
 from rfx.runs.single import Score
 
 RNG = np.random.default_rng(0)
@@ -46,14 +46,14 @@ COMMANDS = [
     "words, faulty", [(COMMANDS[0], False), *((words, True) for words in COMMANDS)]
 )
 def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
-    fit = scoring.fit
+    fit = assessment.fit_all_rows
 
-    def poor(trainer, table, **listening):
+    def poor(trainer, table, listening):
         permuted = np.random.default_rng(1).permutation(table.y_train)
-        return fit(trainer, replace(table, y_train=permuted), **listening)
+        return fit(trainer, replace(table, y_train=permuted), listening)
 
     if faulty:
-        monkeypatch.setattr(scoring, "fit", poor)
+        monkeypatch.setattr(assessment, "fit_all_rows", poor)
     sentence, warned = doubt(*words, "--data", file(tmp_path / "t.csv", labels))
     assert warned == ([f"rfx: {sentence}"] if faulty else [])
 

@@ -26,10 +26,11 @@ from rfx.cli import output
 from rfx.cli.output import Progress
 from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
+from rfx.fitting import assessment
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration, Splitter, vector_scaling
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import baselines, scoring, single
+from rfx.runs import baselines, single
 
 pytestmark = pytest.mark.slow
 
@@ -560,7 +561,7 @@ def noise(n, seed, task):
 
 
 def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
-    monkeypatch.setattr(scoring, "FEWEST", 30)
+    monkeypatch.setattr(assessment, "LEAST_SCORED", 30)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
@@ -575,7 +576,7 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
 
 
 def test_the_final_model_has_the_chosen_options_and_all_rows(trained, monkeypatch, tmp_path):
-    monkeypatch.setattr(scoring, "FEWEST", 10)
+    monkeypatch.setattr(assessment, "LEAST_SCORED", 10)
     X, y = noise(150, 0, "binary")
     row = trained(X, y)
     options = row.params["explicit"]

@@ -712,6 +712,47 @@ def _halved(model: LocalModel, problem: Problem, left_out: np.ndarray) -> LocalM
     return halved
 
 
+def _shared_rows(cells: list[Cell], of_leaf: np.ndarray) -> tuple[Any, np.ndarray]:
+    """(the rows of all cells, each once; the numbers of those of each machine, one machine after
+    another); of_leaf: the leaf of each machine.
+    """
+    used, first = np.unique(np.concatenate([cell.used for cell in cells]), return_index=True)
+    blocks = [block for cell in cells for block in cell.blocks]
+    support = [np.empty(0, np.intp), *(blocks[leaf] for leaf in of_leaf)]
+    numbers = np.searchsorted(used, np.concatenate(support)).astype(np.int32)
+    if len(cells) == 1:
+        return cells[0].rows, numbers
+    return stacked([cell.rows for cell in cells])[first], numbers
+
+
+def _stacked_maps(
+    machines: list[Machine], n_inputs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(diagonal maps (p, d), full maps (q, d, d), the number of each machine's among these, -1 for
+    none).
+    """
+    maps = [machine.map for machine in machines]
+    axes = np.array([0 if A is None else A.ndim for A in maps], np.int64)
+    diagonal = [A for A in maps if A is not None and A.ndim == 1]
+    full = [A for A in maps if A is not None and A.ndim == 2]
+    numbers = np.full(len(maps), -1, np.int64)
+    numbers[axes == 1] = np.arange(len(diagonal))
+    numbers[axes == 2] = len(diagonal) + np.arange(len(full))
+    # a model file without full maps has no axis of inputs for them
+    side = n_inputs if full else 0
+    matrices = np.array(full, np.float64).reshape(len(full), side, side)
+    return np.array(diagonal, np.float64).reshape(-1, n_inputs), matrices, numbers
+
+
+def _stacked_slopes(leaves: list[Leaf], n_inputs: int) -> np.ndarray:
+    """The slopes (leaves, d, k); without leaves if all are zero."""
+    n_outputs = len(leaves[0].offset)
+    if all(leaf.slope is None for leaf in leaves):
+        return np.zeros((0, n_inputs, n_outputs))
+    level = np.zeros((n_inputs, n_outputs))
+    return np.array([level if leaf.slope is None else leaf.slope for leaf in leaves])
+
+
 @dataclass(frozen=True)
 class LocalModel:
     """The machines of the leaf that contains x: f(x) = sum_j coef_j k(A'x, A's_j) + offset over
@@ -761,39 +802,29 @@ class LocalModel:
     def of(cls, names: tuple[str, ...], partition: Partition, cells: list[Cell]) -> LocalModel:
         """The model of the leaves' machines."""
         leaves = [leaf for cell in cells for leaf in cell.leaves]
-        blocks = [rows for cell in cells for rows in cell.blocks]
-        of_leaf = np.repeat(np.arange(len(leaves)), [len(leaf.machines) for leaf in leaves])
-        most = LEAST_ERROR if len(leaves) == 1 else SEVERAL_ERROR
         machines = [machine for leaf in leaves for machine in leaf.machines]
-        every = [machine.map for machine in machines]
-        maps = [A for A in every if A is not None]
-        flat, full = ([A for A in maps if A.ndim == axes] for axes in (1, 2))
-        numbers = iter(range(len(flat))), iter(range(len(flat), len(maps)))
-        # cells share rows
-        used, first = np.unique(np.concatenate([cell.used for cell in cells]), return_index=True)
-        rows = stacked([cell.rows for cell in cells]) if len(cells) > 1 else cells[0].rows
-        d, nothing = rows.shape[1], np.zeros((0, len(leaves[0].offset)))
-        level = np.zeros((d, nothing.shape[1]))
-        slopes = [level if leaf.slope is None else leaf.slope for leaf in leaves]
-        slopes = slopes if any(leaf.slope is not None for leaf in leaves) else []
-        support = [np.empty(0, np.intp), *(blocks[leaf] for leaf in of_leaf)]
-        side = d if full else 0
+        of_leaf = np.repeat(np.arange(len(leaves)), [len(leaf.machines) for leaf in leaves])
+        rows, numbers = _shared_rows(cells, of_leaf)
+        diagonals, matrices, metrics = _stacked_maps(machines, rows.shape[1])
+        no_rows = np.zeros((0, len(leaves[0].offset)))
+        largest_rounding = LEAST_ERROR if len(leaves) == 1 else SEVERAL_ERROR
+        is_double = [machine.rounding > largest_rounding for machine in machines]
         return cls(
-            names,
-            partition,
-            rows[first] if len(cells) > 1 else rows,
-            np.searchsorted(used, np.concatenate(support)).astype(np.int32),
-            np.concatenate([nothing, *(machine.coef for machine in machines)]),
-            np.cumsum([0, *(len(machine.coef) for machine in machines)]),
-            np.array([leaf.offset for leaf in leaves]),
-            np.array([machine.gamma for machine in machines], np.float64),
-            np.array(flat, np.float64).reshape(-1, d),
-            np.array(full, np.float64).reshape(len(full), side, side),
-            np.array([-1 if A is None else next(numbers[A.ndim - 1]) for A in every], np.int64),
-            of_leaf,
-            np.array([machine.place for machine in machines], np.int64),
-            np.array([machine.rounding > most for machine in machines], np.int64),
-            np.array(slopes).reshape(-1, *level.shape),
+            kernels=names,
+            partition=partition,
+            rows=rows,
+            numbers=numbers,
+            coef=np.concatenate([no_rows, *(machine.coef for machine in machines)]),
+            starts=np.cumsum([0, *(len(machine.coef) for machine in machines)]),
+            offsets=np.array([leaf.offset for leaf in leaves]),
+            gammas=np.array([machine.gamma for machine in machines], np.float64),
+            diagonals=diagonals,
+            matrices=matrices,
+            metrics=metrics,
+            leaves=of_leaf,
+            places=np.array([machine.place for machine in machines], np.int64),
+            doubles=np.array(is_double, np.int64),
+            slopes=_stacked_slopes(leaves, rows.shape[1]),
         )
 
     def decision(self, X: Any) -> np.ndarray:

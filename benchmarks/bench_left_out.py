@@ -26,7 +26,7 @@ def errors(method, name):
     trainer = methods.create(method, metric="none", task=task)
     model = replace(trainer, left_out=True).fit(X, y)
     printed, rows = model.outcome.leave_one_out, model.outcome.leave_one_out_rows
-    scores = np.array([printed, model.score(X_out, y_out)["score"], model.score(X, y)["score"]])
+    scores = np.array([printed, model.score(X_out, y_out).score, model.score(X, y).score])
     return rows, *(scores / np.std(y) if task else 1 - scores)
 
 

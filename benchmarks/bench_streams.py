@@ -84,7 +84,7 @@ def one(name, by):
     seconds = time.process_time() - start
     count = len(split.y_test)
     rows = np.arange(min(EVALUATED, count)) * count // min(EVALUATED, count)
-    score = model.score(split.X_test[rows], split.y_test[rows])["score"]
+    score = model.score(split.X_test[rows], split.y_test[rows]).score
     info = model.info
     chosen = {"gamma": info["kernel_params"].get("gamma"), "lam": info["lam"]}
     return {

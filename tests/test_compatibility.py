@@ -21,7 +21,7 @@ from rfx.errors import DataError
 from rfx.plans import plan
 from rfx.records import results
 from rfx.records.run import Run
-from rfx.runs import single
+from rfx.runs import evaluation, single
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +40,8 @@ def test_a_model_of_then_predicts_the_same(name):
     # float32 features: another BLAS or order of summation changes the last digits
     np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
     np.testing.assert_allclose(method.labels(decision), np.array(then["labels"], float), rtol=1e-5)
-    score = single.evaluate(method, X, y)
-    assert (score["metric"], score["score"]) == (
+    found = evaluation.evaluate(method, X, y)
+    assert (found.metric, found.score) == (
         then["metric"],
         pytest.approx(then["score"], rel=1e-6),
     )

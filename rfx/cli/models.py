@@ -248,6 +248,7 @@ def _store_rows(rows, results, trace) -> None:
 def _print_trained(run, rows, json: bool, verbose: bool) -> None:
     """Print the rows of a training, and what deserves attention on standard error."""
     from rfx.fitting import selection
+    from rfx.fitting.choice_trace import ChoiceTrace
 
     if run.options.get("lam_path"):
         print_path(rows, json)
@@ -256,7 +257,7 @@ def _print_trained(run, rows, json: bool, verbose: bool) -> None:
     warnings = []
     for row in rows:
         for step in row.params.get("validation") or ():
-            warnings += selection.edges(step)
+            warnings += selection.edges(ChoiceTrace.of_dict(step))
     _print_edges(dict.fromkeys(warnings))
     poor = [row.no_better for row in rows if row.no_better]
     if poor:
@@ -406,6 +407,7 @@ def tune(
         --results tune.csv --model m.npz
     """
     from rfx.runs import scoring, single
+    from rfx.runs.evaluation import Score
     from rfx.runs.tune import Tuning
 
     check_data(data, "rfx tune")
@@ -444,7 +446,7 @@ def tune(
             run,
             None if model is None else Path(model),
             progress=progress.tell,
-            chosen=single.Score(metric, best.score, on, count),
+            chosen=Score(metric, best.score, on, count),
             table=table,
         )
     row = row.with_params(
@@ -793,7 +795,7 @@ def evaluate(
     """
     from rfx import device
     from rfx.cli.rows import rows_for
-    from rfx.runs import single
+    from rfx.runs import evaluation, single
 
     check_data(data)
     if results is not None:
@@ -805,8 +807,9 @@ def evaluate(
     reading = reading_of(values)
     X, y = rows_for(method, data, reading, split, strict)
     with device.use(values["device"]):
-        evaluation = single.evaluate(method, X, y, detailed=True)
-    row = single.result(method, os.path.getsize(model), evaluation)
+        found = evaluation.evaluate(method, X, y)
+        every = evaluation.measures(method, found.decision, found.y)
+    row = single.result(method, os.path.getsize(model), replace(found, measures=every))
     # a model trained in Python does not know the name of its data
     trained_on = row.dataset or "trained in Python"
     row = _row_of_data(row, data, split)
@@ -863,7 +866,7 @@ def _simple_scores(method, taught: str, data: str) -> dict:
     simple = baselines.baseline_scores(run, table, method, decision)
     if simple is None:
         raise DataError(f"no simple model can be fitted to the rows of {taught}; omit --baseline")
-    return simple
+    return simple.as_dict()
 
 
 # ---------------------------------------------------------------------- explain
@@ -1081,7 +1084,7 @@ def info(model, json) -> None:
     if json:
         print_json(facts)
     else:
-        print_pairs(_described(method, facts, single.result(method, facts["model_bytes"], {})))
+        print_pairs(_described(method, facts, single.result(method, facts["model_bytes"])))
 
 
 def _described(method, facts, row) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ import click
 
 from rfx.data.reading import typed
 from rfx.errors import plain
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.measures import MEASURES, OF_TARGET, unit_of
 from rfx.numerals import native, significant
 from rfx.options import path_names
@@ -84,24 +85,24 @@ def relative_gap(gap: float, objective: float | None) -> float:
     return gap / max(abs(objective or 0.0), 1e-300)
 
 
-def chosen_words(step: dict) -> str:
+def chosen_words(step: ChoiceTrace) -> str:
     """The outcome of a selection on held-out rows and the number of candidates."""
     texts = [
         f"{name.replace('_', ' ')} {value:.4g}"
         if isinstance(value, (int, float))
         else f"{name} {value}"
-        for name, value in zip(step["options"], step["chosen"])
+        for name, value in step.values.items()
         if name != "round" and value is not None and (value or name != "metric_steps")
     ]
     # the iterations of a metric are no trials of their own, as in the progress of the choice
-    inner = {"metric_steps"} if "round" in step["options"] else set()
+    inner = {"metric_steps"} if "round" in step.options else set()
     trials = {
-        tuple(value for name, value in zip(step["options"], one) if name not in inner)
-        for one in step["tried"]
+        tuple(value for name, value in zip(step.options, one) if name not in inner)
+        for one in step.tried
     }
     ways = {"leave-one-out": "by leave-one-out", "cross-validated": "by cross-validation"}
-    way = ways.get(step["error"].split()[0])
-    rows = f"{step['held_out']:,}"
+    way = ways.get(step.error.split()[0])
+    rows = f"{step.held_out:,}"
     held_out = f"{way} on {rows} rows" if way else f"on {rows} held-out rows"
     return f"{', '.join(texts)}: the best of {len(trials)} {held_out}"
 
@@ -132,8 +133,9 @@ def describe_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]
     if row.lam:
         method += f", lambda {row.lam:g}"
     yield "method", method
-    for step in params.get("validation") or ():
-        if every or {"metric", "method"} & {*step["options"]}:
+    for entry in params.get("validation") or ():
+        step = ChoiceTrace.of_dict(entry)
+        if every or {"metric", "method"} & {*step.options}:
             yield "chosen", chosen_words(step)
     if row.model_size is not None:
         yield "model", _size_words(row)

@@ -407,7 +407,7 @@ def with_score(trained: Pipeline, rows: OutOfSamplePredictions) -> Pipeline:
     """The pipeline with its score on left-out rows, and what follows from these."""
     outcome = replace(
         trained.outcome,
-        leave_one_out=trained.preprocessing.score(rows.decision, rows.y)["score"],
+        leave_one_out=trained.preprocessing.score(rows.decision, rows.y).score,
         leave_one_out_rows=len(rows.y),
         leave_one_out_by=None if rows.by == LEAVE_ONE_OUT else rows.by,
     )

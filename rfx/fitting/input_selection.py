@@ -21,6 +21,7 @@ from rfx.counters import random_rows
 from rfx.data.rows import keeps_sparse
 from rfx.data.transforms import FORMS, TRIED, Metric, Scaler
 from rfx.features.partition import Partition
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.method import Method
 from rfx.fitting.metric_learning import (
     FEWEST,
@@ -91,15 +92,14 @@ class ResolvedInputs:
         With the metric.
     options : dict
         The options that were chosen.
-    steps : list of dict
-        The trials.
+    steps : list of ChoiceTrace
     machine : Machine or None
         That of the lowest error, if scaling or kernel was chosen.
     """
 
     scaler: Scaler
     options: dict[str, Any]
-    steps: list[dict[str, Any]]
+    steps: list[ChoiceTrace]
     machine: Machine | None = None
 
     def numbers(self, method: Method, problem: Problem) -> dict[str, Any]:
@@ -228,15 +228,15 @@ class InputSearch:
         if refine and not self.leaf_rows:
             machine = self._sample(chosen.scaling, self.rows.n_rows).refined(chosen.kernel, machine)
         count = self.rows.n_rows
-        step = evidence.step(False, int(HELD_OUT * count) if self.rows.constrained else count)
-        step |= {
-            "by": "kernel ridge regression",
-            "options": ["scaling", "kernel", "metric", "metric_steps", "round"],
-            "tried": tried,
-            "chosen": [*chosen, last],
-        }
+        trace = replace(
+            evidence.trace(False, int(HELD_OUT * count) if self.rows.constrained else count),
+            by="kernel ridge regression",
+            options=["scaling", "kernel", "metric", "metric_steps", "round"],
+            tried=tried,
+            chosen=[*chosen, last],
+        )
         options = dict(zip(INPUTS, (*chosen[:3], chosen.steps or None)))
-        return ResolvedInputs(self._mapped(chosen), options, [step], machine)
+        return ResolvedInputs(self._mapped(chosen), options, [trace], machine)
 
     # ---------------------------------------------------------------- rows
 
@@ -537,14 +537,14 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
         (*_, ((form, steps), (machine,))) = recursions([sample], kernel, [form], steps, True)
         metrics[form, steps] = machine.metric
     options = {"metric": form, "metric_steps": steps or None}
-    step = {
-        "by": "recursive feature machines",
-        "options": ["metric", "metric_steps"],
-        "fitted": len(sample.problem.Y),
-        "held_out": len(sample.problem.Y),
-        "error": f"{'cross-validated' if in_folds else 'leave-one-out'} error",
-        "tried": [[*count, value] for count, value in scores.items()],
-        "chosen": [form, steps],
-    }
+    trace = ChoiceTrace(
+        by="recursive feature machines",
+        options=["metric", "metric_steps"],
+        fitted=len(sample.problem.Y),
+        held_out=len(sample.problem.Y),
+        error=f"{'cross-validated' if in_folds else 'leave-one-out'} error",
+        tried=[[*count, value] for count, value in scores.items()],
+        chosen=[form, steps],
+    )
     scaler = replace(scaler, metric=metrics[form, steps])
-    return ResolvedInputs(scaler, options, [] if fixed else [step])
+    return ResolvedInputs(scaler, options, [] if fixed else [trace])

@@ -33,7 +33,7 @@ from rfx.fitting.options import (
     TIMEOUT,
     SearchSpace,
 )
-from rfx.fitting.problem import Cache, Preprocessing, Problem
+from rfx.fitting.problem import Cache, PredictionScore, Preprocessing, Problem
 from rfx.model import Array
 from rfx.options import Chosen, Declared, Option, option
 from rfx.solvers.base import Budget, Solution, for_output, stack
@@ -430,8 +430,8 @@ class Method(Declared):
         """The raw rows whose decision values are averaged; by default X itself."""
         return (X,)
 
-    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
-        """``metric``, ``score`` and other measures of decision values and targets."""
+    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> PredictionScore:
+        """The score of decision values for targets."""
         return preprocessing.score(decision, y)
 
     # ------------------------------------------------------------------ model files

@@ -20,6 +20,7 @@ from rfx.data import transforms
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.held_out import (
     KINDS,
     LEAST_OF_CLASS,
@@ -32,7 +33,7 @@ from rfx.fitting.held_out import (
     of_all,
 )
 from rfx.fitting.method import Method
-from rfx.fitting.problem import CLASSIFICATION, Preprocessing, input_dtype
+from rfx.fitting.problem import CLASSIFICATION, PredictionScore, Preprocessing, input_dtype
 
 # ----------------------------------------------------------------------
 # A trained model with everything needed to predict from raw rows; the content of a model file.
@@ -60,9 +61,8 @@ class Outcome:
         See `rfx.solvers.base.STATUSES`.
     seconds_features, seconds_fit, seconds_validation : float
         Of computing features, of the rest of the fit, and of the choices.
-    validation : list of dict or None
-        The trials of each choice (`rfx.fitting.selection.Evidence.step`); None if nothing
-        was chosen.
+    validation : list of ChoiceTrace or None
+        The trials of each choice; None if nothing was chosen.
     explicit, asked : dict or None
         The options with which the model can be trained again, and those that were words instead.
     leave_one_out, leave_one_out_rows : float and int, or None
@@ -84,7 +84,7 @@ class Outcome:
     seconds_features: float
     seconds_fit: float
     seconds_validation: float | None = None
-    validation: list[dict[str, Any]] | None = None
+    validation: list[ChoiceTrace] | None = None
     explicit: dict[str, Any] | None = None
     asked: dict[str, Any] | None = None
     leave_one_out: float | None = None
@@ -94,10 +94,18 @@ class Outcome:
 
     @classmethod
     def of(cls, columns: dict[str, Any]) -> Outcome:
-        """From the columns of a results row, or the header of a model file."""
+        """From the columns of a results row."""
         typed = {one.name for one in fields(cls)}
         own = {name: value for name, value in columns.items() if name in typed}
         return cls(**own, details={k: v for k, v in columns.items() if k not in typed})
+
+    @classmethod
+    def of_dict(cls, saved: dict[str, Any]) -> Outcome:
+        """From the header of a model file."""
+        steps = saved.get("validation")
+        if steps is None:
+            return cls.of(saved)
+        return cls.of(saved | {"validation": [ChoiceTrace.of_dict(step) for step in steps]})
 
     def columns(self) -> dict[str, Any]:
         """All values by column of a results row or name, without those that were not determined."""
@@ -106,6 +114,8 @@ class Outcome:
             for one in fields(self)
             if one.default is MISSING or getattr(self, one.name) is not None
         }
+        if self.validation is not None:
+            values["validation"] = [step.as_dict() for step in self.validation]
         return values | values.pop("details")
 
 
@@ -308,15 +318,15 @@ class Pipeline:
         """(n,) labels, or targets in their original units, of raw rows X (n, d)."""
         return self.labels(self.decision_function(X))
 
-    def score(self, X: Any, y: Any) -> dict[str, Any]:
-        """``metric`` and ``score`` on raw rows X and targets y; see `Preprocessing.score`.
+    def score(self, X: Any, y: Any) -> PredictionScore:
+        """The score on raw rows X and targets y; see `Preprocessing.score`.
 
         Warns about unseen labels: rows with them count as wrong.
         """
         self.preprocessing.warn_of_unknown(y)
         return self.evaluate(self.decision_function(X), y)
 
-    def evaluate(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
+    def evaluate(self, decision: np.ndarray, y: Any) -> PredictionScore:
         """The result of score, from decision_function's values."""
         return self.method.score(self.preprocessing, self.ranked(decision), y)
 
@@ -554,7 +564,7 @@ class Pipeline:
             preprocessing,
             method.restore(header, arrays),
             losses.get_loss(header["loss"], method.get("epsilon")),
-            Outcome.of(header["info"]),
+            Outcome.of_dict(header["info"]),
             calibration=None if curve is None else Calibration.from_dict(curve, outputs),
             errors=None if errors is None else ErrorQuantiles.from_dict(errors),
             error_scale=None if scale is None else ErrorScale.from_dict(scale),

@@ -529,6 +529,31 @@ LEAST = 64
 
 
 @dataclass(frozen=True)
+class PredictionScore:
+    """The score of predictions.
+
+    Parameters
+    ----------
+    metric : {"accuracy", "rmse"}
+    score : float
+    mae : float or None
+        The mean absolute error of a regression, in the target's original unit if there is one
+        target per row.
+    rmse_by_target : list of float or None
+        For several targets per row, the RMSE of each in its own unit.
+    """
+
+    metric: str
+    score: float
+    mae: float | None = None
+    rmse_by_target: list[float] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entries of a results row, by column or name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
 class Preprocessing:
     """Properties of inputs and targets learnt from the training rows.
 
@@ -574,10 +599,9 @@ class Preprocessing:
         places = np.argmax(decision, axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
         return np.asarray(classes[np.minimum(places, len(classes) - 1)])
 
-    def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
-        """``metric`` and ``score``: accuracy for classification, RMSE in the unit of the target,
-        its range for `minmax01`, its standard deviation for `standard`. For several targets,
-        ``rmse_by_target`` has the RMSE of each in its own unit.
+    def score(self, decision: np.ndarray, y: Any) -> PredictionScore:
+        """The accuracy for classification, the RMSE in the unit of the target, its range for
+        `minmax01`, its standard deviation for `standard`.
 
         Raises
         ------
@@ -591,12 +615,12 @@ class Preprocessing:
                     f"targets of shape {np.shape(y)} do not match the model's values of shape"
                     f" {decision.shape}"
                 )
-            scores: dict[str, Any] = {"metric": "rmse"}
-            if error.ndim > 1:
-                each = np.sqrt(np.mean(np.square(error * self.target_scaler.scale), axis=0))
-                scores["rmse_by_target"] = each.tolist()
-            error = self.target_scaler.in_units(error)
-            return scores | {"score": float(np.sqrt(np.mean(error**2)))}
+            in_units = self.target_scaler.in_units(error)
+            rmse = float(np.sqrt(np.mean(in_units**2)))
+            if error.ndim == 1:
+                return PredictionScore("rmse", rmse)
+            each = np.sqrt(np.mean(np.square(error * self.target_scaler.scale), axis=0))
+            return PredictionScore("rmse", rmse, rmse_by_target=each.tolist())
         assert self.classes is not None
         if not np.isin(y, self.classes).any():
             labels = listed_labels(np.unique(y), self.schema)
@@ -604,7 +628,7 @@ class Preprocessing:
             raise DataError(
                 f"none of the labels ({labels}) is among the model's classes ({classes})"
             )
-        return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
+        return PredictionScore("accuracy", float(np.mean(self.labels(decision) == y)))
 
     def warn_of_unknown(self, y: Any) -> None:
         """Warn about numeric labels y (n,) that are not among the classes.
@@ -622,7 +646,7 @@ class Preprocessing:
 
     def error(self, decision: np.ndarray, y: Any) -> float:
         """The error rate, or the RMSE in units of the scaled target."""
-        score: float = self.score(decision, y)["score"]
+        score = self.score(decision, y).score
         return score if self.task == "regression" else 1.0 - score
 
 

@@ -19,6 +19,7 @@ from rfx.data.tabular.group_splits import Part
 from rfx.errors import RfxError, UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.held_out import Splitter, drawn, fewer
 from rfx.fitting.method import Method, has_gamma
 from rfx.fitting.options import AUTO, GAMMA_FACTORS, LOO_FACTORS, SAMPLE
@@ -343,8 +344,8 @@ class Evidence:
         most = (1 + slack) * loss(self.best.score)
         return [trial for trial in self.trials if loss(trial.score) <= most]
 
-    def step(self, lam: bool, held_out: int, best: Trial | None = None) -> dict[str, Any]:
-        """The entry of a trial, by default the best, in a results row.
+    def trace(self, lam: bool, held_out: int, best: Trial | None = None) -> ChoiceTrace:
+        """The evidence for a trial, by default the best.
 
         lam: whether lambda was also chosen, in addition to the points' options. held_out: number of
         evaluation rows.
@@ -354,15 +355,15 @@ class Evidence:
         def row(trial: Trial, *lams: Any) -> list[Any]:
             return [*trial.point.options.values(), *(lams if lam else ())]
 
-        return {
-            "by": best.point.method,
-            "options": [*best.point.options, *(["lam"] if lam else [])],
-            "fitted": best.round.rows,
-            "held_out": held_out,
-            "error": self.measure.name,
-            "tried": [[*row(one, own), value] for one in self.trials for own, value in one.path],
-            "chosen": row(best, best.lam),
-        }
+        return ChoiceTrace(
+            by=best.point.method,
+            options=[*best.point.options, *(["lam"] if lam else [])],
+            fitted=best.round.rows,
+            held_out=held_out,
+            error=self.measure.name,
+            tried=[[*row(one, own), value] for one in self.trials for own, value in one.path],
+            chosen=row(best, best.lam),
+        )
 
 
 @dataclass
@@ -617,14 +618,13 @@ class Choice:
     method : Method
     chosen : dict
         The options that were chosen, and their values.
-    steps : list of dict
-        The trials, with their rows and errors (see `search.Evidence.step`).
+    steps : list of ChoiceTrace
     seconds : float
     """
 
     method: Method
     chosen: dict[str, Any]
-    steps: list[dict[str, Any]]
+    steps: list[ChoiceTrace]
     seconds: float
 
 
@@ -638,7 +638,7 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
     """
     start, space = time.perf_counter(), method.space
     chosen: dict[str, Any] = {}
-    steps: list[dict[str, Any]] = []
+    steps: list[ChoiceTrace] = []
     asked = [name for name in space.values if isinstance(method.get(name), str)]
     grid = {name: method.candidates(name, problem) for name in asked if name != "gamma"}
     few = problem.n_rows < FEWEST or problem.undivided
@@ -679,7 +679,7 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
 
 def _gammas(
     method: Method, problem: Problem, others: bool, few: bool
-) -> tuple[list[float], list[dict[str, Any]]]:
+) -> tuple[list[float], list[ChoiceTrace]]:
     """(the bandwidth, several for validation, or none if the method computes it; the trials)."""
     word, space = method.gamma, method.space
     if word == "validation":
@@ -710,9 +710,7 @@ def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> S
     )
 
 
-def loo(
-    method: Method, problem: Problem, lams: Sequence[float]
-) -> tuple[float, list[dict[str, Any]]]:
+def loo(method: Method, problem: Problem, lams: Sequence[float]) -> tuple[float, list[ChoiceTrace]]:
     """(gamma, steps): among LOO_FACTORS times the median bandwidth, and further ones while the
     error falls, the one with the lowest leave-one-out error of kernel ridge regression; and all
     errors.
@@ -758,7 +756,7 @@ def loo(
         near = evidence.within(method.space.slack)
         best = min(near, key=lambda one: (_distance(one, gammas[median]), one.score))
     # this lambda is for so many rows, and not used further
-    return best.point["gamma"], [evidence.step(True, len(Y), best)]
+    return best.point["gamma"], [evidence.trace(True, len(Y), best)]
 
 
 def _distance(trial: Trial, gamma: float) -> float:
@@ -809,7 +807,7 @@ def _in_parts(
 
 def tuned(
     method: Method, problem: Problem, lams: Sequence[float]
-) -> tuple[float, list[dict[str, Any]]]:
+) -> tuple[float, list[ChoiceTrace]]:
     """(gamma, steps): the candidate with the lowest error of ridge regression with the best of
     `lams`, and the scores.
 
@@ -844,7 +842,7 @@ def tuned(
     grid = replace(grid, continued=CONTINUED[:2])
     evidence = Search(errors, grid, Measure("mean squared error")).run()
     # this lambda is for the sample, and not used further
-    return evidence.best.point["gamma"], [evidence.step(len(lams) > 1, len(test))]
+    return evidence.best.point["gamma"], [evidence.trace(len(lams) > 1, len(test))]
 
 
 # ---------------------------------------------------------------------- all options together
@@ -856,7 +854,7 @@ def _validated(
     problem: Problem,
     asked: Method,
     cache: Cache,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[ChoiceTrace]]:
     """The values of the grid's options with the lowest error on held-out rows, and the trials.
 
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
@@ -884,26 +882,26 @@ def _validated(
     continued = tuple(name for name in CONTINUED if asked.get(name) == "validation")
     validation = _Validation(trial, folds, total, stop, measure, continued, problem.progress, cache)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
-    steps: list[dict[str, Any]] = []
+    steps: list[ChoiceTrace] = []
     for stage in space.stages:
         wanted = {name: grid[name] for name in stage if name in grid}
         if wanted:
             steps.append(validation.step(wanted, best))
-            best |= dict(zip(steps[-1]["options"], steps[-1]["chosen"]))
+            best |= steps[-1].values
     return best, steps
 
 
-def edges(step: dict[str, Any]) -> list[str]:
-    """The numbers chosen by a step of `Evidence.step` that are the smallest or largest of at least
-    three tried, in words.
+def edges(step: ChoiceTrace) -> list[str]:
+    """The bandwidth and lambda of a choice that are the smallest or largest of at least three
+    tried, in words.
     """
     found = []
-    for place, name in enumerate(step["options"]):
-        if name not in ("gamma", "lam") or (name == "lam" and step["by"] == RIDGE):
+    for name, value in step.values.items():
+        # the lambda of the regression that chooses a bandwidth is not used further
+        if name not in ("gamma", "lam") or (name == "lam" and step.by == RIDGE):
             continue
-        value, tried = step["chosen"][place], sorted({one[place] for one in step["tried"]})
-        if len(tried) > 2 and value in (tried[0], tried[-1]):
-            which = "smallest" if value == tried[0] else "largest"
+        which = step.at_edge(name)
+        if which is not None:
             word = "lambda" if name == "lam" else name
             found.append(f"{word} {value:.4g} is the {which} value tried")
     return found
@@ -936,7 +934,7 @@ class _Validation:
     progress: Progress | None
     cache: Cache
 
-    def step(self, grid: dict[str, list[float]], best: dict[str, Any]) -> dict[str, Any]:
+    def step(self, grid: dict[str, list[float]], best: dict[str, Any]) -> ChoiceTrace:
         """The trials and choice of the grid's options; the others as in `best`."""
         method, measure = self.method, self.measure
         others = {option: values for option, values in grid.items() if option != "lam"}
@@ -959,8 +957,8 @@ class _Validation:
         search = SearchGrid(points, {method.name: lams}, rounds, continued=continued)
         evidence = Search(fit, search, measure).run()
         count_out = sum(out.n_rows for _, out in self.folds)
-        step = evidence.step("lam" in grid, count_out, self._best(evidence, count_out))
-        return step if measure.target is None else step | {"target": measure.target}
+        trace = evidence.trace("lam" in grid, count_out, self._best(evidence, count_out))
+        return replace(trace, target=measure.target)
 
     def _best(self, evidence: Evidence, count_out: int) -> Trial:
         """The selected trial; count_out: number of evaluation rows."""

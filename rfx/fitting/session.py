@@ -23,6 +23,7 @@ from rfx.data.virtual import virtual_copies, virtual_source
 from rfx.errors import UsageError
 from rfx.fitting import input_selection, weights
 from rfx.fitting.batch_weights import BatchWeights
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.held_out import OutOfSamplePredictions
 from rfx.fitting.method import not_none, scalars
 from rfx.fitting.metric_learning import dense
@@ -79,8 +80,7 @@ class Learned:
         Without weights.
     n_inputs, n_targets : int
         Number of raw inputs, and of targets per row.
-    steps : list of dict
-        How options were chosen.
+    steps : list of ChoiceTrace
     weight_sum : float or None
         The sum of the sample weights.
     chosen : dict
@@ -92,7 +92,7 @@ class Learned:
     setup: Setup
     n_inputs: int
     n_targets: int
-    steps: list[dict[str, Any]]
+    steps: list[ChoiceTrace]
     weight_sum: float | None = None
     chosen: dict[str, float] = field(default_factory=dict)
 
@@ -131,7 +131,7 @@ class Learned:
             "scaling": scaler.pop("kind"),
             "metric": scaler.pop("metric"),
             "target_scaler": None if p.target_scaler is None else p.target_scaler.to_dict(),
-            "validation": self.steps,
+            "validation": [step.as_dict() for step in self.steps],
         }
         arrays = pca_arrays(self.inputs) | {"sample": self.setup.sample}
         arrays |= {f"scaler_{name}": values for name, values in scaler.items()}
@@ -155,7 +155,7 @@ class Learned:
             replace(Setup.of(header, method, classes), sample=arrays["sample"]),
             header["n_inputs"],
             header["n_targets"],
-            header["validation"],
+            [ChoiceTrace.of_dict(step) for step in header["validation"]],
             header.get("weight_sum"),
             header["chosen"],
         )
@@ -426,7 +426,7 @@ class Session:
         Y = encoded(survey.y, labels, target_scaler, loss.name == "softmax")
         own = self.weights.of_some(survey.y, survey.index, sample_weight)
         constraint = None if self.constraint is None else self.constraint.rows(survey.index)
-        steps: list[dict[str, Any]] = []
+        steps: list[ChoiceTrace] = []
         problem = Problem(survey.X, Y, loss, task, own, constraint=constraint, measure=s.measure)
         if s.metric != "none":
             first = problem.rows(np.arange(len(Y))[:n_kept])

@@ -41,6 +41,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import (
     Cache,
+    PredictionScore,
     Preprocessing,
     Problem,
     checked_targets,
@@ -461,7 +462,7 @@ class StreamMethod(Method):
         for number in range(self.views):
             yield change(number)
 
-    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
+    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> PredictionScore:
         if preprocessing.task != "regression":
             return super().score(preprocessing, decision, y)
         y = checked_targets(decision, y, targets_per_row(decision))
@@ -470,7 +471,7 @@ class StreamMethod(Method):
         # several targets have the unit of the score, one has its own
         unit = scaler.unit if y.ndim > 1 else 1.0
         mae = float(np.mean(np.abs(preprocessing.labels(decision) - y) / unit))
-        return super().score(preprocessing, decision, y) | {"mae": mae}
+        return replace(super().score(preprocessing, decision, y), mae=mae)
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> StreamModel:
         setup = Setup.of(header, self, arrays.get("classes"))

@@ -18,6 +18,7 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
 from rfx.errors import UsageError, warn_once
 from rfx.fitting import assessment, input_selection, weights
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.input_selection import INPUTS
 from rfx.fitting.method import Fitted, Method, not_none
 from rfx.fitting.options import AUTO
@@ -308,8 +309,8 @@ class Prepared:
         With the chosen scaling, kernel and metric.
     asked : Method
         The same, with all other options unchanged.
-    steps : list of dict
-        The trials.
+    steps : list of ChoiceTrace
+        Of the scaling, kernel and metric.
     seconds : float
         Of the choice.
     rows : (X, y, weights)
@@ -320,7 +321,7 @@ class Prepared:
     preprocessing: Preprocessing
     method: Method
     asked: Method
-    steps: list[dict[str, Any]]
+    steps: list[ChoiceTrace]
     seconds: float
     rows: tuple[Any, np.ndarray, np.ndarray | None]
 
@@ -347,8 +348,7 @@ class FittedPath:
     fits : list of Fitted
     leaves_out : bool
         Whether rows were to be left out of the model.
-    steps : list of dict
-        All trials.
+    steps : list of ChoiceTrace
     seconds_choice, seconds_cpu : float
         Of all choices, by the clock, and of the fits, of the processor.
     """
@@ -357,7 +357,7 @@ class FittedPath:
     lams: list[float]
     fits: list[Fitted]
     leaves_out: bool
-    steps: list[dict[str, Any]]
+    steps: list[ChoiceTrace]
     seconds_choice: float
     seconds_cpu: float
 

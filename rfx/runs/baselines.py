@@ -18,9 +18,10 @@ from rfx.data.tabular.table import Table
 from rfx.data.training_table import TrainingTable
 from rfx.fitting.assessment import Assessment
 from rfx.fitting.held_out import drawn
+from rfx.fitting.method import not_none
 from rfx.parallel import one_blas_thread
 from rfx.records.run import Run
-from rfx.runs.comparison import class_row_scores, row_scores, score_of, standard_error
+from rfx.runs.evaluation import class_row_scores, row_scores, score_of, standard_error
 
 # Maximum rows to fit the linear model and boosting: at least FITTED, and up to MOST_FITTED of a
 # narrow table, with up to VALUES numbers for each class. On 160,000 rows with three inputs boosting
@@ -50,13 +51,47 @@ def _typical(method, y):
     return labels[np.argmax(counts)]
 
 
+@dataclass(frozen=True)
+class BaselineScores:
+    """The scores of simple models.
+
+    Parameters
+    ----------
+    metric, on : str
+        The measure, and the rows in words.
+    constant : float
+    linear, boosting : float or None
+        None if the measure is undefined, or the model would take too long.
+    iterations : int or None
+        Of boosting.
+    standard_errors : dict or None
+        Those of the differences from a method's score, by the name of the simple model; None
+        without decision values of the method.
+    seconds : float
+        Of all of them.
+    """
+
+    metric: str
+    on: str
+    constant: float
+    linear: float | None = None
+    boosting: float | None = None
+    iterations: int | None = None
+    standard_errors: dict[str, float | None] | None = None
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry of a results row."""
+        return not_none(vars(self))
+
+
 def baseline_scores(
     run: Run,
     table: TrainingTable,
     method: Any,
     decision: np.ndarray | None = None,
     assessment: Assessment | None = None,
-) -> dict[str, Any] | None:
+) -> BaselineScores | None:
     """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
 
     They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
@@ -79,10 +114,9 @@ def baseline_scores(
 
     Returns
     -------
-    dict or None
-        metric, on, constant, linear, boosting, iterations, seconds, and standard_errors, those of
-        the differences from the method if its decision values are given; None if there are too few
-        rows, or scikit-learn raises an error, as for numbers whose squares are not finite.
+    BaselineScores or None
+        None if there are too few rows, or scikit-learn raises an error, as for numbers whose
+        squares are not finite.
     """
     start, y = time.perf_counter(), np.asarray(table.y_train)
     if y.ndim > 1 or len(np.unique(y)) < 2:
@@ -106,19 +140,18 @@ def baseline_scores(
         return None
     each = {name: _row_scores(method, measure, y_out, found) for name, found in predicted.items()}
     known = {name: rows for name, rows in each.items() if rows is not None}
-    found: dict[str, Any] = {
-        "metric": measure,
-        "on": _rows_of_baselines(targets, most),
-        "constant": _constant_score(method, measure, y, targets),
-    }
-    found |= {name: score_of(measure, rows) for name, rows in known.items()}
-    if "boosting" in known:
-        found["iterations"] = iterations
+    errors = None
     if own is not None:
-        found["standard_errors"] = {
-            name: standard_error(measure, own, rows) for name, rows in known.items()
-        }
-    return found | {"seconds": time.perf_counter() - start}
+        errors = {name: standard_error(measure, own, rows) for name, rows in known.items()}
+    return BaselineScores(
+        metric=measure,
+        on=_rows_of_baselines(targets, most),
+        constant=_constant_score(method, measure, y, targets),
+        **{name: score_of(measure, rows) for name, rows in known.items()},
+        iterations=iterations if "boosting" in known else None,
+        standard_errors=errors,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _most_fitted(n_inputs: int, y: np.ndarray, task: str) -> int:

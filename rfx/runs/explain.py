@@ -26,7 +26,7 @@ from rfx.data.tabular.schema import Input, label_text
 from rfx.errors import UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.measures import SCORES, less_is_better
-from rfx.runs.comparison import row_scores, score_of
+from rfx.runs.evaluation import row_scores, score_of
 
 # Minimum shuffles of a column for an interval.
 LEAST_REPEATS = 10

@@ -1,7 +1,6 @@
 """One experiment in this process, on rows in memory or read in batches."""
 
 import logging
-import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,7 @@ from rfx.data.stream import CsvSource, LibsvmSource, Source
 from rfx.data.tabular.schema import Schema
 from rfx.data.training_table import TrainingTable
 from rfx.data.transforms import LogTargetScaler
-from rfx.errors import DataError, UsageError, quoted
+from rfx.errors import UsageError, quoted
 from rfx.fitting import assessment, pipeline
 from rfx.fitting.assessment import Assessment, Trained
 from rfx.fitting.held_out import LEAVE_ONE_OUT
@@ -34,7 +33,7 @@ from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
-from rfx.runs.comparison import measures
+from rfx.runs.evaluation import Evaluation, Score, evaluate, measures
 
 log = logging.getLogger(__name__)
 
@@ -205,32 +204,6 @@ _END = {
     "objective": "objective",
     "gap": "gap",
 }
-# When a model's score is doubtful: see `Score.far_below`.
-SURE, FAR = 4.0, 1.5
-
-
-@dataclass(frozen=True)
-class Score:
-    """A score, a description of its rows, and their number."""
-
-    metric: str
-    score: float
-    on: str
-    rows: int
-
-    def far_below(self, chosen: "Score") -> bool:
-        """Whether it is worse than the score of the choice by more than SURE standard errors of the
-        difference, and its error FAR times as large.
-
-        Squared errors are assumed to vary by sqrt(2) times as much as those of normal residuals.
-        """
-        counts = 1 / self.rows + 1 / chosen.rows
-        if self.metric == "rmse":
-            return self.score > chosen.score * max(FAR, 1 + SURE * math.sqrt(counts))
-        wrong, least = 1 - self.score, 1 - chosen.score
-        mean = (self.rows * wrong + chosen.rows * least) / (self.rows + chosen.rows)
-        error = math.sqrt(mean * (1 - mean) * counts)
-        return wrong > max(FAR * least, least + SURE * error)
 
 
 def train(
@@ -379,7 +352,10 @@ def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, Any]:
         return {}
     rows = scored.decision, trained.assessment
     scores = baseline_scores(run, table, scored.model, *rows)
-    return {} if scores is None else {"seconds_baseline": scores.pop("seconds"), "baseline": scores}
+    if scores is None:
+        return {}
+    entry = scores.as_dict()
+    return {"seconds_baseline": entry.pop("seconds"), "baseline": entry}
 
 
 def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
@@ -417,64 +393,41 @@ def _results(run: Run, trained: Trained, points, paths, chosen=None) -> list[_Sc
     return results
 
 
-@dataclass(frozen=True)
-class _Evaluation:
-    """How a model predicts some rows.
-
-    Attributes
-    ----------
-    score : Score
-    entries : dict
-        Of a row.
-    decision : array
-        The decision values, (n,) or (n, outputs).
-    y : array
-        The targets of the rows.
-    """
-
-    score: Score
-    entries: dict[str, Any]
-    decision: np.ndarray
-    y: np.ndarray
-
-
-def _on_test_rows(point, table: TrainingTable) -> _Evaluation | None:
+def _on_test_rows(point: pipeline.Pipeline, table: TrainingTable) -> Evaluation | None:
     if table.X_test is None:
         return None
     assert table.y_test is not None
-    entries, decision = _evaluated(point, table.X_test, table.y_test)
-    count = len(table.y_test)
-    score = Score(_metric_of(point), entries["score"], f"{count:,} test rows", count)
-    return _Evaluation(score, entries, decision, table.y_test)
+    on = f"{len(table.y_test):,} test rows"
+    return evaluate(point, table.X_test, table.y_test, on)
 
 
-def _on_held_out_rows(point, held: Assessment | None, place: int) -> _Evaluation | None:
+def _on_held_out_rows(
+    point: pipeline.Pipeline, held: Assessment | None, place: int
+) -> Evaluation | None:
     """The evaluation of the model number `place` by the rows held out of it."""
     if held is None:
         return None
-    decision, count = held.predictions[place].decision, len(held.y)
-    entries = point.evaluate(decision, held.y)
-    entries |= {"n_test": count, "scored_on": held.by}
-    on = held.by if held.refitted else f"{count:,} rows {held.by}"
-    score = Score(_metric_of(point), entries["score"], on, count)
-    return _Evaluation(score, entries, decision, held.y)
+    rows = held.predictions[place]
+    on = rows.by if held.refitted else f"{len(rows.y):,} rows {rows.by}"
+    score = point.evaluate(rows.decision, rows.y)
+    return Evaluation(score, on, rows.decision, rows.y, scored_on=rows.by)
 
 
 @dataclass(frozen=True)
 class _Evaluations:
     """The evaluations of a model by test rows and by held-out rows; either may be missing."""
 
-    tested: _Evaluation | None
-    held_out: _Evaluation | None
+    tested: Evaluation | None
+    held_out: Evaluation | None
 
     @property
-    def shown(self) -> _Evaluation | None:
+    def shown(self) -> Evaluation | None:
         """The evaluation whose score is that of the row."""
         return self.tested or self.held_out
 
     @property
     def scores(self) -> list[Score]:
-        return [one.score for one in (self.tested, self.held_out) if one is not None]
+        return [one.score_on_rows for one in (self.tested, self.held_out) if one is not None]
 
     def params(self, run: Run, point) -> dict[str, Any]:
         """The entries of params: the score of held-out rows in addition to test rows, and other
@@ -482,9 +435,8 @@ class _Evaluations:
         """
         found: dict[str, Any] = {}
         if self.tested is not None and self.held_out is not None:
-            entries = self.held_out.entries
-            found = _prefixed("held_out", entries, "score", "mae")
-            found["held_out_on"] = entries["scored_on"]
+            found = _prefixed("held_out", self.held_out.prediction.as_dict(), "score", "mae")
+            found["held_out_on"] = self.held_out.scored_on
         asks_other = run.given().get("measure") not in (None, "accuracy") or run.fail_below
         if self.shown is not None and asks_other:
             every = measures(point, self.shown.decision, self.shown.y)
@@ -514,7 +466,7 @@ def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
     if held is None or held.refitted:
         scores += _left_out_score(point)
     point = point.of_run(scores=[asdict(score) for score in scores])
-    row = result(point, point.save(path), {} if shown is None else shown.entries)
+    row = result(point, point.save(path), shown)
     more |= _inputs_of(run, row)
     if table.y_train is not None and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, table)
@@ -522,7 +474,7 @@ def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
     return _Scored(row, point, None if shown is None else shown.decision)
 
 
-def _training_and_scored(table, held, shown: _Evaluation | None) -> list[tuple]:
+def _training_and_scored(table, held, shown: Evaluation | None) -> list[tuple]:
     """(targets to train on, targets of the score), for each part of the held-out rows."""
     if shown is None:
         return [(table.y_train, table.y_train)]
@@ -566,8 +518,9 @@ def _doubt(scores: list[Score], chosen: Score | None, point, table, held) -> dic
     final, before = scores[0], scores[-1] if refitted else chosen
     if refitted and table.X_test is None:
         rows = np.concatenate([out for _, out in held.parts])
-        score = evaluate(point, table.X_train[rows], np.asarray(table.y_train)[rows])["score"]
-        final = replace(final, score=score, on="its training rows")
+        targets = np.asarray(table.y_train)[rows]
+        again = evaluate(point, table.X_train[rows], targets, "its training rows")
+        final = replace(final, score=again.score, on=again.on)
     if before is None or before.metric != final.metric or not final.far_below(before):
         return {}
     return {
@@ -586,12 +539,11 @@ def _chosen(point) -> Score | None:
     if isinstance(point.target_scaler, LogTargetScaler):
         return None
     for step in reversed(point.outcome.validation or []):
-        if step["by"] in (point.method.name, "auto") and "lam" in step["options"]:
-            error = next(value for *own, value in step["tried"] if own == list(step["chosen"]))
-            score = _score_of_error(step["error"], error, point.target_scaler)
+        if step.by in (point.method.name, "auto") and "lam" in step.options:
+            score = _score_of_error(step.error, step.chosen_error, point.target_scaler)
             if score is None:
                 return None
-            return Score(_metric_of(point), score, "held-out training rows", step["held_out"])
+            return Score(_metric_of(point), score, "held-out training rows", step.held_out)
     return None
 
 
@@ -628,8 +580,8 @@ def _asked(run: Run, found: Result) -> dict:
 
 
 def _on_training_rows(method, table: TrainingTable) -> dict:
-    scores = evaluate(method, table.X_train, table.y_train)
-    return _prefixed("train", scores, "score", "relative_error")
+    entries = evaluate(method, table.X_train, table.y_train).as_dict()
+    return _prefixed("train", entries, "score", "relative_error")
 
 
 def _prefixed(prefix: str, found: dict, *names: str) -> dict:
@@ -679,43 +631,13 @@ def steps_of(method: pipeline.Pipeline) -> list[dict]:
     return [{name: value for name, value in entries.items() if value is not None}]
 
 
-def evaluate(method, X, y, detailed: bool = False) -> dict:
-    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y
-    (n,).
-
-    detailed: also the measures of `measures`.
-
-    For regression also mae, the mean absolute error in the target's original units, and
-    relative_error, ||f - y|| / ||y|| in these units as in Wu et al. (2016), if ||y|| > 0.
-    """
-    return _evaluated(method, X, y, detailed)[0]
-
-
-def _evaluated(method, X, y, detailed: bool = False) -> tuple[dict, np.ndarray]:
-    """(the result of `evaluate`, the decision values)."""
-    if X.shape[0] == 0:
-        raise DataError("there are no rows to evaluate on")
-    y = np.asarray(y, dtype=np.float64)
-    method.preprocessing.warn_of_unknown(y)
-    start = time.perf_counter()
-    decision = method.decision_function(X)
-    score = method.evaluate(decision, y)
-    score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
-    size = float(np.linalg.norm(y))
-    if score["metric"] == "rmse" and y.ndim == 1:
-        score["mae"] = float(np.mean(np.abs(method.labels(decision) - y)))
-    if score["metric"] == "rmse" and size and y.ndim == 1:
-        score["relative_error"] = score["score"] * method.target_scaler.unit * len(y) ** 0.5 / size
-    if detailed:
-        score["measures"] = measures(method, decision, y)
-    return score, decision
-
-
-def result(method, model_bytes: int, evaluation: dict) -> Result:
+def result(
+    method: pipeline.Pipeline, model_bytes: int, evaluation: Evaluation | None = None
+) -> Result:
     """The result of a trained method and its evaluation; params holds every option and the learnt
     values.
     """
-    info = method.info
+    info, entries = method.info, {} if evaluation is None else evaluation.as_dict()
     params = {
         name: value
         for name, value in method.method.values.items()
@@ -724,8 +646,8 @@ def result(method, model_bytes: int, evaluation: dict) -> Result:
     params |= {
         name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None
     }
-    params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
-    columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
+    params |= {name: value for name, value in entries.items() if name not in IN_COLUMNS}
+    columns = {name: value for name, value in (info | entries).items() if name in IN_COLUMNS}
     columns |= env.describe() | {
         "peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0))
     }

@@ -296,7 +296,7 @@ class Tuning:
 
     def _scored(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
         if model.task == "regression":
-            return model.evaluate(decision, y)["score"]
+            return model.evaluate(decision, y).score
         if self.source.calibrate is not None:
             # by two parameters, from its evaluation rows: no trial gains more than others by it
             by = "the rows that were held out"

@@ -222,7 +222,7 @@ def test_the_last_error_is_that_of_the_model(name, options, task):
     X, y = problem(task)
     method = methods.create(name, task=task, **options)
     method = method.fit(X[:160], y[:160], held_out=(X[160:], y[160:]))
-    score = method.score(X[160:], y[160:])["score"]
+    score = method.score(X[160:], y[160:]).score
     errors = [entry["error"] for entry in method.trace if "error" in entry]
     assert errors and errors[-1] == pytest.approx(
         score if task == "regression" else 1 - score, rel=1e-6, abs=1e-9

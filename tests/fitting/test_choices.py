@@ -11,6 +11,7 @@ import pytest
 
 from rfx import methods
 from rfx.errors import DataError, UsageError
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.held_out import Splitter
 from rfx.fitting.metric_learning import best_lam
 from rfx.fitting.options import GAMMA_FACTORS, L1_SHARES
@@ -64,7 +65,7 @@ def by_hand(name, task, gammas, lams, **options):
     for gamma, lam in itertools.product(gammas, lams):
         own = {"scaling": "none", "gamma": gamma, "lam": 0.8 * lam} | options
         model = methods.create(name, task=task, **own).fit(X[kept], y[kept])
-        score = model.score(X[out], y[out])["score"]
+        score = model.score(X[out], y[out]).score
         found[gamma, lam] = score**2 if task == "regression" else 1 - score
     return found
 
@@ -97,7 +98,7 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
         errors = {tuple(one[:2]): one[2] for one in step["tried"]}
         # beyond the grid, a value that is better by less than FURTHER_GAIN is not taken
         assert (1 - FURTHER_GAIN) * errors[tuple(step["chosen"])] <= min(errors.values())
-        assert edges(step) == []
+        assert edges(ChoiceTrace.of_dict(step)) == []
         # some are computed again; solvers stop at their tolerance, so a row on the boundary may
         # fall on either side
         expected = by_hand(name, task, gammas[1:3], lams[2:4], **OWN[name])
@@ -122,7 +123,7 @@ def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
         )
         (step,) = method.info["validation"]
         assert step["by"] == "ridge on random features"
-        assert len(step["tried"]) >= 4 and edges(step) == []
+        assert len(step["tried"]) >= 4 and edges(ChoiceTrace.of_dict(step)) == []
         assert step["fitted"] == step["held_out"] == 150
         chosen[name] = (method.info["kernel_params"]["gamma"], *step["chosen"])
     assert len(set(chosen.values())) == 1 and len(set(chosen["rf"])) == 1
@@ -299,10 +300,10 @@ def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure
         lambda point, round, lams: values[point["gamma"]], grid(points(1, 2, 3, 4), "ab"), measure
     )
     assert (found.best.point["gamma"], found.best.lam) == expected and len(found.trials) == 4
-    step = found.step(True, 50)
-    assert step["chosen"] == list(expected) and step["options"] == ["gamma", "lam"]
-    assert step["tried"][:3] == [[1, "a", 0.9], [1, "b", 0.6], [2, "a", 0.9]]
-    assert (step["by"], step["fitted"], step["held_out"], step["error"]) == (
+    step = found.trace(True, 50)
+    assert step.chosen == list(expected) and step.options == ["gamma", "lam"]
+    assert step.tried[:3] == [[1, "a", 0.9], [1, "b", 0.6], [2, "a", 0.9]]
+    assert (step.by, step.fitted, step.held_out, step.error) == (
         "m",
         100,
         50,
@@ -426,10 +427,10 @@ def test_a_grid_is_continued_beyond_an_end_while_the_error_falls():
     asked = grid(points(1.0, 4.0), (1.0, 0.1, 0.01), continued=("gamma", "lam"))
     found = search(valley, asked, ERROR)
     assert (found.best.point["gamma"], found.best.lam) == pytest.approx((64, 1e-4))
-    step = found.step(True, 50)
+    step = found.trace(True, 50)
     assert edges(step) == []
-    assert max(one[0] for one in step["tried"]) == pytest.approx(256)
-    assert min(one[1] for one in step["tried"]) == pytest.approx(1e-5)
+    assert max(one[0] for one in step.tried) == pytest.approx(256)
+    assert min(one[1] for one in step.tried) == pytest.approx(1e-5)
     # without leave it ends at the edges
     ended = search(valley, grid(points(1.0, 4.0), (1.0, 0.1, 0.01)), ERROR).best
     assert (ended.point["gamma"], ended.lam) == (4.0, 0.01)
@@ -448,7 +449,7 @@ def test_a_path_of_lambdas_passes_a_constant():
     options = {"kernel": "gaussian", "gamma": 300.0, "lam": "validation", "scaling": "none"}
     trained = methods.create("kernel", task="regression", metric="none", **options).fit(SINE, y)
     (step,) = trained.outcome.validation
-    tried = dict(map(tuple, step["tried"]))
+    tried = dict(map(tuple, step.tried))
     assert len(tried) > 3
     assert (1 - FURTHER_GAIN) * tried[trained.outcome.lam] <= min(tried.values())
 
@@ -461,7 +462,7 @@ def test_a_lambda_beside_a_constant_is_compared_with_all():
 @pytest.mark.parametrize("chosen, which", [(0.1, "smallest"), (10.0, "largest"), (1.0, None)])
 def test_values_at_the_edge_are_named(chosen, which):
     tried = [[0.1, 1.0], [1.0, 1.0], [10.0, 1.0]]
-    step = {"by": "kernel", "options": ["lam"], "tried": tried, "chosen": [chosen]}
+    step = ChoiceTrace("kernel", ["lam"], 60, 30, "mean squared error", tried, [chosen])
     assert [words.split()[4] for words in edges(step)] == ([] if which is None else [which])
 
 
@@ -471,5 +472,5 @@ def test_bandwidths_are_not_followed_for_little():
     y = np.sin(rows[:, 0]) + 0.2 * rows[:, 1]
     options = {"kernel": "polynomial-3", "scaling": "minmax11", "metric": "none", "lam": 0.1}
     (step,) = methods.create("kernel", task="regression", **options).fit(rows, y).outcome.validation
-    gammas = {gamma for gamma, *_ in step["tried"]}
+    gammas = {gamma for gamma, *_ in step.tried}
     assert max(gammas) < 1e3 * min(gammas)

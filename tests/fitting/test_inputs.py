@@ -103,7 +103,7 @@ def test_the_sample_of_the_choice_is_bounded(monkeypatch):
     monkeypatch.setattr(metric_learning, "ROWS", 300)
     X = np.random.default_rng(0).normal(size=(5000, 2))
     choice = choose(X, X[:, :1], scalings=("standard",), forms=())
-    assert choice.steps[0]["fitted"] == choice.steps[0]["held_out"] == 300
+    assert choice.steps[0].fitted == choice.steps[0].held_out == 300
 
 
 def test_the_best_point_of_each_kernel_reaches_the_next_round():
@@ -137,12 +137,12 @@ def loo(kernel, weights=None, slack=0.0):
 def test_errors_are_those_of_models_without_the_row(weights):
     found, (step,) = loo("gaussian", weights)
     own = np.ones(60) if weights is None else weights
-    assert step["error"] == "leave-one-out mean squared error" and step["fitted"] == 60
+    assert step.error == "leave-one-out mean squared error" and step.fitted == 60
     assert (
-        len(step["tried"]) >= len(LOO_FACTORS) * len(LAMS)
-        and found == min(step["tried"], key=lambda one: one[2])[0]
+        len(step.tried) >= len(LOO_FACTORS) * len(LAMS)
+        and found == min(step.tried, key=lambda one: one[2])[0]
     )
-    for value, lam, error in (step["tried"][k] for k in (3, 25, 40, 68)):
+    for value, lam, error in (step.tried[k] for k in (3, 25, 40, 68)):
         K, total = block("gaussian", X, X, {"gamma": value}), 0.0
         for i in range(60):
             rest = np.arange(60) != i
@@ -177,8 +177,8 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
 def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_good():
     _, (step,) = loo("laplacian")
     best = {
-        value: min(error for one, _, error in step["tried"] if one == value)
-        for value, _, _ in step["tried"]
+        value: min(error for one, _, error in step.tried if one == value)
+        for value, _, _ in step.tried
     }
     median = list(best)[LOO_FACTORS.index(1.0)]
     for slack in (0.02, 0.2, 5.0):
@@ -186,7 +186,7 @@ def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_
         found, (own,) = loo("laplacian", slack=slack)
         assert (
             found == min(near, key=lambda value: abs(np.log(value / median)))
-            and own["tried"] == step["tried"]
+            and own.tried == step.tried
         )
     assert found == median
 
@@ -283,10 +283,10 @@ def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
     given = {"scalings": ("standard",), "forms": ("diagonal",)}
     alone, compared = choose(X, Y, **given), choose(X, Y, leaf_rows=500, **given)
-    first = alone.steps[0]["chosen"][-1] + 1
-    rounds = [[row for row in compared.steps[0]["tried"] if row[-2] == first + k] for k in range(3)]
+    first = alone.steps[0].chosen[-1] + 1
+    rounds = [[row for row in compared.steps[0].tried if row[-2] == first + k] for k in range(3)]
     assert list(map(len, rounds)) == [6, 3, 2]
-    assert compared.steps[0]["chosen"] == min(rounds[-1], key=lambda row: row[-1])[:-1]
+    assert compared.steps[0].chosen == min(rounds[-1], key=lambda row: row[-1])[:-1]
 
 
 @pytest.mark.parametrize("n_inputs, way", [(20, "leave-one-out"), (80, "cross-validated")])
@@ -294,14 +294,14 @@ def test_few_rows_for_each_input_are_compared_in_folds(n_inputs, way):
     X = np.random.default_rng(1).normal(size=(600, n_inputs))
     given = {"scalings": ("standard",), "kernels": ("laplacian-l2",), "forms": ("diagonal",)}
     [step] = choose(X, X[:, :1], **given).steps
-    assert step["error"].startswith(way)
+    assert step.error.startswith(way)
 
 
 def test_leaves_of_equal_rows_decide_nothing():
     X = np.repeat(np.random.default_rng(1).normal(size=(3, 4)), 200, axis=0)
     given = {"scalings": ("standard",), "kernels": ("laplacian-l2",), "forms": ()}
     alone, compared = (choose(X, X[:, :1], leaf_rows=n, **given).steps[0] for n in (None, 100))
-    assert compared["chosen"] == alone["chosen"]
+    assert compared.chosen == alone.chosen
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2"])
@@ -312,7 +312,7 @@ def test_a_planted_signal_is_found(kernel, form):
     metric, [step] = learnt.scaler.metric, learnt.steps
     assert metric is not None and metric.form == metric_learning.allowed((form,), X, kernel)[0]
     assert metric.shares()[:2].sum() > 0.95
-    assert min(row[-1] for row in step["tried"]) < 0.5 * step["tried"][0][-1]
+    assert min(row[-1] for row in step.tried) < 0.5 * step.tried[0][-1]
 
 
 def test_a_signal_that_few_rows_hide_is_found():
@@ -331,7 +331,7 @@ def test_the_identity_is_kept_where_no_direction_counts_more():
     learnt = learn(X, Y)
     assert learnt.scaler.metric is None
     assert learnt.options == {"metric": "none", "metric_steps": None}
-    assert {row[0] for row in learnt.steps[0]["tried"]} == {"none", "diagonal", "full"}
+    assert {row[0] for row in learnt.steps[0].tried} == {"none", "diagonal", "full"}
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "laplacian-l2"])
@@ -407,7 +407,7 @@ def test_the_choice_has_the_same_bits_with_any_number_of_threads(task, by_thread
     def made():
         with parallel.one_blas_thread():
             chosen = choose(X, Y, task, scalings=("standard", "robust"), steps=2)
-        return chosen.options, chosen.machine.lam, chosen.steps[0]["tried"]
+        return chosen.options, chosen.machine.lam, chosen.steps[0].tried
 
     one, *others = by_threads(made, (1, 2, 3))
     assert others == [one, one]
@@ -421,9 +421,9 @@ def test_too_few_rows_are_not_chosen_by():
 
 def test_the_choice_is_of_the_least_error_that_was_tried():
     step = choose(*signal(200, 6), "regression", scalings=("standard", "robust")).steps[0]
-    last = [row for row in step["tried"] if row[4] == step["chosen"][4]]
-    assert min(last, key=lambda row: row[-1])[:4] == step["chosen"][:4]
-    assert step["held_out"] == 200
+    last = [row for row in step.tried if row[4] == step.chosen[4]]
+    assert min(last, key=lambda row: row[-1])[:4] == step.chosen[:4]
+    assert step.held_out == 200
 
 
 # ------------------------------------------------------------------------- in a pipeline

@@ -226,7 +226,7 @@ def test_the_rmse_is_in_the_unit_of_the_targets(unit):
     scaler = TargetScaler.fit(unit * TARGETS, "mean")
     known = Preprocessing("regression", None, np.float64, target_scaler=scaler)
     decision = scaler.transform(unit * (TARGETS + 1))
-    assert known.score(decision, unit * TARGETS)["score"] == pytest.approx(unit)
+    assert known.score(decision, unit * TARGETS).score == pytest.approx(unit)
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,12 @@ def test_learns_saves_and_loads(name, task, reloaded):
     y = TARGETS[task]
     method = made(name, **target).fit(X[:800], y[:800], held_out=(X[800:], y[800:]))
     score = method.score(X[800:], y[800:])
-    assert score["mae"] < 1.2 if task == "regression" else score["score"] > 0.85
+    assert score.mae < 1.2 if task == "regression" else score.score > 0.85
     samples = [point["samples"] for point in method.trace]
     assert samples == sorted(set(samples)) and 5 < len(samples) < 40
     assert samples[-1] == method.info["samples"] == 4800
     # the trace is of the solver's own predictions, before landmarks are folded
-    shown = score["mae"] if task == "regression" else 1 - score["score"]
+    shown = score.mae if task == "regression" else 1 - score.score
     assert method.trace[-1]["error"] == pytest.approx(shown, abs=1e-4)
     assert method.info["converged"] and method.info["gap"] is None
     # landmarks predict the same before a file as after
@@ -116,7 +116,7 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
         rows = slice(start, start + 300)
         method = session.further(X[rows], y[rows], classes=[0, 1, 2])
     assert method.info["samples"] == 900 and method.info["n_iter"] == 3 * 19
-    assert method.score(X, y)["score"] > 0.6
+    assert method.score(X, y).score > 0.6
     with pytest.raises(DataError, match="the label 7 did not occur in the first rows"):
         session.further(X[:5], np.full(5, 7.0))
     with pytest.raises(UsageError, match="method k-sdca does not learn from further rows"):
@@ -191,7 +191,7 @@ def test_virtual_examples():
     options |= {"gamma": "median", "budget_samples": 5000, "block": 256, "batch": 64, "nu": 0}
     method = made("doubly-sgd", **options).fit(digits[:1400], labels[:1400])
     assert method.loss.name == "softmax" and method.info["samples"] >= 5000
-    assert method.score(digits[1400:], labels[1400:])["score"] > 0.8
+    assert method.score(digits[1400:], labels[1400:]).score > 0.8
     with pytest.raises(UsageError, match="--virtual is endless"):
         made("doubly-sgd", virtual="digits").fit(digits, labels)
 
@@ -333,8 +333,8 @@ def test_several_targets_are_several_regressions(name, reloaded):
             found[:, k], alone.predict(X[800:]), atol=1e-4 * np.abs(y[:, k]).max()
         )
     score = method.score(X[800:], y[800:])
-    assert score["mae"] == pytest.approx(np.abs(found - y[800:]).mean())
-    assert method.trace[-1]["error"] == pytest.approx(score["mae"], abs=1e-4)
+    assert score.mae == pytest.approx(np.abs(found - y[800:]).mean())
+    assert method.trace[-1]["error"] == pytest.approx(score.mae, abs=1e-4)
     reloaded(method, X[800:], 2e-3)
 
 
@@ -430,7 +430,7 @@ def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, ca
     more = ("--data", data, "--model", saved, "--test", others)
     printed(capfd, *words.split(), "--scaling", "none", "--target-scaling", "minmax01", *more)
     scores = json.loads(printed(capfd, "eval", saved, "--data", others, "--json"))
-    expected = methods.load(saved).score(X[800:], y[800:])["score"]
+    expected = methods.load(saved).score(X[800:], y[800:]).score
     assert scores["score"] == pytest.approx(expected)
 
 
@@ -488,7 +488,7 @@ def test_the_choice_predicts_and_is_of_the_values_that_were_tried(name):
     before = step["tried"][: step["tried"].index(chosen)]
     assert all(values[-1] > chosen[-1] for values in before)
     # the model of all rows is as good as the best on held-out rows, which halves a constant's error
-    assert 1 - found.score(ROWS, LABELS)["score"] < least + deviation
+    assert 1 - found.score(ROWS, LABELS).score < least + deviation
     assert least < 0.5 * np.mean(LABELS == 2)
 
 
@@ -570,7 +570,7 @@ def test_a_stream_shorter_than_the_sample_is_learnt(name):
     source = ArraySource(ROWS[:60], LABELS[:60])
     source.rewindable = False
     found = choosing(name).fit_stream(source)
-    assert tried(found) and found.score(ROWS, LABELS)["score"] > 0.7
+    assert tried(found) and found.score(ROWS, LABELS).score > 0.7
     few = choosing(name).fit_stream(ArraySource(ROWS[:4], LABELS[:4]))
     assert few.info["lam"] == FEW_NU * 4
     assert np.isfinite(few.decision_function(ROWS)).all()
@@ -606,7 +606,7 @@ def test_a_metric_comes_before_the_choice(monkeypatch):
     assert not np.allclose(mapped, scaled, atol=1e-3)
     assert [*tried(found)][0] == ("metric", "metric_steps") and ("nu",) in tried(found)
     assert found.info["kernel_params"]["gamma"] != plain.info["kernel_params"]["gamma"]
-    assert found.score(wide, LABELS)["score"] > plain.score(wide, LABELS)["score"]
+    assert found.score(wide, LABELS).score > plain.score(wide, LABELS).score
 
 
 FEW, FEW_TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(60)

@@ -51,8 +51,8 @@ def test_a_prediction_is_the_mean_of_targets_and_not_their_median(tmp_path):
 def test_errors_are_those_of_the_targets():
     model = trained("log", target_scaling="minmax01")
     error = np.sqrt(np.mean((model.predict(X[NEW]) - PRICES[NEW]) ** 2))
-    assert model.score(X[NEW], PRICES[NEW])["score"] == pytest.approx(error)
-    below = model.score(X[NEW], PRICES[NEW] - 1e4)["score"]
+    assert model.score(X[NEW], PRICES[NEW]).score == pytest.approx(error)
+    below = model.score(X[NEW], PRICES[NEW] - 1e4).score
     assert np.isfinite(below), "new targets may be negative"
 
 

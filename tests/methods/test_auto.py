@@ -97,7 +97,7 @@ def test_progress_counts_what_the_summary_counts(method):
     trainer = methods.create(method, task="binary", metric="diagonal", scaling="auto")
     trained = trainer.fit(*circles(), progress=entries.append)
     last = {tuple(e["choosing"]): (e["tried"], e["of"]) for e in entries if "choosing" in e}
-    words = map(chosen_words, trained.info["validation"])
+    words = map(chosen_words, trained.outcome.validation)
     counts = {int(re.search(r"best of (\d+)", one)[1]) for one in words}
     assert counts == {tried for tried, _ in last.values()}
     assert all(tried == total for tried, total in last.values())

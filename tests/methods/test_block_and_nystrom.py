@@ -424,7 +424,7 @@ def test_ridge_on_classes(name, classes):
     own = {"loss": "squared", "lam": 0.01, "kernel": "laplacian", **SMALL[name]}
     method = methods.create(name.split()[0], **own).fit(X[:300], y[:300])
     assert method.info["loss"] == "squared" and method.info["converged"]
-    assert method.score(X[300:], y[300:])["score"] > 0.85
+    assert method.score(X[300:], y[300:]).score > 0.85
     targets = np.where(y[:300, None] == np.unique(y), 1.0, -1.0)
     decision = method.decision_function(X[:300]).reshape(300, -1)
     # the decision values are least-squares fits of the targets +-1, without a margin

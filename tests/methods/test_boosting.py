@@ -178,7 +178,7 @@ def test_a_deadline_ends_it_with_what_there_is():
 def test_the_curve_ends_at_the_score(kernel):
     method = methods.create("boosting", kernel=kernel, lam=2.0, n_features=30)
     method = method.fit(X[:200], Y[:200], held_out=(X[200:], Y[200:]))
-    assert method.trace[-1]["error"] == pytest.approx(1 - method.score(X[200:], Y[200:])["score"])
+    assert method.trace[-1]["error"] == pytest.approx(1 - method.score(X[200:], Y[200:]).score)
     assert (
         method.info["model_size"]
         == method.trace[-1]["nnz"]

@@ -108,7 +108,7 @@ def fitted(data, **options):
 
 
 def score(method, data):
-    return method.score(data.X_test, data.y_test)["score"]
+    return method.score(data.X_test, data.y_test).score
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])

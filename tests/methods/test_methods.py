@@ -59,10 +59,10 @@ def test_learns_saves_and_loads(name, task, reloaded):
     score = method.score(X[300:], y)
     if task == "regression":
         error = np.sqrt(np.mean((method.predict(X[300:]) - y) ** 2))
-        assert error == pytest.approx(score["score"] * np.ptp(TARGETS[task][:300]), rel=1e-6)
-        assert score["metric"] == "rmse" and score["score"] < 0.12
+        assert error == pytest.approx(score.score * np.ptp(TARGETS[task][:300]), rel=1e-6)
+        assert score.metric == "rmse" and score.score < 0.12
     else:
-        assert score["metric"] == "accuracy" and score["score"] > 0.75
+        assert score.metric == "accuracy" and score.score > 0.75
         assert set(method.predict(X[300:])) <= set(TARGETS[task])
     assert reloaded(method, X[300:]).method == method.method
 
@@ -283,7 +283,7 @@ def test_labels_that_the_model_never_saw_have_no_score():
         DataError, match=r"none of the labels \(7, 9\) is among the model's classes \(0, 1, 2\)"
     ):
         method.score(X[:4], np.array([7.0, 9, 9, 7]))
-    assert method.score(X[:2], np.array([7.0, method.predict(X[1:2])[0]]))["score"] == 0.5
+    assert method.score(X[:2], np.array([7.0, method.predict(X[1:2])[0]])).score == 0.5
 
 
 def test_the_exact_machine_of_many_rows_names_another_method(monkeypatch, caplog):

@@ -197,7 +197,7 @@ def test_an_l1_solver_stops_at_its_limit_of_iterations():
 def test_sparse_rb_keeps_few_bins(reloaded):
     options = {"n_grids": 100, "lam": 0.5}
     sparse = methods.create("sparse-rb", **options).fit(X[:300], LABELS[:300])
-    assert sparse.score(X[300:], LABELS[300:])["score"] > 0.85
+    assert sparse.score(X[300:], LABELS[300:]).score > 0.85
     assert sparse.info["loss"] == "squared_hinge"
     assert sparse.info["model_size"] == len(sparse.model.coef) < 0.5 * sparse.info["n_features"]
     own = sparse.model
@@ -218,7 +218,7 @@ def test_rb_approaches_the_exact_kernel(name, reloaded):
     sparse = methods.create("sparse-rb", **own | {"lam": 0.02}, n_grids=100)
     sparse = sparse.fit(X[:300], LABELS[:300])
     assert sparse.model.grids.kernel == name
-    assert sparse.score(X[300:], LABELS[300:])["score"] > 0.85
+    assert sparse.score(X[300:], LABELS[300:]).score > 0.85
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
@@ -226,7 +226,7 @@ def test_rb_learns_classes(loss):
     rb = methods.create("rb", loss=loss, n_grids=100, gamma=1.0, lam=0.01).fit(
         X[:300], LABELS[:300]
     )
-    assert rb.score(X[300:], LABELS[300:])["score"] > 0.85 and rb.info["loss"] == loss
+    assert rb.score(X[300:], LABELS[300:]).score > 0.85 and rb.info["loss"] == loss
     D = rb.info["n_features"]
     assert (
         rb.info["n_grids"] == 100
@@ -272,7 +272,7 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     small = methods.create("rb", n_grids=16, **options | {"lam": 0.75, "tol": 1e-2}).fit(
         X[kept], y[kept]
     )
-    score = small.score(X[out], y[out])["score"]
+    score = small.score(X[out], y[out]).score
     assert errors[0] == pytest.approx(score**2 if classes == 0 else 1 - score, rel=1e-3)
 
 

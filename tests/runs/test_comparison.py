@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from rfx.errors import UsageError
 from rfx.records.limits import Limit
 from rfx.records.run import Result
-from rfx.runs.comparison import class_row_scores, score_of, standard_error
+from rfx.runs.evaluation import class_row_scores, score_of, standard_error
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 CLASSES = np.array([0.0, 1.0, 2.0])

@@ -14,7 +14,7 @@ from rfx.fitting.held_out import Splitter
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import single
-from rfx.runs.single import evaluate
+from rfx.runs.evaluation import evaluate
 
 
 def a_run(dataset, **more):
@@ -38,7 +38,7 @@ def test_relative_error_is_in_the_target_s_own_units(scaling):
     assert row["metric"] == "rmse" and row["params"]["relative_error"] == pytest.approx(
         expected, rel=1e-12
     )
-    assert evaluate(method, table.X_test, np.zeros(len(table.y_test))).get("relative_error") is None
+    assert evaluate(method, table.X_test, np.zeros(len(table.y_test))).relative_error is None
 
 
 def test_training_rows_are_scored_on_request_only():

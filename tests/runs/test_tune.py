@@ -86,7 +86,8 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
         scores = [
             methods.create("rf", **given, lam=lam * len(kept) / 500)
             .fit(X[kept].round(6), y[kept])
-            .score(X[out].round(6), y[out])["score"]
+            .score(X[out].round(6), y[out])
+            .score
             for kept, out in Splitter(len(y), 0).folds(None, 3)
         ]
         return np.mean(scores)

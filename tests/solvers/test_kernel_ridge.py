@@ -308,7 +308,7 @@ def test_the_method_has_no_bias_with_this_loss():
     K = kernels.block("gaussian", X[:200], X[:200], {"gamma": 2.0})
     assert method.info["objective"] == pytest.approx(reference(K, y[:200], 0.1), rel=2e-6)
     assert method.info["converged"] and method.model.intercept == [0.0]
-    assert method.score(X[200:], y[200:])["score"] > 0.75
+    assert method.score(X[200:], y[200:]).score > 0.75
     with pytest.raises(UsageError, match="--bias is for .* kernel logistic regression has none"):
         methods.create("kernel", **options, bias=True).fit(X, y)
     with pytest.raises(

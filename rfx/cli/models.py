@@ -189,13 +189,12 @@ def train(
     )
     if no_baseline and run.fail_below == BASELINE:
         raise UsageError("--fail-below baseline and --no-baseline can't be combined; omit one")
-    train_function = _train_function(trainer, run)
     if model is not None and not trainer.method.saves:
         raise UsageError(
             f"models of {method} can't be saved, because the method has no restore; omit --model"
         )
     check_outputs(run, model, results, trace, force)
-    place = None if model is None else Path(model)
+    place, train_function = None if model is None else Path(model), _train_function(run)
     # the first step follows all checks of the input
     is_kept = any((quiet, json, model, results, run.checkpoint))
     with Progress(f"training {method}", quiet, first="" if is_kept else _UNKEPT) as progress:
@@ -217,22 +216,12 @@ def train(
     finish(rows)
 
 
-def _train_function(trainer, run) -> Callable | None:
-    """What trains on workers, or None for this process. Raises an error if the trainer or the run
-    cannot have these options.
-    """
-    from rfx.fitting import weights
-    from rfx.runs import scoring, single
-
-    scoring.check(run)
-    single.check_trainer(trainer, run)
-    if run.sample_weight is not None:
-        weights.check_method(trainer.method)
+def _train_function(run) -> Callable | None:
+    """What trains on workers, or None for this process."""
     if run.scheduler is None:
         return None
     from rfx.distributed import training
 
-    training.check(trainer, run)
     return training.train
 
 
@@ -414,7 +403,7 @@ def tune(
     names = _searched_methods(method)
     given = _fixed(names, values)
     run = run_of(values, dataset=data, method=names[0], options=given)
-    scoring.check(run)
+    scoring.check_score(run)
     check_outputs(run, model, results, None, force)
     run = replace(run, seed=given.pop("seed", 0))
     table = single.load(run)

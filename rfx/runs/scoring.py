@@ -5,9 +5,12 @@ follows from their predictions.
 from typing import Any
 
 from rfx.errors import UsageError
+from rfx.fitting import weights
 from rfx.fitting.assessment import Assessment, AssessmentPlan
+from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
+from rfx.fitting.training import Trainer
 from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, Run
 
@@ -15,9 +18,19 @@ from rfx.records.run import BASELINE, Run
 _OF_SCORE = ("cv", "holdout", "calibrate")
 
 
-def check(run: Run) -> None:
-    """Raise UsageError for options that exclude each other, or that need rows in memory or
-    classes.
+def check(run: Run, method: Method) -> None:
+    """Raise UsageError for options that exclude each other, or that need rows in memory, classes or
+    another method.
+    """
+    check_score(run)
+    _check_stream(run, method)
+    if run.sample_weight is not None:
+        weights.check_method(method)
+
+
+def check_score(run: Run) -> None:
+    """Raise UsageError for options of the score that exclude each other, or that need rows in
+    memory or classes.
     """
     for one, other in (("cv", "holdout"), ("groups", "time")):
         values = getattr(run, one), getattr(run, other)
@@ -48,6 +61,27 @@ def _check_limit(run: Run) -> None:
         raise UsageError(f"--fail-below baseline needs all rows in memory; omit {without_memory}")
     if run.options.get("lam_path"):
         raise UsageError("--fail-below is for one model; omit --lam-path")
+
+
+def _check_stream(run: Run, method: Method) -> None:
+    """Raise UsageError for options that only methods with checkpoints or batches have, and for
+    sample weights of a stream.
+    """
+    if run.stream and run.sample_weight is not None:
+        raise UsageError(
+            "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
+        )
+    asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
+    for name in asked:
+        if name == "stream":
+            Trainer(method).in_batches(name)
+        elif not method.resumable:
+            raise UsageError(
+                f"--{name} is for local and methods that learn in batches, not for {method.name};"
+                " use --method local"
+            )
+    if (run.every or run.resume) and not run.checkpoint:
+        raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
 
 
 def plan_of(run: Run, scores: bool = False, intervals: bool = False) -> AssessmentPlan:

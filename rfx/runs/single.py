@@ -20,7 +20,7 @@ from rfx.data.training_table import TrainingTable
 from rfx.data.transforms import LogTargetScaler
 from rfx.errors import UsageError, quoted
 from rfx.fitting import assessment, pipeline
-from rfx.fitting.assessment import Assessment, Trained
+from rfx.fitting.assessment import Assessment, AssessmentPlan, Trained
 from rfx.fitting.held_out import LEAVE_ONE_OUT
 from rfx.fitting.problem import Listening, Progress
 from rfx.fitting.stream_methods import StreamMethod
@@ -41,18 +41,21 @@ log = logging.getLogger(__name__)
 # Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out error.
 
 
-def prepared(
-    trainer: Trainer, run: Run, table: TrainingTable, progress: Progress | None = None
-) -> tuple[Trainer, Listening]:
-    """(trainer, what follows its fit) for a run: checkpoints, progress, the curve over the table's
-    test rows.
+def _with_checkpoints(trainer: Trainer, run: Run) -> Trainer:
+    """The trainer that writes the checkpoints of a run, if it asks for some."""
+    if not run.checkpoint:
+        return trainer
+    return trainer.keep(run.checkpoint, run.every, bool(run.resume))
 
-    A trace of a stochastic method is its curve. Raises the errors of `check_trainer`, and a
-    UsageError for a curve of another method.
+
+def _listening(
+    trainer: Trainer, run: Run, table: TrainingTable, progress: Progress | None
+) -> Listening:
+    """What follows the training of a run: progress, and the curve over the table's test rows. A
+    trace of a stochastic method is its curve.
+
+    Raises UsageError for a curve of another method.
     """
-    check_trainer(trainer, run)
-    if run.checkpoint:
-        trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
     in_batches = isinstance(trainer.method, StreamMethod)
     has_tests = table.X_test is not None
     can_trace = run.curve == "test" and run.trace and has_tests
@@ -62,32 +65,10 @@ def prepared(
             ' "test" with a trace and test rows'
         )
     if has_tests and run.curve == "exact":
-        exact = table.X_test, _exact(trainer, table)
-        return trainer, Listening(progress, exact, squared=True)
+        return Listening(progress, (table.X_test, _exact(trainer, table)), squared=True)
     if has_tests and (run.curve or (run.trace and in_batches)):
-        return trainer, Listening(progress, (table.X_test, table.y_test))
-    return trainer, Listening(progress)
-
-
-def check_trainer(trainer, run: Run) -> None:
-    """Raise UsageError for options that only methods with checkpoints or batches have, and for
-    sample weights of a stream.
-    """
-    if run.stream and run.sample_weight is not None:
-        raise UsageError(
-            "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
-        )
-    asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
-    for name in asked:
-        if name == "stream":
-            trainer.in_batches(name)
-        elif not trainer.method.resumable:
-            raise UsageError(
-                f"--{name} is for local and methods that learn in batches, not for {trainer.name};"
-                " use --method local"
-            )
-    if (run.every or run.resume) and not run.checkpoint:
-        raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
+        return Listening(progress, (table.X_test, table.y_test))
+    return Listening(progress)
 
 
 def _exact(trainer, table: TrainingTable):
@@ -123,7 +104,8 @@ def train_streamed(trainer, run: Run, progress=None) -> Trained:
     name = "stdin" if run.dataset == "-" else Path(textfiles.plain_name(run.dataset)).name
     X_test, y_test = (None, None) if run.test is None else _test_rows(run, source, schema)
     table = TrainingTable(name, "stream", "", None, None, X_test, y_test)
-    trainer, listening = prepared(replace(trainer, schema=schema), run, table, progress)
+    trainer = _with_checkpoints(replace(trainer, schema=schema), run)
+    listening = _listening(trainer, run, table, progress)
     return Trained(trainer.fit_stream(source, **vars(listening)), table)
 
 
@@ -220,14 +202,15 @@ def train(
     every step. hold_out_for_score: without other rows for the score, training rows are held out for
     it. table: the data, if it was loaded before. left_out: see `rfx.fitting.training.Trainer`.
     """
-    scoring.check(run)
+    trainer = methods.create(run.method, seed=run.seed, **run.given())
+    scoring.check(run, trainer.method)
     if train_function is None and run.stream:
         train_function = train_streamed
     if train_function is not None:
-        trainer = methods.create(run.method, seed=run.seed, **run.given())
         trained = train_function(trainer, run, progress)
     else:
-        trained = _train_in_memory(run, progress, hold_out_for_score, table, left_out)
+        plan = scoring.plan_of(run, scores=hold_out_for_score, intervals=left_out)
+        trained = _train_in_memory(trainer, run, table, plan, progress)
     model, table = trained.model, trained.table
     facts = {
         "dataset": table.name,
@@ -247,7 +230,11 @@ def train(
 
 
 def _train_in_memory(
-    run: Run, progress, hold_out_for_score: bool, table: TrainingTable | None, left_out: bool
+    trainer: Trainer,
+    run: Run,
+    table: TrainingTable | None,
+    plan: AssessmentPlan,
+    progress: Progress | None,
 ) -> Trained:
     """`train` on rows of this process."""
     start = time.perf_counter()
@@ -255,16 +242,18 @@ def _train_in_memory(
     labels = np.asarray(table.y_train)
     if run.sample_weight is not None:
         table = table.weighted(read_weights(run.sample_weight, len(labels)))
-    trainer = methods.create(run.method, seed=run.seed, **{"task": table.task} | run.given())
+    if trainer.method.task is None:
+        trainer = trainer.with_options(task=table.task)
     n_rows = len(np.asarray(table.y_train))
     if n_rows < len(labels) and trainer.method.task not in (None, "regression"):
         # a class whose rows all have weight zero remains a class
         trainer = replace(trainer, classes=np.unique(labels))
-    trainer, listening = prepared(trainer, run, table, progress)
-    trainer = replace(trainer, schema=table.schema, left_out=left_out)
+    trainer = replace(trainer, schema=table.schema, left_out=plan.intervals)
+    trainer = _with_checkpoints(trainer, run)
+    listening = _listening(trainer, run, table, progress)
     seconds = time.perf_counter() - start
-    scores = hold_out_for_score and table.X_test is None
-    plan = scoring.plan_of(run, scores=scores, intervals=left_out)
+    if table.X_test is not None:
+        plan = replace(plan, scores=False)
     trained = assessment.fit_and_assess(trainer, table, plan, listening)
     return replace(trained, model=trained.model.of_run(seconds_read=seconds))
 

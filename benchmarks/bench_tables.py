@@ -12,8 +12,9 @@ one thread per library. Its processor seconds are those of that process and its
 children. It makes its choices on training rows alone. The error is the share of wrong labels, or
 the RMSE divided by the standard deviation of the targets of the evaluated rows.
 
-RFX_MIRROR names the folder of the data sets. Contestants other than rfx and scikit-learn need their
-packages; --python names an interpreter that has them.
+RFX_MIRROR names the folder of the data sets, where `rfx fetch` put them, or packed with xz.
+Contestants other than rfx and scikit-learn need their packages; --python names an interpreter that
+has them.
 
 `show` prints a Markdown table. For each set it has the mean errors over the splits and their ratio
 to the reference. For each contestant it has the geometric mean of the ratios, the number of sets
@@ -61,8 +62,8 @@ def load(name):
     """(X (n, d), y (n,)) of a set in the mirror."""
     from sklearn.datasets import load_svmlight_file
 
-    path = Path(os.environ["RFX_MIRROR"]) / f"{FILES.get(name, name)}.xz"
-    with lzma.open(path) as file:
+    path = Path(os.environ["RFX_MIRROR"]) / FILES.get(name, name)
+    with open(path, "rb") if path.exists() else lzma.open(f"{path}.xz") as file:
         X, y = load_svmlight_file(file)
     return X.toarray(), y
 

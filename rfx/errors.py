@@ -1,10 +1,14 @@
 """Exceptions shown to the user as one sentence, without a traceback."""
 
 import difflib
+import os
 import re
+import sys
 import warnings
 from functools import cache
 
+# Where the files of rfx are.
+_FOLDER = os.path.dirname(__file__) + os.sep
 # Characters that control a terminal, break a line or reverse the text around them, and surrogates,
 # which can't be encoded.
 _CONTROL = re.compile(
@@ -74,8 +78,11 @@ class RfxWarning(_Sentence, UserWarning):
 
 
 def warn(message: str) -> None:
-    """Issue an RfxWarning."""
-    warnings.warn(message, RfxWarning, stacklevel=3)
+    """Issue an RfxWarning, at the line of the program that called rfx."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RfxWarning, stacklevel=level)
 
 
 @cache

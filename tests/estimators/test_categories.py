@@ -181,6 +181,12 @@ def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():
         assert classifier().fit(dates, LABEL).schema_.titles()[-1] == "day.days"
 
 
+def test_a_warning_names_the_line_that_called_rfx():
+    with pytest.warns(RfxWarning, match="read as dates: column 'since'") as found:
+        classifier().fit(FRAME.assign(since="2020-01-31"), LABEL)
+    assert found[0].filename == __file__
+
+
 @pytest.mark.slow
 def test_cross_validation_sees_no_held_out_target():
     noise = RNG.normal(size=N)

@@ -43,10 +43,12 @@ FEWEST = 50
 HELD_OUT = 0.25
 # Number of inputs above which only a diagonal metric is used.
 MOST_INPUTS = 300
-# A metric must reduce the error by at least this fraction, and so must each further iteration. The
-# error of a full one for d inputs and n rows is also multiplied by 1 + OPTIMISM d / n: the rows
-# left out had a part in the metric.
-GAIN, OPTIMISM = 0.01, 4.0
+# A metric must reduce the error by at least the fraction GAIN, or of n rows by GAIN_OF_ROW/sqrt(n)
+# if that is more, and so must each further iteration: of few rows, the best of many metrics is
+# often the luckiest. On 19 tables of 150 to 1,100 rows with words, the error of new rows fell by
+# 2 %; on 14 tables of 300 and of 1,000 rows of numbers it was the same. The error of a full one for
+# d inputs and n rows is also multiplied by 1 + OPTIMISM d / n: the rows left out had a part in it.
+GAIN, GAIN_OF_ROW, OPTIMISM = 0.01, 1.0, 4.0
 # Of at most so many rows, or rows for each input, metrics are compared in folds instead. On 2,000
 # rows of 240 columns of categories, the error of rows left out was .032, and .048 on new rows; with
 # a choice by folds, it was .041 there.
@@ -239,6 +241,7 @@ def recursions(
     `Sample.first`.
     """
     first = [one.first(kernel, narrower) for one in samples]
+    gain = least_gain(samples[0].problem.n_rows)
     yield ("none", 0), first
     for form in forms:
         least = _mean_score(first)
@@ -246,7 +249,7 @@ def recursions(
         for count, machines in enumerate(zip(*ways), 1):
             yield (form, count), list(machines)
             score = _mean_score(machines)
-            if not (every or score < (1 - GAIN) * least):
+            if not (every or score < (1 - gain) * least):
                 break
             least = min(least, score)
 
@@ -299,7 +302,15 @@ def rated(form: str, machines: Sequence[Machine]) -> float:
     """The score of machines with a form of metric, as the choice compares them."""
     n, d = machines[0].Z.shape
     optimism = OPTIMISM * d / n if form == "full" and len(machines) == 1 else 0.0
-    return _mean_score(machines) * (1 + GAIN * (form != "none")) * (1 + optimism)
+    hurdle = 0.0 if form == "none" else least_gain(n)
+    return _mean_score(machines) * (1 + hurdle) * (1 + optimism)
+
+
+def least_gain(n_rows: int) -> float:
+    """The fraction of the error by which a metric of so many rows, and each further iteration, must
+    reduce it.
+    """
+    return max(GAIN, GAIN_OF_ROW / math.sqrt(n_rows))
 
 
 def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, Any]:

@@ -334,6 +334,13 @@ def test_the_identity_is_kept_where_no_direction_counts_more():
     assert {row[0] for row in learnt.steps[0].tried} == {"none", "diagonal", "full"}
 
 
+def test_few_noisy_rows_have_no_metric_by_luck():
+    for seed in range(10):
+        X, Y = round_(60, 10, seed)
+        noise = np.random.default_rng(100 + seed).normal(size=Y.shape)
+        assert learn(X, Y + noise).scaler.metric is None
+
+
 @pytest.mark.parametrize("kernel", ["laplacian", "laplacian-l2"])
 def test_weights_count_as_repetitions(kernel):
     X, Y = signal(120, 4)

@@ -11,7 +11,7 @@ from rfx.data import libsvm
 from rfx.data.loading import read_weights
 from rfx.errors import DataError, UsageError
 from rfx.options import Declared, LabelWeights, Option, Path, Widths, path_names, union
-from rfx.plans.plan import matches
+from rfx.plans.plan import Condition
 
 LARGEST = 2**63 - 1
 OPTIONS = {option.name: option for option in methods.options_of(None)}
@@ -160,8 +160,8 @@ def test_nothing_reads_a_number_that_only_python_has(text, tmp_path):
     with pytest.raises(DataError, match=r"w\.txt, line 2: .* is not a weight"):
         read_weights(tmp_path / "w.txt", 2)
     assert libsvm._label_number(text.encode()) is None
-    assert matches({"n_features": 10}, {"n_features": "1e1"})
-    assert not matches({"n_features": 10}, {"n_features": text})
+    assert Condition.of({"n_features": "1e1"}).holds({"n_features": 10})
+    assert not Condition.of({"n_features": text}).holds({"n_features": 10})
 
 
 @pytest.mark.parametrize(

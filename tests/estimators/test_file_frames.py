@@ -20,8 +20,8 @@ GIVEN = "--gamma 0.2 --lam 0.1 --n-features 60 --kernel gaussian --metric none -
 
 
 def table():
-    """Numbers with gaps, amounts of money, truth values, dates, few and many categories, codes, an
-    id.
+    """Numbers with gaps, numbers with thousands separators, truth values, dates, few and many
+    categories, codes, an id.
     """
     rng = np.random.default_rng(0)
     a, town = np.round(rng.normal(size=N), 3), rng.integers(0, 50, N)
@@ -30,7 +30,7 @@ def table():
         {
             "id": np.arange(N) + 1000,
             "a": a,
-            "pay": [f"${one:,}" for one in rng.integers(500, 5000, N)],
+            "pay": [f"{one:,}" for one in rng.integers(500, 5000, N)],
             "open": rng.random(N) < 0.5,
             "day": (np.datetime64("2020-01-01") + rng.integers(0, 900, N)).astype(str),
             "town": [f"t{one}" for one in town],

@@ -55,7 +55,7 @@ def test_more_categories_than_boosting_takes_stay_target_means(tmp_path):
     rows[0] = ",3"
     (tmp_path / "many.csv").write_text("\n".join(["town,target", *rows]))
     split = data.load(tmp_path / "many.csv", reading=Reading(target="target"), task="regression")
-    inputs, categorical = native_inputs(split.schema, split.X_train, split.table[0])
+    inputs, categorical = native_inputs(split.schema, split.X_train, split.source[0])
     assert categorical.tolist() == [False]
     assert np.isnan(inputs[0])
     np.testing.assert_array_equal(inputs[1:], split.X_train[1:])

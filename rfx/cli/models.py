@@ -47,6 +47,7 @@ from rfx.cli.output import (
 from rfx.data import registry, textfiles
 from rfx.data.reading import Reading
 from rfx.errors import DataError, NoRows, RfxError, UsageError, warn
+from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.measures import SCORES
 from rfx.options import Names, Option, options_of, union
 from rfx.records import results as results_file
@@ -237,7 +238,6 @@ def _store_rows(rows, results, trace) -> None:
 def _print_trained(run, rows, json: bool, verbose: bool) -> None:
     """Print the rows of a training, and what deserves attention on standard error."""
     from rfx.fitting import selection
-    from rfx.fitting.choice_trace import ChoiceTrace
 
     if run.options.get("lam_path"):
         print_path(rows, json)

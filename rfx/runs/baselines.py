@@ -2,7 +2,6 @@
 gradient boosting.
 """
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,8 +39,11 @@ def constant(method, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
 
     parts: (targets of the training rows, targets of the rows to evaluate).
     """
-    predicted = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
-    return _score(method, np.concatenate(predicted), np.concatenate([out for _, out in parts]))
+    typical = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
+    predicted, y = np.concatenate(typical), np.concatenate([out for _, out in parts])
+    if method.task == "regression":
+        return score_of("rmse", _squared_errors(method, predicted, y))
+    return score_of("accuracy", predicted == y)
 
 
 def _typical(method, y):
@@ -282,9 +284,14 @@ def _predictions(
 def _row_scores(method: Any, measure: str, y: np.ndarray, found: np.ndarray) -> np.ndarray | None:
     """`row_scores` of the predictions of a simple model."""
     if method.task == "regression":
-        return ((found - y) / method.target_scaler.unit) ** 2
+        return _squared_errors(method, found, y)
     predicted = method.classes[np.argmax(found, axis=1)]
     return class_row_scores(measure, method.classes, y, predicted, found)
+
+
+def _squared_errors(method: Any, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of predicted numbers, in units of the scaled target."""
+    return ((predicted - y) / method.target_scaler.unit) ** 2
 
 
 def _constant_score(method: Any, measure: str, y: np.ndarray, targets: list) -> float:
@@ -332,10 +339,3 @@ def _boosted(task, X, y, weights, seed, categorical):
     )
     with lazy.threadpoolctl.threadpool_limits(1, user_api="openmp"):
         return model.fit(_dense(X), y, sample_weight=weights)
-
-
-def _score(method, predicted, y) -> float:
-    if method.task != "regression":
-        return float(np.mean(predicted == y))
-    errors = (predicted - y) / method.target_scaler.unit
-    return float(math.sqrt(np.mean(errors**2)))

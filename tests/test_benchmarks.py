@@ -18,6 +18,7 @@ WITHOUT = {
     "bench_left_out.py",
     "bench_peers.py",
     "bench_quarters.py",
+    "bench_raw.py",
     "bench_scores.py",
     "bench_streams.py",
     "bench_tables.py",

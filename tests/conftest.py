@@ -41,6 +41,28 @@ def shared_out(monkeypatch):
 
 
 @pytest.fixture
+def free_memory(monkeypatch):
+    """A function that sets the MiB of memory that are free."""
+    return lambda size: monkeypatch.setattr(env, "available_memory_mb", lambda: size)
+
+
+@pytest.fixture
+def few_rows_choose(monkeypatch):
+    """A function that sets the number of rows on which scaling, kernel and metric are chosen."""
+    from rfx.fitting import metric_learning
+
+    return lambda count: monkeypatch.setattr(metric_learning, "ROWS", count)
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """Downloads are tried again at once."""
+    from rfx.data import registry
+
+    monkeypatch.setattr(registry, "PAUSES", (0.0, 0.0, 0.0))
+
+
+@pytest.fixture
 def by_threads():
     """A function that calls another with each number of threads: the list of results."""
 

@@ -338,6 +338,7 @@ def pieces(
     start: int = 0,
     line: int | None = 1,
     whole: Callable[[bytes], int] = whole_lines,
+    longest: int = LONGEST_LINE,
 ) -> Iterator[Piece]:
     """The pieces of a text.
 
@@ -353,11 +354,13 @@ def pieces(
         Offset and number of the first line.
     whole : callable
         The number of bytes that are whole rows.
+    longest : int
+        The most bytes of a line.
 
     Raises
     ------
     DataError
-        For a line longer than LONGEST_LINE.
+        For a longer line.
     """
     size, rest, ended = size or SIZE, b"", False
     while not ended:
@@ -369,8 +372,8 @@ def pieces(
             yield piece
             start += cut
             line = None if line is None else line + piece.raw.count(b"\n")
-        if len(rest) > LONGEST_LINE:
+        if len(rest) > longest:
             raise DataError(
-                f"{name}, {Piece(b'', start, line).place(0)}: it is longer than {LONGEST_LINE:,}"
+                f"{name}, {Piece(b'', start, line).place(0)}: it is longer than {longest:,}"
                 " bytes, the maximum for a row"
             )

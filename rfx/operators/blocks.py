@@ -58,10 +58,13 @@ def weighted_gram(
     left: np.ndarray,
     right: np.ndarray,
     dtype: DTypeLike | None = None,
+    *,
+    tile_columns: int = _TILE,
+    small: int = SMALL,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sum of weight * Z[row, left] Z[row, left]' in float64, and the same with Z[row, right].
 
-    GEMM and SYRK use the requested precision, float64 up to SMALL products, with columns and
+    GEMM and SYRK use the requested precision, float64 up to `small` products, with columns and
     weights relative to their largest: signs and 0/1 weights are then summed without rounding, whose
     noise would otherwise exceed the smallest eigenvalues. Threads share the tiles of the sum.
     BLAS's own threads spin while waiting for each other, which costs many times the work on a busy
@@ -71,7 +74,7 @@ def weighted_gram(
     sides = left, right
     width, peak = sum(map(len, sides)), float(np.abs(weights).max(initial=0.0)) or 1.0
     work = len(rows) * len(left) * width
-    kind = np.dtype(np.float64 if work <= SMALL else dtype or Z.dtype)
+    kind = np.dtype(np.float64 if work <= small else dtype or Z.dtype)
     tops = [_largest(Z, rows[:_TOP], columns) for columns in sides]
     totals = [np.zeros((len(left), len(columns))) for columns in sides]
     # reused, because new arrays for every chunk would be new memory pages
@@ -79,7 +82,7 @@ def weighted_gram(
     tiles = [
         (side, *tile)
         for side, columns in enumerate(sides)
-        for tile in _tiles(len(left), len(columns), _TILE, upper=side == 0)
+        for tile in _tiles(len(left), len(columns), tile_columns, upper=side == 0)
     ]
     # the weights of each chunk have one sign
     for sign, add in ((1, np.add), (-1, np.subtract)):

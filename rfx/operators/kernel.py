@@ -24,17 +24,17 @@ from rfx.types import Inputs
 # The matrix of an exact kernel's values among N rows, as an operator that stores entries only on
 # request.
 
-# Rows and columns of one tile of values, which is computed, used and discarded.
-_TILE = 2048
-
 
 class KernelMatrix:
     """K with K[i, j] = k(x_i, x_j), symmetric and positive semidefinite.
 
     name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64.
     factors: multiply rows and columns, (N,) float64 above 0, for weighted least squares; None for
-    ones. Prepared rows do not include them.
+    ones. Prepared rows do not include them. tile_rows: rows and columns of one tile of values,
+    which is computed, used and discarded.
     """
+
+    tile_rows = 2048
 
     def __init__(
         self, name: str, X: Inputs, params: dict[str, Any], factors: np.ndarray | None = None
@@ -53,7 +53,7 @@ class KernelMatrix:
         found = copy.copy(self)
         found.X, found.shape, found.diagonal = self.X[rows], (len(rows),) * 2, self.diagonal[rows]
         found._prepared = found._placed = None
-        if self.shape[0] <= _TILE:
+        if self.shape[0] <= self.tile_rows:
             if self._values is None:
                 self._values = self.to_array(np.float64)
             found._values = self._values[np.ix_(rows, rows)]
@@ -86,24 +86,24 @@ class KernelMatrix:
         rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
         # a single column as a vector: that uses another BLAS routine, several times as fast
         V = np.ascontiguousarray(V.ravel() if V.size == n_rows else V, dtype=dtype)
-        product = np.zeros(V.shape)
-        buffer = np.empty(min(_TILE, n_rows) ** 2, dtype)
-        for i in range(0, n_rows, _TILE):
-            left = rows.take(slice(i, i + _TILE))
-            for j in range(i, n_rows, _TILE):
-                right = left if i == j else rows.take(slice(j, j + _TILE))
+        product, step = np.zeros(V.shape), self.tile_rows
+        buffer = np.empty(min(step, n_rows) ** 2, dtype)
+        for i in range(0, n_rows, step):
+            left = rows.take(slice(i, i + step))
+            for j in range(i, n_rows, step):
+                right = left if i == j else rows.take(slice(j, j + step))
                 K = buffer[: left.n_rows * right.n_rows].reshape(left.n_rows, right.n_rows)
                 kernels.block(self.name, left, right, self.params, out=K)
-                product[i : i + _TILE] += matmul(K, V[j : j + _TILE])
+                product[i : i + step] += matmul(K, V[j : j + step])
                 if i != j:
-                    product[j : j + _TILE] += matmul(K.T, V[i : i + _TILE])
+                    product[j : j + step] += matmul(K.T, V[i : i + step])
         return product.reshape(shape)
 
     def upper(self, dtype: DTypeLike) -> np.ndarray:
         """(N, N) array with the values on and above the diagonal; entries below are arbitrary."""
         n_rows, rows = self.shape[0], self.prepared(dtype)
         K = np.empty(self.shape, dtype)
-        step = max(64, min(_TILE, (1 << 22) // max(1, n_rows)))
+        step = max(64, min(self.tile_rows, (1 << 22) // max(1, n_rows)))
         for start in range(0, n_rows, step):
             left, right = rows.take(slice(start, start + step)), rows.take(slice(start, None))
             kernels.block(self.name, left, right, self.params, out=K[start : start + step, start:])

@@ -156,7 +156,7 @@ def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
     return both(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
 
 
-def factor_in_place(A: np.ndarray) -> int:
+def factor_in_place(A: np.ndarray, tile_rows: int = _TILE) -> int:
     """L in the lower triangle of A (n, n), Fortran order, float32 or float64; entries above the
     diagonal are unchanged.
 
@@ -165,7 +165,7 @@ def factor_in_place(A: np.ndarray) -> int:
     """
     potrf = lapack.spotrf if A.dtype == np.float32 else lapack.dpotrf
     n = len(A)
-    tiles = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
+    tiles = [slice(start, min(start + tile_rows, n)) for start in range(0, n, tile_rows)]
     with parallel.one_blas_thread():
         for k, own in enumerate(tiles):
             factor, info = potrf(A[own, own], lower=1, clean=0)
@@ -187,7 +187,8 @@ def factor_in_place(A: np.ndarray) -> int:
                     A[rows, own] = tile
 
             height = n - own.stop
-            parallel.for_ranges(panel, len(rest), work=height * _TILE**2 / 2 / parallel.DENSE)
+            work = height * tile_rows * tile_rows / 2 / parallel.DENSE
+            parallel.for_ranges(panel, len(rest), work=work)
             pairs = [(rows, columns) for j, columns in enumerate(rest) for rows in rest[j:]]
 
             def trailing(
@@ -200,7 +201,8 @@ def factor_in_place(A: np.ndarray) -> int:
                     where = np.tri(len(tile), dtype=bool) if rows is columns else True
                     np.subtract(tile, product, out=tile, where=where)
 
-            parallel.for_ranges(trailing, len(pairs), work=height**2 * _TILE / 2 / parallel.DENSE)
+            work = height**2 * tile_rows / 2 / parallel.DENSE
+            parallel.for_ranges(trailing, len(pairs), work=work)
     return 0
 
 

@@ -164,9 +164,9 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     return groups
 
 
-def grouped_by(items: Iterable[V], key: Callable[[V], K] | str) -> dict[Any, list[V]]:
-    """The items by a function of them, or by an attribute of that name, both in their order."""
-    of = attrgetter(key) if isinstance(key, str) else key
+def grouped_by(items: Iterable[V], *key: Any) -> dict[Any, list[V]]:
+    """The items by a function of them, or by the attributes of these names, in their order."""
+    of = key[0] if callable(key[0]) else attrgetter(*key)
     return grouped((of(item), item) for item in items)
 
 

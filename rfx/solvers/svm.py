@@ -317,17 +317,38 @@ def _accumulate(
 # So each row's contribution to the gap is known, and only rows with a contribution need to be
 # active.
 
-_BLOCK = 1024
-_FIRST_ROWS = 4096
-# Rows up to which all kernel values are computed at once: a pair of classes often has few rows.
-# Their block is solved more accurately, because few steps are left to save, and at most so often.
-_FEW, _ONLY_TOL, _ONLY_BLOCKS = 512, 0.01, 5
-_LEAST_COLUMNS = 64
+# The block of few rows is solved more accurately, because few steps are left to save, and at most
+# so often.
+_ONLY_TOL, _ONLY_BLOCKS = 0.01, 5
 # A block is solved until its largest violation is this fraction of the largest of all rows, in at
 # most so many steps per variable.
 _INNER_TOL, _INNER_STEPS = 0.1, 20
-# Blocks of one round between two entries of the trace.
-_TELLING = 100
+
+
+@dataclass(frozen=True)
+class WorkSizes:
+    """How much the solver does at a time.
+
+    Attributes
+    ----------
+    block : int
+        Variables of a block.
+    first_rows : int
+        The least number of rows to begin with.
+    few : int
+        Rows up to which all kernel values are computed at once: a pair of classes often has few
+        rows.
+    least_columns : int
+        Columns that are cached whatever the memory.
+    reported : int
+        Blocks of one round between two entries of the trace.
+    """
+
+    block: int = 1024
+    first_rows: int = 4096
+    few: int = 512
+    least_columns: int = 64
+    reported: int = 100
 
 
 @dataclass(kw_only=True)
@@ -350,6 +371,7 @@ def solve_kernel_svm(
     bias: bool = False,
     seed: int = 0,
     weights: np.ndarray | None = None,
+    sizes: WorkSizes = WorkSizes(),
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
@@ -358,21 +380,21 @@ def solve_kernel_svm(
     Absolute or EpsilonInsensitive of rfx.losses. budget: tol is the duality gap divided by the
     objective (1e-3), max_iter are blocks of variables (100,000), memory_mb is for cached kernel
     columns. seed: of the initial rows. weights: (n,) above 0, of the rows of a regression; None for
-    ones.
+    ones. sizes: of the parts of the work.
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks.
     The trace has one entry per round, with active rows, support vectors, columns and inner steps;
-    long rounds have one every 100 blocks, whose objective and gap use the decision values of
-    inactive rows from before the round. Kernel values are float32 if that is sufficient; at the end
-    all are recomputed in float64 for the objective and the gap, and if the gap is then too large,
-    the solver continues in float64. Raises UsageError like `checked`.
+    long rounds have one every `sizes.reported` blocks, whose objective and gap use the decision
+    values of inactive rows from before the round. Kernel values are float32 if that is sufficient;
+    at the end all are recomputed in float64 for the objective and the gap, and if the gap is then
+    too large, the solver continues in float64. Raises UsageError like `checked`.
     """
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
     problem = _Problem(K, y, lam, loss, bias, budget.tol, weights)
-    run = _Run(problem, budget, Recorder(callback), seed)
+    run = _Run(problem, budget, Recorder(callback), seed, sizes)
     active = None
     gap = objective = np.inf
-    if len(problem.y) <= _FEW:
+    if len(problem.y) <= sizes.few:
         gap, objective = _at_once(problem, run)
         active = np.zeros(0, np.intp)
     if not _met(gap, objective, budget.tol):
@@ -429,7 +451,7 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
     if active is None:
         # an eighth of the rows
         n_rows = len(problem.y)
-        count = min(n_rows, max(_FIRST_ROWS, n_rows // 8))
+        count = min(n_rows, max(run.sizes.first_rows, n_rows // 8))
         active = np.sort(np.random.default_rng(run.seed).permutation(n_rows)[:count])
         run.solve(active, inside_tol)
     before = None
@@ -446,7 +468,7 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
             return gap, objective
         before = run.blocks
         inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
-        active = problem.missing_rows(active)
+        active = problem.missing_rows(active, run.sizes.block)
         run.solve(active, inside_tol)
 
 
@@ -594,9 +616,9 @@ class _Problem:
             b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
         return np.where(can_rise, rising - b, 0.0), np.where(can_fall, b - falling, 0.0), b
 
-    def missing_rows(self, active: np.ndarray) -> np.ndarray:
-        """The next active rows: those that contribute to the gap, and those of `active` that may
-        still move.
+    def missing_rows(self, active: np.ndarray, block: int) -> np.ndarray:
+        """The next active rows: those that contribute to the gap, with a bias the first `block` of
+        each side, and those of `active` that may still move.
         """
         share = self.shares()
         assert self.scale is not None
@@ -606,7 +628,7 @@ class _Problem:
         if self.bias:
             # With the best bias one side may have no contribution, but a pair needs both.
             for side in self.violations()[:2]:
-                wanted[np.argpartition(-side, min(_BLOCK, len(side) - 1))[:_BLOCK]] = True
+                wanted[np.argpartition(-side, min(block, len(side) - 1))[:block]] = True
         excess = self.excess(active)
         at_zero, at_top = (
             self.beta[active] == 0,
@@ -669,8 +691,10 @@ def _lowest(breakpoints: np.ndarray, steps: np.ndarray, down: float) -> float:
 class _Run:
     """Blocks of variables over successive active sets, with their cost."""
 
-    def __init__(self, problem: _Problem, budget: Filled, record: Recorder, seed: int) -> None:
-        self.problem, self.budget, self.record = problem, budget, record
+    def __init__(
+        self, problem: _Problem, budget: Filled, record: Recorder, seed: int, sizes: WorkSizes
+    ) -> None:
+        self.problem, self.budget, self.record, self.sizes = problem, budget, record, sizes
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
 
@@ -680,7 +704,8 @@ class _Run:
         # and reused by successive active sets.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
         self.memory = np.empty(0, dtype)
-        wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, _LEAST_COLUMNS * n_rows)
+        least = self.sizes.least_columns * n_rows
+        wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, least)
         self.memory = np.empty(int(min(wanted, n_rows**2)), dtype)
         # True if a violating block could not be moved because of rounding.
         self.stalled = False
@@ -712,7 +737,7 @@ class _Run:
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
-        size, begun = min(_BLOCK, len(active)), self.blocks
+        size, begun = min(self.sizes.block, len(active)), self.blocks
         while not self.budget.spent(self.blocks):
             up, down, b = p.violations(active, beta, f)
             p.beta[active] = beta
@@ -744,7 +769,7 @@ class _Run:
             if len(moved) == 0:
                 self.stalled = True
                 break
-            if (self.blocks - begun) % _TELLING == 0:
+            if (self.blocks - begun) % self.sizes.reported == 0:
                 p.beta[active], p.f[active] = beta, f
                 self.tell(
                     active, float(p.shares(b=b).sum()), p.objective(slice(None), p.beta, p.f, b)

@@ -15,7 +15,7 @@ import pytest
 from shell import printed, refused, run
 
 from rfx import errors, methods
-from rfx.data import libsvm, registry
+from rfx.data import libsvm
 from rfx.errors import DataError, UsageError
 
 pytestmark = pytest.mark.slow
@@ -230,11 +230,10 @@ def test_an_error_is_one_line_whatever_it_quotes(tmp_path, rfx):
 ANSWER = f"HTTP/1.1 \x1b[31m404 {EVIL}\r\nContent-Length: 0\r\n\r\n"
 
 
-def test_what_a_server_answers(monkeypatch, rfx, caplog):
+def test_what_a_server_answers(monkeypatch, rfx, caplog, no_pauses):
     """Server text is also checked when it arrives, because a program that uses rfx as a library
     prints messages itself.
     """
-    monkeypatch.setattr(registry, "PAUSES", (0.0,))
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():

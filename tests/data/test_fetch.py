@@ -69,8 +69,7 @@ def server():
 
 
 @pytest.fixture(autouse=True)
-def no_waiting(own_folders, monkeypatch):
-    monkeypatch.setattr(registry, "PAUSES", (0.0, 0.0, 0.0))
+def no_waiting(own_folders, no_pauses, monkeypatch):
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from shell import printed, refused
 
+from rfx import env
 from rfx.data import libsvm, textfiles
 from rfx.errors import DataError
 
@@ -71,17 +72,19 @@ def test_indices_beyond_32_bits(tmp_path):
     assert X[1, 4_999_999_999] == 3
 
 
-def test_many_threads_read_what_one_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(libsvm, "_PIECE", 64)
-    monkeypatch.setattr("rfx.env.threads", lambda: 7)
+def test_many_threads_read_what_one_does(tmp_path):
+    env.set_threads(7)
     rng = np.random.default_rng(0)
     X = scipy.sparse.csr_array(np.where(rng.random((300, 20)) < 0.3, rng.random((300, 20)), 0.0))
     y = rng.integers(0, 3, 300).astype(float)
     # colons, and lines without data
     content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)
+    # enough for several parts, which threads share
+    times = (12 << 20) // len(content)
+    content *= times
     back, labels = libsvm.read(put(tmp_path, content))
-    np.testing.assert_array_equal(labels, y)
-    np.testing.assert_array_equal(back.toarray(), X.toarray())
+    np.testing.assert_array_equal(labels, np.tile(y, times))
+    np.testing.assert_array_equal(back.toarray(), np.tile(X.toarray(), (times, 1)))
     broken = bytearray(content)
     at = content.index(b"\n", len(content) // 2) + 1
     broken[at : at + 1] = b"?"
@@ -316,8 +319,7 @@ def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
 
 
 @pytest.mark.parametrize("piece", [7, 30, 1000])
-def test_a_line_that_is_too_long_is_refused(monkeypatch, piece):
-    monkeypatch.setattr(textfiles, "LONGEST_LINE", 50)
-    content = b"1 1:1\n2 " + b"1:1 " * 500 + b"\nx 1:1\n"
-    with pytest.raises(DataError, match="line 2: it is longer than 50 bytes"):
-        scanned(content, piece)
+def test_a_line_that_is_too_long_is_refused(piece):
+    read = io.BytesIO(b"1 1:1\n2 " + b"1:1 " * 500 + b"\nx 1:1\n").read
+    with pytest.raises(DataError, match="f, line 2: it is longer than 50 bytes"):
+        list(textfiles.pieces(read, "f", piece, longest=50))

@@ -26,14 +26,14 @@ def parsed(text, header=None, as_words=frozenset()):
     return readers.parse(content[shape.start :], shape, shape.line, as_words)
 
 
-def in_pieces(text, chunk):
+def in_pieces(text, chunk, **limits):
     """The cells of a text as words, read in pieces of so many bytes."""
     shape = readers.dialect(text.encode(), "f.csv")
     words = frozenset(range(len(shape.names)))
     read, whole = io.BytesIO(text.encode()).read, lambda raw: readers.whole_records(raw, ",")
     parts = [
         columns_of(table)
-        for piece in textfiles.pieces(read, "f.csv", chunk, whole=whole)
+        for piece in textfiles.pieces(read, "f.csv", chunk, whole=whole, **limits)
         if (table := readers.parse(piece.raw, shape, piece.line, words, not piece.start))
     ]
     return [sum(columns, []) for columns in zip(*parts)]
@@ -180,10 +180,9 @@ def test_what_is_wrong_is_named_by_its_line(text, message):
         parsed(text)
 
 
-def test_a_record_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(textfiles, "LONGEST_LINE", 100)
+def test_a_record_without_end_is_refused():
     with pytest.raises(DataError, match="line 2: it is longer than 100 bytes"):
-        in_pieces('a,b\n1,"' + "x\n" * 500, 50)
+        in_pieces('a,b\n1,"' + "x\n" * 500, 50, longest=100)
 
 
 def test_libsvm_text_is_not_taken_for_cells():

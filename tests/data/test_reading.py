@@ -2,12 +2,13 @@
 
 import io
 import re
+import sys
 
 import numpy as np
 import pytest
 from shell import printed, refused
 
-from rfx import files, methods
+from rfx import methods
 from rfx.data import load
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.stream import CsvSource
@@ -168,7 +169,7 @@ TABLE = "a,b,y\n" + "1.29,1.45,café\n-1,-0.76,ham\n" * 15
 def test_labels_are_the_same_in_every_encoding(name, encoding, tmp_path, monkeypatch):
     asked = None if encoding in ("utf-8-sig", "utf-16", "utf-32") else encoding
     text = TABLE if name in ("f.csv", "-") else ROWS_OF_TEXT
-    monkeypatch.setattr(files, "standard_input", lambda: io.BytesIO(text.encode(encoding)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode(encoding))))
     path = tmp_path / name.replace("-", "f.csv")
     path.write_bytes(text.encode(encoding))
     split = load("-" if name == "-" else path, reading=Reading(encoding=asked))

@@ -5,12 +5,12 @@ refused.
 import io
 import json
 import lzma
+import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx import files
 from rfx.data import libsvm, load
 from rfx.data.reading import Reading
 from rfx.data.stream import ArraySource, CsvSource, LibsvmSource, Stream
@@ -163,7 +163,7 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path, monkeyp
     text = (tmp_path / "rows").read_bytes()
 
     def stream(content, epochs=1):
-        monkeypatch.setattr(files, "standard_input", lambda: io.BytesIO(content))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         return Stream(LibsvmSource("-", n_inputs=5, chunk=500), 8, 16, epochs=epochs)
 
     first, second = stream(text), stream(text)

@@ -22,7 +22,6 @@ from test_estimators import CHECKED, small
 
 import rfx
 from rfx import estimators, features, kernels, methods
-from rfx.fitting import metric_learning
 
 pytestmark = pytest.mark.slow
 
@@ -84,9 +83,8 @@ def test_every_option_is_a_parameter_with_its_documentation(estimator):
 
 
 @pytest.mark.parametrize("name", ["models", "transformers"])
-def test_the_examples_run(name, monkeypatch):
-    # few rows choose scaling, kernel and metric, which takes most of the time
-    monkeypatch.setattr(metric_learning, "ROWS", 100)
+def test_the_examples_run(name, few_rows_choose):
+    few_rows_choose(100)  # which takes most of the time
     done = doctest.testmod(
         importlib.import_module(f"rfx.estimators.{name}"), optionflags=doctest.ELLIPSIS
     )

@@ -207,16 +207,17 @@ def test_weights_of_features(name, variant):
         ("arccosine-1", "offset"),
     ],
 )
-def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant, monkeypatch):
-    """They equal those drawn at once, from any feature on, with any number of threads."""
+def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant):
+    """They equal those drawn alone, from any feature on, with any number of threads."""
     params = {"gamma": 0.3} if "arccosine" not in name else {}
-    some = sample(name, 1100, 38, 5, start=4, variant=variant, **params)
-    monkeypatch.setattr(base, "_DRAWN", 1100 * 7)
+    few = sample(name, 60_000, 2, 5, start=4, variant=variant, **params)
+    last = sample(name, 60_000, 2, 5, start=40, variant=variant, **params)
     for count in (1, 2):
         env.set_threads(count)
-        parts = sample(name, 1100, 38, 5, start=4, variant=variant, **params)
-        for key, values in some.arrays.items():
-            np.testing.assert_array_equal(parts.arrays[key], values)
+        found = sample(name, 60_000, 38, 5, start=4, variant=variant, **params)
+        for alone, places in ((few, slice(2)), (last, slice(36, None))):
+            for key, values in found.select(places).arrays.items():
+                np.testing.assert_array_equal(alone.arrays[key], values)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.fitting import input_selection, linear, metric_learning, selection
 from rfx.fitting.input_selection import Candidates, InputSearch
-from rfx.fitting.options import LAMS, LOO_FACTORS, WIDTHS
+from rfx.fitting.options import LAMS, LOO_FACTORS, SAMPLE, WIDTHS
 from rfx.fitting.problem import Problem
 from rfx.fitting.selection import Point, SearchBudget, SearchGrid
 from rfx.kernels import KERNELS, block, scaled_family
@@ -72,16 +72,15 @@ def test_the_explicit_options_train_the_same_model(name):
     assert "explicit" not in again.info
 
 
-def test_lambda_is_chosen_on_a_sample_of_many_rows(monkeypatch):
-    monkeypatch.setattr("rfx.fitting.selection.SAMPLE", 60)
-    X, y = planted(400, 3)
+def test_lambda_is_chosen_on_a_sample_of_many_rows():
+    X, y = planted(16_000, 3)
     steps = {}
     for word in ("auto", "validation"):
         options = {"task": "regression", "gamma": 0.5, "n_features": 20, "lam": word}
         [step] = methods.create("rf", **options).fit(X, y).info["validation"]
         steps[word] = step
-    assert steps["auto"]["fitted"] == 60
-    assert steps["validation"]["fitted"] == 320
+    assert steps["auto"]["fitted"] == SAMPLE
+    assert steps["validation"]["fitted"] == 12_800
 
 
 def test_no_time_leaves_the_first_combination():
@@ -99,11 +98,10 @@ def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
     assert choose(X, np.sin(40 * X), **given).machine.width > max(WIDTHS["gaussian"])
 
 
-def test_the_sample_of_the_choice_is_bounded(monkeypatch):
-    monkeypatch.setattr(metric_learning, "ROWS", 300)
+def test_the_sample_of_the_choice_is_bounded():
     X = np.random.default_rng(0).normal(size=(5000, 2))
     choice = choose(X, X[:, :1], scalings=("standard",), forms=())
-    assert choice.steps[0].fitted == choice.steps[0].held_out == 300
+    assert choice.steps[0].fitted == choice.steps[0].held_out == metric_learning.ROWS
 
 
 def test_the_best_point_of_each_kernel_reaches_the_next_round():
@@ -276,8 +274,8 @@ def choose(X, Y, task="regression", leaf_rows=None, **candidates):
     return search.run(SearchBudget(), refine=True)
 
 
-def test_the_best_combinations_are_compared_again_in_leaves(monkeypatch):
-    monkeypatch.setattr(metric_learning, "ROWS", 200)
+def test_the_best_combinations_are_compared_again_in_leaves(few_rows_choose, monkeypatch):
+    few_rows_choose(200)
     monkeypatch.setattr(metric_learning, "FOLDED", 100)
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]

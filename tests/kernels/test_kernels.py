@@ -235,22 +235,26 @@ def test_block_shape_and_threads_change_nothing(name):
         np.testing.assert_allclose(kernels.block(name, X, Y, params), expected, atol=tolerance)
 
 
+SEVERAL = [slice(start, start + 1000) for start in range(0, 17_000, 1000)]
+
+
 @pytest.mark.parametrize("n_bits", [0, 20, 130])
 @pytest.mark.parametrize("name", DISTANCES)
-def test_a_wide_block_in_parts_has_the_same_bits(name, n_bits, monkeypatch):
+def test_a_wide_block_in_parts_has_the_same_bits(name, n_bits):
     X, Y = (
         suited(name, np.hstack([sample(n, 5, seed), np.sign(sample(n, n_bits, seed + 2))])).astype(
             np.float32
         )
-        for seed, n in enumerate((13, 700))
+        for seed, n in enumerate((13, 17_000))
     )
     like = kernels.prepare(name, Y, kernels.parameters(name, Y), np.float32)
+    # wider than the parts of a block
     whole = kernels.block(name, X, like, like.params)
-    monkeypatch.setattr(blocks, "_WIDEST", 96)
-    np.testing.assert_array_equal(kernels.block(name, X, like, like.params), whole)
+    parts = [kernels.block(name, X, like.take(some), like.params) for some in SEVERAL]
+    np.testing.assert_array_equal(whole, np.hstack(parts))
     # written to columns of a wider array, as in a cache
-    out = np.full((13, 800), 7, np.float32)
-    kernels.block(name, X, like, like.params, out=out[:, :700])
+    out = np.full((13, 17_100), 7, np.float32)
+    kernels.block(name, X, like, like.params, out=out[:, :17_000])
     np.testing.assert_array_equal(out, np.hstack([whole, np.full((13, 100), 7, np.float32)]))
 
 

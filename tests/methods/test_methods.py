@@ -264,9 +264,9 @@ def test_a_decision_that_is_not_finite_is_refused(rows, says):
 
 @pytest.mark.parametrize("scaling", ["none", "minmax01"])
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
+def test_rows_too_wide_for_memory_are_refused(name, scaling, free_memory):
     rows = sp.csr_matrix((np.ones(2), [0, 2_000_000_000], [0, 1, 2]), shape=(2, 2_000_000_001))
-    monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 10_000.0)
+    free_memory(10_000.0)
     with pytest.raises(
         DataError,
         match=(

@@ -1,16 +1,17 @@
 """rb and sparse-rb: solvers against dense references, certificates, methods on small data."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from rfx import env, losses, methods
+from rfx import losses, methods
 from rfx.errors import UsageError
 from rfx.features.binning import WIDTHS, BinningMap, sample_grids
 from rfx.fitting.held_out import Splitter
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget, line_minimum
-from rfx.solvers.l1 import bins
 from rfx.solvers.l1.bins import _epoch, solve_rb_l1
 from rfx.solvers.l1.newton import l1_certificate, lambda_max, solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_dual_l2, solve_dual_ridge, solve_l2
@@ -104,21 +105,20 @@ def many_rows():
     return features, np.where(rng.random(3000) < 0.4, 1.0, -1.0)
 
 
-def few_passes(features, y):
-    return solve_rb_l1(features, y, 3.0, losses.SquaredHinge, Budget(max_iter=5))
+def few_passes(features, y, **more):
+    return solve_rb_l1(features, y, 3.0, losses.SquaredHinge, Budget(max_iter=5), **more)
 
 
 @pytest.mark.parametrize(
-    ("solve", "many"),
+    "solve",
     [
-        (lambda features, y: solve_dual_ridge(features, y, 1.0), 4000),
-        (lambda features, y: solve_dual_l2(features, y, 1.0, losses.SquaredHinge), 4000),
-        (few_passes, 4000),
-        (few_passes, 100),
+        partial(solve_dual_ridge, lam=1.0),
+        partial(solve_dual_l2, lam=1.0, loss=losses.SquaredHinge),
+        few_passes,
+        partial(few_passes, most_columns=100),
     ],
 )
-def test_solvers_are_the_same_for_any_number_of_threads(solve, many, monkeypatch, by_threads):
-    monkeypatch.setattr(bins, "_MANY", many)
+def test_solvers_are_the_same_for_any_number_of_threads(solve, by_threads):
     features, y = many_rows()
     one, two = by_threads(lambda: solve(features, y).coef)
     assert np.array_equal(one, two)
@@ -134,11 +134,10 @@ LOSSES = {
 @pytest.mark.parametrize("many", [4000, 10])
 @pytest.mark.parametrize("share", [0.3, 0.03, 0.005])
 @pytest.mark.parametrize("name", list(LOSSES))
-def test_l1_agrees_with_the_dense_solver(name, share, many, monkeypatch):
-    monkeypatch.setattr(bins, "_MANY", many)
+def test_l1_agrees_with_the_dense_solver(name, share, many):
     loss, y = LOSSES[name]
     lam = share * lambda_max(Z, y, loss)
-    solution = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6))
+    solution = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), most_columns=many)
     by_grids = [entry["working"] == Z.shape[1] for entry in solution.trace]
     assert any(by_grids) == (many == 10) and solution.trace[-1]["iteration"] == solution.n_iter
     expected = solve_l1(DenseMatrix(DENSE), y, lam, loss, Budget(tol=1e-7))
@@ -155,7 +154,7 @@ def test_l1_agrees_with_the_dense_solver(name, share, many, monkeypatch):
         and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
     )
     np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)
-    again = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), warm=solution.coef)
+    again = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), warm=solution.coef, most_columns=many)
     assert again.n_iter == 0
 
 
@@ -286,10 +285,10 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     ],
 )
 def test_more_grids_than_memory_are_refused_before_they_are_made(
-    name, options, free, message, monkeypatch
+    name, options, free, message, monkeypatch, free_memory
 ):
     monkeypatch.setattr(BinningMap, "number", lambda self, X: pytest.fail("grids were made"))
-    monkeypatch.setattr(env, "available_memory_mb", lambda: free)
+    free_memory(free)
     rows, y = np.zeros((100_000, 1)), np.resize([-1.0, 1.0], 100_000)
     with pytest.raises(UsageError, match=message):
         methods.create(name, **options).fit(rows, y)

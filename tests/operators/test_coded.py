@@ -60,19 +60,18 @@ def test_products_are_those_of_the_codes(codes):
 
 @pytest.mark.parametrize("bytes_only", [True, False])
 @pytest.mark.parametrize("weights", ["hinge", "changed", "smooth"])
-def test_gram_matrices_are_those_of_the_codes(codes, weights, bytes_only, monkeypatch):
+def test_gram_matrices_are_those_of_the_codes(codes, weights, bytes_only):
+    """Enough products for those of bytes, unless another type is asked for."""
     if bytes_only and not coded.has_byte_products():
         pytest.skip("the processor has no products of bytes")
-    monkeypatch.setattr(coded, "SMALL", 0)
-    monkeypatch.setattr(coded, "has_byte_products", lambda: bytes_only)
     rng = np.random.default_rng(2)
     of_rows = {
         "hinge": 2.0 * (rng.random(3000) < 0.7),
         "changed": rng.choice([-2.0, 0.0, 2.0], 3000),
         "smooth": rng.random(3000),
     }[weights]
-    left, right = rng.permutation(500)[:130], np.arange(CHUNK - 20, CHUNK + 15)
-    square, cross = codes.gram(left, right, of_rows)
+    left, right = rng.permutation(500)[:430], np.arange(CHUNK - 20, CHUNK + 15)
+    square, cross = codes.gram(left, right, of_rows, None if bytes_only else np.float64)
     Z = codes.columns(slice(None)).to_array().astype(np.float64)
     expected = (Z.T * of_rows) @ Z
     np.testing.assert_allclose(square, expected[np.ix_(left, left)], atol=0.01)
@@ -98,7 +97,7 @@ def test_rounds_of_codes_meet_the_tolerance_for_the_features(
     features, loss, gram_rows, monkeypatch
 ):
     monkeypatch.setattr(greedy, "_WORTH_MB", 0)
-    monkeypatch.setattr(greedy, "_GRAM_ROWS", gram_rows)  # for each of 350 columns
+    monkeypatch.setattr(greedy, "_GRAM_ROWS", gram_rows)
     monkeypatch.setattr(greedy, "_GRADIENT", 100.0)
     drawn, replace = [], CodedColumns.replace
 
@@ -110,6 +109,7 @@ def test_rounds_of_codes_meet_the_tolerance_for_the_features(
     score = np.random.default_rng(3).normal(size=3000) + features.to_array()[:, :5].sum(axis=1)
     y = score if loss is Squared else np.sign(score)
     solution = solve_rounds(features, y, 40.0, loss, Budget(tol=1e-6), rounds=2)
+    # for each of 350 columns
     assert drawn == 2 * [min(3000, 350 * gram_rows)]
     assert solution.converged
     assert solution.trace[-1]["gap"] <= 1e-6 * solution.objective

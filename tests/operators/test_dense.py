@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import solve_triangular
 
 from rfx import env, parallel
-from rfx.operators import blocks, linear_algebra
+from rfx.operators import linear_algebra
 from rfx.operators.blocks import weighted_gram
 from rfx.operators.linear_algebra import corner, keep_corner, solve_rows
 
@@ -23,8 +23,7 @@ def positive(size, dtype=np.float64):
 
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 100])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
-    monkeypatch.setattr(linear_algebra, "_TILE", 16)
+def test_factor_and_the_other_triangle(size, dtype):
     A = positive(size, dtype)
     work = np.array(A, order="F")
     above = np.triu_indices(size, 1)
@@ -34,40 +33,38 @@ def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
     bits[above] = signalling
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert linear_algebra.factor_in_place(work) == 0
+        assert linear_algebra.factor_in_place(work, tile_rows=16) == 0
     np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=100 * np.finfo(dtype).eps)
     assert np.all(bits[above] == signalling)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("shape", [(70,), (70, 1), (70, 3)])
-@pytest.mark.parametrize("small", [0, 512])
-def test_systems(shape, dtype, small, monkeypatch):
-    monkeypatch.setattr(linear_algebra, "_SMALL", small)
-    A, b = positive(70), RNG.standard_normal(shape)
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+@pytest.mark.parametrize("size", [70, 600])
+def test_systems(shape, dtype, size):
+    shape = (size, *shape)
+    A, b = positive(size), RNG.standard_normal(shape)
     factor = linear_algebra.positive(np.array(A, dtype, order="F"))
-    factor[np.triu_indices(70, 1)] = 7
+    factor[np.triu_indices(size, 1)] = 7
     before = b.copy()
     found = linear_algebra.solve(factor, b)
     np.testing.assert_allclose(found, np.linalg.solve(A, b), atol=1000 * np.finfo(dtype).eps)
     assert found.shape == shape and np.array_equal(b, before)
 
 
-def test_order_of_the_minor_that_is_not_positive(monkeypatch):
-    monkeypatch.setattr(linear_algebra, "_TILE", 16)
+def test_order_of_the_minor_that_is_not_positive():
     A = positive(60)
     A[37, 37] = -1
-    assert linear_algebra.factor_in_place(np.asfortranarray(A)) == 38
+    assert linear_algebra.factor_in_place(np.asfortranarray(A), tile_rows=16) == 38
 
 
 @pytest.mark.usefixtures("shared_out")
-def test_threads_change_nothing(monkeypatch, by_threads):
-    monkeypatch.setattr(linear_algebra, "_TILE", 32)
+def test_threads_change_nothing(by_threads):
     A = positive(200)
 
     def factor():
         L = np.asfortranarray(A)
-        assert linear_algebra.factor_in_place(L) == 0
+        assert linear_algebra.factor_in_place(L, tile_rows=32) == 0
         return L
 
     assert np.array_equal(*by_threads(factor))
@@ -126,11 +123,6 @@ def test_a_corner_is_what_numpy_gives(size, share):
     np.testing.assert_array_equal(M[: len(chosen), : len(chosen)], wanted)
 
 
-@pytest.fixture
-def in_tiles(monkeypatch):
-    monkeypatch.setattr(blocks, "_TILE", 7)
-
-
 def problem(dtype, n_rows=5000, n_columns=40):
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(n_rows, n_columns)).astype(dtype)
@@ -149,30 +141,31 @@ def expected(Z, rows, weights, left, right):
     [(np.float64, 0, 1e-12), (np.float32, 0, 1e-5), (np.float32, 2**40, 1e-12)],
 )
 @pytest.mark.parametrize("count", [1, 6, 7, 8, 29])
-def test_tiles_are_the_whole(in_tiles, monkeypatch, dtype, small, tolerance, count):
-    monkeypatch.setattr(blocks, "SMALL", small)
+def test_tiles_are_the_whole(dtype, small, tolerance, count):
     Z, rows, weights, order = problem(dtype)
     left, right = order[:count], order[count:]
-    square, cross = weighted_gram(Z, rows, weights, left, right)
+    in_tiles = {"tile_columns": 7, "small": small}
+    square, cross = weighted_gram(Z, rows, weights, left, right, **in_tiles)
     scale = np.abs(weights).sum()
     assert np.abs(square - expected(Z, rows, weights, left, left)).max() < tolerance * scale
     assert np.abs(cross - expected(Z, rows, weights, left, right)).max() < tolerance * scale
     assert np.array_equal(square, square.T)
-    assert np.array_equal(weighted_gram(Z, rows, weights, left, left[:0])[0], square)
+    alone, _ = weighted_gram(Z, rows, weights, left, left[:0], **in_tiles)
+    assert np.array_equal(alone, square)
 
 
-@pytest.mark.usefixtures("in_tiles", "shared_out")
-def test_tiles_by_any_number_of_threads(monkeypatch, by_threads):
-    monkeypatch.setattr(blocks, "SMALL", 0)
+@pytest.mark.usefixtures("shared_out")
+def test_tiles_by_any_number_of_threads(by_threads):
     Z, rows, weights, order = problem(np.float32)
+    columns, in_tiles = (order[:30], order[30:]), {"tile_columns": 7, "small": 0}
     one, *others = by_threads(
-        lambda: np.hstack(weighted_gram(Z, rows, weights, order[:30], order[30:])), (1, 2, 3)
+        lambda: np.hstack(weighted_gram(Z, rows, weights, *columns, **in_tiles)), (1, 2, 3)
     )
     for other in others:
         assert np.array_equal(one, other)
 
 
-def test_nothing_to_add(in_tiles):
+def test_nothing_to_add():
     Z, rows, weights, order = problem(np.float64)
     square, cross = weighted_gram(Z, rows[:0], weights[:0], order[:3], order[3:])
     assert (

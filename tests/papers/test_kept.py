@@ -63,9 +63,9 @@ def found():
 @pytest.mark.parametrize(
     "name", [name for name in papers.plans() if (ROWS / f"{name}.csv").exists()]
 )
-def test_the_plan_asks_for_its_rows(name, monkeypatch):
+def test_the_plan_asks_for_its_rows(name):
     # the cores of the machine of the rows
-    monkeypatch.setattr(env, "threads", lambda: 2)
+    env.set_threads(2)
     rows = results.read(ROWS / f"{name}.csv")
     assert {row["key"] for row in rows if row["status"] == "ok"} <= keys_of(name)
 

@@ -299,9 +299,9 @@ def test_refusals_name_the_file_and_the_key(write, text, message):
     assert str(refusal.value).startswith(str(path)) and "\n" not in str(refusal.value).strip()
 
 
-def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypatch):
+def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write):
     path = write(RUN.replace('"rf"', '"rf"\nthreads = [1, 2, 4]\nfixed_threads = [true, false]'))
-    monkeypatch.setattr(env, "threads", lambda: 2)
+    env.set_threads(2)
     runs = plan.load(path).runs
     assert [run.threads for run in runs if run.fixed_threads] == [1, 2]
     assert len([run for run in runs if not run.fixed_threads]) == 1, (
@@ -312,7 +312,7 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
         "cpu rf threads=2",
         "cpu rf",
     }
-    monkeypatch.setattr(env, "threads", lambda: 16)
+    env.set_threads(16)
     assert len({keys.key(run) for run in plan.load(path).runs}) == 4
 
 

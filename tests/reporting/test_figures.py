@@ -347,8 +347,8 @@ def test_command(tmp_path, monkeypatch, capfd):
 
 
 @pytest.mark.parametrize(("cores", "counts"), [(6, [1, 2, 4]), (1, [1])])
-def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch, cores, counts):
-    monkeypatch.setattr(env, "threads", lambda: cores)
+def test_plan_of_figure6_goes_up_to_the_cores_there_are(cores, counts):
+    env.set_threads(cores)
     runs = runs_of("wu2016-fig6")
     own = [run.threads for run in runs if (run.dataset, run.method) == ("cadata", "sparse-rb")]
     assert own == counts * 5, "one thread right before several"

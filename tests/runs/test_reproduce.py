@@ -73,9 +73,9 @@ def test_what_lies_ahead(folder, tmp_path):
     assert runner.minutes(list(most.values()), 1) == pytest.approx((120 + 10) / 60)
 
 
-def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(env, "available_memory_mb", lambda: 150.0)
-    monkeypatch.setattr(env, "threads", lambda: 2)
+def test_it_says_so_beforehand(folder, tmp_path, free_memory):
+    free_memory(150.0)
+    env.set_threads(2)
     head, *lines, total = runner.announced(runner.steps_ahead([folder], "full", tmp_path), 2)
     said = "\n".join(lines)
     assert "p-one " in said and "skipped: it needs 200 MB of memory, but 150 MB are free" in said

@@ -561,16 +561,15 @@ def noise(n, seed, task):
 
 
 def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
-    monkeypatch.setattr(assessment, "LEAST_SCORED", 30)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     y = (X[:, 0] + 0.5 * rng.standard_normal(150) > 0).astype(float)
-    first = trained(X, y, "rb", {"n_grids": 16})
+    first = trained(X, y, "rb", {"n_grids": 16}, holdout=0.2)
     ((kept, out),) = Splitter(len(y), 0).folds(y, holdout=0.2)
     other = y.copy()
     other[out] = 1 - y[out]
     monkeypatch.setattr(Splitter, "folds", lambda *given: [(kept, out)])
-    second = trained(X, other, "rb", {"n_grids": 16})
+    second = trained(X, other, "rb", {"n_grids": 16}, holdout=0.2)
     assert second.params["explicit"] == first.params["explicit"]
     assert second.score == pytest.approx(1 - first.score)
 
@@ -585,10 +584,9 @@ def test_many_rows_learnt_in_batches_are_scored_by_a_model_of_a_part(trained, mo
     assert row.n_test == 100
 
 
-def test_the_final_model_has_the_chosen_options_and_all_rows(trained, monkeypatch, tmp_path):
-    monkeypatch.setattr(assessment, "LEAST_SCORED", 10)
+def test_the_final_model_has_the_chosen_options_and_all_rows(trained, tmp_path):
     X, y = noise(150, 0, "binary")
-    row = trained(X, y)
+    row = trained(X, y, holdout=0.2)
     options = row.params["explicit"]
     again = methods.create(row.method, task="binary", **options).fit(X, y)
     kept = methods.load(tmp_path / "m.npz")

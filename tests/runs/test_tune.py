@@ -254,10 +254,9 @@ def test_single_rows_of_all_labels_are_named(tmp_path, monkeypatch, parts):
     assert "every label has 1 row" in str(done.exception)
 
 
-def test_the_data_is_read_once(labels, monkeypatch):
-    loads, load = [], data.load
-    monkeypatch.setattr(
-        data, "load", lambda *given, **more: loads.append(1) or load(*given, **more)
-    )
-    found("--method", "rf", "--data", labels, "--gamma", "4", "--trials", "1", *PLAIN)
-    assert len(loads) == 1
+def test_the_data_is_read_once(labels):
+    """From standard input, which has its rows only once."""
+    words = ("--method", "rf", "--data", "-", "--gamma", "4", "--trials", "1", *PLAIN, "--json")
+    rows = Path(labels).read_bytes()
+    done = CliRunner().invoke(cli, ["tune", *words], input=rows, standalone_mode=False)
+    assert json.loads(done.stdout)["n_train"] == rows.count(b"\n")

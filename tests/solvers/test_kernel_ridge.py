@@ -13,9 +13,7 @@ from rfx import kernels, methods
 from rfx.errors import UsageError
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.methods import create
-from rfx.operators import kernel as kernel_operator
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers import kernel as kernel_solvers
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel import solve_kernel_newton, solve_kernel_ridge
 from rfx.solvers.svm import solve_kernel_svm
@@ -72,9 +70,8 @@ def test_several_outputs_and_sparse_rows(memory):
     assert solution.coef.shape == (150, 3) and solution.converged
 
 
-def test_every_pass_of_conjugate_gradients_is_told_of_as_it_is_made(monkeypatch):
-    monkeypatch.setattr(kernel_solvers, "_LEAST", 8)
-    X, Y = problem()
+def test_every_pass_of_conjugate_gradients_is_told_of_as_it_is_made():
+    X, Y = problem(1000)
     params = kernels.parameters("laplacian", X, 4.0)
     told = []
     matrix, budget = KernelMatrix("laplacian", X, params), Budget(tol=1e-6, memory_mb=0.0)
@@ -219,9 +216,8 @@ def test_optimum_and_certificate_of_logistic_regression(name, memory):
 
 
 @pytest.mark.parametrize("lam", [1e-4, 1.0, 1e5])
-def test_any_lambda_by_a_preconditioner_of_low_rank(lam, monkeypatch):
-    monkeypatch.setattr(kernel_solvers, "_RANK", 20)
-    X, y = labelled(400)
+def test_any_lambda_by_a_preconditioner_of_low_rank(lam):
+    X, y = labelled(700)
     K = kernels.block("laplacian", X, X, {"gamma": 2.0})
     solution = solve_kernel_newton(
         KernelMatrix("laplacian", X, {"gamma": 2.0}), y, lam, Logistic, Budget(tol=1e-6)
@@ -248,12 +244,12 @@ def test_gap_bounds_the_suboptimality_of_newton_steps(max_iter):
     assert 0 < value - best <= solution.gap
 
 
-def test_several_tiles_of_sparse_rows_and_several_outputs(monkeypatch):
-    monkeypatch.setattr(kernel_operator, "_TILE", 64)
+def test_several_tiles_of_sparse_rows_and_several_outputs():
     X, y = labelled(200)
     X[X < 0] = 0
     Y = np.stack([y, -y, np.where(X[:, 2] > 0.3, 1.0, -1.0)], axis=1)
     K, seen = KernelMatrix("gaussian", sp.csr_matrix(X), {"gamma": 2.0}), []
+    K.tile_rows = 64
     solution = solve_kernel_newton(
         K,
         Y,

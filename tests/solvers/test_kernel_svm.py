@@ -2,6 +2,8 @@
 quadratic programme.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,9 +13,8 @@ from sklearn.svm import SVC
 from rfx import kernels, methods
 from rfx.losses import OF_NUMBERS, Absolute, EpsilonInsensitiveLoss, Hinge, SquaredHinge
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers import svm as kernel_svm
 from rfx.solvers.base import Budget
-from rfx.solvers.svm import solve_kernel_svm
+from rfx.solvers.svm import WorkSizes, solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 TUBE = EpsilonInsensitiveLoss(0.2)
@@ -42,9 +43,15 @@ def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0, loss=Hinge):
     return X, np.where(rng.random(n_rows) < noise, -y, y)
 
 
-def solve(name, X, y, params, lam, loss, bias=False, seed=0, weights=None, **limits):
-    K, more = KernelMatrix(name, X, params), {"bias": bias, "seed": seed, "weights": weights}
-    return solve_kernel_svm(K, y, lam, loss, Budget(**limits), **more)
+# Blocks of a few rows, also for small problems.
+SMALL_BLOCKS = WorkSizes(block=16, first_rows=40, few=0, least_columns=2)
+
+
+def solve(name, X, y, params, lam, loss, bias=False, sizes=WorkSizes(), **options):
+    """The machine of a kernel; options: seed, weights and those of a budget."""
+    more = {name: options.pop(name) for name in ("seed", "weights") if name in options}
+    K, budget = KernelMatrix(name, X, params), Budget(**options)
+    return solve_kernel_svm(K, y, lam, loss, budget, bias=bias, sizes=sizes, **more)
 
 
 def primal(K, y, coef, b, lam, loss):
@@ -123,27 +130,18 @@ def test_optimum_and_certificate(name, loss, bias):
     assert solution.intercept == 0 or bias
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of a few rows, also for small problems."""
-    monkeypatch.setattr(kernel_svm, "_BLOCK", 16)
-    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
-    monkeypatch.setattr(kernel_svm, "_FEW", 0)
-    monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
-
-
 @each_loss
 @pytest.mark.parametrize("max_iter", [1, 2, 5])
-def test_gap_bounds_the_suboptimality(loss, bias, max_iter, small_blocks, monkeypatch):
-    monkeypatch.setattr(kernel_svm, "_BLOCK", 8)
-    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 30)
+def test_gap_bounds_the_suboptimality(loss, bias, max_iter):
+    sizes = replace(SMALL_BLOCKS, block=8, first_rows=30)
     X, y = problem(loss=loss)
     K = kernels.block("gaussian", X, X, GAMMA)
     if loss.name in OF_NUMBERS:
-        optimum = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-9).objective
+        optimum = solve("gaussian", X, y, GAMMA, 1.0, loss, bias, sizes, tol=1e-9).objective
     else:
         optimum = reference(K, y, 1.0, loss, bias)
-    solution = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-7, max_iter=max_iter)
+    limits = {"tol": 1e-7, "max_iter": max_iter}
+    solution = solve("gaussian", X, y, GAMMA, 1.0, loss, bias, sizes, **limits)
     assert not solution.converged and solution.n_iter == max_iter
     value = primal(K, y, solution.coef, solution.intercept, 1.0, loss)
     assert value == pytest.approx(solution.objective, rel=1e-9)
@@ -153,22 +151,22 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, small_blocks, monkey
 @pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("memory", [0.0, 0.01, 10.0])
-def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, small_blocks):
+def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory):
     X, y = problem(250, loss=loss)
-    best = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-6).objective
-    limits = {"tol": 1e-3, "memory_mb": memory}
-    solution = solve("gaussian", sp.csr_matrix(X), y, GAMMA, 1.0, loss, bias=bias, **limits)
+    best = solve("gaussian", X, y, GAMMA, 1.0, loss, bias, SMALL_BLOCKS, tol=1e-6).objective
+    limits = {"sizes": SMALL_BLOCKS, "tol": 1e-3, "memory_mb": memory}
+    solution = solve("gaussian", sp.csr_matrix(X), y, GAMMA, 1.0, loss, bias, **limits)
     assert solution.converged
     assert best * (1 - 1e-6) <= solution.objective <= best * (1 + 1e-3)
     assert len(solution.trace) > 1 and solution.trace[0]["active"] < 250
 
 
 @pytest.mark.parametrize("loss, bias", CASES, ids=_name)
-def test_long_rounds_tell_how_far_they_are(loss, bias, small_blocks, monkeypatch):
+def test_long_rounds_tell_how_far_they_are(loss, bias):
     X, y = problem(250)
-    rounds = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-3)
-    monkeypatch.setattr(kernel_svm, "_TELLING", 3)
-    told = solve("gaussian", X, y, GAMMA, 1.0, loss, bias=bias, tol=1e-3)
+    often = replace(SMALL_BLOCKS, reported=3)
+    rounds = solve("gaussian", X, y, GAMMA, 1.0, loss, bias, SMALL_BLOCKS, tol=1e-3)
+    told = solve("gaussian", X, y, GAMMA, 1.0, loss, bias, often, tol=1e-3)
     np.testing.assert_array_equal(told.coef, rounds.coef)
     assert len(told.trace) >= len(rounds.trace) + 3
     # the first round, on a sample, begins with the loss of all rows as its gap; the last ends near
@@ -209,11 +207,10 @@ def test_duplicate_rows_with_either_label_and_extremes_of_lam(loss, bias, lam):
 
 @pytest.mark.threads
 @each_loss
-def test_threads_and_seed_agree(loss, bias, monkeypatch, by_threads):
-    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
-    monkeypatch.setattr(kernel_svm, "_FEW", 0)
+def test_threads_and_seed_agree(loss, bias, by_threads):
+    sizes = WorkSizes(first_rows=200, few=0)
     X, y = problem(1500, loss=loss)
-    made = lambda seed: solve("gaussian", X, y, GAMMA, 1.0, loss, bias, seed=seed, tol=1e-4)
+    made = lambda seed: solve("gaussian", X, y, GAMMA, 1.0, loss, bias, sizes, seed=seed, tol=1e-4)
     one, two = by_threads(lambda: made(0))
     np.testing.assert_array_equal(one.coef, two.coef)
     assert made(7).objective == pytest.approx(one.objective, rel=1e-4)
@@ -312,21 +309,20 @@ def test_a_tube_that_holds_all_targets(bias):
 
 @pytest.mark.parametrize("scale", [1e-3, 1e5])
 @each_tube
-def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale, monkeypatch):
-    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
-    monkeypatch.setattr(kernel_svm, "_FEW", 0)
+def test_the_unit_of_the_targets_does_not_matter(loss, bias, scale):
+    sizes = WorkSizes(first_rows=200, few=0)
     X, y = problem(600, loss=loss)
     wider = EpsilonInsensitiveLoss(scale * loss.epsilon)
-    one = solve("gaussian", X, y, GAMMA, 0.5, loss, bias, tol=1e-6)
-    other = solve("gaussian", X, scale * y, GAMMA, 0.5 / scale, wider, bias, tol=1e-6)
+    one = solve("gaussian", X, y, GAMMA, 0.5, loss, bias, sizes, tol=1e-6)
+    other = solve("gaussian", X, scale * y, GAMMA, 0.5 / scale, wider, bias, sizes, tol=1e-6)
     assert one.converged and other.converged
     assert other.objective == pytest.approx(scale * one.objective, rel=3e-6)
 
 
-def test_what_float32_got_wrong_is_solved_again_in_float64(monkeypatch):
-    monkeypatch.setattr(kernel_svm, "_FEW", 0)
+def test_what_float32_got_wrong_is_solved_again_in_float64():
     X, y = problem(200, 5, loss=(loss := EpsilonInsensitiveLoss(0.1)))
-    solution = solve("linear", X + 1e3, y, {}, 1.0, loss, True, tol=2e-5, max_iter=5000)
+    limits = {"sizes": WorkSizes(few=0), "tol": 2e-5, "max_iter": 5000}
+    solution = solve("linear", X + 1e3, y, {}, 1.0, loss, True, **limits)
     # the entry after the change to float64 is not the last, because its gap was too large
     told = [entry["active"] for entry in solution.trace]
     assert 0 in told[:-1] and solution.converged

@@ -13,7 +13,6 @@ from rfx.errors import DataError
 from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.losses import Logistic, Squared, SquaredHinge
-from rfx.operators import blocks as l1_products
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.mapped import MapMatrix, SplitRows
 from rfx.operators.matrix import DenseMatrix
@@ -314,16 +313,16 @@ def test_features_that_are_not_finite(loss, value):
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1e-4])
-def test_float32_features_and_a_small_lam(lam, monkeypatch):
+def test_float32_features_and_a_small_lam(lam):
     """The noise of float32 products exceeds the smallest eigenvalues: small matrices are in
     float64, others once a step shows it.
     """
     rng = np.random.default_rng(0)
     X = rng.random((300, 3))
     y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
-    Z = sample("gaussian", 3, 600, 0, gamma=2.0).transform(X.astype(np.float32))
-    for small in (l1_products.SMALL, 0):
-        monkeypatch.setattr(l1_products, "SMALL", small)
+    for n_features in (600, 1000):
+        feature_map = sample("gaussian", 3, n_features, 0, gamma=2.0)
+        Z = feature_map.transform(X.astype(np.float32))
         solution = solve_l1(DenseMatrix(Z), y, lam, Squared, Budget(max_iter=60))
         assert solution.converged
     assert solution.objective == pytest.approx(
@@ -401,24 +400,22 @@ def test_the_method_says_both_gaps():
     )
 
 
-def little_memory(monkeypatch):
-    """(computed features, targets, kinds of matrix that the rounds used)."""
+def computed_features():
+    """Features that are computed when they are used, and targets."""
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
-    kinds = []
-
-    def watched(part, *args, **options):
-        kinds.append(type(part))
-        return solve_l1(part, *args, **options)
-
-    monkeypatch.setattr(greedy, "solve_l1", watched)
-    return MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), y, kinds
+    return MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), y
 
 
 @pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
-def test_rounds_with_some_of_their_rows_in_memory(loss, monkeypatch):
-    (A, y, kinds), lam = little_memory(monkeypatch), 2.0
-    solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3)
+def test_rounds_with_some_of_their_rows_in_memory(loss):
+    (A, y), lam, kinds = computed_features(), 2.0, []
+
+    def solve(part, *given):
+        kinds.append(type(part))
+        return solve_l1(part, *given)
+
+    solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3, solve=solve)
     exact = A.to_array().astype(np.float64)
     f = exact @ solution.coef
     derivative = loss.derivative(f, y)
@@ -433,7 +430,7 @@ def test_rounds_with_some_of_their_rows_in_memory(loss, monkeypatch):
 
 
 def test_time_that_runs_out_before_the_gap_over_all_features_is_known(monkeypatch):
-    A, y, _ = little_memory(monkeypatch)
+    A, y = computed_features()
 
     def late(*args):
         raise Late

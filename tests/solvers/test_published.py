@@ -145,13 +145,13 @@ def test_refusals(change, says):
         )
 
 
-def test_too_little_memory_is_refused(monkeypatch):
+def test_too_little_memory_is_refused(free_memory):
     size = (8 * (2 * 200 + 1) + 16 * 200 * 13) / 2**20
     # not all free memory: other processes need some, too
-    monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 1.1 * size)
+    free_memory(1.1 * size)
     with pytest.raises(RfxError, match="the back end needs .* GiB .* are free"):
         solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2")
-    monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 1.3 * size)
+    free_memory(1.3 * size)
     assert solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2").converged
 
 

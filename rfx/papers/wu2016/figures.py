@@ -11,7 +11,7 @@ import numpy as np
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting import style
-from rfx.reporting.cells import Builder, good, grouped, grouped_by, labelled, needed
+from rfx.reporting.cells import Builder, good, grouped_by, labelled, needed
 from rfx.reporting.figures import (
     Chart,
     Curve,
@@ -246,7 +246,7 @@ def _measured(points, look, label, gid) -> Curve:
 
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
     """(data set, method) -> its points, if any has a speed-up."""
-    groups = grouped(((one.dataset, one.method), one) for one in wu2016.timed(rows))
+    groups = grouped_by(wu2016.timed(rows), "dataset", "method")
     groups = {case: own for case, own in groups.items() if any(one.speedup for one in own)}
     return needed(groups, "wu2016-fig6", what)
 

@@ -57,17 +57,19 @@ def solve_rb_l1(
     budget: Budget = Budget(),
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
+    most_columns: int = _MANY,
 ) -> Solution:
     """The minimiser (D,) for one output.
 
     Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or
     Logistic. budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (200; n_iter
     counts them), memory_mb is for the Gram matrix of the working set and its factors (2048), in
-    addition to Z. warm: (D,) starting point. Raises UsageError like `checked`.
+    addition to Z. warm: (D,) starting point. most_columns: of the working set of Newton steps.
+    Raises UsageError like `checked`.
     """
     y, limits, record = checked(y, loss), filled(budget), Recorder(callback)
     largest = largest_working_set(limits.memory_mb)
-    at_most, by_grids = min(_MANY, largest), False
+    at_most, by_grids = min(most_columns, largest), False
     w, n_iter, bound = start(warm, Z.shape[1:]), 0, -np.inf
     while True:
         if by_grids:

@@ -28,7 +28,7 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.measures import OR_MORE, VACUOUS, Frame, Limits
+from rfx.reporting.effects import OR_MORE, VACUOUS, Frame, Limits
 
 # The limit is the objective at the largest size. A slope uses sizes of at most this fraction of it,
 # because the limit is inaccurate for larger ones.

@@ -8,8 +8,8 @@ from rfx.errors import DataError
 from rfx.plans.catalogue import Folder
 from rfx.reporting import style
 from rfx.reporting.claims import Case, Claim, Judged
+from rfx.reporting.effects import VACUOUS
 from rfx.reporting.figures import Chart, Curve, Panel, in_lines
-from rfx.reporting.measures import VACUOUS
 
 _LOOKS = {
     "yes": {"color": "#0072B2", "marker": "o"},

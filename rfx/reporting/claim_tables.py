@@ -30,7 +30,7 @@ from rfx.reporting.claims import (
     Claim,
     Judged,
 )
-from rfx.reporting.measures import OR_LESS, OR_MORE, VACUOUS
+from rfx.reporting.effects import OR_LESS, OR_MORE, VACUOUS
 
 Found: TypeAlias = Sequence[tuple[Folder, Sequence[Judged]]]
 # The columns of the README's counts of claims, and the verdicts of each number in their cells.

@@ -1,7 +1,7 @@
 """The papers' claims: the interval of each measured effect, and verdicts by one rule.
 
 A paper's folder lists its claims in the CLAIMS of `claims.py`. A claim names the plans whose rows
-are the evidence, measures an effect in them (`rfx.reporting.measures`), and states the effects for
+are the evidence, measures an effect in them (`rfx.reporting.effects`), and states the effects for
 which it holds. docs/papers.md has the rule and its reasons.
 """
 
@@ -16,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
 from rfx.reporting.cells import UNDECIDED, Row, mean_of, short
-from rfx.reporting.measures import (
+from rfx.reporting.effects import (
     OR_LESS,
     OR_MORE,
     VACUOUS,
@@ -67,7 +67,7 @@ class Claim:
         no plan can decide.
     measure : callable
         Function of a frame of the plans' rows that returns the effect of every seed, by case (see
-        `rfx.reporting.measures`). It may raise `RfxError` if the rows are incomplete.
+        `rfx.reporting.effects`). It may raise `RfxError` if the rows are incomplete.
     rows : Selection
         The rows that are measured; all of the plans by default.
     least, most : float
@@ -360,7 +360,7 @@ def _are_equivalent(claim: Claim, cases: Iterable[Case]) -> bool:
 
 
 def judge(claim: Claim, table: Frame, plans: Sequence[str] = ()) -> Judged:
-    """A claim judged by the rows of its plans (see `rfx.reporting.measures.frame`)."""
+    """A claim judged by the rows of its plans (see `rfx.reporting.effects.frame`)."""
     if not claim.plan:
         return Judged(claim, plans, UNTESTABLE, why=claim.why)
     try:

@@ -11,7 +11,7 @@ from rfx.papers.wu2016 import claims as wu2016
 from rfx.papers.yen2014 import claims as yen2014
 from rfx.plans import plan
 from rfx.records.run import Result
-from rfx.reporting.measures import frame
+from rfx.reporting.effects import frame
 
 
 def effects(paper, name, rows):

@@ -24,7 +24,7 @@ from rfx.records import results
 from rfx.records.run import Result, Run
 from rfx.reporting import figures
 from rfx.reporting.bounds import Excess
-from rfx.reporting.measures import Limits, frame
+from rfx.reporting.effects import Limits, frame
 from rfx.reporting.tables import texts
 from rfx.runs import single
 

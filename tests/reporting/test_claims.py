@@ -15,7 +15,7 @@ from rfx.records import results
 from rfx.records.run import Result
 from rfx.reporting import claim_figures, claim_tables, claims, figures
 from rfx.reporting.claims import Claim, decided_cases, judge
-from rfx.reporting.measures import (
+from rfx.reporting.effects import (
     VACUOUS,
     Limits,
     difference,

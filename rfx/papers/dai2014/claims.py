@@ -7,7 +7,7 @@ from functools import partial
 from rfx.papers.dai2014 import curves
 from rfx.reporting.cells import Row
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import (
+from rfx.reporting.effects import (
     VACUOUS,
     Effects,
     Frame,

@@ -31,7 +31,7 @@ from rfx.reporting.cells import (
     printed,
     variants,
 )
-from rfx.reporting.measures import Column, Frame, frame, points
+from rfx.reporting.effects import Column, Frame, frame, points
 
 METHODS = {
     "doubly-sgd": "doubly SGD",

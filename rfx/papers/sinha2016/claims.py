@@ -6,7 +6,7 @@ from functools import partial
 from rfx.papers.sinha2016 import curves
 from rfx.reporting.cells import Row
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import Effects, Frame, measure, ratio, reached, share
+from rfx.reporting.effects import Effects, Frame, measure, ratio, reached, share
 
 _OURS = "authors' program for rho; the rest ours"
 _TUNED = "held-out rows"

@@ -9,7 +9,7 @@ from typing import Any
 from rfx.papers.wu2016 import curves
 from rfx.reporting.cells import Row, grouped, log_slope
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import (
+from rfx.reporting.effects import (
     Effects,
     Frame,
     Limits,

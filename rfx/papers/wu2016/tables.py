@@ -33,7 +33,7 @@ from rfx.reporting.cells import (
     tidy,
     with_paper,
 )
-from rfx.reporting.measures import Frame
+from rfx.reporting.effects import Frame
 from rfx.reporting.tables import failures, machines
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}

@@ -12,7 +12,7 @@ from rfx.papers.yen2014 import curves as yen
 from rfx.papers.yen2014.tables import OURS, TABLE1, TABLE2
 from rfx.reporting.cells import Row
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import (
+from rfx.reporting.effects import (
     Effects,
     Frame,
     Limits,

@@ -51,7 +51,7 @@ from rfx.reporting.cells import (
     with_paper,
     words,
 )
-from rfx.reporting.measures import Frame
+from rfx.reporting.effects import Frame
 from rfx.reporting.tables import failures, machines
 
 OURS = "perceptron, range"

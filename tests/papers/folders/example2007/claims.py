@@ -1,7 +1,7 @@
 """The claims of the example paper."""
 
 from rfx.reporting.claims import Claim
-from rfx.reporting.measures import difference, exponent
+from rfx.reporting.effects import difference, exponent
 
 CLAIMS = [
     Claim(

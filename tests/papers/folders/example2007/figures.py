@@ -2,8 +2,8 @@
 
 from rfx.reporting import style
 from rfx.reporting.cells import Builder, mean_if_any
+from rfx.reporting.effects import frame, select
 from rfx.reporting.figures import Chart, Panel, mean_curve
-from rfx.reporting.measures import frame, select
 
 
 def figure1(rows) -> Chart:

@@ -15,7 +15,7 @@ from rfx.reporting.cells import (
     verdict_of,
     with_paper,
 )
-from rfx.reporting.measures import frame
+from rfx.reporting.effects import frame
 from rfx.reporting.tables import failures, machines
 
 _COLUMNS = {

@@ -6,6 +6,7 @@ other. Tests of threads set their number, or have the mark `threads`: as many as
 """
 
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -32,9 +33,28 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture
-def shared_out(monkeypatch):
+def rng():
+    """Random numbers for one test, the same whichever tests ran before it."""
+    return np.random.default_rng(99)
+
+
+@pytest.fixture
+def set_sizes(monkeypatch):
+    """A function that sets constants of a module, so that a small problem goes the way of a large
+    one: `set_sizes(local, EXACT=100)`. Sizes, limits and seconds only.
+    """
+
+    def change(module, **sizes):
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
+
+    return change
+
+
+@pytest.fixture
+def shared_out(set_sizes):
     """For tests of threads: several threads compute small products, too."""
-    monkeypatch.setattr(parallel, "_FEW", 0)
+    set_sizes(parallel, _FEW=0)
     env.set_threads(max(2, env.cores()))
     yield
     env.set_threads(None)
@@ -47,19 +67,19 @@ def free_memory(monkeypatch):
 
 
 @pytest.fixture
-def few_rows_choose(monkeypatch):
+def few_rows_choose(set_sizes):
     """A function that sets the number of rows on which scaling, kernel and metric are chosen."""
     from rfx.fitting import metric_learning
 
-    return lambda count: monkeypatch.setattr(metric_learning, "ROWS", count)
+    return lambda count: set_sizes(metric_learning, ROWS=count)
 
 
 @pytest.fixture
-def no_pauses(monkeypatch):
+def no_pauses(set_sizes):
     """Downloads are tried again at once."""
     from rfx.data import registry
 
-    monkeypatch.setattr(registry, "PAUSES", (0.0, 0.0, 0.0))
+    set_sizes(registry, PAUSES=(0.0, 0.0, 0.0))
 
 
 @pytest.fixture
@@ -84,6 +104,25 @@ def own_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("RFX_MIRROR", "RFX_DATASETS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def add_paper(monkeypatch):
+    """A function that adds a folder to the papers and returns what rfx finds in it."""
+    from rfx import papers
+
+    added = []
+
+    def add(folder):
+        monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder.parent)])
+        added.append(folder.name)
+        return papers.folder(folder.name)
+
+    yield add
+    for name in added:
+        for module in [key for key in sys.modules if key.startswith(f"rfx.papers.{name}")]:
+            del sys.modules[module]
+        vars(papers).pop(name, None)
 
 
 @pytest.fixture

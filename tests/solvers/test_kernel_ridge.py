@@ -307,8 +307,5 @@ def test_the_method_has_no_bias_with_this_loss():
     assert method.score(X[200:], y[200:]).score > 0.75
     with pytest.raises(UsageError, match="--bias is for .* kernel logistic regression has none"):
         methods.create("kernel", **options, bias=True).fit(X, y)
-    with pytest.raises(
-        UsageError,
-        match="--solver is libsvm, which does not support kernel logistic regression here",
-    ):
+    with pytest.raises(UsageError, match="--solver is libsvm.* logistic"):
         methods.create("kernel", **options, solver="libsvm").fit(X, y)

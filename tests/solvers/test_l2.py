@@ -149,10 +149,10 @@ def test_features_held_as_codes_give_an_answer_that_the_features_certify(loss, m
         assert expected.objective * (1 - 1e-6) <= objective <= expected.objective * (1 + tol)
 
 
-def test_time_is_kept_for_a_look_at_the_features(monkeypatch):
+def test_time_is_kept_for_a_look_at_the_features(set_sizes):
     feature_map, X, y = waves()
     Z = MapMatrix(feature_map, X, 500**-0.5)
-    monkeypatch.setattr(l2, "_KEPT", 1e9)  # there is never enough of it for a step on all rows
+    set_sizes(l2, _KEPT=1e9)  # there is never enough of it for a step on all rows
     solution = solve_l2(
         Z,
         y,
@@ -175,6 +175,7 @@ def uneven(n_rows=700, n_columns=1500):
     return Z, np.where(Z[:, :100].sum(axis=1) - 300 + rng.standard_normal(n_rows) > 0, 1.0, -1.0)
 
 
+@pytest.mark.slow
 def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
     """Its factor preconditions nothing: each direction takes 200 steps of conjugate gradients,
     without end. In float64 the slowest takes 16 to 23 on six such problems.
@@ -274,6 +275,7 @@ def test_degenerate_targets_and_features(Z, Y, least):
     assert found.objective == pytest.approx(least)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(700, 1500), (3000, 300)])
 def test_ridge_with_a_lambda_below_the_rounding_of_a_float32_gram_matrix(shape):
     """It is mostly one direction; if there are fewer rows than columns, its float32 factor
@@ -295,14 +297,14 @@ def test_ridge_with_a_lambda_below_the_rounding_of_a_float32_gram_matrix(shape):
 @pytest.mark.parametrize(("gamma", "lam", "direct"), [(0.3, 1.0, False), (30.0, 1e-4, True)])
 @pytest.mark.parametrize("outputs", [(), (2,)])
 def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(
-    gamma, lam, direct, outputs, monkeypatch
+    gamma, lam, direct, outputs, monkeypatch, set_sizes
 ):
     rng = np.random.default_rng(7)
     X = rng.uniform(-1, 1, (1600, 5)).astype(np.float32)
     Y = rng.standard_normal((1600, *outputs)) + np.sin(3 * X[:, 0]).reshape(-1, *[1] * len(outputs))
     made = []
     monkeypatch.setattr(ridge, "_sampling_pays", lambda *_: True)
-    monkeypatch.setattr(ridge, "_PATIENCE", 12)
+    set_sizes(ridge, _PATIENCE=12)
     monkeypatch.setattr(
         ridge, "choose_factor", lambda *args: made.append(args) or choose_factor(*args)
     )

@@ -88,9 +88,9 @@ def test_conjugate_is_the_supremum(name):
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
-def test_fenchel_young_holds_and_is_tight_at_the_derivative(name):
+def test_fenchel_young_holds_and_is_tight_at_the_derivative(name, rng):
     loss, y = LOSSES[name], targets(name)
-    u = loss.clip_dual(RNG.normal(size=Z.size), y)
+    u = loss.clip_dual(rng.normal(size=Z.size), y)
     assert np.all(loss.value(Z, y) + loss.conjugate(u, y) >= Z * u - 1e-9)
     u = loss.derivative(Z, y)
     np.testing.assert_allclose(loss.value(Z, y) + loss.conjugate(u, y), Z * u, atol=1e-9)

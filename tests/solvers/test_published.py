@@ -62,8 +62,8 @@ def test_reaches_the_optimum_and_proves_it(loss, penalty):
 
 
 @pytest.mark.slow
-def test_squared_loss_is_ridge_regression():
-    y = Z[:, 0] + 0.3 * RNG.standard_normal(200)
+def test_squared_loss_is_ridge_regression(rng):
+    y = Z[:, 0] + 0.3 * rng.standard_normal(200)
     solution = solve(DenseMatrix(Z), y, 3.0, Squared, "l2", tol=1e-10)
     exact = np.linalg.solve(Z.T @ Z + 3.0 * np.eye(12), Z.T @ y)
     np.testing.assert_allclose(solution.coef, exact, atol=1e-7)

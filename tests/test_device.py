@@ -40,11 +40,9 @@ def accelerator(name, double=True):
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
-def used(request, monkeypatch):
+def used(request, set_sizes):
     """In a block of small tiles."""
-    monkeypatch.setattr(device, "ENTRIES", 1000)
-    monkeypatch.setattr(device, "PANEL", 32)
-    monkeypatch.setattr(device, "TEMPORARY", 0)
+    set_sizes(device, ENTRIES=1000, PANEL=32, TEMPORARY=0)
     one = accelerator(request.param)
     with device.use(one):
         yield one
@@ -56,12 +54,12 @@ def on_processor(function, *arguments, **named):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_kernel_values_and_products_are_those_of_the_processor(name, used):
+def test_kernel_values_and_products_are_those_of_the_processor(name, used, rng):
     params = kernels.parameters(name, np.abs(X))
     expected = on_processor(kernels.block, name, X, Z, params)
     values = kernels.values(name, X, Z, params)
     assert isinstance(values, device.Values)
-    coef = RNG.normal(size=(60, 2))
+    coef = rng.normal(size=(60, 2))
     np.testing.assert_allclose(used.get(values.array), expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(values @ coef, expected @ coef, rtol=1e-9, atol=1e-8)
     decision = kernels.decision(name, params, Z, coef, X)
@@ -73,9 +71,9 @@ def test_equal_rows_have_exactly_the_values_of_the_diagonal(used):
     np.testing.assert_array_equal(np.diag(used.get(values.array)), 1.0)
 
 
-def test_factors_solve_and_invert(used):
+def test_factors_solve_and_invert(used, rng):
     K = on_processor(kernels.block, "laplacian-l2", X, X, {"gamma": 0.5})
-    shift, Y = RNG.uniform(0.1, 1, len(K)), RNG.normal(size=(150, 3))
+    shift, Y = rng.uniform(0.1, 1, len(K)), rng.normal(size=(150, 3))
     factor = device.Values(used, used.put(K)).factored(shift)
     system = K + np.diag(shift)
     np.testing.assert_allclose(factor.solve(Y), np.linalg.solve(system, Y), rtol=1e-9)
@@ -91,9 +89,9 @@ def test_a_singular_matrix_has_no_factor(used):
         device.Values(used, used.put(-np.eye(100))).factored(0.5)
 
 
-def test_leave_one_out_is_that_of_the_processor(used):
+def test_leave_one_out_is_that_of_the_processor(used, rng):
     K = on_processor(kernels.block, "laplacian-l2", X, X, {"gamma": 0.5})
-    Y = RNG.normal(size=(150, 2))
+    Y = rng.normal(size=(150, 2))
     found = left_out(kernels.values("laplacian-l2", X, X, {"gamma": 0.5}), Y, 0.1)
     expected = on_processor(left_out, K, Y, 0.1)
     for ours, theirs in zip(found, expected):
@@ -105,8 +103,8 @@ def test_leave_one_out_is_that_of_the_processor(used):
 
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("name", [n for n in EXACT if kernels.KERNELS[n].has_gradient])
-def test_outer_products_are_those_of_the_processor(name, full, used):
-    coef, weights = RNG.normal(size=(150, 2)), RNG.uniform(size=150)
+def test_outer_products_are_those_of_the_processor(name, full, used, rng):
+    coef, weights = rng.normal(size=(150, 2)), rng.uniform(size=150)
     for rows in (np.arange(150), np.arange(0, 150, 2)):
         given = (name, X, coef, {"gamma": 0.3}, rows, full, weights[: len(rows)])
         expected = on_processor(outer_product, *given)
@@ -128,12 +126,12 @@ MAPS = [
     ],
     ids=["gaussian", "laplacian", "perceptron", "nystrom"],
 )
-def test_features_and_their_products_are_those_of_the_processor(made, used):
+def test_features_and_their_products_are_those_of_the_processor(made, used, rng):
     expected = on_processor(made.transform, X)
     placed = DeviceMatrix.of(made, X)
     found = np.concatenate([part for _, part in placed.row_blocks()])
     np.testing.assert_allclose(found, expected, atol=1e-9)
-    W, Y = RNG.normal(size=(expected.shape[1], 2)), RNG.normal(size=(150, 2))
+    W, Y = rng.normal(size=(expected.shape[1], 2)), rng.normal(size=(150, 2))
     np.testing.assert_allclose(placed.matvec(W), expected @ W, atol=1e-8)
     np.testing.assert_allclose(placed.rmatvec(Y), expected.T @ Y, atol=1e-7)
     np.testing.assert_allclose(placed.normal(W), expected.T @ (expected @ W), atol=1e-6)
@@ -158,8 +156,8 @@ METHODS = {
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_methods_predict_as_on_the_processor(name, library):
-    there, here = same_decisions(name, accelerator(library), RNG.uniform(0.5, 2, len(X)))
+def test_methods_predict_as_on_the_processor(name, library, rng):
+    there, here = same_decisions(name, accelerator(library), rng.uniform(0.5, 2, len(X)))
     assert max(info["gap"] / info["objective"] for info in (there, here)) < 1e-6
     assert (there.get("device"), here.get("device")) == (None, library)
 

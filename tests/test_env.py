@@ -9,6 +9,7 @@ import sys
 from functools import partial
 
 import pytest
+from numba.core import caching, config
 
 from rfx import compiled, env
 
@@ -85,7 +86,7 @@ def test_memory_that_a_control_group_leaves(cgroup, inner, left):
 @pytest.fixture
 def cache_here(tmp_path, monkeypatch):
     """The folder in which numba stores compiled code."""
-    monkeypatch.setattr(compiled.caching.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     compiled._warn.cache_clear()
     return tmp_path
 
@@ -135,7 +136,7 @@ def test_a_cache_that_can_not_be_written(cache_here, monkeypatch, caplog, step):
     def full(self, *_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(compiled.caching.IndexDataCacheFile, step, full)
+    monkeypatch.setattr(caching.IndexDataCacheFile, step, full)
     assert doubled(2) == doubled(2) == 0
     (message,) = caplog.messages
     assert os.strerror(errno.ENOSPC) in message

@@ -2,6 +2,7 @@
 and safe forks.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -153,12 +154,20 @@ def test_the_caller_does_the_parts_that_no_other_thread_has_time_for(two_threads
     assert found == [threading.get_ident()] * 4 and busy.result()
 
 
-def test_few_multiplications_are_not_shared_out(monkeypatch):
+@pytest.mark.parametrize(
+    ("work", "threads", "seconds"), [(parallel._FEW - 1, 1, 0.5), (parallel._FEW, 2, 60)]
+)
+def test_few_multiplications_are_not_shared_out(work, threads, seconds):
+    """The first part waits for another thread to begin the second."""
     env.set_threads(2)
-    monkeypatch.setattr(parallel, "_helpers", lambda count: pytest.fail("shared out"))
-    assert parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW - 1) == [2] * 4
-    with pytest.raises(pytest.fail.Exception):
-        parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW)
+    meeting = threading.Barrier(2)
+
+    def part(start, stop):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(seconds)
+        return threading.get_ident()
+
+    assert len(set(parallel.for_ranges(part, 8, parts=2, work=work))) == threads
 
 
 def test_an_interrupt_leaves_the_parts_that_are_not_begun(two_threads):

@@ -88,8 +88,8 @@ def test_growing_keeps_earlier_grids_and_seeds_differ():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("shared_out")
-def test_sparse_rows_threads_and_blocks_change_nothing():
-    rows = np.where(RNG.random((1500, 4)) < 0.5, RNG.uniform(-1, 1, (1500, 4)), 0.0)
+def test_sparse_rows_threads_and_blocks_change_nothing(rng):
+    rows = np.where(rng.random((1500, 4)) < 0.5, rng.uniform(-1, 1, (1500, 4)), 0.0)
     grids = sample_grids("laplacian", 4, 37, 2, gamma=3.0)
     ids, bins = grids.number(rows)
     sparse = grids.number(sp.csr_matrix(rows))
@@ -154,8 +154,8 @@ def test_offsets_beyond_two_to_the_31():
 
 
 @pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
-def test_transform_is_the_matrix_of_the_bins(n_grids):
-    rows = np.where(RNG.random((300, 4)) < 0.5, X, 0.0)
+def test_transform_is_the_matrix_of_the_bins(n_grids, rng):
+    rows = np.where(rng.random((300, 4)) < 0.5, X, 0.0)
     grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
     ids, bins = grids.number(rows)
     for given in (rows, sp.csr_matrix(rows)):
@@ -168,17 +168,17 @@ def test_transform_is_the_matrix_of_the_bins(n_grids):
     assert part.shape == (0, len(bins.keys))
 
 
-def test_unseen_bins_have_weight_zero():
+def test_unseen_bins_have_weight_zero(rng):
     grids = sample_grids("laplacian", 4, 60, 1, gamma=2.0)
     _, bins = grids.number(X[:100])
-    coef = RNG.standard_normal((len(bins.keys), 2))
+    coef = rng.standard_normal((len(bins.keys), 2))
     found = grids.find(X, bins)
     assert np.any(found[:, 100:] < 0) and np.all(found[:, :100] >= 0)
     columns = np.where(found >= 0, found + bins.starts[:-1, None], len(bins.keys))
     expected = np.vstack([coef, np.zeros(2)])[columns].sum(axis=0)
     np.testing.assert_allclose(grids.decision(X, bins, coef), expected, atol=1e-12)
     assert not grids.decision(X + 1e6, bins, coef).any()
-    used = RNG.random(len(coef)) < 0.3
+    used = rng.random(len(coef)) < 0.3
     np.testing.assert_allclose(
         grids.decision(X, bins.select(used), coef[used]),
         grids.decision(X, bins, coef * used[:, None]),

@@ -48,8 +48,8 @@ def test_every_coordinate_once_before_any_twice():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_linear_features(sparse):
-    X = RNG.standard_normal((20, 6)) * (RNG.random((20, 6)) < 0.6)
+def test_linear_features(sparse, rng):
+    X = rng.standard_normal((20, 6)) * (rng.random((20, 6)) < 0.6)
     rows = sp.csr_matrix(X) if sparse else X
     whole = sample("linear", 6, 6, seed=2, dtype=np.float64)
     Z = whole.transform(rows)
@@ -58,21 +58,21 @@ def test_linear_features(sparse):
     np.testing.assert_allclose(
         drawn.transform(rows), np.sqrt(6) * X[:, drawn.arrays["columns"]], atol=1e-12
     )
-    U = RNG.standard_normal((20, 3))
+    U = rng.standard_normal((20, 3))
     np.testing.assert_allclose(drawn.quick_adjoint(rows, U), drawn.transform(X).T @ U, atol=1e-10)
 
 
-def test_wide_sparse_rows_are_never_dense():
+def test_wide_sparse_rows_are_never_dense(rng):
     X = sp.random(50, 47_236, density=1e-3, format="csr", random_state=1)
     pool = sample("linear", 47_236, 47_236, seed=0)
-    U = RNG.standard_normal((50, 1))
+    U = rng.standard_normal((50, 1))
     expected = np.sqrt(47_236) * (X.T @ U)[pool.arrays["columns"]]
     np.testing.assert_allclose(pool.quick_adjoint(X, U), expected, rtol=1e-6)
     np.testing.assert_allclose(pool.select(slice(40)).transform(X), pool.transform(X)[:, :40])
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
-def test_kmers_equal_a_naive_count(k):
+def test_kmers_equal_a_naive_count(k, rng):
     params = {"alphabet": ACGT, "k": k}
     expected = naive(SEQUENCES, k)
     total = offsets(9, 4, k)[-1]
@@ -82,7 +82,7 @@ def test_kmers_equal_a_naive_count(k):
         feature_map.transform(SEQUENCES),
         np.sqrt(total) * expected[:, feature_map.arrays["columns"]],
     )
-    U = RNG.standard_normal((30, 2))
+    U = rng.standard_normal((30, 2))
     np.testing.assert_allclose(
         feature_map.quick_adjoint(SEQUENCES, U), feature_map.transform(SEQUENCES).T @ U, atol=1e-9
     )

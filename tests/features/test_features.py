@@ -100,8 +100,8 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_sparsity_and_file_form_change_nothing(name, variant):
-    rows = RNG.uniform(-1, 1, (700, 6))
+def test_sparsity_and_file_form_change_nothing(name, variant, rng):
+    rows = rng.uniform(-1, 1, (700, 6))
     rows[rows > 0.6] = 0.0
     rows, params = suited(name, rows), (PARAMS | OTHERS)[name]
     # in float64: heavy-tailed frequencies amplify float32's rounding of the projection
@@ -221,10 +221,10 @@ def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant):
 
 
 @pytest.mark.slow
-def test_products_with_vectors_that_are_widened_as_they_are_used_are_the_same(monkeypatch):
+def test_products_with_vectors_that_are_widened_as_they_are_used_are_the_same(set_sizes):
     rows = sp.random(30, 1200, 0.02, "csr", dtype=np.float32, random_state=0)
     whole = sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows)
-    monkeypatch.setattr(base, "_HELD", 0)
+    set_sizes(base, _HELD=0)
     np.testing.assert_array_equal(sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows), whole)
 
 
@@ -262,9 +262,9 @@ def test_sobol_points_are_a_net_and_a_part_of_one_sequence(start):
     ],
 )
 def test_the_kernel_s_error_is_smaller_than_that_of_independent_features(
-    name, n_inputs, gamma, variant, base, at_most
+    name, n_inputs, gamma, variant, base, at_most, rng
 ):
-    rows = RNG.uniform(-1, 1, (60, n_inputs))
+    rows = rng.uniform(-1, 1, (60, n_inputs))
     K = kernels.block(name, rows, rows, {"gamma": gamma})
 
     def error(kind):
@@ -311,8 +311,8 @@ def test_frequencies_of_chi_square_have_the_density_sech():
     assert stats.kstest(w * np.pi, stats.hypsecant.cdf).pvalue > 0.01
 
 
-def test_hamming_features_are_signs_of_codes():
-    codes = RNG.integers(4, size=(50, 6)).astype(float)
+def test_hamming_features_are_signs_of_codes(rng):
+    codes = rng.integers(4, size=(50, 6)).astype(float)
     found = sample("hamming", 6, 200, 0, gamma=0.2)
     Z = found.transform(codes)
     assert set(np.unique(Z)) == {-1.0, 1.0}

@@ -156,7 +156,7 @@ def test_defaults_of_the_options_of_kernels():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_inputs", [3, 40, 100])
 @pytest.mark.parametrize("name", NAMES)
-def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkeypatch):
+def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, set_sizes):
     X = sample(50, n_inputs)
     X[np.random.default_rng(2).random(X.shape) < 0.6] = 0
     X = suited(name, X)
@@ -182,7 +182,7 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
         atol=tolerance,
     )
     # Too many sparse rows to make them dense at once.
-    monkeypatch.setattr(blocks, "_DENSE_BYTES", 64)
+    set_sizes(blocks, _DENSE_BYTES=64)
     sparse = kernels.prepare(name, sp.csr_matrix(np.vstack([X] * 3)), params, dtype)
     np.testing.assert_allclose(
         kernels.block(name, sparse, Y, params), np.vstack([expected] * 3), atol=tolerance
@@ -442,13 +442,13 @@ def test_gradients_of_rows_of_text_equal_those_of_dense_rows(name):
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_outer_products_are_averages_over_rows_and_sums_over_outputs(name, expansion, monkeypatch):
+def test_outer_products_are_averages_over_rows_and_sums_over_outputs(name, expansion, set_sizes):
     X, coef = expansion
     rows, weights = np.arange(40), np.arange(40) % 3 + 0.5
     found = [np.copy(one) for one in gradients.gradients(name, X, coef, {"gamma": 0.3}, rows)]
     expected = sum((one * weights[:, None]).T @ one for one in found) / weights.sum()
     for values in (1 << 22, 40 * 7):  # in one block, and in blocks of 7 rows
-        monkeypatch.setattr(gradients, "_VALUES", values)
+        set_sizes(gradients, _VALUES=values)
         full = gradients.outer_product(name, X, coef, {"gamma": 0.3}, rows, True, weights)
         diagonal = gradients.outer_product(name, X, coef, {"gamma": 0.3}, rows, False, weights)
         np.testing.assert_allclose(full, expected, rtol=1e-10, atol=1e-12)

@@ -94,11 +94,9 @@ def test_gram_matrices_of_some_rows_estimate_those_of_all(features):
 @pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
 @pytest.mark.parametrize("gram_rows", [2, 1000])
 def test_rounds_of_codes_meet_the_tolerance_for_the_features(
-    features, loss, gram_rows, monkeypatch
+    features, loss, gram_rows, monkeypatch, set_sizes
 ):
-    monkeypatch.setattr(greedy, "_WORTH_MB", 0)
-    monkeypatch.setattr(greedy, "_GRAM_ROWS", gram_rows)
-    monkeypatch.setattr(greedy, "_GRADIENT", 100.0)
+    set_sizes(greedy, _WORTH_MB=0, _GRAM_ROWS=gram_rows, _GRADIENT=100.0)
     drawn, replace = [], CodedColumns.replace
 
     def noted(codes, *given):

@@ -41,9 +41,9 @@ def test_factor_and_the_other_triangle(size, dtype):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(), (1,), (3,)])
 @pytest.mark.parametrize("size", [70, 600])
-def test_systems(shape, dtype, size):
+def test_systems(shape, dtype, size, rng):
     shape = (size, *shape)
-    A, b = positive(size), RNG.standard_normal(shape)
+    A, b = positive(size), rng.standard_normal(shape)
     factor = linear_algebra.positive(np.array(A, dtype, order="F"))
     factor[np.triu_indices(size, 1)] = 7
     before = b.copy()
@@ -91,13 +91,13 @@ def test_a_part_that_asks_for_threads_gets_its_own():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 63, 130])
 @pytest.mark.parametrize("m", [1, 63, 64, 65, 200])
-def test_rows_by_the_lower_triangle(n, m, dtype):
-    B = RNG.standard_normal((m, 2 * m))
+def test_rows_by_the_lower_triangle(n, m, dtype, rng):
+    B = rng.standard_normal((m, 2 * m))
     # the upper part is not read
     L = np.asfortranarray(np.linalg.cholesky(B @ B.T).astype(dtype)) + np.triu(
         np.full((m, m), np.nan, dtype), 1
     )
-    K = RNG.standard_normal((n, m)).astype(dtype)
+    K = rng.standard_normal((n, m)).astype(dtype)
     expected = solve_triangular(
         np.tril(np.nan_to_num(L)).astype(np.float64), K.T.astype(np.float64), lower=True
     ).T
@@ -109,9 +109,9 @@ def test_rows_by_the_lower_triangle(n, m, dtype):
 
 @pytest.mark.parametrize("size", [1, 7, 1500])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_a_corner_is_what_numpy_gives(size, share):
-    M = RNG.standard_normal((size, size))
-    chosen = np.flatnonzero(RNG.random(size) <= share)
+def test_a_corner_is_what_numpy_gives(size, share, rng):
+    M = rng.standard_normal((size, size))
+    chosen = np.flatnonzero(rng.random(size) <= share)
     wanted = M[np.ix_(chosen, chosen)]
     np.testing.assert_array_equal(corner(M, chosen), wanted)
     np.testing.assert_array_equal(corner(M[:, :], chosen[::-1]), wanted[::-1, ::-1])

@@ -264,8 +264,8 @@ def test_columns_one_by_one(kind):
 @pytest.mark.parametrize("outputs", [(), (1,), (3,)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 0)  # 256 rows
+def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, set_sizes):
+    set_sizes(blocks, BLOCK_BYTES=0)  # 256 rows
     rng = np.random.default_rng(1)
     Z = rng.standard_normal((1001, 257)).astype(dtype)
     W, U = rng.standard_normal((257, *outputs)), rng.standard_normal((1001, *outputs))
@@ -302,9 +302,8 @@ def in_small_blocks(block, kind=np.asarray):
         (lambda: in_small_blocks(100, sp.csr_matrix), ()),
     ],
 )
-def test_threads_change_no_bit(make, outputs, monkeypatch, by_threads):
-    monkeypatch.setattr(mapped, "_LEAST_ROWS", 1)
-    monkeypatch.setattr(mapped, "_CACHED_BYTES", 7 * 90 * 4)  # seven rows at a time
+def test_threads_change_no_bit(make, outputs, set_sizes, by_threads):
+    set_sizes(mapped, _LEAST_ROWS=1, _CACHED_BYTES=7 * 90 * 4)  # seven rows at a time
     Z, rng = make(), np.random.default_rng(2)
     W, U = rng.standard_normal((Z.shape[1], *outputs)), rng.standard_normal((Z.shape[0], *outputs))
     weights = rng.random(Z.shape[0])

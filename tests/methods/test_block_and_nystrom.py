@@ -154,6 +154,7 @@ def test_liblinear_solves_the_same_problem(loss, tol, partition, reloaded):
     )
 
 
+@pytest.mark.slow
 def test_liblinear_on_several_classes_blocks_of_one_class_and_rows_that_are_the_same():
     y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
     rows, labels = np.repeat(X[:100], 2, axis=0), np.repeat(y[:100], 2)
@@ -237,9 +238,9 @@ def mean_error(kernel, how, count, rows=X):
     return np.mean(errors)
 
 
-def test_random_pivots_and_centres_are_better_than_uniform_rows():
+def test_random_pivots_and_centres_are_better_than_uniform_rows(rng):
     # few rows are far from the others: uniform sampling misses them
-    rows = np.vstack([RNG.normal(0, 0.05, (380, 3)), RNG.normal(0, 1, (20, 3))])
+    rows = np.vstack([rng.normal(0, 0.05, (380, 3)), rng.normal(0, 1, (20, 3))])
     errors = {how: mean_error("gaussian", how, 20, rows) for how in WAYS}
     assert errors["rpcholesky"] < 0.5 * errors["uniform"]
     assert errors["kmeans"] < errors["uniform"]
@@ -292,20 +293,20 @@ def test_repeated_rows(how):
     assert method.info["converged"] and method.info["rank"] <= 15
 
 
-def test_nearly_dependent_landmarks():
+def test_nearly_dependent_landmarks(rng):
     rows = np.vstack([X[:30], X[:30] + 1e-9])
     params, K = problem("gaussian", rows)
     feature_map = NystromMap("gaussian", rows, params, np.float64)
     Z = feature_map.transform(rows)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
-    weights = RNG.standard_normal((feature_map.n_features, 2))
+    weights = rng.standard_normal((feature_map.n_features, 2))
     folded = kernels.block("gaussian", rows, feature_map.landmarks, params) @ feature_map.fold(
         weights
     )
     np.testing.assert_allclose(folded, Z @ weights, atol=1e-6)
 
 
-def test_what_a_matrix_asks_of_a_map():
+def test_what_a_matrix_asks_of_a_map(rng):
     params, _ = problem("laplacian")
     whole = NystromMap("laplacian", X[:90], params, np.float64)
     Z = whole.transform(X)
@@ -315,7 +316,7 @@ def test_what_a_matrix_asks_of_a_map():
         whole.select(columns).select([2, 0]).transform(X), Z[:, [0, 3]], atol=1e-12
     )
     assert whole.select(slice(0, 0)).transform(X).shape == (400, 0)
-    weights = RNG.standard_normal((4, 1))
+    weights = rng.standard_normal((4, 1))
     full = np.zeros((90, 1))
     full[columns] = weights
     np.testing.assert_allclose(whole.select(columns).fold(weights), whole.fold(full))
@@ -328,8 +329,8 @@ def test_what_a_matrix_asks_of_a_map():
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_threads_change_nothing(how, by_threads):
-    rows = RNG.uniform(0, 1, (3000, 4))
+def test_threads_change_nothing(how, by_threads, rng):
+    rows = rng.uniform(0, 1, (3000, 4))
 
     def made():
         chosen = choose_landmarks(how, "laplacian", rows, {"gamma": 2.0}, 150, 3, 1000.0)
@@ -363,8 +364,8 @@ def test_nystrom_predictions_are_those_of_the_dense_reference(how, dtype, atol):
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
-def test_features_that_do_not_fit_in_memory_are_made_anew(loss):
-    rows = RNG.uniform(0, 1, (3000, 4))
+def test_features_that_do_not_fit_in_memory_are_made_anew(loss, rng):
+    rows = rng.uniform(0, 1, (3000, 4))
     y = np.where(rows[:, 0] * rows[:, 1] > 0.3, 1.0, -1.0)
     common = {
         "n_features": 150,

@@ -80,8 +80,8 @@ def test_neighbouring_numbers_are_told_apart():
 
 
 @pytest.mark.parametrize("surrogate", LOSSES)
-def test_the_surrogate_is_the_minimiser_of_the_weighted_loss(surrogate):
-    u = RNG.standard_normal(300) * np.abs(X[:, 0])
+def test_the_surrogate_is_the_minimiser_of_the_weighted_loss(surrogate, rng):
+    u = rng.standard_normal(300) * np.abs(X[:, 0])
     u[::7] = 0.0
     theta, b = fit_linear(X, u, surrogate)
     weights, labels = np.abs(u) / np.abs(u).sum(), -np.sign(u)

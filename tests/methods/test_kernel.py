@@ -130,6 +130,7 @@ def test_a_tube_is_scikit_learns_svr(numbers, options, epsilon):
     assert info["objective"] == pytest.approx(0.05 * norm**2 + sums, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_without_bias_it_has_none(numbers):
     X, y = numbers
     model = regression(X, y, bias=False, epsilon=2.0)

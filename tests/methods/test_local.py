@@ -34,8 +34,8 @@ def local(**options):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
-def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted):
-    weights = RNG.uniform(0.5, 2, 60) if weighted else np.ones(60)
+def test_rows_left_out_are_those_of_machines_fitted_without_them(lam, weighted, rng):
+    weights = rng.uniform(0.5, 2, 60) if weighted else np.ones(60)
     A, Y = K[:60, :60] + np.diag(lam / weights), VALUES[:60, None]
     coef, residuals, _ = left_out(K[:60, :60], Y, lam, 1 / weights)
     np.testing.assert_allclose(coef, np.linalg.solve(A, Y), rtol=1e-4, atol=1e-5)
@@ -56,10 +56,10 @@ def test_rows_of_a_group_are_left_out_together():
         np.testing.assert_allclose(Y[out] - residuals[out], K[np.ix_(out, rest)] @ alpha, atol=1e-4)
 
 
-def test_groups_of_copies_raise_lambda():
+def test_groups_of_copies_raise_lambda(rng):
     """A row left out alone is predicted by its near copies; equal rows are left out together."""
-    rows, y = np.repeat(X[:150], 4, axis=0), np.repeat(RNG.normal(size=150), 4)
-    near = rows + 1e-6 * RNG.normal(size=rows.shape)
+    rows, y = np.repeat(X[:150], 4, axis=0), np.repeat(rng.normal(size=150), 4)
+    near = rows + 1e-6 * rng.normal(size=rows.shape)
     constraint = SplitConstraint("groups", np.repeat(np.arange(150), 4))
     alone, grouped = (
         local().fit(near, y, constraint=one).info["lam"] for one in (None, constraint)
@@ -110,8 +110,8 @@ def test_ties_end_in_leaves_of_one_point(rows):
 
 
 @pytest.mark.parametrize("overlap", [0, 0.05])
-def test_cells_by_all_rows_have_the_blocks_of_a_tree_without_cells(overlap):
-    rows = RNG.normal(size=(6000, 3))
+def test_cells_by_all_rows_have_the_blocks_of_a_tree_without_cells(overlap, rng):
+    rows = rng.normal(size=(6000, 3))
     tree, blocks = Partition.principal(rows, 100, overlap)
     _, without = Partition.grown(rows, np.arange(6000), 100, overlap, 0)
     assert {tuple(block) for block in blocks} == {tuple(block) for block in without}
@@ -120,9 +120,9 @@ def test_cells_by_all_rows_have_the_blocks_of_a_tree_without_cells(overlap):
         assert set(own) <= set(block)
 
 
-def test_cells_by_a_sample_differ_little_in_size(monkeypatch):
-    monkeypatch.setattr(partition, "SAMPLED", 2000)
-    rows = RNG.normal(size=(20000, 3))
+def test_cells_by_a_sample_differ_little_in_size(set_sizes, rng):
+    set_sizes(partition, SAMPLED=2000)
+    rows = rng.normal(size=(20000, 3))
     tree, blocks = Partition.principal(rows, 500, 0.05)
     assert max(map(len, blocks)) <= 500
     assert np.bincount(list(map(len, blocks))).nonzero()[0][0] > 150
@@ -173,9 +173,11 @@ def test_the_mean_of_two_machines_has_a_lower_error_than_each():
 @pytest.mark.parametrize("n_inputs", [4, 80], ids=["few inputs", "more inputs than rows"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_left_out_are_those_of_ridge_regressions_without_them(weighted, grouped, n_inputs):
+def test_rows_left_out_are_those_of_ridge_regressions_without_them(
+    weighted, grouped, n_inputs, rng
+):
     rows = np.random.default_rng(1).normal(size=(60, n_inputs))
-    weights = RNG.uniform(0.5, 2, 60) if weighted else None
+    weights = rng.uniform(0.5, 2, 60) if weighted else None
     groups = np.arange(60) % 20 if grouped else np.arange(60)
     Y = np.stack([VALUES[:60], X[:60, 0]], axis=1)
     constraint = SplitConstraint("groups", groups) if grouped else None
@@ -230,8 +232,8 @@ def test_a_model_without_places_has_one_machine_a_leaf(tmp_path):
     assert np.array_equal(restored.decision(X), trained.model.decision(X))
 
 
-def test_the_metric_of_a_leaf_finds_the_inputs_that_matter():
-    rows = RNG.normal(size=(600, 12))
+def test_the_metric_of_a_leaf_finds_the_inputs_that_matter(rng):
+    rows = rng.normal(size=(600, 12))
     y = np.sin(2 * rows[:, 0])
     plain, learnt = (
         local(leaf_rows=1000, leaf_steps=steps, mixed=False).fit(rows[:500], y[:500])
@@ -244,10 +246,10 @@ def test_the_metric_of_a_leaf_finds_the_inputs_that_matter():
     assert error < 0.7 * before
 
 
-def test_left_out_rows_estimate_the_error_on_new_rows():
+def test_left_out_rows_estimate_the_error_on_new_rows(rng):
     n = 2000
-    rows = RNG.uniform(-1, 1, (2 * n, 4))
-    y = np.sin(4 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.3 * RNG.normal(size=2 * n)
+    rows = rng.uniform(-1, 1, (2 * n, 4))
+    y = np.sin(4 * rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.3 * rng.normal(size=2 * n)
     trained = replace(local(leaf_rows=500), left_out=True).fit(rows[:n], y[:n])
     error = np.sqrt(np.mean((trained.predict(rows[n:]) - y[n:]) ** 2))
     assert trained.info["leave_one_out"] == pytest.approx(error, rel=0.08)
@@ -271,8 +273,8 @@ FEW = np.repeat(X[:6], 100, axis=0)
     ids=["twice", "huge cluster", "few points", "ties", "constant", "one point", "outlier"],
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted):
-    weights = RNG.integers(1, 5, len(y)) / 1e3 if weighted else None
+def test_difficult_rows_have_an_error_below_that_of_the_mean(rows, y, weighted, rng):
+    weights = rng.integers(1, 5, len(y)) / 1e3 if weighted else None
     trained = local(leaf_rows=100).fit(rows, y, weights)
     squared = (trained.predict(rows) - y) ** 2
     mean = np.average(y, weights=weights)
@@ -344,9 +346,9 @@ def test_a_model_stores_every_row_once():
 # ---------------------------------------------------------------------- checkpoints
 
 
-def test_rows_in_half_precision_halve_the_model(tmp_path, reloaded):
+def test_rows_in_half_precision_halve_the_model(tmp_path, reloaded, rng):
     sizes, values = {}, {}
-    rows = RNG.normal(size=(600, 40))
+    rows = rng.normal(size=(600, 40))
     for dtype in ("float32", "float16"):
         trained = local(dtype=dtype, task="regression", leaf_steps=0).fit(
             rows, rows[:, 0] * rows[:, 1]
@@ -393,10 +395,10 @@ def test_a_constant_leaf_needs_no_rows():
     assert np.array_equal(~np.isin(np.arange(len(blocks)), trained.model.leaves), constant)
 
 
-def test_a_lambda_without_solution_is_raised(caplog):
+def test_a_lambda_without_solution_is_raised(caplog, rng):
     # so many copies on average are not merged
     rows = np.repeat(X[:20].astype(np.float32), 11, axis=0)
-    trained = local(lam=1e-30).fit(rows, np.repeat(VALUES[:20], 11) + RNG.normal(size=220))
+    trained = local(lam=1e-30).fit(rows, np.repeat(VALUES[:20], 11) + rng.normal(size=220))
     assert "--lam is 1e-30" in caplog.text
     assert trained.info["lam"] > 1e-30
 

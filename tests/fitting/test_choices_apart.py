@@ -105,8 +105,8 @@ def test_every_choice_keeps_rows_apart(name, options, places, by):
     assert places <= SEEN.keys()
 
 
-def test_auto_compares_methods_on_rows_apart(by, monkeypatch):
-    monkeypatch.setattr(local, "EXACT", 100)
+def test_auto_compares_methods_on_rows_apart(by, set_sizes):
+    set_sizes(local, EXACT=100)
     fitted("auto", by)
     assert "inputs" in SEEN
 
@@ -126,9 +126,9 @@ def test_rows_of_weight_zero_take_their_groups_along(by):
     assert {"inputs", "loo", "own"} <= SEEN.keys()
 
 
-def test_errors_of_parts_are_those_of_ridge_regression_on_the_rows_that_are_kept():
-    Z, Y = RNG.normal(size=(50, 8)), RNG.normal(size=(50, 2))
-    own, lams = RNG.uniform(0.5, 2, 50), (3.0, 0.2)
+def test_errors_of_parts_are_those_of_ridge_regression_on_the_rows_that_are_kept(rng):
+    Z, Y = rng.normal(size=(50, 8)), rng.normal(size=(50, 2))
+    own, lams = rng.uniform(0.5, 2, 50), (3.0, 0.2)
     parts = SplitConstraint("groups", np.arange(50) // 4).parts(5, 0)
     found = selection._in_parts(Z @ Z.T, Y, lams, np.sqrt(own), parts)
     for lam, error in zip(lams, found):
@@ -276,9 +276,9 @@ def test_left_out_values_of_other_losses_are_close(case, task, weights):
     assert np.abs(alone - refitted).mean() < fraction * np.abs(every - refitted).mean()
 
 
-def test_intervals_cover_new_targets_as_often_as_stated(tmp_path):
-    rows = DRAWS.uniform(-1, 1, (3000, 3))
-    y = rows[:, 0] + DRAWS.normal(size=3000)
+def test_intervals_cover_new_targets_as_often_as_stated(tmp_path, rng):
+    rows = rng.uniform(-1, 1, (3000, 3))
+    y = rows[:, 0] + rng.normal(size=3000)
     model = replace(methods.create("rfm", **INPUTS | {"lam": 3.0}), left_out=True)
     model.fit(rows[:1000], y[:1000]).save(tmp_path / "m.npz")
     restored = methods.load(tmp_path / "m.npz")
@@ -307,8 +307,8 @@ def test_intervals_cover_every_quarter_of_the_predictions(tmp_path):
     assert np.mean(high - low) < 0.85 * 2 * equal
 
 
-def test_equal_noise_has_intervals_of_equal_width():
-    predicted, noise = DRAWS.normal(size=(2, 1000))
+def test_equal_noise_has_intervals_of_equal_width(rng):
+    predicted, noise = rng.normal(size=(2, 1000))
     grows = np.abs(noise) * np.exp(predicted)
     scale, scaled = ErrorScale.narrower(predicted, grows)
     assert scale.at(np.array([-2.0, 2.0])) == pytest.approx([0.2, 4], rel=0.5)

@@ -274,9 +274,9 @@ def choose(X, Y, task="regression", leaf_rows=None, **candidates):
     return search.run(SearchBudget(), refine=True)
 
 
-def test_the_best_combinations_are_compared_again_in_leaves(few_rows_choose, monkeypatch):
+def test_the_best_combinations_are_compared_again_in_leaves(few_rows_choose, set_sizes):
     few_rows_choose(200)
-    monkeypatch.setattr(metric_learning, "FOLDED", 100)
+    set_sizes(metric_learning, FOLDED=100)
     X = np.random.default_rng(1).uniform(-1, 1, (4000, 6))
     Y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])[:, None]
     given = {"scalings": ("standard",), "forms": ("diagonal",)}

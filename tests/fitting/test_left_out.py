@@ -29,7 +29,7 @@ METHODS = {
 
 
 def trained(name, rows, y, weights=None, **more):
-    options = {"scaling": "none"} | METHODS[name] | more
+    options = {"scaling": "none"} | METHODS.get(name, {}) | more
     return Trainer(methods.get(name).of(options), left_out=True).fit(rows, y, weights)
 
 
@@ -50,8 +50,8 @@ def check_refits(name, rows, y, weights=None, same=None, **more):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", METHODS)
-def test_the_mean_of_the_targets_leaves_the_row_out(name, weighted):
-    weights = RNG.uniform(0.5, 3, 15) if weighted else None
+def test_the_mean_of_the_targets_leaves_the_row_out(name, weighted, rng):
+    weights = rng.uniform(0.5, 3, 15) if weighted else None
     check_refits(name, X, VALUES, weights)
 
 
@@ -62,9 +62,9 @@ def test_the_mean_that_rf_subtracts_leaves_the_row_out(features):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", METHODS)
-def test_rows_with_equal_inputs_are_left_out_together(name, weighted):
+def test_rows_with_equal_inputs_are_left_out_together(name, weighted, rng):
     y = np.append(VALUES, [4.0, 5.5, 6.0])
-    weights = RNG.uniform(0.5, 3, 18) if weighted else None
+    weights = rng.uniform(0.5, 3, 18) if weighted else None
     check_refits(name, X[COPIES], y, weights, COPIES)
 
 
@@ -76,20 +76,19 @@ def test_copies_are_left_out_of_a_support_vector_machine_together(bias):
     check_refits("kernel", X[COPIES], y, None, COPIES, **options)
 
 
-LEAF = {"kernel": "laplacian", "lam": 0.3, "metric": "none", "mixed": False, "leaf_steps": 0}
-
-
-def test_the_mean_of_a_leaf_leaves_the_row_out(monkeypatch):
-    # the bandwidth, that of the median distance, would change without a row
-    monkeypatch.setattr("rfx.methods.local.bandwidth", lambda *_: {"gamma": 0.5})
-    monkeypatch.setitem(METHODS, "local", LEAF)
-    check_refits("local", X[COPIES], np.append(VALUES, [4.0, 5.5, 6.0]), None, COPIES)
+def test_the_mean_of_a_leaf_leaves_the_row_out():
+    """The corners of a simplex have equal distances: the median, and with it the bandwidth of the
+    leaf, stays the same without a row.
+    """
+    corners = np.eye(15)[COPIES]
+    leaf = {"kernel": "laplacian", "lam": 0.3, "metric": "none", "mixed": False, "leaf_steps": 0}
+    check_refits("local", corners, np.append(VALUES, [4.0, 5.5, 6.0]), None, COPIES, **leaf)
 
 
 @pytest.mark.parametrize("last", [None, 6])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_the_mean_leaves_out_what_the_machine_leaves_out(grouped, last):
-    weights = RNG.uniform(0.5, 3, 15)
+def test_the_mean_leaves_out_what_the_machine_leaves_out(grouped, last, rng):
+    weights = rng.uniform(0.5, 3, 15)
     groups = np.arange(15) // 2 if grouped else None
     targets = (VALUES - np.average(VALUES, weights=weights))[:, None]
     found = left_out(K, targets, 0.3, 1 / weights, groups, last, centred=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.fitting import linear
+from rfx.operators import kernel
 
 OF_METHOD = {
     "rf": {"kernel": "gaussian", "gamma": 0.5, "n_features": 60, "lam": 0.3},
@@ -52,13 +52,13 @@ def test_left_out_rows_are_those_of_other_fits(rows, name, loss):
 
 
 @pytest.mark.parametrize(("name", "lam"), [("rf", 1.0), ("sparse-rf", 30.0)])
-def test_some_rows_stand_for_all(name, lam, monkeypatch):
+def test_some_rows_stand_for_all(name, lam, set_sizes):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(4000, 3))
     y = np.sin(2 * X[:, 0]) + rng.normal(size=4000)
     options = {"lam": lam, "n_features": 200, "task": "regression"}
     exact = fitted(name, X, y, **options)
-    monkeypatch.setattr(linear, "enough_rows", lambda n, D, k: 1000)
+    set_sizes(kernel, MOST_ROWS=1000, SOME_WORK=0)
     some = fitted(name, X, y, **options)
     rows = some.left_out.numbers
     assert len(rows) == 1000

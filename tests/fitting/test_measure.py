@@ -17,11 +17,11 @@ FIXED = {"scaling": "none", "metric": "none", "kernel": "gaussian", "gamma": 0.3
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_errors_are_those_of_scikit_learn(k):
-    decision = RNG.normal(size=(N, k))
-    y = RNG.integers(0, max(k, 2), N)
+def test_errors_are_those_of_scikit_learn(k, rng):
+    decision = rng.normal(size=(N, k))
+    y = rng.integers(0, max(k, 2), N)
     Y = np.where(y[:, None] == (np.arange(k) if k > 1 else [1]), 1.0, -1.0)
-    weights = RNG.uniform(1, 2, N)
+    weights = rng.uniform(1, 2, N)
     labels = decision.argmax(axis=1) if k > 1 else (decision[:, 0] > 0).astype(int)
     task = "multiclass" if k > 1 else "binary"
     value = lambda name: measured(name, task, decision, Y, weights)

@@ -44,8 +44,8 @@ def test_new_rows_repeat_those_of_few_distinct_ones():
     assert repeats.find_constraint(ROWS) is None
 
 
-def test_one_row_for_all_that_are_equal_has_the_same_solution():
-    y, own = RNG.normal(size=64), RNG.uniform(0.5, 2, 64)
+def test_one_row_for_all_that_are_equal_has_the_same_solution(rng):
+    y, own = rng.normal(size=64), rng.uniform(0.5, 2, 64)
     problem = Problem(ROWS[COPIES], y[:, None], Squared, "regression", own)
     problem = Problem(**vars(problem) | {"constraint": repeats.find_constraint(problem.X)})
     merged, place = problem.merged()
@@ -73,16 +73,16 @@ def test_too_few_different_rows_are_named():
         Splitter(3, 0, constraint).folds(None, cv=3)
 
 
-def test_noise_that_stands_twice_remains_noise():
-    X, y = np.repeat(RNG.normal(size=(60, 4)), 2, axis=0), np.repeat(RNG.normal(size=60), 2)
+def test_noise_that_stands_twice_remains_noise(rng):
+    X, y = np.repeat(rng.normal(size=(60, 4)), 2, axis=0), np.repeat(rng.normal(size=60), 2)
     with pytest.warns(RfxWarning, match="rows that repeat the inputs of others"):
         model = AutoRegressor().fit(X, y)
     assert model.info_["leave_one_out"] > 0.85 * y.std()
     assert model.predict(X[:2], return_interval=0.9)[2][0] > 1.0
 
 
-def test_groups_that_are_given_have_precedence():
-    X, y = ROWS[COPIES], RNG.normal(size=64)
+def test_groups_that_are_given_have_precedence(rng):
+    X, y = ROWS[COPIES], rng.normal(size=64)
     groups = SplitConstraint("groups", np.arange(64) % 8)
     trainer = Trainer(methods.get("local").of({"scaling": "none", "metric": "none"}))
     model = trainer.fit(X, y, constraint=groups)
@@ -90,9 +90,9 @@ def test_groups_that_are_given_have_precedence():
 
 
 @pytest.mark.parametrize("kind", ["robust", "quantile", "power"])
-def test_scaling_learns_from_rows_of_either_kind_that_alternate(kind):
+def test_scaling_learns_from_rows_of_either_kind_that_alternate(kind, rng):
     n_rows = 2 * MOST_ROWS
-    X = np.where(np.arange(n_rows) % 2, 0.0, 1000.0)[:, None] + RNG.normal(size=(n_rows, 1))
+    X = np.where(np.arange(n_rows) % 2, 0.0, 1000.0)[:, None] + rng.normal(size=(n_rows, 1))
     scaled = Scaler.fit(X, kind).transform(X)
     assert min(scaled[::2].std(), scaled[1::2].std()) > 1e-4
 
@@ -109,7 +109,7 @@ def test_lambda_suits_rows_of_either_kind_that_alternate():
     assert lams[0] == lams[1]
 
 
-def test_a_command_says_how_many_rows_repeat_others(tmp_path, caplog):
-    libsvm.write(tmp_path / "rows", ROWS[COPIES], RNG.normal(size=64))
+def test_a_command_says_how_many_rows_repeat_others(tmp_path, caplog, rng):
+    libsvm.write(tmp_path / "rows", ROWS[COPIES], rng.normal(size=64))
     split = load(Run(dataset=str(tmp_path / "rows"), method="rf"))
     assert split.constraint.count == 60 and "4 rows repeat the inputs of others" in caplog.text

@@ -101,8 +101,8 @@ def test_sparse_rows_are_scaled_as_dense_ones(name, kind):
 
 # with fewer than 1,000 rows there is one quantile per row, so repeated rows would have more
 @pytest.mark.parametrize("kind", ["standard", "power", "robust"])
-def test_sample_weights_count_in_the_scaling(kind):
-    weights = RNG.integers(0, 3, 300)
+def test_sample_weights_count_in_the_scaling(kind, rng):
+    weights = rng.integers(0, 3, 300)
     weights[:3] = 1
     options = {"scaling": kind, "n_features": 40, "gamma": 0.3, "lam": 1.0, "tol": 1e-9}
     some, label = X[TRAIN], Y[TRAIN]
@@ -197,6 +197,7 @@ def test_a_lambda_that_is_given_refers_to_the_sum_of_losses():
     np.testing.assert_allclose(given, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive"])
 def test_lambda_is_chosen_in_the_unit_of_the_targets(loss):
     first, second = (

@@ -573,13 +573,13 @@ def test_test_rows_take_no_part(file, tmp_path):
 @pytest.mark.parametrize(
     "targets", [{}, *({"y": TARGETS[y]} for y in ("multiclass", "regression"))]
 )
-def test_a_part_is_learnt_without_the_rows_that_are_held_out(targets, file):
+def test_a_part_is_learnt_without_the_rows_that_are_held_out(targets, file, rng):
     frame(**targets).to_csv(file, index=False)
     split = load(file)
     kept, out = np.arange(0, N, 2), np.arange(1, N, 2)
     X, X_out = split.part(kept, out)
     changed = split.y_train.copy()
-    changed[out] = RNG.permutation(changed[out])
+    changed[out] = rng.permutation(changed[out])
     again = replace(split, y_train=changed).part(kept, out)
     np.testing.assert_array_equal(X, again[0])
     np.testing.assert_array_equal(X_out, again[1])
@@ -595,10 +595,10 @@ def test_unknown_and_missing_categories_become_the_mean(file, tmp_path, caplog):
     schema = load(file).schema
     share = float(np.mean(pandas.read_csv(file)["y"] == "yes"))
     (tmp_path / "new.csv").write_text("town,a\nnowhere,1\n,1\nt1,1\n")
-    with pytest.warns(RfxWarning, match="which are encoded by the mean of the targets: 'nowhere'"):
+    with pytest.warns(RfxWarning, match="mean of the targets: 'nowhere'"):
         X, _ = other_rows(tmp_path / "new.csv", schema, 2, targets="ignored")
     assert X[0, 0] == X[1, 0] == share != X[2, 0]
-    with pytest.raises(DataError, match="'nowhere'; without --strict they are encoded by the mean"):
+    with pytest.raises(DataError, match="'nowhere'.* --strict"):
         other_rows(tmp_path / "new.csv", schema, 2, strict=True, targets="ignored")
     table = pandas.read_csv(file)
     table.loc[[3, 5], "town"] = None
@@ -662,10 +662,10 @@ def test_converting_and_streaming_make_no_use_of_targets(file, tmp_path, capfd):
 # ---------------------------------------------------------------------- what is said
 
 
-def test_one_line_says_what_the_columns_became(file, caplog):
+def test_one_line_says_what_the_columns_became(file, caplog, rng):
     caplog.set_level(logging.WARNING)
     table = frame(
-        b=RNG.normal(size=N),
+        b=rng.normal(size=N),
         name=[f"n{i}" for i in range(N)],
         day=pandas.date_range("2020-01-01", periods=N).astype(str),
         same=3,

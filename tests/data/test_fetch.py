@@ -250,9 +250,7 @@ def test_offline(server, entry, monkeypatch):
     target = entry()
     for mirror in ("", server.url):
         monkeypatch.setenv("RFX_MIRROR", mirror)
-        with pytest.raises(
-            DataError, match="offline mode does not download .*toy.bz2; run `rfx fetch toy`"
-        ):
+        with pytest.raises(DataError, match="offline .*toy.bz2.*`rfx fetch toy`"):
             registry.fetch("toy", offline=True)
     assert not server.requests
     target.write_bytes(TEXT)
@@ -291,10 +289,7 @@ def test_later_copies_are_compared_with_the_first(server, entry, tmp_path, monke
     target.unlink()
     (tmp_path / "toy").write_bytes(OTHER)
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    with pytest.raises(
-        DataError,
-        match=f"has sha256 {sha256(OTHER)}, but was first {sha256(TEXT)}; the file was discarded",
-    ):
+    with pytest.raises(DataError, match=f"{sha256(OTHER)}.* first {sha256(TEXT)}"):
         registry.fetch("toy")
     assert not target.exists()
     assert registry.fetch("toy", trust=True)["train"].read_bytes() == OTHER
@@ -336,7 +331,7 @@ def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
 def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name):
     target = entry(url=None, obtain="ask its owner")
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match="RFX_MIRROR is .*nowhere, which is neither a folder nor"):
+    with pytest.raises(DataError, match="RFX_MIRROR is .*nowhere"):
         registry.fetch("toy")
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     assert not registry.is_obtainable("toy")
@@ -430,9 +425,9 @@ def test_the_converters(tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-def test_one_process_fetches_a_file(entry, monkeypatch):
+def test_one_process_fetches_a_file(entry, set_sizes):
     target = entry()
-    monkeypatch.setattr(registry, "WAIT", 0.0)
+    set_sizes(registry, WAIT=0.0)
     (target.parent / ".locks").mkdir(parents=True)
     with FileLock(target.parent / ".locks" / "toy", is_singleton=False):
         with pytest.raises(LockedError, match="another process has been fetching"):

@@ -107,9 +107,9 @@ def test_the_class_that_is_too_small_is_named_by_its_word(more, tmp_path, capfd)
 
 
 @pytest.mark.parametrize("by", [TRAIN, (*STREAM, "--task", "multiclass")])
-def test_class_weight_takes_words(by, tmp_path, capfd):
+def test_class_weight_takes_words(by, tmp_path, capfd, rng):
     labels = ["cat", "dog", '"emu, big"'] * 20
-    rows = zip(RNG.normal(size=(60, 2)).tolist(), labels)
+    rows = zip(rng.normal(size=(60, 2)).tolist(), labels)
     data = tmp_path / "t.csv"
     data.write_text("a,b,animal\n" + "".join(f"{x:.3f},{y:.3f},{word}\n" for (x, y), word in rows))
     plain = predicted(capfd, trained(capfd, data, by=by)[0], data)

@@ -32,11 +32,11 @@ LABELS = np.array([-1, 1] * 25)
 
 
 @pytest.fixture
-def indexed(tmp_path):
+def indexed(tmp_path, rng):
     """Rows with label 1 where column 0 is present: zero.libsvm, its rows of label -1 alone, and
     both with indices from 1.
     """
-    numbers = RNG.normal(size=(50, 2)).round(2).tolist()
+    numbers = rng.normal(size=(50, 2)).round(2).tolist()
     for base, name in enumerate(("zero", "one")):
         lines = [
             f"{label} {f'{base}:1 ' if label > 0 else ''}{base + 1}:{a} {base + 2}:{b}\n"

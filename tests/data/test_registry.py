@@ -204,10 +204,7 @@ def test_one_name_in_two_registries(place, monkeypatch, tmp_path):
     for name in ("a.toml", "b.toml"):
         (tmp_path / name).write_text("# mine\n" + GOOD)
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path))
-    with pytest.raises(
-        UsageError,
-        match=r"b\.toml: people is the name of a data set of .*a\.toml; choose another",
-    ):
+    with pytest.raises(UsageError, match=r"b\.toml: people .*a\.toml"):
         registry.has("people")
 
 

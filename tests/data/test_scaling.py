@@ -48,12 +48,12 @@ def test_agrees_with_scikit_learn(kind, form):
     np.testing.assert_allclose(Scaler.fit(form(train), kind).transform(test), expected, atol=1e-13)
 
 
-def test_constant_columns_are_zero_and_large_means_lose_no_digits():
+def test_constant_columns_are_zero_and_large_means_lose_no_digits(rng):
     for kind in set(KINDS) - {"none"}:
         assert Scaler.fit(np.full((3, 1), 0.1), kind).transform(np.array([[99.0]])) == 0
     tiny = Scaler.fit(np.array([[0.0], [5e-324]]), "minmax01")
     assert np.isfinite(tiny.transform(np.array([[1.0]]))).all()
-    far = 1e9 + RNG.standard_normal((5000, 1))
+    far = 1e9 + rng.standard_normal((5000, 1))
     np.testing.assert_allclose(1 / Scaler.fit(far, "standard").scale, far.std(), rtol=1e-6)
 
 
@@ -69,10 +69,7 @@ def test_the_number_of_columns(kind):
     padded = padded.toarray() if scipy.sparse.issparse(padded) else padded
     np.testing.assert_array_equal(padded, scaler.transform(X * [1, 1, 1, 1, 0, 0]))
     for wrong in (np.ones((2, 7)), scipy.sparse.csr_matrix(np.ones((2, 7))), np.ones((2, 5))):
-        with pytest.raises(
-            DataError,
-            match=f"the rows have {wrong.shape[1]} features, but the model was trained on 6",
-        ):
+        with pytest.raises(DataError, match=f"{wrong.shape[1]} features.* 6"):
             scaler.transform(wrong)
 
 
@@ -232,10 +229,10 @@ def test_what_is_not_finite_is_refused(kind):
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_the_order_of_the_rows_changes_no_bit(kind):
-    shuffled = MIXED[RNG.permutation(N)]
+def test_the_order_of_the_rows_changes_no_bit(kind, rng):
+    shuffled = MIXED[rng.permutation(N)]
     weights = np.arange(1.0, N + 1)
-    order = RNG.permutation(N)
+    order = rng.permutation(N)
     for one, other in (
         (Scaler.fit(MIXED, kind), Scaler.fit(shuffled, kind)),
         (Scaler.fit(MIXED, kind, weights), Scaler.fit(MIXED[order], kind, weights[order])),
@@ -261,8 +258,8 @@ def test_blocks_and_layouts_change_no_bit(kind):
 
 
 @pytest.mark.parametrize("kind", CHANGING)
-def test_weights_are_repetitions(kind):
-    weights = RNG.integers(0, 4, N)
+def test_weights_are_repetitions(kind, rng):
+    weights = rng.integers(0, 4, N)
     weights[:5] = 1
     some = np.delete(MIXED, 3, axis=1)
     ours, theirs = Scaler.fit(some, kind, weights), Scaler.fit(np.repeat(some, weights, 0), kind)
@@ -278,11 +275,11 @@ def test_weights_are_repetitions(kind):
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 400])
-def test_quantiles_are_numpys(count):
-    shares, values = np.linspace(0, 1, 37), np.round(RNG.normal(size=count), 1)
+def test_quantiles_are_numpys(count, rng):
+    shares, values = np.linspace(0, 1, 37), np.round(rng.normal(size=count), 1)
     found = Sorted.of(values).quantiles(shares)
     np.testing.assert_allclose(found, np.quantile(values, shares), atol=1e-14)
-    weights = np.append(1, RNG.integers(1, 5, count - 1))
+    weights = np.append(1, rng.integers(1, 5, count - 1))
     expected = np.quantile(np.repeat(values, weights), shares)
     found = Sorted.of(values, weights.astype(float)).quantiles(shares)
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -382,36 +379,36 @@ def test_unit_rows(form):
 
 # --------------------------------------------------------------------- surveys of rows in pieces
 
-SURVEYED = RNG.standard_normal((500, 6)) * [1, 2, 3, 4, 5, 0] + [0, 10, -5, 0, 2, 7]
-Y = RNG.integers(0, 4, 500).astype(float)
+SURVEYED = RNG.standard_normal((9000, 6)) * [1, 2, 3, 4, 5, 0] + [0, 10, -5, 0, 2, 7]
+Y = RNG.integers(0, 4, 9000).astype(float)
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pieces_teach_what_all_rows_do(kind, form, monkeypatch):
-    monkeypatch.setattr(transforms, "CHUNK", 64)
+def test_pieces_teach_what_all_rows_do(kind, form):
+    """One of the pieces is longer than what is learnt from at a time."""
     same = {"scaling": kind, "unit": True, "pca": 2, "dtype": np.float64, "seed": 3, "sample": 50}
     rows = form(SURVEYED)
-    found = Survey(chunked(rows, Y, (100, 137, 3, 260)), **same)
+    found = Survey(chunked(rows, Y, (100, 8300, 3, 597)), **same)
     scaler = Scaler.fit(SURVEYED, kind)
     np.testing.assert_allclose(found.inputs.scaler.shift, scaler.shift, atol=1e-10)
     np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale, rtol=1e-10)
     unit = unit_rows(scaler.transform(SURVEYED))
     expected = PCA(2).partial_fit(unit).finish().transform(unit)
     np.testing.assert_allclose(found.inputs.transform(rows, np.float64), expected, atol=1e-8)
-    assert (found.n_rows, found.n_inputs) == (500, 6)
+    assert (found.n_rows, found.n_inputs) == (9000, 6)
     np.testing.assert_array_equal(found.labels, [0, 1, 2, 3])
     for target in ("none", "minmax01", "mean"):
         assert found.target_scaler(target) == TargetScaler.fit(Y, target)
     # each row is sampled at most once, and the sample does not depend on the pieces
-    again = Survey(chunked(rows, Y, (499, 1)), **same)
+    again = Survey(chunked(rows, Y, (8999, 1)), **same)
     np.testing.assert_allclose(found.X, again.X, atol=1e-8)
     np.testing.assert_array_equal(found.y, again.y)
     near = ((found.X[:, None] - expected[None]) ** 2).sum(-1)
     assert near.min(axis=1).max() < 1e-12 and len(set(near.argmin(axis=1))) == 50
 
 
-def test_many_targets_are_no_labels_and_no_rows_are_refused():
-    assert Survey(lambda: iter([(np.zeros((3000, 2)), RNG.standard_normal(3000))])).labels is None
+def test_many_targets_are_no_labels_and_no_rows_are_refused(rng):
+    assert Survey(lambda: iter([(np.zeros((3000, 2)), rng.standard_normal(3000))])).labels is None
     with pytest.raises(DataError, match="no rows to learn from"):
         Survey(lambda: iter([]))

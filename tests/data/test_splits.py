@@ -105,10 +105,7 @@ RINGS = np.repeat(np.arange(1, 30), [1] * 4 + [60] * 20 + [2] * 5)  # like the a
 def test_guess_task(y, task, seen, caplog):
     y = np.array(y, float)
     if not task:
-        with pytest.raises(
-            UsageError,
-            match=("different whole numbers .* use --task regression or --task multiclass"),
-        ):
+        with pytest.raises(UsageError, match="--task regression or --task multiclass"):
             guess_task(y)
         return
     assert guess_task(y) == task
@@ -241,15 +238,13 @@ def test_another_file_or_set_to_test_on(tmp_path):
         load(path, test=wide, strict=True)
     with pytest.warns(
         RfxWarning,
-        match=(r"wide has columns beyond the 3 that the model was trained on \(2 of them\)"),
+        match=r"wide .* 3 .*\(2 of them\)",
     ):
         assert load(path, test=wide).X_test.shape == (10, 3)
     assert load("sphere:n=20,d=3", test=path).X_test.shape == (10, 3)
     assert load(path, test="sphere:n_test=7,d=3").X_test.shape == (7, 3)
     put(tmp_path, "heart_scale", 20, 13)
-    with pytest.raises(
-        DataError, match="heart_scale has columns beyond the 3 that the model was trained on"
-    ):
+    with pytest.raises(DataError, match="heart_scale has columns beyond the 3 "):
         load(path, test="heart_scale", strict=True)
     zero = tmp_path / "zero"
     zero.write_text("1 0:1\n")

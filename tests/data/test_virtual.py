@@ -43,8 +43,8 @@ def test_no_deformation_leaves_the_image_and_a_shift_shifts_it(shift):
             )
 
 
-def test_crops_are_windows_and_flips_mirror_them():
-    images = RNG.integers(0, 256, (5, 12, 10, 3)).astype(np.uint8)
+def test_crops_are_windows_and_flips_mirror_them(rng):
+    images = rng.integers(0, 256, (5, 12, 10, 3)).astype(np.uint8)
     made = virtual.crops_and_flips(images, np.arange(200), 2, 7)
     assert made.shape == (200, 7, 7, 3)
     np.testing.assert_array_equal(

@@ -154,7 +154,7 @@ def test_unknown_and_missing_categories():
     with pytest.warns(RfxWarning, match="'town' .* encoded by the mean of the targets"):
         found = model.decision_function(new)
     assert found[0] == found[1] != found[2]
-    with pytest.warns(RfxWarning, match="'job' of X has categories that were absent in training"):
+    with pytest.warns(RfxWarning, match="'job' .* absent in training"):
         model.predict(new.assign(town="t1", job="king"))
     gaps = new.assign(town="t1", job=["smith", None, "smith"], a=[0.5, 0.5, None])
     whole = gaps.assign(job=["smith", FRAME["job"].mode()[0], "smith"])
@@ -188,9 +188,9 @@ def test_a_warning_names_the_line_that_called_rfx():
 
 
 @pytest.mark.slow
-def test_cross_validation_sees_no_held_out_target():
-    noise = RNG.normal(size=N)
-    towns = pandas.DataFrame({"town": [f"t{code}" for code in RNG.integers(0, 150, N)]})
+def test_cross_validation_sees_no_held_out_target(rng):
+    noise = rng.normal(size=N)
+    towns = pandas.DataFrame({"town": [f"t{code}" for code in rng.integers(0, 150, N)]})
     scores = cross_val_score(regressor(), towns, noise, cv=5)
     assert scores.mean() < 0.05
 

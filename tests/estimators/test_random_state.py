@@ -46,8 +46,8 @@ def test_a_generator_draws_the_seed_of_each_fit(make):
     assert pickle.loads(pickle.dumps(again)).predict(X).tolist() == again.predict(X).tolist()
 
 
-def test_all_that_is_random_in_a_fit_has_one_seed():
-    frame_rows = np.column_stack([RNG.integers(0, 60, 80), X]).astype(object)
+def test_all_that_is_random_in_a_fit_has_one_seed(rng):
+    frame_rows = np.column_stack([rng.integers(0, 60, 80), X]).astype(object)
     make = lambda **seeds: estimators.RFClassifier(categorical_features=[0], **GIVEN, **seeds)
     model = make(random_state=np.random.RandomState(1)).fit(frame_rows, Y)
     want = make(seed=model.method_.method.seed).fit(frame_rows, Y)

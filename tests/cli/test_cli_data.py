@@ -64,6 +64,7 @@ def test_fetch_prints_where_the_files_are(tmp_path, mirrored):
     assert found == [{"dataset": "heart_scale", "role": "train", "path": str(data / "heart_scale")}]
 
 
+@pytest.mark.slow
 def test_fetch_says_that_some_could_not_be_had(mirrored):
     mirrored("heart_scale")
     done = rfx("fetch", "census", "heart_scale", "cod-rna", "--offline")

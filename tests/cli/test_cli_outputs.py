@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +18,11 @@ from shell import printed, refused, run
 from rfx.cli import cli
 from rfx.data import libsvm
 from rfx.estimators import RFClassifier
-from rfx.reporting.figures import Chart, Curve, Panel
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
 LABELS = np.where(X[:, 0] > 0, 1.0, -1.0)
+PAPER = Path(__file__).parents[1] / "papers" / "folders" / "example2007"
 TRAIN = "train --method rf --n-features 10 --lam 1"
 PLAN = (
     'title = "small"\n[[run]]\ndataset = "{}"\nmethod = "rf"\noptions.n_features = 10\noptions.lam'
@@ -132,13 +133,11 @@ def test_every_file_of_a_path_is_looked_at(folder, capfd):
     assert rfx(capfd, line + " --force")[0] == 0 and (folder / "p-lam2.npz").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end, form", [("svg", "SVG"), ("figure.csv", "CSV")])
-def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd, end, form):
-    from rfx.papers.wu2016 import figures
-
-    chart = Chart("fig4", [], [[Panel("p", "x", "y", [Curve([1, 2], [3, 4], {}, "a")])]])
-    monkeypatch.setitem(figures.FIGURES, "fig4", lambda rows, setting: chart)
-    words = "figure wu2016-fig4 --results r.csv --output fig.svg".split()
+def test_a_figure_replaces_figures_of_rfx_only(folder, add_paper, capfd, end, form):
+    add_paper(PAPER)
+    words = "figure example2007-figure1 --results r.csv --output fig.svg".split()
     for _ in range(2):
         printed(capfd, *words)
     before = (folder / "fig.png").read_bytes()

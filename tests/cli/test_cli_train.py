@@ -503,10 +503,10 @@ def test_methods_lists_all_options_and_long_names(capfd):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("rfx", "kernel")])
-def test_interrupt_ends_training_at_once(solver, method, tmp_path):
-    rows = RNG.uniform(-1, 1, (20000, 10))
+def test_interrupt_ends_training_at_once(solver, method, tmp_path, rng):
+    rows = rng.uniform(-1, 1, (20000, 10))
     # noise: even on a fast and idle machine each solver needs a minute or more
-    labels = RNG.choice([-1.0, 1.0], 20000)
+    labels = rng.choice([-1.0, 1.0], 20000)
     libsvm.write(tmp_path / "noise.txt", rows, labels)
     more = ["--n-features", "2500", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10"]
     process = subprocess.Popen(

@@ -292,8 +292,8 @@ def test_rows_of_parquet_are_predicted_as_those_of_csv(files, capfd, monkeypatch
     assert "is not a readable Parquet file" in said
 
 
-def test_labels_of_libsvm_text_may_be_missing(tmp_path, capfd):
-    X = RNG.normal(size=(90, 2))
+def test_labels_of_libsvm_text_may_be_missing(tmp_path, capfd, rng):
+    X = rng.normal(size=(90, 2))
     names = np.where(X[:, 0] > 0.5, "3", np.where(X[:, 1] > 0, "1", "2"))
     rows = [f"1:{a:.3f} 2:{b:.3f}" for a, b in X]
     labelled = "".join(f"{name} {row}\n" for name, row in zip(names, rows))

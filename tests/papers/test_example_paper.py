@@ -2,12 +2,10 @@
 most 120 lines, and no list elsewhere names it.
 """
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from rfx import papers
 from rfx.records.run import Result
 from rfx.reporting import claims, figures, tables
 
@@ -15,13 +13,9 @@ FOLDER = Path(__file__).parent / "folders" / "example2007"
 
 
 @pytest.fixture
-def example(monkeypatch):
+def example(add_paper):
     """The folder among the papers."""
-    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(FOLDER.parent)])
-    yield papers.folder("example2007")
-    for name in [name for name in sys.modules if name.startswith("rfx.papers.example2007")]:
-        del sys.modules[name]
-    vars(papers).pop("example2007", None)
+    return add_paper(FOLDER)
 
 
 def row(method, seed, error, n_features=None):

@@ -184,12 +184,12 @@ def test_sparse_rows_give_what_dense_ones_give():
     assert by_name(dense)["5"].rises == [0.0] * 10  # a single value has no other order
 
 
-def test_of_very_many_columns_those_that_vary_most_are_shuffled(monkeypatch):
+def test_of_very_many_columns_those_that_vary_most_are_shuffled(set_sizes):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 6)) * [1, 5, 1, 5, 1, 1]
     options = {"n_features": 20, "gamma": 0.01, "lam": 1.0, "scaling": "none"}
     model = methods.create("rf", task="regression", **options).fit(X, X[:, 1])
-    monkeypatch.setattr(explain, "MOST_COLUMNS", 2)
+    set_sizes(explain, MOST_COLUMNS=2)
     found = explain.explain(model, X, X[:, 1])
     assert sorted(by_name(found)) == ["2", "4"] and found.n_columns == 6
     named = explain.explain(model, X, X[:, 1], columns=["6", "1", "6"])

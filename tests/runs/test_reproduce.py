@@ -221,7 +221,7 @@ def test_the_recipe_is_the_one_of_the_documents():
 
 
 @pytest.fixture
-def a_paper(tmp_path, monkeypatch):
+def a_paper(tmp_path, monkeypatch, add_paper):
     """A paper whose plan trains within a second, with a table and a figure of its rows."""
     folder = tmp_path / "papers" / "nobody1998"
     (folder / "plans").mkdir(parents=True)
@@ -242,12 +242,8 @@ def a_paper(tmp_path, monkeypatch):
         "    return Chart('fig1', [], [[Panel('p', 'x', 'y', [Curve([1, 2], [3, 4], {}, 'a')])]])\n"
         "FIGURES = {'fig1': fig1}\n"
     )
-    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder.parent)])
+    add_paper(folder)
     monkeypatch.chdir(tmp_path)
-    yield
-    for name in [name for name in sys.modules if name.startswith("rfx.papers.nobody1998")]:
-        del sys.modules[name]
-    vars(papers).pop("nobody1998", None)
 
 
 def test_one_name_runs_its_plan_prints_its_table_and_draws_its_figure(a_paper):

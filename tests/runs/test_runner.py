@@ -246,8 +246,8 @@ def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
     assert len(runner.missing(work, rows)) == 3
 
 
-def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, stub, monkeypatch):
-    monkeypatch.setattr(runner.registry, "is_obtainable", lambda name: name != "census")
+@pytest.mark.usefixtures("own_folders")
+def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, stub):
     said, runs = [], [a_run("census", lam=lam) for lam in (1, 2)]
     work = Plan("p", "", "", "", [*runs, a_run("a")])
     summary = runner.run(work, tmp_path / "r.csv", command=stub, report=said.append)

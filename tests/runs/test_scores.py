@@ -231,9 +231,7 @@ def test_a_class_of_two_rows_is_never_lost():
             assert all(
                 len(np.unique(y[kept])) == 2 for kept, _ in Splitter(13, seed).folds(y, **how)
             )
-    with pytest.raises(
-        DataError, match="needs at least two rows of each class, but only 1 row has the label 1;"
-    ):
+    with pytest.raises(DataError, match="two rows of each class.* 1 row .* label 1;"):
         Splitter(12, 0).folds(y[:-1], cv=5)
     with pytest.raises(DataError, match="--cv 14 needs more rows than the 13"):
         Splitter(13, 0).folds(None, cv=14)
@@ -328,9 +326,8 @@ def test_the_linear_baseline_of_uncentred_classes_has_converged():
     assert found.linear == pytest.approx(expected, abs=0.005)
 
 
-def test_a_baseline_of_fewer_rows_says_so(files, capfd, monkeypatch):
-    monkeypatch.setattr(baselines, "FITTED", 50)
-    monkeypatch.setattr(baselines, "VALUES", 0)
+def test_a_baseline_of_fewer_rows_says_so(files, capfd, set_sizes):
+    set_sizes(baselines, FITTED=50, VALUES=0)
     words = ["--data", files / "binary.txt", "--test", files / "binary-test.txt"]
     _, out, _ = run(capfd, "train", "--method", "rf", "--gamma", 0.3, "--lam", 1, *words)
     assert "on the same 100 rows, fitted to 50 of 200 rows" in out
@@ -473,8 +470,8 @@ def test_progress_says_how_far_and_how_long(elapsed, entry, line):
     assert told.line() == line
 
 
-def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, monkeypatch):
-    monkeypatch.setattr(output, "MINUTE", 0.02)
+def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, set_sizes):
+    set_sizes(output, MINUTE=0.02)
     with Progress("training rf") as told:
         told.tell({"iteration": 1, "objective": 2.0})
         while "step 1, objective 2" not in (text := capfd.readouterr().err):
@@ -574,9 +571,9 @@ def test_options_are_chosen_without_the_held_out_rows(trained, monkeypatch):
     assert second.score == pytest.approx(1 - first.score)
 
 
-def test_many_rows_learnt_in_batches_are_scored_by_a_model_of_a_part(trained, monkeypatch):
+def test_many_rows_learnt_in_batches_are_scored_by_a_model_of_a_part(trained, set_sizes):
     """Batches are predicted before they are learnt, but these rows have no numbers."""
-    monkeypatch.setattr(assessment, "MANY_ROWS", 400)
+    set_sizes(assessment, MANY_ROWS=400)
     X, y = noise(500, 0, "binary")
     options = {"gamma": 1.0, "batch": 20, "block": 20, "loss": "hinge"} | QUICK
     row = trained(X, y, "doubly-sgd", options)

@@ -59,6 +59,7 @@ def test_training_rows_are_scored_on_request_only():
     assert both["params"]["train_relative_error"] < both["params"]["relative_error"]
 
 
+@pytest.mark.slow
 def test_fits_are_timed_again_without_the_choice_of_options_on_request():
     options = {"n_grids": 16, "gamma": "validation", "lam": "validation"}
     plain, timed = (

@@ -123,10 +123,10 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
     assert second["params"]["tuned"] == first["params"]["tuned"]
 
 
-def test_rounds_have_more_rows_and_fewer_candidates(monkeypatch, labels):
+def test_rounds_have_more_rows_and_fewer_candidates(set_sizes, labels):
     from rfx.runs import tune as module
 
-    monkeypatch.setattr(module, "ROWS", (60, 150))
+    set_sizes(module, ROWS=(60, 150))
     words = "--method rf --n-features 64 --results t.csv --kernels gaussian,laplacian --data"
     row = found(*words.split(), labels, *PLAIN)
     trials = kept()

@@ -16,9 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def hurry(monkeypatch):
-    for name in ("_PATIENCE", "_ARRIVING"):
-        monkeypatch.setattr(cluster, name, 0.5)
+def hurry(set_sizes):
+    set_sizes(cluster, _PATIENCE=0.5, _ARRIVING=0.5)
 
 
 def test_words_for_this_machine():
@@ -118,11 +117,10 @@ def test_what_goes_wrong_in_the_block_is_told_as_it_is(client):
 
 @pytest.mark.parametrize("name", ["rfx", "python", "numpy"])
 def test_versions_are_compared_before_anything_is_done(client, monkeypatch, name):
-    ours = cluster.versions() | {name: "99.9"}
-    answers = client.run(cluster.versions)
+    theirs = cluster.versions() | {name: "99.9"}
+    answers = dict.fromkeys(client.nthreads(), theirs)
     monkeypatch.setattr(client, "run", lambda *args, **more: answers)
-    monkeypatch.setattr(cluster, "versions", lambda: ours)
-    with pytest.raises(ClusterError, match=f"worker tcp://.* has {name} .* this machine has 99.9"):
+    with pytest.raises(ClusterError, match=f"worker tcp://.* has {name} 99.9.* this machine has"):
         cluster.Workers(client)
 
 

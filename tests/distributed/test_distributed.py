@@ -102,8 +102,8 @@ def test_leaves_on_three_workers_are_those_of_one_machine(three, kind):
 
 @pytest.mark.parametrize("kind", list(transforms.TRANSFORMS))
 @pytest.mark.parametrize("most", [50_000, 200])
-def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, monkeypatch):
-    monkeypatch.setattr(transforms, "MOST_ROWS", most)
+def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, set_sizes):
+    set_sizes(transforms, MOST_ROWS=most)
     ours = Scaler.fit(X, kind)
     for parts in (1, 2, 7):
         theirs = Scaler.fit(rows_of(workers, folder, parts), kind)
@@ -119,9 +119,9 @@ def test_wide_sparse_rows_on_workers_are_not_transformed(workers):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch):
+def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch, set_sizes):
     options = {"task": "binary", "lam": 1.0, "seed": 3, "n_features": 40, "loss": loss, **PLAIN}
-    monkeypatch.setattr(rf, "WORTH_MB", 0)
+    set_sizes(rf, WORTH_MB=0)
     ours, made = methods.create("rf", **options).fit(X, Y), []
     hold = matrix.PartsMatrix.hold
 
@@ -167,11 +167,11 @@ def test_time_that_is_up_ends_training(workers, folder):
     assert solve_l2(Z, y, 0.1, SquaredHinge, Budget(deadline=time.monotonic())).status == "timeout"
 
 
-def test_features_held_or_computed_are_the_same(workers, folder):
+def test_features_held_or_computed_are_the_same(workers, folder, rng):
     Z, y = problem(workers, folder)
     held = Z.hold()
     assert held.cost < Z.cost
-    w = RNG.normal(size=50)
+    w = rng.normal(size=50)
     np.testing.assert_array_equal(np.asarray(held.matvec(w)), np.asarray(Z.matvec(w)))
     chosen = np.flatnonzero(y > 0)
     np.testing.assert_allclose(held.rows(chosen).normal(w), Z.rows(chosen).normal(w), rtol=1e-12)

@@ -158,15 +158,15 @@ def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
         job, key = resolved(run)
         return replace(job, dataset=job.dataset.replace("rows", "gone")), key
 
-    monkeypatch.setattr(pools, "_resolved", elsewhere)
-    (row,) = run(work, tmp_path, cluster.address).rows
-    assert row["params"]["error"] == child.NO_DATA
-    assert f"{tmp_path}/gone.libsvm is not here; put it where" in row["message"]
-    # the same name, but other rows there
-    (tmp_path / "gone.libsvm").write_text("1 1:1\n-1 1:3\n")
-    (row,) = run(work, tmp_path, cluster.address).rows
+    with monkeypatch.context() as patched:
+        patched.setattr(pools, "_resolved", elsewhere)
+        (row,) = run(work, tmp_path, cluster.address).rows
+        assert row["params"]["error"] == child.NO_DATA
+        assert f"{tmp_path}/gone.libsvm is not here; put it where" in row["message"]
+        # the same name, but other rows there
+        (tmp_path / "gone.libsvm").write_text("1 1:1\n-1 1:3\n")
+        (row,) = run(work, tmp_path, cluster.address).rows
     assert "differs between this machine and the one that requested the run" in row["message"]
-    monkeypatch.setattr(pools, "_resolved", resolved)
     assert run(work, tmp_path, cluster.address).count("ok") == 1, "and it is tried again"
 
 
@@ -229,8 +229,8 @@ def test_a_run_that_ends_its_workers_is_a_failed_row(tmp_path, stub):
     assert fatal["message"].startswith("3 workers ended during the same task, the last tcp://")
 
 
-def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
-    monkeypatch.setattr(pools, "_LOOK_FOR_WORKERS", 0.2)
+def test_no_workers_are_said_and_waited_for(tmp_path, stub, set_sizes):
+    set_sizes(pools, _LOOK_FOR_WORKERS=0.2)
     with Cluster() as own:
         report = lambda text: own.add() if "has no workers; waiting" in text else None
         summary = run(a_plan("a", "b"), tmp_path, own.address, command=stub, report=report)

@@ -76,6 +76,7 @@ def test_the_document_shows_the_whole_package():
     assert sorted(files) == sorted(path.name for path in EXAMPLE.iterdir() if path.is_file())
 
 
+@pytest.mark.slow
 def test_the_documents_commands_run(rfx):
     lines = re.findall(r"^\$ (.*)$", DOCUMENT, re.M)
     assert lines[0] == "pip install ."
@@ -86,6 +87,7 @@ def test_the_documents_commands_run(rfx):
         assert out or "-o" in arguments
 
 
+@pytest.mark.slow
 def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     words = f"--data {ROWS} --task binary --kernel inverse-quadratic --gamma 0.5".split()
     words += ["--n-features", "64", *INPUTS]
@@ -103,6 +105,7 @@ def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     assert out == "" and "inverse-quadratic" in err
 
 
+@pytest.mark.slow
 def test_a_method_with_kernel_and_lambda_is_tuned(rfx, tmp_path):
     code = "from rfx.methods.rf import RF\n\n\nclass Own(RF):\n    name = 'own'\n"
     package(tmp_path / "own", "own", "[rfx.methods]\nown = own:Own\n", code)
@@ -111,6 +114,7 @@ def test_a_method_with_kernel_and_lambda_is_tuned(rfx, tmp_path):
     assert "'landweber' can't be searched" in rfx(*words, "landweber", code=2)[1]
 
 
+@pytest.mark.slow
 def test_options_are_listed_and_checked(rfx, tmp_path):
     out, err = rfx("methods", "--json")
     listed = {method["name"]: method["options"] for method in json.loads(out)}
@@ -176,10 +180,12 @@ assert KNNClassifier().fit(X, X[:, 0] > 0.5).score(X, X[:, 0] > 0.5) > 0.8
     [KERNEL_OF_FEATURES, CLASSES, NEIGHBOURS],
     ids=["features estimate the kernel", "classes", "a method of another kind"],
 )
+@pytest.mark.slow
 def test_it_is_used_from_python(rfx, code):
     assert rfx(program=("-c", code))[1] == ""
 
 
+@pytest.mark.slow
 def test_a_method_of_another_kind(rfx):
     words = f"--data {ROWS} --task binary --scaling standard --test {ROWS} --json".split()
     row = json.loads(rfx("train", "--method", "knn", *words, "--model", "m.npz")[0])
@@ -189,6 +195,7 @@ def test_a_method_of_another_kind(rfx):
     assert json.loads(rfx("eval", "m.npz", "--data", ROWS, "--json")[0])["score"] == row["score"]
 
 
+@pytest.mark.slow
 def test_a_peer_stands_in_a_plan(rfx, tmp_path):
     (tmp_path / "plan.toml").write_text(
         f"""
@@ -234,6 +241,7 @@ class Map(FourierMap):
 """
 
 
+@pytest.mark.slow
 def test_an_option_of_its_kernel(rfx, tmp_path):
     points = "[rfx.feature_maps]\nother = other:Map\n"
     code = (
@@ -250,6 +258,7 @@ def test_an_option_of_its_kernel(rfx, tmp_path):
 FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kernel = broken:Map\n"
 
 
+@pytest.mark.slow
 def test_an_entry_point_of_another_name_is_said(rfx, tmp_path):
     points = "[rfx.methods]\nfirst = named:Second\n"
     code = "from rfx.methods.rf import RF\n\n\nclass Second(RF):\n    name = 'second'\n"
@@ -261,6 +270,7 @@ def test_an_entry_point_of_another_name_is_said(rfx, tmp_path):
 @pytest.mark.parametrize(
     "code", ["import nothing_of_that_name", "raise SystemExit(3)", "Method = Map = None"]
 )
+@pytest.mark.slow
 def test_one_that_fails_is_left_out(rfx, tmp_path, code):
     folders = [package(tmp_path / "site", "broken", FAILS, code)]
     out, err = rfx("methods", folders=folders)
@@ -271,6 +281,7 @@ def test_one_that_fails_is_left_out(rfx, tmp_path, code):
     assert all(line.endswith("; it is ignored") for line in err.splitlines())
 
 
+@pytest.mark.slow
 def test_one_that_fails_stops_no_other(rfx, tmp_path):
     folders = [package(tmp_path / "site", "broken", FAILS, "import nothing_of_that_name")]
     words = ["--data", ROWS, "--task", "binary"]
@@ -280,6 +291,7 @@ def test_one_that_fails_stops_no_other(rfx, tmp_path):
     assert "fix or remove that package" in err
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken(rfx, installed, tmp_path):
     points, code = "[rfx.methods]\nrf = taken:RF\n", "from rfx.methods.rf import RF\n"
     taken = package(tmp_path / "one", "taken", points, code)

@@ -141,6 +141,7 @@ def measure_shape() -> dict[str, float]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", LIMITS)
 def test_rfx_stays_easy_to_read(figure):
     """A limit may be lowered, never raised; CONTRIBUTING.md says what to do instead."""

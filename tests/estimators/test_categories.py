@@ -243,6 +243,7 @@ def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
     assert out.split() == model.predict(FRAME).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [30, 100, 400], ids=["one-hot", "means", "few-rows-each"])
 def test_importances_do_not_favour_columns_of_many_categories(levels):
     """A town without effect has what a number without effect has: the noise of gradients, which

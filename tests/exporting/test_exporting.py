@@ -314,6 +314,7 @@ def nested(found):
                 yield from nested(part)
 
 
+@pytest.mark.slow
 def test_few_cases_have_every_step_function_and_comparison(trained):
     met = []
     for name in FEW:

@@ -43,6 +43,7 @@ def test_lambda_is_chosen_by_it(measure):
     assert (1 - FURTHER_GAIN) * errors[step["chosen"][0]] <= min(errors.values())
 
 
+@pytest.mark.slow
 def test_the_choice_of_inputs_follows_it():
     chosen = {}
     for measure in ("accuracy", "log_loss"):

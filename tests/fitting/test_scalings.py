@@ -165,6 +165,7 @@ def predictions(*args, **options):
     return fitted(*args, **options).predict(NEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SMALL, *BATCHES])
 @pytest.mark.parametrize(("shift", "unit"), [(1.6e9, 3600), (0, 1e-46), (0, 1e40)])
 def test_targets_in_another_unit_give_the_same_model(name, shift, unit):

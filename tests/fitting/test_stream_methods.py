@@ -489,6 +489,7 @@ def test_the_choice_predicts_and_is_of_the_values_that_were_tried(name):
     assert least < 0.5 * np.mean(LABELS == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", NOISY)
 @pytest.mark.parametrize("name", ["doubly-sgd", "norma", "n-pegasos", "r-sdca"])
 def test_any_threads_choose_the_same(name, task, by_threads):
@@ -497,6 +498,7 @@ def test_any_threads_choose_the_same(name, task, by_threads):
     np.testing.assert_array_equal(one.decision_function(ROWS), other.decision_function(ROWS))
 
 
+@pytest.mark.slow
 def test_a_file_in_any_parts_chooses_what_arrays_do(tmp_path):
     libsvm.write(tmp_path / "rows", ROWS, LABELS)
     options = {"scaling": "standard", "buffer": 0}
@@ -509,6 +511,7 @@ def test_a_file_in_any_parts_chooses_what_arrays_do(tmp_path):
     np.testing.assert_array_equal(small.decision_function(ROWS), large.decision_function(ROWS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["doubly-sgd", "norma", "r-pegasos", "k-sdca"])
 def test_a_checkpoint_keeps_the_choice(name, tmp_path):
     """For any number of passes in the first part; nothing is chosen again."""
@@ -527,6 +530,7 @@ def test_a_checkpoint_keeps_the_choice(name, tmp_path):
     assert again.info["validation"] == whole.info["validation"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["doubly-sgd", "r-sdca"])
 def test_rows_that_are_only_evaluated_have_no_say(name, monkeypatch):
     seen, rng = Seen(monkeypatch), np.random.default_rng(1)

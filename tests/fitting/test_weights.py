@@ -156,6 +156,7 @@ def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_path_and_validation_take_weights():
     y = TARGETS["binary"]
     options = {"gamma": "paper", "lam_path": "10:0.1:4", "dtype": "float64", "tol": 1e-9}

@@ -75,6 +75,7 @@ def test_tables_are_as_kept(paper):
     assert tables_of(paper) == (KEPT / f"{paper}.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_effects_and_verdicts_are_as_kept(found):
     kept = pd.read_csv(KEPT / "claims.csv")
     pd.testing.assert_frame_equal(found[WORDS], kept[WORDS])
@@ -92,16 +93,19 @@ def both(found):
     )
 
 
+@pytest.mark.slow
 def test_both_have_the_same_cases(both):
     assert list(both[both._merge != "both"].case) == []
 
 
 @pytest.mark.parametrize("word", ["outcome", "verdict", "limit"])
+@pytest.mark.slow
 def test_words_agree(both, word):
     assert both[word].fillna("").tolist() == both[f"{word}_rfx"].fillna("").tolist()
 
 
 @pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.slow
 def test_numbers_agree(both, number):
     expected = both[f"{number}_rfx"].astype(float).tolist()
     assert both[number].astype(float).tolist() == pytest.approx(

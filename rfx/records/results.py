@@ -45,6 +45,11 @@ def safe(text: str) -> str:
     )
 
 
+def safe_text(value: Any) -> Any:
+    """A text as `safe` makes it, and any other value as it is."""
+    return safe(value) if isinstance(value, str) else value
+
+
 def plain(cell: str) -> str:
     """The original text of a result of `safe`."""
     return cell[1:] if cell[:1] == "'" and cell[1:2] in _RUN | {"'"} else cell

@@ -148,7 +148,10 @@ class Excess:
         """Size -> mean above the limit, without a size that is the limit."""
         sizes = self.sizes[:-1] if self.known_limit is None else self.sizes
         limit = self.limit
-        return {size: mean_of([value - limit for value in self.at(size)]) for size in sizes}
+        means = {}
+        for size in sizes:
+            means[size] = mean_of([value - limit for value in self.at(size)])
+        return means
 
     @property
     def _accurate(self) -> list[int]:
@@ -237,9 +240,9 @@ def exact_machines(
     for which alike(row) is the same.
     """
     newest = {row.key: row for row in good(labelled(rows, label))}
-    exact = [row for row in newest.values() if row.method == "kernel"]
-    return [
-        (row, [one for one in newest.values() if alike(one) == alike(row)])
-        for row in exact
-        if row.metric != "rmse" or "objective" in (row.trace or [{}])[0]
-    ]
+    machines = []
+    for row in newest.values():
+        has_objective = row.metric != "rmse" or "objective" in (row.trace or [{}])[0]
+        if row.method == "kernel" and has_objective:
+            machines.append((row, [one for one in newest.values() if alike(one) == alike(row)]))
+    return machines

@@ -103,17 +103,14 @@ def curves(package: str, name: str) -> list[dict]:
         for column, text in row.items():
             key = row["dataset"], column
             longest[key] = max(longest.get(key, 0), len(text.partition(".")[2]))
-    return [
-        {
-            column: text
-            if column in ("dataset", "method")
-            else Printed(text, longest[row["dataset"], column])
-            if text
-            else None
-            for column, text in row.items()
-        }
-        for row in rows
-    ]
+    points: list[dict] = []
+    for row in rows:
+        point: dict[str, Any] = dict(row)
+        for column in row.keys() - {"dataset", "method"}:
+            text = row[column]
+            point[column] = Printed(text, longest[row["dataset"], column]) if text else None
+        points.append(point)
+    return points
 
 
 def _read(package, name) -> list[dict[str, str]]:
@@ -321,7 +318,7 @@ def variants(rows: Sequence[Row]) -> list[list]:
     for row in rows:
         name = token(inputs_of(row))
         groups[name] = groups.pop(name, {}) | {row.seed: row}
-    return [[own[seed] for seed in sorted(own)] for own in groups.values()]
+    return [sorted(own.values(), key=attrgetter("seed")) for own in groups.values()]
 
 
 # ----------------------------------------------------------------------
@@ -491,10 +488,11 @@ def tidy(lines: Iterable[Line], *but: str, **same: Any) -> list[Line]:
     """Lines of CSV and JSON: entries that are the same in all lines, and those of each line but
     some; of a mean and a cell the value.
     """
-    return [
-        same | {name: _plain(value) for name, value in line.items() if name not in but}
-        for line in lines
-    ]
+    tidied = []
+    for line in lines:
+        own = {name: _plain(value) for name, value in line.items() if name not in but}
+        tidied.append(same | own)
+    return tidied
 
 
 def _plain(value: Any) -> Any:

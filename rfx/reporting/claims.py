@@ -337,7 +337,8 @@ class Judged:
 def verdict_of(claim: Claim, cases: Sequence[Case]) -> str:
     """The verdict on a claim that was run."""
     counted = [case for case in cases if not case.is_vacuous]
-    n_yes, n_no = (sum(case.holds is kind for case in counted) for kind in (True, False))
+    n_yes = sum(case.holds is True for case in counted)
+    n_no = sum(case.holds is False for case in counted)
     if not cases:
         return NOT_RUN
     if not counted:
@@ -388,17 +389,20 @@ def judged(
     """
     rows_of, order = cache(find), [*VERDICTS]
 
+    def rank(one: Judged) -> int:
+        return order.index(one.verdict)
+
     @cache
     def table_of(plans: tuple[str, ...]) -> Frame:
         return frame(row for plan in plans for row in rows_of(plan))
 
     verdicts = []
     for paper in papers:
-        named = [
-            (claim, tuple(f"{paper.name}-{name}" for name in claim.plan.split()))
-            for claim in paper.claims
-            if not names or claim.name in names
-        ]
-        own = [judge(claim, table_of(plans), plans) for claim, plans in named]
-        verdicts += [(paper, sorted(own, key=lambda one: order.index(one.verdict)))] if own else []
+        own = []
+        for claim in paper.claims:
+            if not names or claim.name in names:
+                plans = tuple(f"{paper.name}-{name}" for name in claim.plan.split())
+                own.append(judge(claim, table_of(plans), plans))
+        if own:
+            verdicts.append((paper, sorted(own, key=rank)))
     return verdicts

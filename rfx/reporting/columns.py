@@ -124,19 +124,22 @@ def of(rows: Sequence[Row], requested: bool = False) -> Columns:
     complete = [run for row, run in zip(rows, values) if row.status == "ok"] or values
     several = _varying(complete) | _set_apart(asked_values) if complete else set()
     varying = [name for name in names if name not in ALWAYS and name in several]
-    first = values[0] if values else {}
-    same = {name: of for name, of in first.items() if all(run.get(name) == of for run in values)}
+    same = values[0] if values else {}
+    for run in values:
+        same = {name: value for name, value in same.items() if run.get(name) == value}
     return Columns(names, varying, values, asked_values, same)
 
 
 def _varying(runs: Sequence[Mapping]) -> set[str]:
     """The inputs in which runs differ. 1 and 1.0 are written differently, so they differ."""
-    frame = lazy.pandas.DataFrame(
-        [{name: f"{type(value)} {value!r}" for name, value in run.items()} for run in runs]
-    )
+    frame = lazy.pandas.DataFrame([_typed_texts(run) for run in runs])
     distinct = frame.reindex(columns=_MAIN).nunique()
     groups = frame.fillna("").groupby(list(ALWAYS), sort=False).nunique().max()
     return {*distinct.index[distinct > 1], *groups.index[groups > 1]}
+
+
+def _typed_texts(run: Mapping) -> dict[str, str]:
+    return {name: f"{type(value)} {value!r}" for name, value in run.items()}
 
 
 def _set_apart(runs: Sequence[Mapping]) -> set[str]:

@@ -98,18 +98,16 @@ def frame(rows: Iterable[Row]) -> Frame:
     columns, `seconds`, `cost`, `wrong`, `error` and `width`, and in `row` the row itself. Unknown
     values are None.
     """
-    lines = [
-        {
-            **row.params,
-            **{name: value for name, value in row.items() if value is not None},
-            **{name: make(row) for name, make in _DERIVED.items()},
-            "row": row,
-        }
-        for row in rows
-        if row.status == "ok"
-    ]
+    lines = [_quantities(row) for row in rows if row.status == "ok"]
     table = lazy.pandas.DataFrame(lines, dtype=object)
     return table.where(table.notna(), None)
+
+
+def _quantities(row: Row) -> dict[str, Any]:
+    """The line of a row in `frame`."""
+    known = {name: value for name, value in row.items() if value is not None}
+    derived = {name: compute(row) for name, compute in _DERIVED.items()}
+    return {**row.params, **known, **derived, "row": row}
 
 
 def column(table: Frame, name: Quantity) -> Column:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,9 +18,19 @@ from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.measures import less_is_better
 from rfx.plans import catalogue
-from rfx.records.results import safe
+from rfx.records.results import safe_text
 from rfx.reporting import columns, style
-from rfx.reporting.cells import Mean, Row, good, grouped, labelled, mean_if_any, mean_of, variants
+from rfx.reporting.cells import (
+    Mean,
+    Row,
+    good,
+    grouped,
+    grouped_by,
+    labelled,
+    mean_if_any,
+    mean_of,
+    variants,
+)
 from rfx.runs.explain import Dependence, Explanation
 
 # ----------------------------------------------------------------------
@@ -263,19 +273,23 @@ def _place(chart: Chart, i: int, j: int) -> dict:
     only next to those.
     """
     line, column = chart.panels[i], [other[j] for other in chart.panels]
-    first = lambda name, panels: next(filter(None, (getattr(one, name, "") for one in panels)), "")
     return {
-        "panel": style.plain(first("title", [line[j], *line, *column])),
-        "x_axis": first("x_axis", [line[j], *reversed(column)]),
-        "y_axis": first("y_axis", [line[j], *line]),
+        "panel": style.plain(_first_label("title", [line[j], *line, *column])),
+        "x_axis": _first_label("x_axis", [line[j], *reversed(column)]),
+        "y_axis": _first_label("y_axis", [line[j], *line]),
     }
+
+
+def _first_label(name: str, panels: Iterable[Panel | None]) -> str:
+    """The first label of this name that is not empty, or ""."""
+    labels = (getattr(panel, name, "") for panel in panels)
+    return next(filter(None, labels), "")
 
 
 def written(chart: Chart) -> bytes:
     """The numbers as a CSV file."""
     table = lazy.pandas.DataFrame(numbers(chart), columns=COLUMNS, dtype=object)
-    plain = lambda value: safe(value) if isinstance(value, str) else value
-    return table.map(plain).to_csv(index=False, lineterminator="\n").encode()
+    return table.map(safe_text).to_csv(index=False, lineterminator="\n").encode()
 
 
 # ----------------------------------------------------------------------
@@ -318,14 +332,14 @@ _MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>", "pdf": b"
 
 def _kind(form: str) -> files.Kind:
     """The kind of files that are figures drawn by rfx in this format."""
-    return files.Kind(
-        f"a figure of rfx in {form.upper()}",
-        lambda path: (
-            path.read_bytes().startswith(",".join(COLUMNS).encode())
-            if form == "csv"
-            else _MARKS[form] in path.read_bytes()[: None if form == "pdf" else 4096]
-        ),
-    )
+
+    def is_drawn(path: Path) -> bool:
+        content = path.read_bytes()
+        if form == "csv":
+            return content.startswith(",".join(COLUMNS).encode())
+        return _MARKS[form] in (content if form == "pdf" else content[:4096])
+
+    return files.Kind(f"a figure of rfx in {form.upper()}", is_drawn)
 
 
 def draw(
@@ -533,11 +547,12 @@ def lambda_path(rows, setting=None) -> Chart:
 def features(rows, setting=None) -> Chart:
     """Score against the number of features (of grids, of rows in a block), a line per method."""
     rows = _scored(rows, setting)
-    sizes = [
-        next((run[name] for name in SIZES if isinstance(run.get(name), int)), None)
-        for run in columns.of(rows).values
-    ]
+    sizes = [_size_of(run) for run in columns.of(rows).values]
     return _curves(rows, sizes, "features D, grids or rows of a block R", "Score against size")
+
+
+def _size_of(run: Mapping) -> int | None:
+    return next((run[name] for name in SIZES if isinstance(run.get(name), int)), None)
 
 
 def pareto(rows, setting=None) -> Chart:
@@ -545,12 +560,11 @@ def pareto(rows, setting=None) -> Chart:
     The line is the Pareto front: nothing faster is better.
     """
     rows = _scored(rows, setting)
-    place = lambda row: (row.dataset, row.metric or "score")
-    panels: dict[tuple[str, str], dict[str, list]] = {place(row): {} for row in rows}
+    panels: dict[tuple[str, str], dict[str, list]] = {_panel_of(row): {} for row in rows}
     for group in variants(rows):
         seconds = mean_of([columns.outcome(row, "seconds_train") for row in group]).value
         point = seconds, mean_of([row.score for row in group])
-        panels[place(group[0])].setdefault(columns.method(group[0]), []).append(point)
+        panels[_panel_of(group[0])].setdefault(columns.method(group[0]), []).append(point)
     looks = style.looks(method for costs in panels.values() for method in costs)
     drawn = [_costs(name, metric, costs, looks) for (name, metric), costs in _few(panels).items()]
     return Chart(
@@ -569,20 +583,15 @@ def _costs(name: str, metric: str, costs: Mapping[str, Sequence], looks: Mapping
     points = [(seconds, one.value) for pairs in costs.values() for seconds, one in pairs]
     look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
     xs, ys = zip(*_front(points, metric))
-    front = Curve(xs, ys, look, "Pareto front", style.identifier("front", name))
-    curves = [
-        Curve(
-            [seconds for seconds, _ in pairs],
-            [one.value for _, one in pairs],
-            looks[method] | {"linestyle": "none"},
-            style.plain(method),
-            style.identifier("points", name, method),
-            {seconds: one.around for seconds, one in pairs if one.sd is not None},
-            "bars",
-        )
-        for method, pairs in costs.items()
-    ]
-    return Panel(name, "training, s", style.plain(metric), [front, *curves], dress=style.log_places)
+    curves = [Curve(xs, ys, look, "Pareto front", style.identifier("front", name))]
+    for method, pairs in costs.items():
+        seconds, means = zip(*pairs)
+        scores = [mean.value for mean in means]
+        around = {place: mean.around for place, mean in pairs if mean.sd is not None}
+        spots = looks[method] | {"linestyle": "none"}
+        gid = style.identifier("points", name, method)
+        curves.append(Curve(seconds, scores, spots, style.plain(method), gid, around, "bars"))
+    return Panel(name, "training, s", style.plain(metric), curves, dress=style.log_places)
 
 
 def _front(points: Iterable[tuple], metric: str) -> list[tuple]:
@@ -606,6 +615,10 @@ def _scored(rows: Iterable[Row], setting: str | None) -> list[Row]:
     return scored
 
 
+def _panel_of(row: Row) -> tuple[str, str]:
+    return row.dataset, row.metric or "score"
+
+
 def _few(panels: Mapping, what: str = "data sets") -> Mapping:
     """The panels, unless they are too many to draw."""
     if len(panels) > MOST_PANELS:
@@ -623,37 +636,15 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     A line for each method and each combination of other inputs that vary among its runs, except the
     seed and the sizes.
     """
-    inputs = columns.of(rows, requested=True)
-    hidden = ("lam", "gamma", "seed", "threads", *SIZES)
-    # the inputs that come last in the words of a line
-    last = [name for name in ("gamma", "lam")[: 1 if sizes else 2] if name in inputs.varying]
-    names = [name for name in inputs.varying if name not in hidden] + last
-    panels: dict[tuple[str, str], dict[str, dict[float, list[Row]]]] = {}
-    for row, place, values in zip(rows, places, inputs.requested):
-        if _is_number(place):
-            words = [columns.method(row)] + [
-                f"{columns.heading(name)} {columns.written(name, values[name])}"
-                for name in names
-                if values.get(name) is not None
-            ]
-            lines = panels.setdefault((row.dataset, row.metric or "score"), {})
-            lines.setdefault(", ".join(words), {}).setdefault(place, []).append(row)
-    several = lambda lines: len({place for line in lines.values() for place in line}) > 1
-    panels = {name: lines for name, lines in panels.items() if several(lines)}
+    panels = _lines_of_panels(rows, places, ("gamma",) if sizes else ("gamma", "lam"))
     if not panels:
         raise DataError(f"no data set has scores at several values of {label}")
     looks = style.looks(text for lines in _few(panels).values() for text in lines)
 
     upper, lower = [], []
     for (dataset, metric), lines in panels.items():
-        scores, models = (
-            [
-                curve
-                for text, line in lines.items()
-                if (curve := _curve(line, quantity, dataset, text, looks[text])).points
-            ]
-            for quantity in ("score", "model_size")
-        )
+        scores = _drawn(lines, "score", dataset, looks)
+        models = _drawn(lines, "model_size", dataset, looks)
         with_size = sizes and bool(models)
         head, dress = style.plain(metric), style.log_places
         upper.append(Panel(dataset, "" if with_size else label, head, scores, dress=dress))
@@ -664,11 +655,45 @@ def _curves(rows, places: Iterable, label: str, title: str, sizes: bool = False)
     return Chart(title, notes, [upper, lower] if drawn else [upper])
 
 
-def _curve(line: Mapping[float, list[Row]], quantity: str, dataset: str, text: str, look) -> Curve:
-    """The mean at each place, with a band of one standard deviation if there are several runs."""
-    means = {place: mean_if_any(row[quantity] for row in line[place]) for place in sorted(line)}
-    gid = style.identifier(quantity, dataset, text)
-    return mean_curve(means, look, style.plain(text), gid)
+# The words of a line -> place -> the rows there.
+_Lines: TypeAlias = dict[str, dict[float, list[Row]]]
+
+
+def _lines_of_panels(
+    rows: Sequence[Row], places: Iterable, last: Sequence[str]
+) -> dict[tuple[str, str], _Lines]:
+    """The lines of each data set and metric that has several places. last: the inputs that come
+    last in the words of a line, if they vary.
+    """
+    inputs = columns.of(rows, requested=True)
+    hidden = ("lam", "gamma", "seed", "threads", *SIZES)
+    names = [name for name in inputs.varying if name not in hidden]
+    names += [name for name in last if name in inputs.varying]
+    panels: dict[tuple[str, str], _Lines] = {}
+    for row, place, values in zip(rows, places, inputs.requested):
+        if _is_number(place):
+            words = [columns.method(row)] + [
+                f"{columns.heading(name)} {columns.written(name, values[name])}"
+                for name in names
+                if values.get(name) is not None
+            ]
+            lines = panels.setdefault(_panel_of(row), {})
+            lines.setdefault(", ".join(words), {}).setdefault(place, []).append(row)
+    return {name: lines for name, lines in panels.items() if len(set().union(*lines.values())) > 1}
+
+
+def _drawn(lines: _Lines, quantity: str, dataset: str, looks: Mapping) -> list[Curve]:
+    """The curves of a quantity that have points: the mean at each place, with a band of one
+    standard deviation if there are several runs.
+    """
+    curves = []
+    for text, line in lines.items():
+        means = {}
+        for place in sorted(line):
+            means[place] = mean_if_any(row[quantity] for row in line[place])
+        gid = style.identifier(quantity, dataset, text)
+        curves.append(mean_curve(means, looks[text], style.plain(text), gid))
+    return [curve for curve in curves if curve.points]
 
 
 def _is_number(value: Any) -> bool:
@@ -699,7 +724,9 @@ def _heat_panel(
     low: whether a low score is better; gid: the identifier of the star in the SVG file.
     """
     up, across = (sorted(set(values)) for values in zip(*cells))
-    values = np.array([[cells.get((y, x), np.nan) for x in across] for y in up])
+    values = np.full((len(up), len(across)), np.nan)
+    for (y, x), score in cells.items():
+        values[up.index(y), across.index(x)] = score
     y, x = np.unravel_index((np.nanargmin if low else np.nanargmax)(values), values.shape)
     heat = Heat(
         [f"{value:.3g}" for value in across],
@@ -744,11 +771,11 @@ def _grids(rows: Sequence[Row]) -> dict[Any, tuple]:
             if _is_number(value) and name not in ("seed", "threads"):
                 numbers.setdefault(name, set()).add(value)
         pair = [name for name, values in numbers.items() if len(values) > 1][:2]
-        scores = grouped(
-            (tuple(map(values.get, pair)), score)
-            for score, values in runs
-            if all(_is_number(values.get(name)) for name in pair)
-        )
+        scores: dict[tuple, list[float]] = {}
+        for score, values in runs:
+            place = tuple(map(values.get, pair))
+            if all(map(_is_number, place)):
+                scores.setdefault(place, []).append(score)
         if len(pair) == 2:
             means = {place: float(np.mean(values)) for place, values in scores.items()}
             low, headings = less_is_better(metric), map(columns.heading, pair)
@@ -778,32 +805,36 @@ def tune(rows, setting=None) -> Chart:
     and kernel. It shows the scores of the last round that the method reached, at its size with the
     most trials, with the best marked.
     """
-    groups = grouped(
-        ((row.dataset, row.method, row.kernel), row)
-        for row in good(rows)
-        if str(row.params.get("label")).startswith("tune ")
-        and any(score is not None for _, score in row.params["path"])
-        and _is_number(row.params.get("gamma"))
-    )
+    trials = [row for row in good(rows) if _is_trial(row)]
+    groups = grouped_by(trials, "dataset", "method", "kernel")
     if not groups:
         raise DataError(
             "the results file has no trials over a bandwidth; rfx tune --results FILE makes them"
         )
     panels = [
-        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), trials)
-        for (dataset, method, kernel), trials in groups.items()
+        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), own)
+        for (dataset, method, kernel), own in groups.items()
     ]
     notes = ["Held-out scores; white: not tried.", style.machines([rows[-1]])]
     lines = in_lines(panels, min(3, len(panels)))
     return Chart("Search over bandwidth and lambda", notes, lines, 2.8)
 
 
+def _is_trial(row: Row) -> bool:
+    """Whether a row is a trial of `rfx tune` over a bandwidth, with a score."""
+    if not str(row.params.get("label")).startswith("tune "):
+        return False
+    scores = [score for _, score in row.params["path"] if score is not None]
+    return bool(scores) and _is_number(row.params.get("gamma"))
+
+
 def _trials(title: str, rows: Sequence[Row]) -> Panel:
     """The scores of the trials of a method."""
     last = max(row.params["round"] for row in rows)
     rows = [row for row in rows if row.params["round"] == last]
-    size = lambda params: params.get("n_grids") or params.get("block_size")
-    sizes = [size(row.params) or row.n_features for row in rows]
+    sizes = [
+        row.params.get("n_grids") or row.params.get("block_size") or row.n_features for row in rows
+    ]
     common = max(sizes, key=sizes.count)
     cells = {
         (lam, row.params["gamma"]): score

@@ -20,7 +20,7 @@ from rfx.errors import UsageError, or_near
 from rfx.measures import less_is_better
 from rfx.parallel import cached
 from rfx.plans import catalogue
-from rfx.records.results import safe
+from rfx.records.results import safe_text
 from rfx.reporting import columns
 from rfx.reporting.cells import (
     BEST,
@@ -71,12 +71,11 @@ def failures(rows: Iterable[Row]) -> list[str]:
 def machines(rows: Iterable[Row]) -> list[str]:
     """The processors, threads and versions of the successful ones of the rows, one line each."""
     programs = ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
-    lines = (
-        f"Machine: {row.cpu or 'unknown'}, {row.threads or 'all'} threads; "
-        + ", ".join(f"{name} {row[name]}" for name in programs if row[name])
-        for row in rows
-        if row.status == "ok"
-    )
+    lines = []
+    for row in good(rows):
+        versions = ", ".join(f"{name} {row[name]}" for name in programs if row[name])
+        machine = f"{row.cpu or 'unknown'}, {row.threads or 'all'} threads"
+        lines.append(f"Machine: {machine}; {versions}")
     return list(dict.fromkeys(lines))
 
 
@@ -144,7 +143,8 @@ def text(cell: Cell, best: str = BEST) -> str:
 
 def texts(section: Section, best: str = BEST) -> list[list[str]]:
     """The texts of a section by line."""
-    return [[text(cell, best) for cell in line] for line in section.lines]
+    write = partial(text, best=best)
+    return [list(map(write, line)) for line in section.lines]
 
 
 def _number(cell: Cell, ours: Mean) -> str:
@@ -193,20 +193,18 @@ def render(table: Table, form: str, width: int | None = None) -> str:
 
 def _text(title: str, grids: Sequence[_Grid], notes: Sequence[str], width: int) -> str:
     out = textwrap.wrap(title, width)
-    lines = [line for block in grids for line in block.lines]
     # shared by sections with as many columns
-    widths = {
-        n: [max(map(len, column)) for column in zip(*(line for line in lines if len(line) == n))]
-        for n in set(map(len, lines))
-    }
+    widths: dict[int, list[int]] = {}
+    for line in (line for block in grids for line in block.lines):
+        before = widths.get(len(line), [0] * len(line))
+        widths[len(line)] = list(map(max, before, map(len, line)))
     for block in grids:
         sizes = widths[len(block.lines[0])]
         for part, shown in enumerate(_split(sizes, block.n_labels, width)):
             out += ["", *(textwrap.wrap(block.title, width) if part == 0 else [])]
-            out += [
-                "  ".join([line[column].ljust(sizes[column]) for column in shown]).rstrip()
-                for line in block.lines
-            ]
+            for line in block.lines:
+                cells = [line[column].ljust(sizes[column]) for column in shown]
+                out.append("  ".join(cells).rstrip())
     wrapped = [
         line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="  ")
     ]
@@ -227,53 +225,77 @@ def _split(widths: Sequence[int], n_labels: int, width: int) -> list[list[int]]:
     return split
 
 
+def _escape_markdown(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*")
+
+
+def _markdown_line(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_escape_markdown, texts))} |"
+
+
 def _markdown(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
-    escape = lambda text: text.replace("|", r"\|").replace("*", r"\*")
-    pipes = lambda texts: f"| {' | '.join(map(escape, texts))} |"
-    out = [f"**{escape(title)}**"]
+    out = [f"**{_escape_markdown(title)}**"]
     for block in grids:
         heads, *lines = block.lines
         numbers = [any(map(_NUMBER.match, column)) for column in zip(*lines)] or [False] * len(
             heads
         )
         right = [number and place >= block.n_labels for place, number in enumerate(numbers)]
-        out += ["", escape(block.title), ""] if block.title else [""]
-        out += [pipes(heads), pipes("---:" if one else "---" for one in right), *map(pipes, lines)]
+        rule = ["---:" if one else "---" for one in right]
+        out += ["", _escape_markdown(block.title), ""] if block.title else [""]
+        out += map(_markdown_line, [heads, rule, *lines])
     if notes:
-        out += ["", *(f"- {escape(note)}" for note in notes)]
+        out += ["", *(f"- {_escape_markdown(note)}" for note in notes)]
     return "\n".join(out) + "\n"
 
 
 _NUMBER = re.compile(r"[-+]?[.\d]")
 
 
+def _escape_latex(text: str) -> str:
+    return "--" if text == DASH else text.translate(_LATEX)
+
+
+def _columns_and_labels(block: _Grid) -> tuple[int, int]:
+    return len(block.lines[0]), block.n_labels
+
+
 def _latex(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
-    escape = lambda text: "--" if text == DASH else text.translate(_LATEX)
-    row = lambda line: " & ".join(map(escape, line)) + r" \\"
     tabulars: list[str] = []
-    for (n_columns, n_labels), alike in groupby(
-        grids, lambda block: (len(block.lines[0]), block.n_labels)
-    ):
+    for (n_columns, n_labels), alike in groupby(grids, _columns_and_labels):
         sections = list(alike)
         texts_of = zip(*(line for block in sections for line in block.lines))
         widths = [max(map(len, column)) for column in texts_of] or [0] * n_columns
         for shown in _split(widths, n_labels, _LATEX_SHRUNK):
-            letters = "l" * n_labels + "r" * (len(shown) - n_labels)
-            out = [rf"\begin{{tabular}}{{{letters}}}"]
-            for place, block in enumerate(sections):
-                out.append(r"\midrule" if place else r"\toprule")
-                if block.title:
-                    head = rf"\multicolumn{{{len(shown)}}}{{l}}{{{escape(block.title)}}} \\"
-                    out += [head, r"\midrule"]
-                heads, *rest = (row([line[at] for at in shown]) for line in block.lines)
-                out += [heads, r"\midrule", *rest]
-            out += [r"\bottomrule", r"\end{tabular}"]
+            out = _tabular(sections, shown)
             if sum(widths[at] + 2 for at in shown) > _LATEX_LINE:
                 out = [r"\resizebox{\linewidth}{!}{%", *out, "}"]
             tabulars.append("\n".join(out))
-    start = ["% \\usepackage{booktabs,graphicx}", r"\begin{table}", rf"\caption{{{escape(title)}}}"]
-    end = [*(rf"\par {escape(note)}" for note in notes), r"\end{table}"]
+    caption = rf"\caption{{{_escape_latex(title)}}}"
+    start = ["% \\usepackage{booktabs,graphicx}", r"\begin{table}", caption]
+    end = [*(rf"\par {_escape_latex(note)}" for note in notes), r"\end{table}"]
     return "\n".join([*start, "\n\\par\\medskip\n".join(tabulars), *end]) + "\n"
+
+
+def _tabular(sections: Sequence[_Grid], shown: Sequence[int]) -> list[str]:
+    """The lines of a LaTeX tabular of sections that have as many columns, of which some are
+    shown.
+    """
+    n_labels = sections[0].n_labels
+    letters = "l" * n_labels + "r" * (len(shown) - n_labels)
+    out = [rf"\begin{{tabular}}{{{letters}}}"]
+    for place, block in enumerate(sections):
+        out.append(r"\midrule" if place else r"\toprule")
+        if block.title:
+            title = _escape_latex(block.title)
+            out += [rf"\multicolumn{{{len(shown)}}}{{l}}{{{title}}} \\", r"\midrule"]
+        rows = []
+        for line in block.lines:
+            cells = [_escape_latex(line[at]) for at in shown]
+            rows.append(" & ".join(cells) + r" \\")
+        heads, *rest = rows
+        out += [heads, r"\midrule", *rest]
+    return [*out, r"\bottomrule", r"\end{tabular}"]
 
 
 _LATEX = str.maketrans(
@@ -285,14 +307,13 @@ _LATEX = str.maketrans(
 
 
 def _csv(table: Table) -> str:
-    plain = lambda value: safe(value) if isinstance(value, str) else value
-    cells = [{name: plain(value) for name, value in cell.items()} for cell in table.cells]
+    cells = [dict(zip(cell, map(safe_text, cell.values()))) for cell in table.cells]
     frame = lazy.pandas.DataFrame(cells, dtype=object)
     return frame.to_csv(index=False, lineterminator="\n") if cells else "\n"
 
 
 def _json(table: Table) -> str:
-    cells = [{name: _finite(value) for name, value in cell.items()} for cell in table.cells]
+    cells = [dict(zip(cell, map(_finite, cell.values()))) for cell in table.cells]
     head = {"table": table.name, "title": table.title}
     content = head | {"cells": cells, "notes": table.notes}
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -349,8 +370,7 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     if setting is not None:
         rows = _rows_of_setting(rows, setting)
     # a plan has one method after the other; a reader compares the methods of a data set
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    rows = sorted(rows, key=lambda row: datasets.index(row.dataset))
+    rows = [row for own in grouped_by(rows, "dataset").values() for row in own]
     inputs = columns.of(rows)
     if not group_by and not mean_over:
         return _listed(rows, inputs)
@@ -401,10 +421,10 @@ class _Group:
 
     @cached
     def means(self) -> dict[str, Mean | None]:
-        return {
-            name: mean_if_any(columns.outcome(row, name) for row in self.rows)
-            for name in columns.OUTCOMES
-        }
+        means = {}
+        for name in columns.OUTCOMES:
+            means[name] = mean_if_any(columns.outcome(row, name) for row in self.rows)
+        return means
 
     @property
     def gain(self) -> float | None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,9 +53,13 @@ def find(folder: str | Path, plan: str) -> Source:
     that exists.
     """
     forms = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
-    good = lambda form: any(row.status == "ok" for row in form.rows)
-    chosen, other = sorted(forms, key=lambda form: (form.path is None, not good(form)))
+    chosen, other = sorted(forms, key=_has_less)
     return replace(chosen, other=other.path)
+
+
+def _has_less(source: Source) -> tuple[bool, bool]:
+    """Whether a source has no file, and whether it has no good row."""
+    return source.path is None, not good(source.rows)
 
 
 def results_folder(name: str) -> Path:
@@ -148,11 +153,7 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
         if row and row.params.get("error") == NO_DATA
     }
     quick, groups = form is small, groups_of(iter(outcomes))
-    run_of = lambda end: (
-        f"rfx run {shlex.quote(name)}{' --quick' * bool(end)} --results"
-        f" {shlex.quote(f'{folder}/{name}{end}.csv')}"
-    )
-    again = run_of("-quick" if quick else "")
+    again = _run_command(name, folder, quick)
     absent = counts["missing"] + counts["interrupted"]
     failed = counts["failed"] + counts["timeout"]
     # purpose, command, and whether it would add rows
@@ -164,10 +165,17 @@ def coverage(name: str, source: Source, plans: dict[str, Traversable], folder: s
         ),
         (f"{absent:,} runs without a row", again, absent or without_data),
         (f"{failed:,} failed or timed out", f"{again} --retry-failed", failed),
-        (f"the whole plan, {len(full.runs):,} runs", run_of(""), quick),
+        (f"the whole plan, {len(full.runs):,} runs", _run_command(name, folder), quick),
     )
     commands = [(purpose, command) for purpose, command, adds in steps if adds]
     return Coverage(name, full.title, quick, source, len(rows), counts, groups, commands)
+
+
+def _run_command(name: str, folder: str, quick: bool = False) -> str:
+    """The command that runs a plan or its small form."""
+    flag, end = (" --quick", "-quick") if quick else ("", "")
+    output = shlex.quote(f"{folder}/{name}{end}.csv")
+    return f"rfx run {shlex.quote(name)}{flag} --results {output}"
 
 
 def _missing(run: Run) -> Iterator[tuple[str, str]]:
@@ -182,7 +190,13 @@ def _missing(run: Run) -> Iterator[tuple[str, str]]:
 # setting of these rows; and what all pages share: their parts, and the writing of the file.
 
 _MARK = '<meta name="generator" content="rfx report">'
-KIND = files.Kind("a report of rfx", lambda path: _MARK.encode() in path.read_bytes()[:4096])
+
+
+def _is_report(path: Path) -> bool:
+    return _MARK.encode() in path.read_bytes()[:4096]
+
+
+KIND = files.Kind("a report of rfx", _is_report)
 _VERSIONS = "rfx git_revision python numpy scipy numba liblinear libsvm blas cpu threads".split()
 # statuses in words, where these differ
 _OUTCOMES = {
@@ -221,10 +235,12 @@ class Part:
     figure: Mapping[str, Any] | None = None
     reasons: list[str] = field(default_factory=list)
 
-    def add(self, what: str, make: Callable[[], Any]) -> None:
-        """Add the "table" or "figure" that a function makes, or the reason why it can't."""
+    def add(self, what: str, make: Callable, *given: Any, **more: Any) -> None:
+        """Add the "table" or "figure" that a function makes of its arguments, or the reason why it
+        can't.
+        """
         try:
-            setattr(self, what, make())
+            setattr(self, what, make(*given, **more))
         except RfxError as error:
             self.reasons.append(f"No {what}: {error}.")
 
@@ -334,9 +350,15 @@ def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dic
     """The variables of the template for one paper."""
     # rows of PLAN-full are in the file of PLAN
     shorter = {name: name.removesuffix("-full") for name in folder.plans}
-    base = lambda name: shorter[name] if shorter.get(name) in folder.plans else name
-    source_of = {name: find(results, name) for name in dict.fromkeys(map(base, shorter))}
-    rows_of = lambda plan: source_of.get(base(plan), Source())
+
+    def file_of(plan: str) -> str:
+        return shorter[plan] if shorter.get(plan) in folder.plans else plan
+
+    source_of = {name: find(results, name) for name in dict.fromkeys(map(file_of, shorter))}
+
+    def rows_of(plan: str) -> Source:
+        return source_of.get(file_of(plan), Source())
+
     plans = [coverage(name, rows_of(name), all_plans, str(results)) for name in shorter]
     builders = folder.figures | folder.tables
     items = [
@@ -349,17 +371,26 @@ def _paper(folder: catalogue.Folder, results: Path, output: Path, all_plans: dic
         "about": folder.about,
         "plans": plans,
         "items": items,
-        "tally": {kind: sum(item["tally"][kind] for item in items) for kind in KINDS},
+        "tally": _sums([item["tally"] for item in items]),
         "settings": [_settings(plan, all_plans[plan.name]) for plan in plans],
         "counts": sum((plan.counts for plan in plans), Counter()),
         "torn": sum(len(source.torn) for source in source_of.values()),
     }
 
 
+def _sums(tallies: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of each of KINDS."""
+    counts = sum(map(Counter, tallies), Counter())
+    return {kind: counts[kind] for kind in KINDS}
+
+
 def names(folder: catalogue.Folder) -> list[str]:
     """The tables and figures of a paper: tables first, each with the figure of the same name."""
-    order = lambda name: ("table" not in name.partition("-")[2], name)
-    return sorted({*folder.tables, *folder.figures}, key=order)
+
+    def tables_first(name: str) -> tuple[bool, str]:
+        return "table" not in name.partition("-")[2], name
+
+    return sorted({*folder.tables, *folder.figures}, key=tables_first)
 
 
 def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> dict:
@@ -374,9 +405,9 @@ def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> 
     for part, setting in zip(made, settings):
         stem = f"{name}-{setting}" if setting else name
         if table:
-            part.add("table", lambda: table(source.rows, setting))
+            part.add("table", table, source.rows, setting)
         if figure:
-            part.add("figure", lambda: draw(figure, stem, source.rows, setting, output))
+            part.add("figure", draw, figure, stem, source.rows, setting, output)
     built = [part.table for part in made if part.table]
     titles = [one.title for one in built] + [part.figure["title"] for part in made if part.figure]
     return {
@@ -394,7 +425,7 @@ def _settings(plan: Coverage, path) -> dict:
     """
     part = Part()
     if plan.source.rows and not plan.name.endswith("-full"):
-        part.add("table", lambda: tables.build("summary", plan.source.rows, mean_over="seed"))
+        part.add("table", tables.build, "summary", plan.source.rows, mean_over="seed")
     return {"name": plan.name, "text": path.read_text(encoding="utf-8"), "grids": part.grids}
 
 
@@ -426,7 +457,7 @@ def rendered(template: str, used: list[Source], **more) -> str:
     )
     rows = [row for source in used for row in source.rows]
     present = {columns.method(row) for row in rows}
-    versions = Counter(tuple(str(row[name] or "") for name in _VERSIONS) for row in rows)
+    versions = Counter(map(_versions_of, rows))
     return engine.get_template(template).render(
         colours={name: style.look(name)["color"] for name in methods.names() if name in present},
         datasets=sorted({row.dataset.partition(":")[0] for row in rows}),
@@ -441,6 +472,10 @@ def rendered(template: str, used: list[Source], **more) -> str:
         legend=LEGEND,
         **more,
     )
+
+
+def _versions_of(row: Result) -> tuple[str, ...]:
+    return tuple(str(row[name] or "") for name in _VERSIONS)
 
 
 # ----------------------------------------------------------------------
@@ -476,7 +511,7 @@ def write_experiment(path, output, force: bool = False) -> Path:
         for row in rows
         for status, reason in ends(row)
     )
-    troubles = sorted(groups_of(outcomes), key=lambda group: group[1:])
+    troubles = sorted(groups_of(outcomes), key=attrgetter("dataset", "method", "reason", "n"))
 
     def render() -> str:
         return rendered(
@@ -535,7 +570,7 @@ def _parts(rows: Sequence[Result], output: Path) -> Iterator[Part]:
 def _table(name: str, heading: str, rows: Sequence[Result], **more) -> Part:
     """A summary of rows."""
     part = Part(name, heading)
-    part.add("table", lambda: tables.build("summary", rows, **more))
+    part.add("table", tables.build, "summary", rows, **more)
     return part
 
 

@@ -42,16 +42,12 @@ def folder(paper: str) -> catalogue.Folder:
     """Everything of one paper, by the names used on the command line."""
     package = f"{__name__}.{paper}"
     about = " ".join((importlib.import_module(package).__doc__ or "").split())
-    named = lambda found: {f"{paper}-{name}": item for name, item in found.items()}
-    plans, tables, figures = (
-        find(package) for find in (catalogue.plans, catalogue.tables, catalogue.figures)
-    )
     return catalogue.Folder(
         paper,
         about,
-        named(plans),
-        named(tables),
-        named(figures),
+        _of_paper(paper, catalogue.plans),
+        _of_paper(paper, catalogue.tables),
+        _of_paper(paper, catalogue.figures),
         resources.files(package) / "costs.csv",
         catalogue.claims(package),
     )
@@ -72,5 +68,10 @@ def folders(wanted=()) -> list[catalogue.Folder]:
 def _all(find) -> dict:
     found = find() | find(__name__)
     for paper in names():
-        found |= {f"{paper}-{name}": item for name, item in find(f"{__name__}.{paper}").items()}
+        found |= _of_paper(paper, find)
     return dict(sorted(found.items()))
+
+
+def _of_paper(paper: str, find: Callable[[str], dict]) -> dict:
+    """What `find` has in a paper's folder, by the names used on the command line."""
+    return {f"{paper}-{name}": item for name, item in find(f"{__name__}.{paper}").items()}

@@ -96,9 +96,7 @@ def _over_k_sdca(other: str) -> Measure:
 def _growth(table: Frame, cost: str) -> Effects:
     """The exponent of the number of rows in a cost, of each seed."""
     return by_case(
-        curves.costs(table["row"])
-        .groupby(level=[0, 1], sort=False)
-        .apply(lambda line: curves.exponent(line, cost))
+        curves.costs(table["row"]).groupby(level=[0, 1], sort=False).apply(curves.exponent, cost)
     )
 
 

@@ -18,7 +18,9 @@ def figure1(name, rows) -> Chart:
     images and molecules.
     """
     by = dai.by_criterion(dai.of(rows, name))
-    first = {key: [runs[0] for runs in methods.values()] for key, methods in by.items()}
+    first = {}
+    for key, methods in by.items():
+        first[key] = [runs[0] for runs in methods.values()]
     keys = [key for key in by if key not in _EXACT] or [""]
     panels = [_panel(name, key, _in_panel(key, first)) for key in keys]
     all_rows = [row for rows_of in first.values() for row in rows_of]

@@ -176,6 +176,8 @@ def targets(dataset: str, both: Iterable[Points]) -> list[float]:
     """The test errors whose cost is reported: the fixed ones, or the least of each method, rounded
     up to a tenth of a percent.
     """
-    least = [min(mean(test, rows) for rows in points.values()) for points in both if points]
-    rounded = {-(-round(1000 * error) // 100) / 10 for error in least}
+    rounded = set()
+    for points in filter(None, both):
+        error = min(mean(test, rows) for rows in points.values())
+        rounded.add(-(-round(1000 * error) // 100) / 10)
     return list(TARGETS.get(dataset, sorted(rounded, reverse=True)))

@@ -5,6 +5,7 @@ the weights.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from rfx.papers.sinha2016 import curves
@@ -311,7 +312,7 @@ def joint(rows: Sequence[Row]) -> Table:
     sections, cells = [], []
     for dataset, runs in grouped_by(good(own), "dataset").items():
         ways = grouped((_way(row.params), row) for row in runs)
-        lines = [_joint_line(way, ways[way]) for way in sorted(ways, key=lambda way: way[:2])]
+        lines = [_joint_line(way, ways[way]) for way in sorted(ways, key=itemgetter(0, 1))]
         sections.append(section(dataset, lines, _JOINT))
         cells += [_tidy_joint(dataset, line) for line in lines]
     return Table(

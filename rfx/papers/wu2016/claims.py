@@ -76,22 +76,20 @@ def _theory(table: Frame, penalty: str, effects: Callable[[curves.Case], Any]) -
 def _over_kappa(table: Frame) -> Effects:
     """The exponent of kappa in the distance above the limit at R = 64, over beta ||w*||^2."""
     lines = grouped(
-        ((one.dataset, seed), (one.reference.kappa, objective - one.excess.limit, one))
+        (
+            (one.dataset, seed),
+            (one.reference.kappa, (objective - one.excess.limit) / one.reference.scale),
+        )
         for one in curves.cases(table["row"])
         for seed, objective in one.excess.objectives.get(64, {}).items()
         if one.penalty == "L1" and objective > one.excess.limit
     )
-    return grouped(
-        (
-            dataset,
-            log_slope(
-                [kappa for kappa, *_ in line],
-                [above / one.reference.scale for _, above, one in line],
-            ),
-        )
-        for (dataset, _), line in lines.items()
-        if len(line) > 2
-    )
+    slopes: dict[str, list[float]] = {}
+    for (dataset, _), points in lines.items():
+        if len(points) > 2:
+            kappas, distances = zip(*points)
+            slopes.setdefault(dataset, []).append(log_slope(kappas, distances))
+    return slopes
 
 
 def _rate(one: curves.Case) -> Sequence[float] | Limits:

@@ -300,15 +300,12 @@ def target(curve: Curve) -> float | None:
 def reach(curve: Curve, whose: str, wanted: float) -> float | None:
     """The place of the fastest point of a curve that is at least as good as `wanted`."""
     seconds = curve.series(whose, "seconds")
-    return min(
-        [
-            place
-            for place, value in curve.series(whose, "test").items()
-            if place in seconds and better(curve.dataset, value, wanted)
-        ],
-        key=lambda place: (seconds[place], place),
-        default=None,
-    )
+    times = [
+        (seconds[place], place)
+        for place, value in curve.series(whose, "test").items()
+        if place in seconds and better(curve.dataset, value, wanted)
+    ]
+    return min(times)[1] if times else None
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@ predicted speed-up: ours solid with filled marks, the authors' dashed and hollow
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -80,12 +81,19 @@ def _dress(axes, name, quantities, log) -> None:
     """The axes of a sweep. A panel of bins at one R also has an axis for kappa."""
     _scale(axes, name != "fig3", log)
     if name == "fig3" and "bins" in quantities:
-        both = (lambda bins: bins / 128, lambda kappa: kappa * 128)
-        right = axes.secondary_yaxis("right", functions=both)
+        right = axes.secondary_yaxis("right", functions=(_kappa_of_bins, _bins_of_kappa))
         right.set_ylabel("kappa = D / R")
         style.plain_ticks(right.yaxis)
     if "kappa" in quantities:
         axes.set_ylim(bottom=0)
+
+
+def _kappa_of_bins(bins):
+    return bins / 128
+
+
+def _bins_of_kappa(kappa):
+    return kappa * 128
 
 
 def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
@@ -122,7 +130,7 @@ def figure5(rows, setting) -> Chart:
     """
     found = wu2016.compared(rows, "fig5", setting)
     by_data = grouped_by(found, "dataset")
-    present = {name: own for name, own in by_data.items() if any(curve.ours for curve in own)}
+    present = {name: own for name, own in by_data.items() if any(map(attrgetter("ours"), own))}
     needed(present, "wu2016-fig5")
     panels = [_compared(dataset, own) for dataset, own in present.items()]
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
@@ -168,10 +176,8 @@ def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterator[Curve]:
     """The authors' and our curve of one quantity, ours with its standard deviation over the seeds,
     up to the place `last`; a cross over each of our points whose solver did not converge.
     """
-    authors, ours = (
-        {place: value for place, value in series.items() if place <= last}
-        for series in (curve.series("authors", quantity), curve.means(quantity))
-    )
+    authors = _up_to(last, curve.series("authors", quantity))
+    ours = _up_to(last, curve.means(quantity))
     if authors:
         faint, text = style.look(look, "authors"), style.label(words, "authors")
         yield through(authors, faint, text, f"{gid}-authors")
@@ -183,6 +189,10 @@ def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterator[Curve]:
     if unsolved and quantity in ("test", "train"):
         cross = {"linestyle": "", "marker": "x", "markersize": 4.5, "color": "0.25", "zorder": 3}
         yield through(unsolved, cross, "ours, not converged")
+
+
+def _up_to(last: float, series: Mapping) -> dict:
+    return {place: value for place, value in series.items() if place <= last}
 
 
 def _over_size(curve, quantity, gid) -> Iterator[Curve]:
@@ -247,7 +257,7 @@ def _measured(points, look, label, gid) -> Curve:
 def _by_case(rows, what="finished rows") -> dict[tuple[str, str], list[wu2016.Timed]]:
     """(data set, method) -> its points, if any has a speed-up."""
     groups = grouped_by(wu2016.timed(rows), "dataset", "method")
-    groups = {case: own for case, own in groups.items() if any(one.speedup for one in own)}
+    groups = {case: own for case, own in groups.items() if any(map(attrgetter("speedup"), own))}
     return needed(groups, "wu2016-fig6", what)
 
 
@@ -256,7 +266,8 @@ def figure6(rows) -> Chart:
     published.
     """
     found = _by_case(rows)
-    panels = [_sped(dataset, found) for dataset in dict.fromkeys(dataset for dataset, _ in found)]
+    datasets = dict.fromkeys(dataset for dataset, _ in found)
+    panels = [_sped(dataset, found) for dataset in datasets]
     title = "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only"
     lines = in_lines(panels, min(4, len(panels)))
     return _chart("fig6", title, lines, rows, None, [_MEDIANS], 2.6)

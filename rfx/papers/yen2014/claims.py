@@ -72,10 +72,8 @@ def _beside(
         picked = printed.pick([row for row in table["row"] if row.dataset == name], setting)
         for kernel in ("gaussian", "laplacian", "perceptron"):
             line = kernel if (kernel, second) in picked else OURS
-            ours, theirs = (
-                {row.seed: field(row) for row in picked.get((line, method), ())}
-                for method in (first, second)
-            )
+            ours = {row.seed: field(row) for row in picked.get((line, first), ())}
+            theirs = {row.seed: field(row) for row in picked.get((line, second), ())}
             effects[f"{name} {kernel}"] = [
                 value - other if difference else value / other
                 for seed, value in ours.items()
@@ -96,11 +94,12 @@ def _panels(table: Frame, *needed: str) -> list[tuple[str, dict, yen.Line | None
 @measure
 def _ends(table: Frame, curve: str) -> Effects:
     """The last objective of a curve of Figure 1 over the kernel machine's line, of each seed."""
-    return {
-        name: [run["objective"][-1] / line.bound(seed) for seed, run in curves[curve].runs.items()]
-        for name, curves, line in _panels(table, curve)
-        if line is not None
-    }
+    effects = {}
+    for name, curves, line in _panels(table, curve):
+        if line is not None:
+            runs = curves[curve].runs.items()
+            effects[name] = [run["objective"][-1] / line.bound(seed) for seed, run in runs]
+    return effects
 
 
 @measure

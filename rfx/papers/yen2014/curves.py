@@ -110,10 +110,12 @@ class Curves:
     def band(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
         """Seconds, and the values of all seeds there; a run that has ended keeps its last value."""
         runs = self.runs.values()
-        first, last = (max(run["seconds"][place] for run in runs) for place in (0, -1))
+        seconds = [run["seconds"] for run in runs]
+        first = max(times[0] for times in seconds)
+        last = max(times[-1] for times in seconds)
         at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
         at[0], at[-1] = first, max(last, first)
-        before = [np.searchsorted(run["seconds"], at, side="right") - 1 for run in runs]
+        before = [np.searchsorted(times, at, side="right") - 1 for times in seconds]
         return at, np.array([run[quantity][place] for run, place in zip(runs, before)])
 
 

@@ -302,10 +302,11 @@ def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
         ((row.method, row.n_features, paper), row.dataset)
         for row, paper in _rows_of_other_size(rows, book)
     )
-    return [
-        f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
-        for (method, ours, paper), names in sorted((of, {*names}) for of, names in others.items())
-    ]
+    notes = []
+    for (method, ours, paper), names in sorted(others.items()):
+        datasets = ", ".join(sorted({*names}))
+        notes.append(f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {datasets}")
+    return notes
 
 
 def _title_of_sizes(rows: Iterable[Row], book: Book) -> str:
@@ -361,7 +362,7 @@ def _mean_value(name: str, rows: list[Row]) -> float | None:
 
 def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
     rows = [row for group in picked.values() for row in group]
-    sizes = dict.fromkeys(tuple(row[name] for name in _SIZES) for row in rows)
+    sizes = dict.fromkeys(map(itemgetter(*_SIZES), rows))
     ours = ", ".join(_SIZES_WORDS(*size) for size in sizes if None not in size)
     printed_sizes = [book.get((data.name, "", "", name)) for name in _SIZES]
     paper = "" if None in printed_sizes else _SIZES_WORDS(*printed_sizes)

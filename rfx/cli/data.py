@@ -43,9 +43,10 @@ def datasets(paper, json) -> None:
     if json:
         print_json(rows, indent=1)
         return
-    cells = [[_cell(row[name]) for name in COLUMNS] for row in rows]
-    heads = [name.replace("_", " ") for name in COLUMNS]
-    click.echo("\n".join(table([heads, *cells], {*range(len(COLUMNS))} - {2, 3, 4})))
+    lines = [[name.replace("_", " ") for name in COLUMNS]]
+    for row in rows:
+        lines.append([_cell(row[name]) for name in COLUMNS])
+    click.echo("\n".join(table(lines, {*range(len(COLUMNS))} - {2, 3, 4})))
 
 
 def _sets(names, paper) -> list:

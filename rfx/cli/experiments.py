@@ -252,7 +252,7 @@ def reproduce(ctx, name, paper, form, results, output, jobs, dry_run, force) -> 
         click.echo(line, err=not dry_run)
     if dry_run:
         return 0
-    code = runner.run_steps(steps, jobs, lambda text: click.echo(text, err=True))
+    code = runner.run_steps(steps, jobs, functools.partial(click.echo, err=True))
     click.echo(page.write(results, output, folders, papers.plans(), force))
     return code
 

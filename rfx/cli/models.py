@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -1056,7 +1057,7 @@ def info(model, json) -> None:
     importances = None
     if shares is not None:
         pairs = zip(method.input_names(), map(float, shares))
-        importances = dict(sorted(pairs, key=lambda pair: -pair[1]))
+        importances = dict(sorted(pairs, key=itemgetter(1), reverse=True))
     facts = {
         "method": method.name,
         "task": method.task,
@@ -1094,13 +1095,17 @@ def _described(method, facts, row) -> Iterator[tuple[str, str]]:
         yield "probability", facts["probabilities"] or without
     elif method.target_scaler.kind != "none":
         learnt = method.target_scaler.to_dict().get("transform")
-        parts = (method.target_scaler.shift, method.target_scaler.scale)
-        shift, scale = (", ".join(f"{x:g}" for x in lazy.numpy.ravel(part)) for part in parts)
-        how = f"scaled by {method.target_scaler.kind}: minus {shift}, divided by {scale}"
+        scaler = method.target_scaler
+        shift, scale = _number_texts(scaler.shift), _number_texts(scaler.scale)
+        how = f"scaled by {scaler.kind}: minus {shift}, divided by {scale}"
         yield "target", how if learnt is None else f"its logarithm, {how}"
     for score in method.info.get("scores") or ():
         yield score["metric"], f"{score_text(score['metric'], score['score'])} on {score['on']}"
     yield seconds_of(row)
+
+
+def _number_texts(values) -> str:
+    return ", ".join(f"{value:g}" for value in lazy.numpy.ravel(values))
 
 
 def _named(names) -> str:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -96,10 +96,9 @@ def chosen_words(step: ChoiceTrace) -> str:
     ]
     # the iterations of a metric are no trials of their own, as in the progress of the choice
     inner = {"metric_steps"} if "round" in step.options else set()
-    trials = {
-        tuple(value for name, value in zip(step.options, one) if name not in inner)
-        for one in step.tried
-    }
+    trials = set()
+    for one in step.tried:
+        trials.add(tuple(value for name, value in zip(step.options, one) if name not in inner))
     ways = {"leave-one-out": "by leave-one-out", "cross-validated": "by cross-validation"}
     way = ways.get(step.error.split()[0])
     rows = f"{step.held_out:,}"
@@ -213,12 +212,7 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         yield "", f"{score_texts('rmse', params['rmse_by_target'])} of each target in its own unit"
     if "leave_one_out_rows" in params:
         yield from _leave_one_out_score(row, metric)
-    measure = str(params.get("measure"))
-    if measure != "accuracy" and measure in params.get("measures", ()):
-        yield measure, f"{score_text(measure, params['measures'][measure])} on the same rows"
-    if "choice_score" in params:
-        name = params["choice_metric"]
-        yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"
+    yield from _aimed_scores(params)
     if row.score is None and "train_score" in params:
         score = score_text(metric, params["train_score"])
         advice = "evaluate on other rows with --cv 5, --holdout 0.2 or --test FILE"
@@ -231,6 +225,16 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
         yield "held out", f"{metric} {score}, {params['held_out_on']}"
     if "calibration" in params:
         yield "probability", params["calibration"]
+
+
+def _aimed_scores(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The score by the measure that the training aims at, and that of the choice of options."""
+    measure = str(params.get("measure"))
+    if measure != "accuracy" and measure in params.get("measures", ()):
+        yield measure, f"{score_text(measure, params['measures'][measure])} on the same rows"
+    if "choice_score" in params:
+        name = params["choice_metric"]
+        yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"
 
 
 def _leave_one_out_score(row: Result, metric: str) -> Iterator[tuple[str, str]]:

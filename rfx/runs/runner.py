@@ -336,12 +336,17 @@ def no_data(row: Result) -> bool:
     return row.params.get("error") == NO_DATA
 
 
+def _names_of_data(run: Run) -> set[str]:
+    """The data sets of a run, or what stands in their place, without the settings after a colon."""
+    return {str(name).partition(":")[0] for name in (run.dataset, run.test)}
+
+
 def ahead(plan: Plan, todo: list[Run], here: bool = True) -> tuple[list[Run], list[str]]:
     """Messages before the first run: (the runs that can be executed, lines).
 
     here: the data is read on this machine, so its availability is checked here.
     """
-    sets = [{str(name).partition(":")[0] for name in (run.dataset, run.test)} for run in todo]
+    sets = [_names_of_data(run) for run in todo]
     named = {name for name in set().union(*sets) if here and registry.has(name)}
     absent = {name for name in named if not registry.is_obtainable(name)}
     ready = [run for run, names in zip(todo, sets) if not names & absent]

@@ -118,8 +118,11 @@ def molecules(paths, handle, describe):
     libsvm.write_rows(handle, describe(matrices).astype(np.float32), energies)
 
 
-# The upper triangles, rows and columns ordered by their norms.
-_sorted_triangles = lambda matrices: virtual.triangles(virtual.by_row_norm(matrices))
+def _sorted_triangles(matrices):
+    """The upper triangles, rows and columns ordered by their norms."""
+    return virtual.triangles(virtual.by_row_norm(matrices))
+
+
 CONVERTERS: dict[str, Callable] = {
     "cpu_train": partial(cpu, part="train"),
     "cpu_test": partial(cpu, part="test"),

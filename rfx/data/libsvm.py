@@ -563,12 +563,7 @@ def read(path, n_features=None, zero_based=False, letters=None, optional=False, 
         if recognised(first.raw):
             raw = b"".join([first.raw, *(piece.raw for piece in stream)])
             return parse_sequences(raw, text.name, n_features, letters)
-        parts, group = [], [first]
-        while group:
-            parts += _rows_of_pieces(group, zero_based, text.name, optional)
-            group = list(islice(stream, env.threads()))
-    if not sum(len(rows.y) for rows in parts):
-        raise NoRows(f"{text.name} has no rows, only blank lines and comments")
+        parts = _rows_of_stream(first, stream, zero_based, text.name, optional)
     y = np.concatenate([rows.y for rows in parts])
     width = max(rows.width for rows in parts)
     X = sp.vstack([rows.matrix(max(width, n_features or 0)) for rows in parts], "csr")
@@ -577,6 +572,26 @@ def read(path, n_features=None, zero_based=False, letters=None, optional=False, 
     if zero_based and width == n_features + 1:
         _check_base(X, n_features, text.name)
     return narrowed(X, n_features, text.name, strict), y
+
+
+def _rows_of_stream(
+    first: textfiles.Piece,
+    stream: Iterator[textfiles.Piece],
+    zero_based: bool,
+    name: str,
+    optional: bool,
+) -> list[Rows]:
+    """`checked_rows` of the first piece and of all others, of which as many are held as there are
+    threads; NoRows if there are none.
+    """
+    parts: list[Rows] = []
+    group = [first]
+    while group:
+        parts += _rows_of_pieces(group, zero_based, name, optional)
+        group = list(islice(stream, env.threads()))
+    if not sum(len(rows.y) for rows in parts):
+        raise NoRows(f"{name} has no rows, only blank lines and comments")
+    return parts
 
 
 def _rows_of_pieces(

@@ -224,11 +224,12 @@ class DatasetInfo:
         specify them.
         """
         spec = self.splits[split]
-        parts = ((spec.train, spec.n_train), (spec.test, spec.n_test))
-        return bool(spec.pool) or any(
-            size is not None and size != sum(self.file(role).rows for role in roles)
-            for roles, size in parts
-        )
+        if spec.pool:
+            return True
+        for roles, size in ((spec.train, spec.n_train), (spec.test, spec.n_test)):
+            if size is not None and size != sum(self.file(role).rows for role in roles):
+                return True
+        return False
 
     def file(self, role) -> DataFile:
         return next(entry for entry in self.files if entry.role == role)

@@ -130,8 +130,11 @@ class Statistics:
         if not self.count or not other.count:
             return self if self.count else other
         width, mean, squares, labels = max(self.width, other.width), None, None, None
-        # columns missing from a part are zeros there
-        wide = lambda values: np.concatenate([values, np.zeros(width - len(values))])
+
+        def wide(values):
+            # columns missing from a part are zeros there
+            return np.concatenate([values, np.zeros(width - len(values))])
+
         if self.mean is not None:
             mean, squares = merged(
                 (self.weight, wide(self.mean), wide(self.squares)),

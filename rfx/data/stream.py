@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -793,7 +794,7 @@ class RowSubset:
 
     def tables(self):
         """The rows as tables, if the source has tables."""
-        for table, places in self._wanted(self.source.tables(), lambda table: table.n_rows):
+        for table, places in self._wanted(self.source.tables(), attrgetter("n_rows")):
             yield table.rows(places)
 
 

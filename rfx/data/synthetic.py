@@ -71,10 +71,11 @@ def _planted_words(shared, d):
     count = max(1, min(6, d // 6))
     places = np.sort(shared.permutation(max(1, d // 6))[:count]) * 6
     lengths = np.minimum(shared.integers(3, 6, count), d)
-    return [
-        (int(place), "".join("ACGT"[k] for k in shared.integers(0, 4, size)))
-        for place, size in zip(places, lengths)
-    ]
+    words = []
+    for place, size in zip(places, lengths):
+        letters = ["ACGT"[code] for code in shared.integers(0, 4, size)]
+        words.append((int(place), "".join(letters)))
+    return words
 
 
 def _covtype_sized(rng, shared, n, d):

@@ -127,7 +127,7 @@ class File:
             The positions of the columns to read as words whatever their cells; by default those of
             the schema.
         """
-        words_of = words_of or (schema.words_in if schema else lambda table: frozenset())
+        words_of = words_of or (schema.words_in if schema else readers.no_words)
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
             with self._stored() as handle:
@@ -460,7 +460,10 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
     file = _known_file(path, schema, reading)
     if schema is None or schema.inputs is None:
         raise UsageError("--id is for models that were trained on a table")
-    as_words = lambda table: schema.words_in(table) | {table.find(identify, "--id")}
+
+    def as_words(table: Table) -> frozenset[int]:
+        return schema.words_in(table) | {table.find(identify, "--id")}
+
     content = None if file.kind == "libsvm" else file.read(reading, schema, as_words)
     if not isinstance(content, Table):
         raise UsageError(f"--id is {identify!r:.80}, but {file.name} has no columns with names")

@@ -360,11 +360,10 @@ class ColumnTransform(ABC):
             column = Sorted.of(values, weights)
             if not np.isfinite(column.spread):
                 raise cannot_scale(number)
-            learnt.append(cls._of(column))
-        arrays = [[entries[place] for entries, _, _ in learnt] for place in range(len(cls.forms))]
-        shift, scale = ([column[place] for column in learnt] for place in (1, 2))
-        as_arrays = [np.array(values, np.float64) for values in (*arrays, shift, scale)]
-        return cls(*as_arrays[:-2]), as_arrays[-2], as_arrays[-1]
+            entries, shift, scale = cls._of(column)
+            learnt.append((*entries, shift, scale))
+        *arrays, shifts, scales = (np.array(values, np.float64) for values in zip(*learnt))
+        return cls(*arrays), shifts, scales
 
     @classmethod
     @abstractmethod
@@ -795,13 +794,14 @@ class Scaler:
 
 # The arrays of `Scaler.to_dict` in model files and checkpoints, by their names there.
 ARRAYS = {
+    "scaler_shift": Array("f", "inputs"),
+    "scaler_scale": Array("f", "inputs"),
+    "scaler_metric_diagonal": Array("f", "inputs"),
+    "scaler_metric_full": Array("f", "inputs inputs"),
+} | {
     f"scaler_{name}": form
-    for forms in (
-        {"shift": Array("f", "inputs"), "scale": Array("f", "inputs")},
-        {"metric_diagonal": Array("f", "inputs"), "metric_full": Array("f", "inputs inputs")},
-        *(transform.forms for transform in TRANSFORMS.values()),
-    )
-    for name, form in forms.items()
+    for transform in TRANSFORMS.values()
+    for name, form in transform.forms.items()
 }
 
 

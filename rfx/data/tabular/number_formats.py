@@ -249,7 +249,8 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     if money is not None:
         raise Unclear(f"amounts of money, such as {money!r:.80}; write plain numbers")
     sign = _common_sign(amounts)
-    styles = [style for style in _STYLES if all(style in values for *_, values in amounts)]
+    shared = set(_STYLES).intersection(*(values for *_, values in amounts))
+    styles = [style for style in _STYLES if style in shared]
     if not styles:
         first = amounts[0][2].keys()
         other = [word for word, (*_, values) in zip(words, amounts) if not values.keys() & first]

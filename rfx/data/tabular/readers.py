@@ -211,7 +211,7 @@ def sample(
         start, line, comments = _above_first(text)
         mark = separator or _separator_of(_unix(text[start:]), name)
         first = itertools.islice(records(_unix(text[start:]), mark), 1 + ROWS)
-        rows = [[cell.strip() for cell in cells] for _, _, cells in first if cells is not None]
+        rows = [list(map(str.strip, cells)) for _, _, cells in first if cells is not None]
         if len(rows) > 1 or not more:
             break
         size *= 4
@@ -272,9 +272,8 @@ def _separator_of(text: bytes, name: str) -> str:
     whole = itertools.islice(io.StringIO(text.decode("utf-8", "replace")), 10 * _LINES)
     lines = [_QUOTED.sub('""', line.strip("\n")) for line in whole if line.strip(" \n")][:_LINES]
     lines = lines or [""]
-    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
-    used = [mark for mark, numbers in counts.items() if numbers[0]]
-    alike = [mark for mark in used if len(set(counts[mark])) == 1]
+    used = [mark for mark in _SEPARATORS if mark in lines[0]]
+    alike = [mark for mark in used if _is_regular(lines, mark)]
     if not alike and set(used) <= {"\t"}:
         if _ENTRY.match("".join(lines[0].split()[1:2])):
             raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
@@ -285,6 +284,11 @@ def _separator_of(text: bytes, name: str) -> str:
     if not used:
         return ","
     return max(alike or used, key=lines[0].count)
+
+
+def _is_regular(lines: list[str], mark: str) -> bool:
+    """Whether a mark stands equally often in each line."""
+    return len({line.count(mark) for line in lines}) == 1
 
 
 def _has_decimal_commas(lines: list[str]) -> bool:
@@ -639,9 +643,7 @@ def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
     of X.
     """
     with _refused(name, ".npz file"), np.load(file, allow_pickle=False) as content:
-        X, y, names = (
-            next((content[key] for key in keys if key in content.files), None) for keys in _NAMES
-        )
+        X, y, names = (_array_of(content, keys) for keys in _NAMES)
         sparse = set(content.files) >= _SPARSE
         if sparse:
             file.seek(0)
@@ -665,6 +667,11 @@ def npz(file, name: str, as_words: Callable[[Table], frozenset[int]]):
         if sparse:
             return X, None if y is None else _targets(y, name, True)
         return _table(X, name, as_words, names, y)
+
+
+def _array_of(content, keys: Iterable[str]) -> np.ndarray | None:
+    """The first array of a .npz file with one of these names."""
+    return next((content[key] for key in keys if key in content.files), None)
 
 
 def _check_shape(array: np.ndarray, name: str) -> None:
@@ -743,6 +750,11 @@ def parquet(file, name: str, as_words: Callable[[Table], frozenset[int]]) -> Tab
     return table
 
 
+def no_words(table: Table) -> frozenset[int]:
+    """No column has words, as far as is known before its cells are read."""
+    return frozenset()
+
+
 class ParquetGroups:
     """The row groups of a Parquet file, a seekable binary handle, as Tables.
 
@@ -750,7 +762,7 @@ class ParquetGroups:
     Raises DataError if the file is invalid or pyarrow is missing.
     """
 
-    def __init__(self, file, name: str, as_words=lambda table: frozenset()):
+    def __init__(self, file, name: str, as_words: Callable[[Table], frozenset[int]] = no_words):
         self.name, self.as_words = name, as_words
         try:
             pyarrow = lazy.pyarrow

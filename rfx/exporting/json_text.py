@@ -42,11 +42,11 @@ def written(program: Program) -> bytes:
 
 def listed_steps(steps: told.Steps) -> list[dict[str, Any]]:
     """The steps as JSON objects."""
-    return [
-        {"step": step_name(step)}
-        | {own.name: _plain(getattr(step, own.name)) for own in fields(step)}
-        for step in steps
-    ]
+    listed = []
+    for step in steps:
+        attributes = {own.name: _plain(getattr(step, own.name)) for own in fields(step)}
+        listed.append({"step": step_name(step)} | attributes)
+    return listed
 
 
 def step_name(step: told.Step) -> str:

@@ -105,7 +105,7 @@ def curves(package: str, name: str) -> list[dict]:
             longest[key] = max(longest.get(key, 0), len(text.partition(".")[2]))
     points: list[dict] = []
     for row in rows:
-        point: dict[str, Any] = dict(row)
+        point: dict = dict(row)
         for column in row.keys() - {"dataset", "method"}:
             text = row[column]
             point[column] = Printed(text, longest[row["dataset"], column]) if text else None

@@ -103,7 +103,7 @@ def frame(rows: Iterable[Row]) -> Frame:
     return table.where(table.notna(), None)
 
 
-def _quantities(row: Row) -> dict[str, Any]:
+def _quantities(row: Row) -> dict:
     """The line of a row in `frame`."""
     known = {name: value for name, value in row.items() if value is not None}
     derived = {name: compute(row) for name, compute in _DERIVED.items()}

@@ -268,20 +268,17 @@ def grid(section: Section) -> dict[str, Any]:
         named = dict(zip(section.columns, texts))
         labels = [label or before for label, before in zip(texts, above)]
         words = (named.get("method", "").partition(" (")[0], *filter(by_name.get, labels))
-        lines.append(
-            {
-                "dataset": named.get("data set", "").partition(":")[0] or section.dataset,
-                "method": next((titles[one] for one in words if one in titles), ""),
-                "cells": [
-                    {"parts": Parts(label), "label": True, "again": bool(before) and not own}
-                    for label, own, before in zip(labels, texts, above)
-                ]
-                + [
-                    {"parts": parts(cell), "label": False, "method": method}
-                    for cell, method in zip(cells[n_labels:], of_columns[n_labels:])
-                ],
-            }
-        )
+        shown: list[dict[str, object]] = [
+            {"parts": Parts(label), "label": True, "again": bool(before) and not own}
+            for label, own, before in zip(labels, texts, above)
+        ]
+        shown += [
+            {"parts": parts(cell), "label": False, "method": method}
+            for cell, method in zip(cells[n_labels:], of_columns[n_labels:])
+        ]
+        dataset = named.get("data set", "").partition(":")[0] or section.dataset
+        method = next((titles[one] for one in words if one in titles), "")
+        lines.append({"dataset": dataset, "method": method, "cells": shown})
         above = labels
     return {
         "title": section.title,
@@ -401,13 +398,10 @@ def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> 
     settings: Sequence[str | None] = ()
     if source.rows or getattr(table or figure, "alone", False):
         settings = settings_of(table or figure, source.rows) or (None,)
-    made = [Part() for _ in settings]
-    for part, setting in zip(made, settings):
+    made = []
+    for setting in settings:
         stem = f"{name}-{setting}" if setting else name
-        if table:
-            part.add("table", table, source.rows, setting)
-        if figure:
-            part.add("figure", draw, figure, stem, source.rows, setting, output)
+        made.append(_part_of_setting(table, figure, stem, source.rows, setting, output))
     built = [part.table for part in made if part.table]
     titles = [one.title for one in built] + [part.figure["title"] for part in made if part.figure]
     return {
@@ -417,6 +411,23 @@ def _item(folder: catalogue.Folder, name: str, source: Source, output: Path) -> 
         "heading": titles[0].partition("; setting: ")[0] if titles else name,
         "tally": tally(built[0].compared if built else getattr(table, "unrun", list)()),
     }
+
+
+def _part_of_setting(
+    table: Callable | None,
+    figure: Callable | None,
+    stem: str,
+    rows: Sequence[Result],
+    setting: str | None,
+    output: Path,
+) -> Part:
+    """The table and the figure of the rows of one setting."""
+    part = Part()
+    if table:
+        part.add("table", table, rows, setting)
+    if figure:
+        part.add("figure", draw, figure, stem, rows, setting, output)
+    return part
 
 
 def _settings(plan: Coverage, path) -> dict:

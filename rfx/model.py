@@ -132,12 +132,15 @@ def check_arrays(
             raise DataError(f"array {name} has values that are not finite")
         if form.places:
             check_within(name, values, 0, sizes[form.places])
-        if form.cuts:
-            end = sizes[form.cuts]
-            if not (len(values) and values[0] == 0 and values[-1] == end) or np.any(
-                values[:-1] > values[1:]
-            ):
-                raise DataError(f"array {name} does not increase from 0 to {end}")
+        if form.cuts and not _are_cuts(values, sizes[form.cuts]):
+            raise DataError(f"array {name} does not increase from 0 to {sizes[form.cuts]}")
+
+
+def _are_cuts(values: np.ndarray, end: int) -> bool:
+    """Whether values rise from 0 to `end`; equal neighbours are allowed."""
+    if not len(values) or values[0] != 0 or values[-1] != end:
+        return False
+    return bool(np.all(values[:-1] <= values[1:]))
 
 
 def _fits(shape, axes, sizes) -> bool:

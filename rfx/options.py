@@ -66,8 +66,12 @@ def path_names(values: list[float]) -> list[str]:
     """A text for each value of a Path: four significant digits, or as many as needed to distinguish
     them.
     """
-    every = ([f"{value:.{digits}g}" for value in values] for digits in range(4, 18))
-    return next(texts for texts in every if len({*texts}) == len(values))
+    texts: list[str] = []
+    for digits in range(4, 18):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == len(values):
+            break
+    return texts
 
 
 BALANCED = "balanced"

@@ -247,10 +247,10 @@ class Condition:
 
     def holds(self, entries: Entries) -> bool:
         """Whether a run has these entries, whose options may begin with "options."."""
-        return all(
-            any(_same(_value_of(entries, name), value) for value in values)
-            for name, values in self.wanted.items()
-        )
+        for name, values in self.wanted.items():
+            if not any(_same(_value_of(entries, name), value) for value in values):
+                return False
+        return True
 
 
 def _value_of(entries: Entries, name: str) -> Any:
@@ -484,14 +484,14 @@ class Reader:
         ]
 
     def check_data(self, dataset, test, split):
-        base_of = lambda name: name.partition(":")[0]
         for name in filter(None, (dataset, test)):
-            if not registry.has(base_of(name)) and not os.path.isfile(self.found(name)):
+            base = name.partition(":")[0]
+            if not registry.has(base) and not os.path.isfile(self.found(name)):
                 try:
-                    registry.get(base_of(name))
+                    registry.get(base)
                 except UsageError as error:
                     self.fail(f"{quoted(name)} is not a file, and {error}")
-        base = base_of(dataset)
+        base = dataset.partition(":")[0]
         if split is not None and registry.has(base):
             try:
                 check_split(f"data set {base}", split, registry.get(base).splits)

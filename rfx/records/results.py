@@ -126,7 +126,7 @@ class Sheet:
         Raises DataError if it is another file, and OSError if it can't be written.
         """
         header = _line(self.types)
-        lines = b"".join(_line(cell(row.get(name)) for name in self.types) for row in rows)
+        lines = b"".join(_line(map(cell, map(row.get, self.types))) for row in rows)
         _refuse_device(path)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with files.naming(path), open(path, "ab+", buffering=0) as file:
@@ -232,11 +232,7 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     created = datetime.now(UTC).isoformat(timespec="seconds")
     params = dict(row.get("params") or {})
     if steps := params.get("validation"):
-        params["validation"] = [
-            {name: value for name, value in step.items() if name != "tried"}
-            | {"trials": len(step["tried"]), "lowest": min(error for *_, error in step["tried"])}
-            for step in steps
-        ]
+        params["validation"] = list(map(_without_trials, steps))
         trials = [
             {"choice": number, "values": values, "error": error}
             for number, step in enumerate(steps)
@@ -246,6 +242,13 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
             append_steps(trace_path(path, "trials"), row["key"], trials)
         row = {**row, "params": params}
     RESULTS.append(path, [{**row, "created": created}])
+
+
+def _without_trials(step: Mapping[str, Any]) -> dict[str, Any]:
+    """A choice with the number of its trials and their lowest error in place of the trials."""
+    kept = {name: value for name, value in step.items() if name != "tried"}
+    errors = [error for *_, error in step["tried"]]
+    return kept | {"trials": len(errors), "lowest": min(errors)}
 
 
 def read(
@@ -331,12 +334,12 @@ def append_steps(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
     Raises DataError if the file can't be written or is another file.
     """
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    rows = [
-        {"key": key, "created": created, "step": number}
-        | {name: step[name] for name in MEASURES if name in step}
-        | {"more": {name: of for name, of in step.items() if name not in MEASURES} or None}
-        for number, step in enumerate(steps)
-    ]
+    rows = []
+    for number, step in enumerate(steps):
+        measures = {name: step[name] for name in MEASURES if name in step}
+        more = {name: value for name, value in step.items() if name not in MEASURES}
+        row = {"key": key, "created": created, "step": number, "more": more or None}
+        rows.append(row | measures)
     TRACES.append(path, rows)
 
 
@@ -363,7 +366,11 @@ def finder(path: AnyPath) -> FindTrace:
     use.
     """
     steps = cache(partial(read_steps, path))
-    return lambda key: steps().get(key or "", [])
+
+    def find(key: str | None) -> list[dict[str, Any]]:
+        return steps().get(key or "", [])
+
+    return find
 
 
 def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:

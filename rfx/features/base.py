@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -566,7 +566,15 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
 
     numbers = (stop - start) * n_inputs * kind.width
     parts = parallel.for_ranges(draw, stop - start, parts=max(1, -(-numbers // _DRAWN)))
-    return {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}
+    return joined_arrays(parts)
+
+
+def joined_arrays(parts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arrays of all features from those of parts, which follow one another on the last axis."""
+    arrays = {}
+    for name in parts[0]:
+        arrays[name] = np.concatenate([part[name] for part in parts], axis=-1)
+    return arrays
 
 
 def find(name: str) -> tuple[type[FeatureMap] | type[BinMap], str]:

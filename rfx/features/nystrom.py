@@ -94,9 +94,13 @@ class NystromMap:
             return None
         factor = accelerator.put(np.tril(self.factor))
         prepared = kernels.prepare(self.name, X, self.params, np.float64, self._rows)
-        # a copy, because the columns of a transpose would be overwritten
-        columns = lambda Z: accelerator.xp.astype(placed.block(Z).T, factor.dtype, copy=True)
-        return lambda Z: device.forward(factor, columns(Z)).T, prepared.dense()
+
+        def features(Z):
+            # a copy, because the columns of a transpose would be overwritten
+            columns = accelerator.xp.astype(placed.block(Z).T, factor.dtype, copy=True)
+            return device.forward(factor, columns).T
+
+        return features, prepared.dense()
 
     def fold(self, weights) -> np.ndarray:
         """(rank, k) float64 coefficients c with c'k(x) = weights'z(x) for weights

@@ -583,13 +583,7 @@ def _joined(
     trained: Pipeline, table: TrainingTable, parts: list[Part], models: list[HeldOutModel]
 ) -> Assessment:
     """The assessment by the models of all parts."""
-    by_model = [
-        [
-            trained.as_own(point, decision)
-            for point, decision in zip(one.model.path or [one.model], one.decisions, strict=True)
-        ]
-        for one in models
-    ]
+    by_model = [_own_decisions(trained, one) for one in models]
     y = np.asarray(table.y_train)
     y_out = np.concatenate([y[out] for _, out in parts])
     by = _words(table, parts) + _other_options(trained, models)
@@ -598,6 +592,15 @@ def _joined(
         for decisions in zip(*by_model, strict=True)
     )
     return Assessment(predictions, parts, seconds=sum(one.seconds for one in models))
+
+
+def _own_decisions(trained: Pipeline, held_out: HeldOutModel) -> list[np.ndarray]:
+    """The decision values of a model of some rows, in the outputs of the model of all rows."""
+    points = held_out.model.path or [held_out.model]
+    return [
+        trained.as_own(point, decision)
+        for point, decision in zip(points, held_out.decisions, strict=True)
+    ]
 
 
 def _words(table: TrainingTable, parts: list[Part]) -> str:

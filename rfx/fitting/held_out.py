@@ -156,6 +156,13 @@ class Splitter:
             if cv:
                 return self.constraint.parts(cv, self.seed, y)
             return [self.constraint.held_out(share, self.seed, y)]
+        of_row = self._fold_of_rows(y, cv, share)
+        if len(np.unique(of_row)) < (cv or 2):
+            raise DataError(f"{option} needs more rows than the {self.count} there are")
+        return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(cv or 1)]
+
+    def _fold_of_rows(self, y: np.ndarray | None, cv: int | None, share: float) -> np.ndarray:
+        """The number of each row's fold; without cv it is 0 for that share of the rows, else 1."""
         order = np.random.default_rng(self.seed).permutation(self.count)
         if y is not None:
             order = order[np.argsort(y[order], kind="stable")]
@@ -165,11 +172,9 @@ class Splitter:
         else:
             before, after = (np.floor(edge * share + 1e-9) for edge in (places, places + 1))
             fold = 1 - (after - before).astype(int)
-        if len(np.unique(fold)) < (cv or 2):
-            raise DataError(f"{option} needs more rows than the {self.count} there are")
         of_row = np.empty(self.count, int)
         of_row[order] = fold
-        return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(cv or 1)]
+        return of_row
 
 
 def _check_labels(option: str, y: np.ndarray, schema: Schema | None) -> None:
@@ -441,7 +446,7 @@ class Calibration:
             "kind": self.kind,
             "rows": self.rows,
             "by": self.by,
-            "curves": [[part.tolist() for part in curve] for curve in self.curves],
+            "curves": [[first.tolist(), second.tolist()] for first, second in self.curves],
         }
 
     @classmethod

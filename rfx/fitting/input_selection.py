@@ -532,7 +532,7 @@ def with_metric(scaler: Scaler, method: Method, problem: Problem) -> ResolvedInp
     scores, metrics = dict[tuple[str, int], float](), dict[tuple[str, int], Metric | None]()
     for key, made in recursions(samples, kernel, own, fixed or METRIC_STEPS, bool(fixed)):
         scores[key], metrics[key] = rated(key[0], made), made[0].metric
-    form, steps = [*scores][-1] if fixed else min(scores, key=lambda key: scores[key])
+    form, steps = [*scores][-1] if fixed else min(scores, key=scores.__getitem__)
     if in_folds:
         (*_, ((form, steps), (machine,))) = recursions([sample], kernel, [form], steps, True)
         metrics[form, steps] = machine.metric

@@ -46,6 +46,7 @@ from rfx.solvers.l2 import solve_l2
 from rfx.solvers.published.libraries import solve_liblinear
 from rfx.solvers.ridge import MOST as MOST_COLUMNS
 from rfx.solvers.ridge import ridge_path, solve_ridge, solve_ridge_cg, solve_ridge_grid
+from rfx.types import Inputs
 
 PREDICTION_BYTES = 4 * 2**20
 # Pool size per selected feature, unless --pool is set.
@@ -270,7 +271,10 @@ def step_callback(
 ) -> StepCallback | None:
     """A solver callback for weights over scale * feature_map; see `callbacks.evaluating`."""
     limit = method.max_memory
-    matvec = lambda X: feature_matrix(feature_map, X, scale, limit).matvec
+
+    def matvec(X: Inputs) -> Callable[[np.ndarray], np.ndarray]:
+        return feature_matrix(feature_map, X, scale, limit).matvec
+
     return evaluating(problem, matvec, offset)
 
 

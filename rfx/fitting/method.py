@@ -276,13 +276,15 @@ class Method(Declared):
             "lam_path" in given,
             "epsilon_insensitive",
         )
-        scaled = kernel != AUTO and kernels.get_kernel(kernel).scalings
+        scaled = kernel != AUTO and bool(kernels.get_kernel(kernel).scalings)
         defaults, unmeasured = self.defaults(given), self.metric == "none"
         useless = "which has no effect with --lam-path; use only one of them"
         several = "which needs a single lambda, but --lam-path has several; use tuned or a number"
-        found = [
-            *((k not in defaults, k, f"which does not apply to kernel {kernel}") for k in given),
-            *((path and name in given, name, useless) for name in ("lam", "rounds")),
+        not_of_kernel = f"which does not apply to kernel {kernel}"
+        found: list[tuple[bool, str, str]] = []
+        found += [(name not in defaults, name, not_of_kernel) for name in given]
+        found += [(path and name in given, name, useless) for name in ("lam", "rounds")]
+        found += [
             (
                 scaled and not unmeasured,
                 "metric",

@@ -645,21 +645,9 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
     if method.get("lam_path"):
         grid.pop("lam", None)
     elif few:
-        what = (
-            problem.constraint.what
-            if problem.constraint is not None and problem.undivided
-            else "rows"
-        )
         for name in grid.keys() & space.few_rows.keys():
             del grid[name]
-            chosen[name] = space.few_rows[name] * (problem.mean_weight if name == "lam" else 1.0)
-            log.warning(
-                "too few %s for validation; using %s = %g (set it with --%s)",
-                what,
-                "lambda" if name == "lam" else name,
-                chosen[name],
-                name.replace("_", "-"),
-            )
+            chosen[name] = _value_for_few_rows(name, space.few_rows[name], problem)
     if "gamma" in method.options and has_gamma(method.kernel):
         gammas, steps = _gammas(method, problem, bool(grid), few)
         if len(gammas) == 1:
@@ -672,6 +660,23 @@ def choose(method: Method, problem: Problem, cache: Cache) -> Choice:
         steps = steps + tried
     seconds = time.perf_counter() - start
     return Choice(method.with_choice(chosen), chosen, steps, seconds)
+
+
+def _value_for_few_rows(name: str, value: float, problem: Problem) -> float:
+    """The value of an option, of mean weight 1, that stands in for a choice; with a warning."""
+    what = "rows"
+    if problem.constraint is not None and problem.undivided:
+        what = problem.constraint.what
+    word, weight = ("lambda", problem.mean_weight) if name == "lam" else (name, 1.0)
+    value *= weight
+    log.warning(
+        "too few %s for validation; using %s = %g (set it with --%s)",
+        what,
+        word,
+        value,
+        name.replace("_", "-"),
+    )
+    return value
 
 
 # ---------------------------------------------------------------------- the bandwidth
@@ -736,16 +741,16 @@ def loo(method: Method, problem: Problem, lams: Sequence[float]) -> tuple[float,
     params = method.updated(gamma=gammas[median]).kernel_params(X)
     family = kernels.scaled_family(kernel, X, params)
 
-    def values(point: Point) -> np.ndarray:
-        return family(point["gamma"] / gammas[median])
+    parts = None if constraint is None else constraint.up_to(PARTS, seed)
 
-    if constraint is None:
-        errors = lambda point, round, lams: _left_out(values(point), Y, lams, roots)
-        measure = Measure("leave-one-out mean squared error")
-    else:
-        parts = constraint.up_to(PARTS, seed)
-        errors = lambda point, round, lams: _in_parts(values(point), Y, lams, roots, parts)
-        measure = Measure("mean squared error of parts held out in turn")
+    def errors(point: Point, round: SearchRound, lams: Sequence[float]) -> list[float]:
+        K = family(point["gamma"] / gammas[median])
+        if parts is None:
+            return _left_out(K, Y, lams, roots)
+        return _in_parts(K, Y, lams, roots, parts)
+
+    words = "leave-one-out mean squared error"
+    measure = Measure(words if parts is None else "mean squared error of parts held out in turn")
     grid = _grid(RIDGE, gammas, lams, len(Y))
     # half the smallest bandwidth, or twice the largest, as long as the error falls; that of
     # polynomial-3 fell by less than a hundredth each time up to a gamma of 24,000
@@ -867,10 +872,7 @@ def _validated(
         most = min(most or SAMPLE, SAMPLE)
     if not problem.is_local:
         problem = problem.rows(drawn(total, method.seed, SAMPLE + SAMPLE // 4)[0])
-    held_out, folds = Splitter(problem.n_rows, method.seed, problem.constraint), []
-    for part in held_out.parts(space.share, space.fewest, option):
-        kept, out = part if most is None else fewer(part, most, most, method.seed)
-        folds.append((problem.rows(kept), problem.rows(out)))
+    folds = _folds(method, problem, option, most)
     trial = method.trial()
     errors: Any = [trial.target_error(one, out, one.n_rows / total, cache) for one, out in folds]
     target = None if None in errors else float(np.mean(errors))
@@ -889,6 +891,18 @@ def _validated(
             steps.append(validation.step(wanted, best))
             best |= steps[-1].values
     return best, steps
+
+
+def _folds(
+    method: Method, problem: Problem, option: str, most: int | None
+) -> list[tuple[Problem, Problem]]:
+    """(rows to fit, held-out rows) of each part, at most so many of either."""
+    splitter, space = Splitter(problem.n_rows, method.seed, problem.constraint), method.space
+    folds = []
+    for part in splitter.parts(space.share, space.fewest, option):
+        kept, out = part if most is None else fewer(part, most, most, method.seed)
+        folds.append((problem.rows(kept), problem.rows(out)))
+    return folds
 
 
 def edges(step: ChoiceTrace) -> list[str]:

@@ -87,7 +87,10 @@ class ExactKernel(StreamMethod):
     def function(self, header: dict[str, Any], arrays: Arrays, setup: Setup) -> Restored:
         coef, rows, params = arrays["coef"], arrays["support"], setup.kernel_params
         kernel = kernels.get_kernel(self.kernel)
-        steps = lambda: (*kernel.steps(rows, params), told.linear(coef))
+
+        def steps() -> told.Steps:
+            return *kernel.steps(rows, params), told.linear(coef)
+
         return partial(self.support(params, rows).values, coef=coef), steps
 
 
@@ -197,7 +200,10 @@ class RandomFeatures(StreamMethod):
         parts = {name[4:]: values for name, values in arrays.items() if name.startswith("map_")}
         m, coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
         root = math.sqrt(m.n_features)
-        steps = lambda: (*m.steps(), told.linear(np.asarray(coef, np.float64) / root))
+
+        def steps() -> told.Steps:
+            return *m.steps(), told.linear(np.asarray(coef, np.float64) / root)
+
         return partial(_weighted, Features(m, 1 / root), coef), steps
 
 
@@ -485,7 +491,10 @@ class DoublySgd(DescentMethod):
         solver = self._solver(setup, 0.0, Descent(StepSizeSchedule("constant")), Blocks(self.block))
         solver.expansion.coefficients.restore({"coef": coef, "scales": np.array([1.0, 0.0, 0.0])})
         growing = solver.expansion.map
-        steps = lambda: (*growing.sampled(0, len(coef)).steps(), told.linear(coef))
+
+        def steps() -> told.Steps:
+            return *growing.sampled(0, len(coef)).steps(), told.linear(coef)
+
         return solver.predictions, steps
 
 
@@ -642,6 +651,10 @@ class Mlp(StreamMethod, without=("kernel", "gamma", "epsilon", "class_weight")):
             end = start + math.prod(shape)
             layers.append((parameters[start:end].reshape(shape), parameters[end : end + shape[1]]))
             start = end + shape[1]
-        ramp = told.Function("ramp")
-        each = lambda: [step for layer in layers for step in (ramp, told.linear(*layer))]
-        return partial(forward, layers), lambda: tuple(each()[1:])
+
+        def steps() -> told.Steps:
+            first, *others = (told.linear(*layer) for layer in layers)
+            ramp = told.Function("ramp")
+            return first, *(step for linear in others for step in (ramp, linear))
+
+        return partial(forward, layers), steps

@@ -572,7 +572,7 @@ def _share(rows: Problem, out: np.ndarray, other: np.ndarray) -> float:
         return criterion(rows.task, out + share * constraint, Y, weights, rows.measure)
 
     errors = {float(least): error(least) / (1 - GAIN), 0.0: error(0.0), 1.0: error(1.0)}
-    return min(errors, key=lambda share: errors[share])
+    return min(errors, key=errors.__getitem__)
 
 
 def _linear(
@@ -678,7 +678,7 @@ def _best_lam(K: np.ndarray, T: np.ndarray, weights: np.ndarray, groups: Any, se
 
     best, least = best_lam(LEAF_LAMS, LEAF_LAM, error)
     errors = {best: least} | {lam: error(lam) for lam in (best * LEAF_BESIDE, best / LEAF_BESIDE)}
-    return min(errors, key=lambda lam: errors[lam])
+    return min(errors, key=errors.__getitem__)
 
 
 # ---------------------------------------------------------------------- the model
@@ -809,13 +809,14 @@ class LocalModel:
         no_rows = np.zeros((0, len(leaves[0].offset)))
         largest_rounding = LEAST_ERROR if len(leaves) == 1 else SEVERAL_ERROR
         is_double = [machine.rounding > largest_rounding for machine in machines]
+        coefs = [machine.coef for machine in machines]
         return cls(
             kernels=names,
             partition=partition,
             rows=rows,
             numbers=numbers,
-            coef=np.concatenate([no_rows, *(machine.coef for machine in machines)]),
-            starts=np.cumsum([0, *(len(machine.coef) for machine in machines)]),
+            coef=np.concatenate([no_rows, *coefs]),
+            starts=np.cumsum([0, *map(len, coefs)]),
             offsets=np.array([leaf.offset for leaf in leaves]),
             gammas=np.array([machine.gamma for machine in machines], np.float64),
             diagonals=diagonals,

@@ -26,6 +26,7 @@ from rfx.counters import random_rows
 from rfx.errors import UsageError
 from rfx.features import MAPS, FeatureMap, alignment
 from rfx.features.alignment import DIVERGENCES, best_distribution, maximise
+from rfx.features.base import joined_arrays
 from rfx.fitting import options, weights
 from rfx.fitting.linear import (
     CHOOSE,
@@ -73,7 +74,7 @@ from rfx.fitting.problem import Cache, Clock, Problem, error, evaluating, stays_
 from rfx.kernels import get_kernel
 from rfx.operators.mapped import WORTH_MB, computed, feature_matrix, told_memory_mb
 from rfx.options import Chosen, Path, option
-from rfx.solvers.base import Solution, for_output, stack
+from rfx.solvers.base import Callback, Solution, for_output, stack
 from rfx.solvers.l1.bins import solve_prcd
 from rfx.solvers.l1.greedy import TOL as STEP_TOL
 from rfx.solvers.l1.greedy import (
@@ -276,9 +277,10 @@ def _solved(
     rounds = budget(problem, method, memory_mb=memory_mb)
     if method.solver == "prcd":
         columns = clock.timed("features", Z.by_columns)
-        descend = lambda y, tell: solve_prcd(
-            columns, y, lam, problem.loss, rounds, callback=tell, seed=seed
-        )
+
+        def descend(y: np.ndarray, tell: Callback | None) -> Solution:
+            return solve_prcd(columns, y, lam, problem.loss, rounds, callback=tell, seed=seed)
+
         return each_output(problem.Y, descend, callback), {}
     inner = None
     if method.solver == "liblinear":
@@ -289,10 +291,13 @@ def _solved(
             )
         )
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
-    solve = lambda y, tell: solve_rounds(
-        Z, y, lam, loss, rounds, callback=tell, rounds=method.rounds, solve=inner
-    )
-    solution = each_output(Y, solve, callback)
+
+    def in_rounds(y: np.ndarray, tell: Callback | None) -> Solution:
+        return solve_rounds(
+            Z, y, lam, loss, rounds, callback=tell, rounds=method.rounds, solve=inner
+        )
+
+    solution = each_output(Y, in_rounds, callback)
     # --tol refers to the reported gap, over all features including dropped ones
     last = solution.trace[-1]["iteration"]
     gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
@@ -628,7 +633,7 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         # +-scale are the kernel's features; +-1 with a smaller lambda are the same problem
         scale = float(np.sqrt(kernel.diagonal(params, X.shape[1], None))) or 1.0
         learners = [clock.timed("features", _learner_of, X, params, self) for _ in problem.Y.T]
-        listen = _listeners(problem, learners)
+        listeners = _listeners(problem, learners)
         Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
         more: dict[str, Any] = {"n_features": self.n_features}
         if problem.weights is not None and loss.name == "squared":
@@ -636,7 +641,7 @@ class Boosting(LinearMethod, without=("gamma", "features", "budget_seconds")):
         tol = STEP_TOL if self.per_step == 1 else SEVERAL_TOL
         lam, limits = self.lam / scale, budget(problem, self, tol=tol)
         solutions = [
-            solve_boosting(learner, y, lam, loss, limits, for_output(listen(k), k), **more)
+            solve_boosting(learner, y, lam, loss, limits, for_output(listeners[k], k), **more)
             for k, (learner, y) in enumerate(zip(learners, Y.T))
         ]
         return _joined(learners, solutions, scale, self, clock)
@@ -654,17 +659,29 @@ def _learner_of(X: np.ndarray, params: dict, method: Method) -> Learner:
     return Perceptrons(X, params, surrogate, exact, method.per_step, method.seed)
 
 
-def _listeners(problem: Problem, learners: list[Learner]):
-    """k -> the callback for the weights of output k, whose features grow with the steps."""
+def _listeners(problem: Problem, learners: list[Learner]) -> list:
+    """The callback for the weights of each output, whose features grow with the steps."""
 
     def decide(X):
         rows = _dense(X, learners[0].X.dtype)
-        return lambda weighted: weighted[0].transform(rows) @ weighted[1]
+
+        def decision(weighted):
+            features, coef = weighted
+            return features.transform(rows) @ coef
+
+        return decision
 
     tell = evaluating(problem, decide)
     if tell is None:
-        return lambda k: None
-    return lambda k: lambda entry, coef: tell(entry, lambda: (learners[k].found, coef()))
+        return [None] * len(learners)
+    return [_listener(tell, learner) for learner in learners]
+
+
+def _listener(tell, learner: Learner):
+    def listen(entry, coef):
+        tell(entry, lambda: (learner.found, coef()))
+
+    return listen
 
 
 def _joined(
@@ -675,8 +692,7 @@ def _joined(
     clock: Clock,
 ) -> Fitted:
     """The model of all outputs with the features of nonzero weight, and their combined solution."""
-    found = [learner.found.arrays for learner in learners]
-    arrays = {name: np.concatenate([part[name] for part in found], axis=-1) for name in found[0]}
+    arrays = joined_arrays([learner.found.arrays for learner in learners])
     if "scales" in arrays:
         arrays["scales"] = arrays["scales"] * arrays["scales"].dtype.type(scale)
     coef = scipy.linalg.block_diag(*(solution.coef[:, None] / scale for solution in solutions))

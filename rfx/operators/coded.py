@@ -11,7 +11,7 @@ the memory.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -356,14 +356,13 @@ def integer_gram(
             sums[:] = 0
             for some in ranges(min(_MOST, len(own) - start), _PACKED):
                 chosen = own[start:][some]
-                parallel.for_ranges(
-                    lambda a, b: _pack(codes, chosen, columns, shifted, plain, a, b), panels
-                )
+                pack = partial(_pack, codes, chosen, columns, shifted, plain)
+                parallel.for_ranges(pack, panels)
                 plain[0, :, 0], shifted[0, :, 0] = 0, _FLIP
                 parallel.for_ranges(
                     lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads
                 )
-            parallel.for_ranges(lambda a, b: _add_sums(sums, sign, totals, a, b), 1 + len(left), 64)
+            parallel.for_ranges(partial(_add_sums, sums, sign, totals), 1 + len(left), 64)
     totals = totals[1 : 1 + len(left)]
     of_left = totals[:, 1 : 1 + len(left)].copy()
     return of_left, totals[:, start_right : start_right + len(right)]

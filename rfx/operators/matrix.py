@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -443,7 +444,7 @@ def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> No
 def _combine(Z: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out <- out + Z[rows]' values for Z in C order."""
     parallel.for_ranges(
-        lambda start, stop: add_rows(Z, rows, values, out, start, stop),
+        partial(add_rows, Z, rows, values, out),
         len(out),
         256,
         work=len(rows) * len(out),

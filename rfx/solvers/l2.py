@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -457,14 +457,21 @@ def solve_dual_l2(
     on its diagonal, its preconditioner. Raises UsageError like `checked`.
     """
     y, budget = checked(y, loss), budget.filled(tol=1e-3, max_iter=100)
-    record = Recorder(
-        None if callback is None else lambda entry, dual: callback(entry, lambda: Z.rmatvec(dual()))
-    )
+    record = Recorder(None if callback is None else _for_weights(callback, Z))
     direction = partial(_direction, Z, lam, budget.deadline)
     found = newton(
         Z.outer, direction, y, lam, loss, budget, start_rows(warm, y), record, patience=np.inf
     )
     return DualSolution(**vars(found) | {"coef": Z.rmatvec(found.coef)}, dual=found.coef)
+
+
+def _for_weights(callback: Callback, Z: Matrix) -> Callback:
+    """The callback of a solver of the dual, which receives the weights of each step."""
+
+    def tell(entry: dict[str, Any], dual: Callable[[], np.ndarray]) -> None:
+        callback(entry, lambda: Z.rmatvec(dual()))
+
+    return tell
 
 
 def newton(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -242,9 +243,7 @@ class ColumnCache:
 
 def add_pooled(pool: np.ndarray, slots: np.ndarray, weights: np.ndarray, sums: np.ndarray) -> None:
     """sums += sum_w weights[w] pool[slots[w]] in float64."""
-    for_ranges(
-        lambda first, stop: _accumulate(pool, slots, weights, sums, first, stop), len(sums), 1024
-    )
+    for_ranges(partial(_accumulate, pool, slots, weights, sums), len(sums), 1024)
 
 
 def add_columns(

@@ -309,12 +309,16 @@ def solve_prcd(
         changed.
         """
         if rows is None or ends is None:
-            dense = lambda a, b: _dense_pass(order[a:b], values, w, f, y, bounds, lam, kind)
+
+            def dense(a: int, b: int) -> None:
+                _dense_pass(order[a:b], values, w, f, y, bounds, lam, kind)
+
             parallel.for_ranges(dense, len(order), 1, threads)
         else:
-            listed = lambda a, b: _listed_pass(
-                order[a:b], rows, ends, w, f, y, bounds, lam, values, kind
-            )
+
+            def listed(a: int, b: int) -> None:
+                _listed_pass(order[a:b], rows, ends, w, f, y, bounds, lam, values, kind)
+
             parallel.for_ranges(listed, len(order), 64, threads)
 
     f, objective = evaluate(w)

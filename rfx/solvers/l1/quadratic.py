@@ -5,6 +5,7 @@ methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -230,9 +231,7 @@ def _factor(
 
 def _longest(pairs: Pairs, changes: Pairs) -> float:
     """Largest step t <= 1 that keeps every value >= 0."""
-    values, moves = (
-        np.concatenate([part for pair in of for part in pair]) for of in (pairs, changes)
-    )
+    values, moves = np.concatenate([*chain(*pairs)]), np.concatenate([*chain(*changes)])
     shrinking = moves < 0
     return float(np.min(-values[shrinking] / moves[shrinking], initial=1.0))
 

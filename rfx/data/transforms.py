@@ -28,6 +28,7 @@ from rfx.data.rows import (
     stacked,
     statistics,
 )
+from rfx.data.tabular.labelwords import guess_task
 from rfx.errors import DataError, UsageError, warn
 from rfx.model import Array
 from rfx.parallel import add_gram, matmul
@@ -1084,6 +1085,10 @@ class Survey:
         low, high, total = self._y
         low, high = np.minimum(low, y.min(axis=0)), np.maximum(high, y.max(axis=0))
         self._y = low, high, total + y.sum(axis=0)
+
+    def guess_task(self) -> str:
+        """The task that the targets show, by those of the sample."""
+        return "regression" if self.labels is None else guess_task(self.y)
 
     def target_scaler(self, kind: str) -> TargetScaler:
         """The scaling of regression targets that TargetScaler.fit would learn; deviations are of

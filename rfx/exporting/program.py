@@ -174,8 +174,8 @@ class Program:
         preprocessing = model.preprocessing
         found = preprocessing.scaler.steps(preprocessing.dtype) + model.model.steps()
         outputs = told.width(found, n_inputs)
-        if preprocessing.target_scaler is not None:
-            found += preprocessing.target_scaler.steps(outputs)
+        if model.target_scaler is not None:
+            found += model.target_scaler.steps(outputs)
         labels = None if model.classes is None else schema.shown(model, model.classes)
         return cls(
             columns,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfx.data import guess_task, repeats
+from rfx.data import repeats
 from rfx.data.tabular.group_splits import Part, SplitConstraint
 from rfx.data.training_table import TrainingTable
 from rfx.data.transforms import LOG
@@ -37,6 +37,7 @@ from rfx.fitting.metric_learning import unused
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Listening, Problem, Progress
+from rfx.fitting.target_coding import TargetArray, find_task
 
 if TYPE_CHECKING:
     from rfx.fitting.training import FittedPath, Prepared, Trainer
@@ -204,7 +205,7 @@ def _fit_and_score(
     """(the model of all rows, its assessment on rows that no choice saw); None for too few rows."""
     y = np.asarray(table.y_train)
     # inferred once, and said once
-    task = trainer.method.task or guess_task(y)
+    task = find_task(trainer.method, TargetArray(y))
     trainer = trainer.with_options(task=task)
     parts = _parts_for_score(table, task, seed)
     models: list[HeldOutModel] = []

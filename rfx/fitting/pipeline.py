@@ -34,6 +34,7 @@ from rfx.fitting.held_out import (
 )
 from rfx.fitting.method import Method
 from rfx.fitting.problem import CLASSIFICATION, PredictionScore, Preprocessing, input_dtype
+from rfx.fitting.target_coding import TargetCoding, squeezed_outputs
 
 # ----------------------------------------------------------------------
 # A trained model with everything needed to predict from raw rows; the content of a model file.
@@ -178,16 +179,16 @@ class Pipeline:
 
     @property
     def task(self) -> str:
-        return self.preprocessing.task
+        return self.preprocessing.coding.task
 
     @property
     def classes(self) -> np.ndarray | None:
         """The labels (n_classes,), ascending; None for a regression."""
-        return self.preprocessing.classes
+        return self.preprocessing.coding.classes
 
     @property
     def target_scaler(self) -> TargetScaler | None:
-        return self.preprocessing.target_scaler
+        return self.preprocessing.coding.scaler
 
     @property
     def schema(self) -> Schema | None:
@@ -205,7 +206,7 @@ class Pipeline:
         """
         inner = {name: changes.pop(name) for name in ("classes", "schema") if name in changes}
         if inner:
-            changes["preprocessing"] = replace(self.preprocessing, **inner)
+            changes["preprocessing"] = self.preprocessing.replace(**inner)
             changes["path"] = tuple(point.replace(**inner) for point in self.path)
         return replace(self, **changes)
 
@@ -284,7 +285,7 @@ class Pipeline:
             raise DataError(
                 f"the model has no finite value for row {row}, because its inputs are too large"
             )
-        return values[:, 0] if values.shape[1] == 1 else values
+        return squeezed_outputs(values)
 
     def ranked(self, decision: np.ndarray) -> np.ndarray:
         """Values whose sign (two labels), or largest entry, is the prediction.
@@ -349,8 +350,8 @@ class Pipeline:
         scaler = self.target_scaler
         if not isinstance(scaler, LogTargetScaler) or self.loss.name != "squared":
             return self
-        scaler = scaler.of_mean(decision, y)
-        return replace(self, preprocessing=replace(self.preprocessing, target_scaler=scaler))
+        coding = replace(self.preprocessing.coding, scaler=scaler.of_mean(decision, y))
+        return replace(self, preprocessing=replace(self.preprocessing, coding=coding))
 
     def judged(self, rows: OutOfSamplePredictions, calibrate: str | None = None) -> Pipeline:
         """The pipeline with what follows from left-out rows: probabilities and `errors`.
@@ -547,14 +548,12 @@ class Pipeline:
         """
         known = sizes(method, header, arrays)
         model.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
-        regression, outputs = header["task"] == "regression", known["outputs"]
+        outputs = known["outputs"]
         scaler = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
         preprocessing = Preprocessing(
-            header["task"],
+            TargetCoding.of_state(header, arrays, outputs),
             Scaler.from_dict(header["scaler"] | scaler),
             input_dtype(method),
-            None if regression else arrays["classes"],
-            TargetScaler.from_dict(header["target_scaler"], outputs) if regression else None,
             Schema.of_header(header),
         )
         curve, errors = header.get("calibration"), header.get("errors")

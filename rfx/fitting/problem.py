@@ -2,9 +2,8 @@
 error on held-out rows; values shared by the trials of one training; callbacks of solvers, which
 evaluate held-out rows at each step and report progress.
 
-Before it: raw rows and targets are checked and converted, and before any allocation whether rows
-are too wide to become dense in memory. After it: decision values become predictions. Targets are
-labels or numbers (n,), or for several per row numbers (n, k).
+Before it: raw rows are checked, before any allocation also whether they are too wide to become
+dense in memory. After it: decision values become predictions.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import env
-from rfx.data import guess_task
 from rfx.data.rows import WIDE, keeps_sparse
 from rfx.data.tabular.group_splits import SplitConstraint
-from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
-from rfx.data.transforms import Scaler, TargetScaler, as_floats
-from rfx.errors import DataError, UsageError, warn
+from rfx.data.tabular.schema import NEVER_SEEN, Schema
+from rfx.data.transforms import Scaler
+from rfx.errors import DataError, warn
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration
+from rfx.fitting.target_coding import TargetCoding, listed_labels, squeezed_outputs
 from rfx.losses import EPSILON, Loss
 from rfx.measures import ROW_MEASURES, LabelledRows
 from rfx.options import Declared
@@ -337,7 +336,7 @@ def evaluating(
             values[:, output] = found + offset[output]
         else:
             values[...] = found + offset
-        entry["error"] = curve.error(values[:, 0] if n_outputs == 1 else values)
+        entry["error"] = curve.error(squeezed_outputs(values))
         if progress is not None:
             progress(entry, coef)
 
@@ -354,30 +353,7 @@ def telling(problem: Problem, machines: int | None = None) -> StepCallback | Non
     return lambda entry, _: progress(entry | {"outputs": machines or problem.n_outputs})
 
 
-# ---------------------------------------------------------------------- raw rows and targets
-
-
-def checked_targets(X: Any, y: Any, n_targets: int | None = None) -> Any:
-    """y as float64, (n,) or for k > 1 targets per row (n, k), of the rows X (n, d); those of rows
-    on workers stay there.
-
-    n_targets is the required k, None for any. Raises DataError if there are no rows, or another
-    number of targets.
-    """
-    Y = as_floats(y)
-    if Y.ndim == 2 and Y.shape[1] == 1:
-        Y = Y[:, 0]
-    if X.shape[0] == 0 or X.shape[0] != len(Y):
-        raise DataError(
-            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
-            f" {len(Y)} targets"
-        )
-    if n_targets is not None and targets_per_row(Y) != n_targets:
-        raise DataError(
-            f"the rows have {targets_per_row(Y)} targets each, but the model was trained on"
-            f" {n_targets}"
-        )
-    return Y
+# ---------------------------------------------------------------------- raw rows
 
 
 def check_inputs(n_inputs: int) -> None:
@@ -389,42 +365,6 @@ def check_inputs(n_inputs: int) -> None:
         )
 
 
-def targets_per_row(y: np.ndarray) -> int:
-    """The targets of a row."""
-    return y.shape[1] if y.ndim == 2 else 1
-
-
-def target_scaling(method: Declared, task: str, n_targets: int) -> str:
-    """How targets are scaled: as given, by default `mean` for regression, or `standard` for several
-    targets, which may differ in units; UsageError for scaled classes.
-    """
-    given: str | None = method.target_scaling
-    if task != "regression" and given not in (None, "none"):
-        raise UsageError(
-            f"--target-scaling is {given}, which is for regression, but the task is {task}"
-        )
-    if task != "regression":
-        return "none"
-    return given or ("mean" if n_targets == 1 else "standard")
-
-
-def check_transform(method: Declared, task: str, y: Any) -> None:
-    """Raise UsageError for a transform of targets y that are classes, several per row, or on
-    workers.
-    """
-    transform, other = method.target_transform, None
-    if transform == "none":
-        return
-    if task != "regression":
-        other = f"regression, but the task is {task}"
-    elif targets_per_row(y) > 1:
-        other = f"one target per row, not {targets_per_row(y)}"
-    elif not isinstance(y, np.ndarray):
-        other = "rows in memory, not on workers"
-    if other is not None:
-        raise UsageError(f"--target-transform is {transform}, which is for {other}; omit it")
-
-
 def default_epsilon(method: Declared, Y: Any) -> dict[str, float]:
     """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
     width.
@@ -432,92 +372,6 @@ def default_epsilon(method: Declared, Y: Any) -> dict[str, float]:
     if method.get("loss") != "epsilon_insensitive" or method.epsilon is not None:
         return {}
     return {"epsilon": EPSILON * float(np.sqrt(np.var(Y, axis=0).mean()))}
-
-
-def check_supported(method: Any, n_targets: int) -> None:
-    """Raise UsageError for several targets per row unless the method supports them."""
-    if n_targets > 1 and not method.several_targets:
-        raise UsageError(
-            f"the rows have {n_targets} targets each, but method {method.name} supports one target"
-            " per row; use local or doubly-sgd for several"
-        )
-
-
-def check_several(task: str, n_targets: int) -> None:
-    """Raise UsageError for several targets per row unless the task is regression."""
-    if n_targets > 1 and task != "regression":
-        raise UsageError(
-            f"the task is {task}, but the rows have {n_targets} targets each, which requires"
-            " regression"
-        )
-
-
-def check_classes(task: str, classes: np.ndarray) -> None:
-    """Raise DataError for more than two classes of a binary task."""
-    if task == "binary" and len(classes) > 2:
-        raise DataError(
-            f"the task is binary, but the targets have {len(classes)} values; set --task multiclass"
-        )
-
-
-def learn_targets(
-    method: Declared, found: Any, classes: Any = None
-) -> tuple[str, Any, TargetScaler | None]:
-    """(task, labels or None, target scaler or None) from a Survey and known labels."""
-    labels = found.labels if classes is None else np.unique(np.asarray(classes, np.float64))
-    if method.task or labels is None:
-        task = method.task or "regression"
-    elif classes is not None:
-        task = "binary" if len(labels) <= 2 else "multiclass"
-    else:
-        task = guess_task(found.y)
-    if method.target_transform != "none":
-        raise UsageError(
-            f"--target-transform is {method.target_transform}, which method {method.name} does not"
-            " support, because it learns in batches; omit it"
-        )
-    kind = target_scaling(method, task, found.n_targets)
-    if task == "regression":
-        return task, None, found.target_scaler(kind)
-    check_several(task, found.n_targets)
-    if labels is None:
-        raise DataError(
-            "the targets have more than 1,000 values, too many for classes; set --task regression"
-        )
-    check_classes(task, labels)
-    return task, labels, None
-
-
-def encoded(
-    y: np.ndarray, classes: Any, target_scaler: TargetScaler | None, softmax: bool = False
-) -> np.ndarray:
-    """Targets (n, outputs): scaled, +-1 for each class against the rest (one column for two
-    classes), or for softmax 0 and 1.
-    """
-    if target_scaler is not None:
-        values: np.ndarray = target_scaler.transform(y)
-        return values[:, None] if values.ndim == 1 else values
-    if len(classes) <= 2:
-        # the larger label is +1; a single class keeps its sign
-        positive = classes[-1] if len(classes) == 2 or classes[0] > 0 else np.inf
-        return np.where(y == positive, 1.0, -1.0)[:, None]
-    return np.where(y[:, None] == classes[None, :], 1.0, 0.0 if softmax else -1.0)
-
-
-def check_known(y: np.ndarray, classes: Any, schema: Schema | None = None) -> None:
-    """Raise DataError for a label that is not among the classes of a stream; None: no classes."""
-    if classes is not None and not (known := np.isin(y, classes)).all():
-        raise DataError(
-            f"the label {label_text(schema, y[np.argmin(known)])} did not occur in the first"
-            f" rows, from which labels are learnt ({listed_labels(classes, schema)}); increase"
-            " --head"
-        )
-
-
-def listed_labels(labels: Any, schema: Schema | None = None) -> str:
-    """The first ten labels, for a message."""
-    shown = ", ".join(label_text(schema, label) for label in labels[:10])
-    return shown + (", …" if len(labels) > 10 else "")
 
 
 CLASSIFICATION = ("binary", "multiclass")
@@ -559,26 +413,26 @@ class Preprocessing:
 
     Parameters
     ----------
-    task : str
-        ``regression``, ``binary`` or ``multiclass``.
+    coding : TargetCoding
+        Of the targets.
     scaler : Scaler
         Of the inputs.
     dtype : numpy.dtype
         The type of the scaled inputs.
-    classes : array, (n_classes,), or None
-        The labels, ascending; None for a regression.
-    target_scaler : TargetScaler or None
-        None for classes.
     schema : Schema or None
         How rows of a table become X and y, and how labels are spelled.
     """
 
-    task: str
+    coding: TargetCoding
     scaler: Scaler
     dtype: np.dtype
-    classes: np.ndarray | None = None
-    target_scaler: TargetScaler | None = None
     schema: Schema | None = None
+
+    def replace(self, **changes: Any) -> Preprocessing:
+        """The same with other parts; ``classes`` are those of the coding."""
+        if "classes" in changes:
+            changes["coding"] = replace(self.coding, classes=changes.pop("classes"))
+        return replace(self, **changes)
 
     def rows(self, X: Any) -> Any:
         """Scaled rows of raw X (n, d)."""
@@ -588,16 +442,11 @@ class Preprocessing:
         """Targets (n, k): scaled, or +-1 for each class against the rest (one column for two
         classes).
         """
-        return encoded(y, self.classes, self.target_scaler)
+        return self.coding.encode(y)
 
     def labels(self, decision: np.ndarray) -> np.ndarray:
         """(n,) labels, or targets in their original units, of decision values (n,) or (n, k)."""
-        if self.target_scaler is not None:
-            return self.target_scaler.inverse(decision)
-        classes = self.classes
-        assert classes is not None
-        places = np.argmax(decision, axis=1) if decision.ndim == 2 else (decision > 0).astype(int)
-        return np.asarray(classes[np.minimum(places, len(classes) - 1)])
+        return self.coding.decode(decision)
 
     def score(self, decision: np.ndarray, y: Any) -> PredictionScore:
         """The accuracy for classification, the RMSE in the unit of the target, its range for
@@ -608,26 +457,25 @@ class Preprocessing:
         DataError
             If no label of y is among the classes.
         """
-        if self.target_scaler is not None:
-            error = self.target_scaler.differences(decision, np.asarray(y, float))
+        classes, scaler = self.coding.classes, self.coding.scaler
+        if scaler is not None:
+            error = scaler.differences(decision, np.asarray(y, float))
             if error.shape != decision.shape:
                 raise DataError(
                     f"targets of shape {np.shape(y)} do not match the model's values of shape"
                     f" {decision.shape}"
                 )
-            in_units = self.target_scaler.in_units(error)
+            in_units = scaler.in_units(error)
             rmse = float(np.sqrt(np.mean(in_units**2)))
             if error.ndim == 1:
                 return PredictionScore("rmse", rmse)
-            each = np.sqrt(np.mean(np.square(error * self.target_scaler.scale), axis=0))
+            each = np.sqrt(np.mean(np.square(error * scaler.scale), axis=0))
             return PredictionScore("rmse", rmse, rmse_by_target=each.tolist())
-        assert self.classes is not None
-        if not np.isin(y, self.classes).any():
+        assert classes is not None
+        if not np.isin(y, classes).any():
             labels = listed_labels(np.unique(y), self.schema)
-            classes = listed_labels(self.classes, self.schema)
-            raise DataError(
-                f"none of the labels ({labels}) is among the model's classes ({classes})"
-            )
+            known = listed_labels(classes, self.schema)
+            raise DataError(f"none of the labels ({labels}) is among the model's classes ({known})")
         return PredictionScore("accuracy", float(np.mean(self.labels(decision) == y)))
 
     def warn_of_unknown(self, y: Any) -> None:
@@ -635,10 +483,11 @@ class Preprocessing:
 
         For words, the file reader warns.
         """
+        classes = self.coding.classes
         words = self.schema is not None and self.schema.labels is not None
-        if self.classes is None or words:
+        if classes is None or words:
             return
-        new = np.setdiff1d(y, self.classes)
+        new = np.setdiff1d(y, classes)
         if len(new):
             labels = listed_labels(new, self.schema)
             message = f"the rows have labels that were absent in training: {labels}; {NEVER_SEEN}"
@@ -647,7 +496,7 @@ class Preprocessing:
     def error(self, decision: np.ndarray, y: Any) -> float:
         """The error rate, or the RMSE in units of the scaled target."""
         score = self.score(decision, y).score
-        return score if self.task == "regression" else 1.0 - score
+        return score if self.coding.task == "regression" else 1.0 - score
 
 
 def input_dtype(method: Any) -> np.dtype:

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from rfx import parallel
-from rfx.data import guess_task
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import SAMPLE, Inputs, Scaler, Survey, TargetScaler
+from rfx.data.transforms import SAMPLE, Inputs, Scaler, Survey
 from rfx.data.virtual import virtual_copies, virtual_source
 from rfx.errors import UsageError
 from rfx.fitting import input_selection, weights
@@ -28,18 +27,7 @@ from rfx.fitting.held_out import OutOfSamplePredictions
 from rfx.fitting.method import not_none, scalars
 from rfx.fitting.metric_learning import dense
 from rfx.fitting.pipeline import PROBABILISTIC, Checkpointer, Outcome, Pipeline, silent
-from rfx.fitting.problem import (
-    Preprocessing,
-    Problem,
-    Progress,
-    check_inputs,
-    check_known,
-    check_supported,
-    checked_targets,
-    encoded,
-    input_dtype,
-    learn_targets,
-)
+from rfx.fitting.problem import Preprocessing, Problem, Progress, check_inputs, input_dtype
 from rfx.fitting.stream_methods import (
     HEAD,
     Arrays,
@@ -49,6 +37,15 @@ from rfx.fitting.stream_methods import (
     StreamModel,
     inputs_of,
     pca_arrays,
+)
+from rfx.fitting.target_coding import (
+    TargetArray,
+    TargetCoding,
+    checked_targets,
+    find_task,
+    known_classes,
+    learn_coding,
+    squeezed_outputs,
 )
 
 # Returns an iterator of (X, y) over all rows each time it is called.
@@ -103,9 +100,9 @@ class Learned:
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Encode raw targets as (n, outputs)."""
-        p = self.preprocessing
-        check_known(y, p.classes, p.schema)
-        return encoded(y, p.classes, p.target_scaler, self.setup.loss.name == "softmax")
+        coding = self.preprocessing.coding
+        coding.check_known(y, self.preprocessing.schema)
+        return coding.encode(y, self.setup.loss.name == "softmax")
 
     def header(self) -> dict[str, Any]:
         """For model files and checkpoints."""
@@ -124,18 +121,18 @@ class Learned:
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """Header and arrays for a checkpoint."""
-        p, scaler = self.preprocessing, self.inputs.scaler.to_dict()
+        coding, scaler = self.preprocessing.coding, self.inputs.scaler.to_dict()
         header = self.header() | {
-            "task": p.task,
+            "task": coding.task,
             "loss": self.setup.loss.name,
             "scaling": scaler.pop("kind"),
             "metric": scaler.pop("metric"),
-            "target_scaler": None if p.target_scaler is None else p.target_scaler.to_dict(),
+            "target_scaler": None if coding.scaler is None else coding.scaler.to_dict(),
             "validation": [step.as_dict() for step in self.steps],
         }
         arrays = pca_arrays(self.inputs) | {"sample": self.setup.sample}
         arrays |= {f"scaler_{name}": values for name, values in scaler.items()}
-        return header, arrays if p.classes is None else arrays | {"classes": p.classes}
+        return header, arrays if coding.classes is None else arrays | {"classes": coding.classes}
 
     @classmethod
     def of_state(
@@ -145,14 +142,11 @@ class Learned:
         named = {"kind": header["scaling"], "metric": header.get("metric", "none")}
         own = {name[7:]: values for name, values in arrays.items() if name.startswith("scaler_")}
         inputs = inputs_of(header, arrays, Scaler.from_dict(named | own))
-        target = header["target_scaler"]
-        if target is not None:
-            target = TargetScaler.from_dict(target, header["n_targets"])
-        dtype, classes = input_dtype(method), arrays.get("classes")
+        coding = TargetCoding.of_state(header, arrays, header["n_targets"])
         return cls(
-            Preprocessing(header["task"], inputs.scaler, dtype, classes, target, schema),
+            Preprocessing(coding, inputs.scaler, input_dtype(method), schema),
             inputs,
-            replace(Setup.of(header, method, classes), sample=arrays["sample"]),
+            replace(Setup.of(header, method, coding.classes), sample=arrays["sample"]),
             header["n_inputs"],
             header["n_targets"],
             [ChoiceTrace.of_dict(step) for step in header["validation"]],
@@ -246,13 +240,11 @@ class Session:
             constraint = None
         self.constraint, own, y = constraint, None, every
         if weighted:
-            task = method.task or ("regression" if y.ndim == 2 else guess_task(y))
+            task = find_task(method, TargetArray(y))
             X, y, own, self.constraint = weights.counted(
                 method, task, self.schema, X, y, sample_weight, constraint
             )
-            if classes is None and len(y) < len(every) and task != "regression":
-                # a class whose rows all have weight zero remains a class
-                classes = np.unique(every)
+            classes = known_classes(classes, task, every, y)
         self.weights = BatchWeights(own)
         if method.virtual_copies is not None:
             X, y = virtual_copies(method.virtual, X, y, method.seed, method.virtual_copies)
@@ -417,13 +409,12 @@ class Session:
             name=name,
         )
         check_inputs(survey.n_inputs)
-        check_supported(s, survey.n_targets)
-        task, labels, target_scaler = learn_targets(s, survey, classes)
-        self.weights.check(labels, s.get("class_weight"))
-        loss = s.loss_for(task)
+        task = find_task(s, survey, classes)
+        coding, loss = learn_coding(s, task, survey, classes), s.loss_for(task)
+        self.weights.check(coding.classes, s.get("class_weight"))
         # first the metric, which changes distances, then the options that depend on them
-        check_known(survey.y, labels, self.schema)
-        Y = encoded(survey.y, labels, target_scaler, loss.name == "softmax")
+        coding.check_known(survey.y, self.schema)
+        Y = coding.encode(survey.y, loss.name == "softmax")
         own = self.weights.of_some(survey.y, survey.index, sample_weight)
         constraint = None if self.constraint is None else self.constraint.rows(survey.index)
         steps: list[ChoiceTrace] = []
@@ -441,10 +432,10 @@ class Session:
                 replace(problem, progress=self.progress), survey.n_rows if counted else None
             )
         self.seconds_choice = choice.seconds
-        dtype, scaler = input_dtype(s), survey.inputs.scaler
+        preprocessing = Preprocessing(coding, survey.inputs.scaler, input_dtype(s), self.schema)
         self._know(
             Learned(
-                Preprocessing(task, scaler, dtype, labels, target_scaler, self.schema),
+                preprocessing,
                 survey.inputs,
                 Setup(
                     task,
@@ -540,8 +531,8 @@ class Session:
         """
         start, p = time.perf_counter(), self.learned.preprocessing
         values, (_, y) = live(), self.held_out or (None, None)
-        labels = p.labels(values[:, 0] if values.shape[1] == 1 else values)
-        if p.task == "regression":
+        labels = p.labels(squeezed_outputs(values))
+        if p.coding.task == "regression":
             errors = (labels - y) ** 2 if self.squared else np.abs(labels - y)
         else:
             errors = labels != y
@@ -638,8 +629,8 @@ class Session:
         if not self.judged or not np.isfinite(self.judged[0]).all():
             return trained
         values, y = self.judged
-        values = values[:, 0] if values.shape[1] == 1 else values
-        return trained.judged(OutOfSamplePredictions(values, y, "before they were learnt"))
+        rows = OutOfSamplePredictions(squeezed_outputs(values), y, "before they were learnt")
+        return trained.judged(rows)
 
 
 def _check_virtual(method: StreamMethod, constrained: bool) -> None:

@@ -44,10 +44,9 @@ from rfx.fitting.problem import (
     PredictionScore,
     Preprocessing,
     Problem,
-    checked_targets,
     input_dtype,
-    targets_per_row,
 )
+from rfx.fitting.target_coding import checked_targets, targets_per_row
 from rfx.kernels import KERNELS
 from rfx.model import Array
 from rfx.options import Chosen, option
@@ -308,16 +307,17 @@ class StreamMethod(Method):
     }
 
     def refusals(self, given: dict[str, Any]) -> list[Refusal]:
+        without_virtual = [
+            (
+                self.virtual == "none" and self.get(name) is not None,
+                f"--{name.replace('_', '-')} is {self.get(name)}, which has no effect without"
+                " --virtual; add it",
+            )
+            for name in ("virtual_copies", "views")
+        ]
         return [
             *super().refusals(given),
-            *(
-                (
-                    self.virtual == "none" and self.get(name) is not None,
-                    f"--{name.replace('_', '-')} is {self.get(name)}, which has no effect without"
-                    " --virtual; add it",
-                )
-                for name in ("virtual_copies", "views")
-            ),
+            *without_virtual,
             (
                 self.scaling == AUTO,
                 f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
@@ -327,6 +327,11 @@ class StreamMethod(Method):
                 self.metric != "none" and (self.unit or self.pca),
                 f"--metric is {self.metric}, which is learnt for scaled rows, but --unit and"
                 " --pca change them; use only one of them",
+            ),
+            (
+                self.target_transform != "none",
+                f"--target-transform is {self.target_transform}, which method {self.name} does not"
+                " support, because it learns in batches; omit it",
             ),
         ]
 
@@ -463,11 +468,10 @@ class StreamMethod(Method):
             yield change(number)
 
     def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> PredictionScore:
-        if preprocessing.task != "regression":
+        scaler = preprocessing.coding.scaler
+        if scaler is None:
             return super().score(preprocessing, decision, y)
         y = checked_targets(decision, y, targets_per_row(decision))
-        scaler = preprocessing.target_scaler
-        assert scaler is not None
         # several targets have the unit of the score, one has its own
         unit = scaler.unit if y.ndim > 1 else 1.0
         mae = float(np.mean(np.abs(preprocessing.labels(decision) - y) / unit))

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from rfx import device, parallel
-from rfx.data import guess_task, repeats
+from rfx.data import repeats
 from rfx.data.stream import Source
 from rfx.data.tabular.group_splits import SplitConstraint
 from rfx.data.tabular.schema import Schema
-from rfx.data.transforms import LOG, LogTargetScaler, Scaler, TargetScaler
+from rfx.data.transforms import LOG, Scaler
 from rfx.errors import UsageError, warn_once
 from rfx.fitting import assessment, input_selection, weights
 from rfx.fitting.choice_trace import ChoiceTrace
@@ -29,21 +29,23 @@ from rfx.fitting.problem import (
     Preprocessing,
     Problem,
     Progress,
-    check_classes,
     check_inputs,
     check_memory,
-    check_several,
-    check_supported,
-    check_transform,
-    checked_targets,
     default_epsilon,
     input_dtype,
-    target_scaling,
-    targets_per_row,
 )
 from rfx.fitting.selection import choose
 from rfx.fitting.session import Session
 from rfx.fitting.stream_methods import StreamMethod
+from rfx.fitting.target_coding import (
+    TargetArray,
+    check_transform,
+    checked_targets,
+    find_task,
+    known_classes,
+    learn_coding,
+    squeezed_outputs,
+)
 from rfx.options import Path
 
 # The options with which a model with chosen inputs can be trained again.
@@ -159,16 +161,10 @@ class Trainer:
             For unusable rows or targets, and if a number is not finite.
         """
         method = self.method.delegate_for(X)
+        listening = {"held_out": held_out, "squared": squared, "progress": progress}
         if method is not self.method:
-            return replace(self, method=method).fit(
-                X,
-                y,
-                sample_weight,
-                held_out=held_out,
-                squared=squared,
-                progress=progress,
-                constraint=constraint,
-            )
+            delegate = replace(self, method=method)
+            return delegate.fit(X, y, sample_weight, **listening, constraint=constraint)
         if isinstance(method, StreamMethod):
             return self.session(held_out, squared, progress).fit(X, y, sample_weight, constraint)
         if held_out is not None and (not method.evaluates_steps or method.get("lam_path")):
@@ -177,7 +173,6 @@ class Trainer:
                 " --curve"
             )
         if method.target_transform == AUTO:
-            listening = {"held_out": held_out, "squared": squared, "progress": progress}
             return self._of_best_transform(X, y, sample_weight, **listening, constraint=constraint)
         start = time.perf_counter()
         prepared = prepare(self, X, y, sample_weight, progress, constraint)
@@ -244,7 +239,7 @@ class Trainer:
         out, in units of the targets; without a choice if a target is not positive.
         """
         y = checked_targets(X, y)
-        check_transform(self.method, self.method.task or guess_task(y), y)
+        check_transform(self.method, find_task(self.method, TargetArray(y)), y)
         kinds = ("none", LOG) if np.all(y > 0) else ("none",)
         errors, fits = [], []
         for kind in kinds:
@@ -291,7 +286,7 @@ class Trainer:
         method = choose(prepared.method.trial(), problem, cache).method
         rows = preprocessing.rows(X_out)
         for values in method.decisions_along(problem, lams, rows, cache):
-            decision = values[:, 0] if values.shape[1] == 1 else values
+            decision = squeezed_outputs(values)
             # it has no model, and thus no outcome
             nothing: Any = None
             yield Pipeline(prepared.asked, preprocessing, None, problem.loss, nothing), decision
@@ -374,21 +369,22 @@ def prepare(
     method, schema = trainer.method, trainer.schema
     y = every = checked_targets(X, y)
     check_inputs(X.shape[1])
-    task = method.task or (guess_task(y) if y.ndim == 1 else "regression")
-    check_supported(method, targets_per_row(y))
-    check_several(task, targets_per_row(y))
+    task = find_task(method, TargetArray(y))
     X, y, own, constraint = weights.counted(method, task, schema, X, y, sample_weight, constraint)
     if constraint is None:
         constraint = _found_repeats(X, trainer.left_out)
-    method = method.updated(target_scaling=target_scaling(method, task, targets_per_row(y)))
     check_transform(method, task, y)
+    classes = known_classes(trainer.classes, task, every, y)
+    coding = learn_coding(method, task, TargetArray(y, own, method.target_transform), classes)
+    method = method.updated(target_scaling=coding.scaling)
     _check_loss(method, task)
-    check_memory(X, method.scaling, method.vectors(X), input_dtype(method).itemsize)
+    dtype = input_dtype(method)
+    check_memory(X, method.scaling, method.vectors(X), dtype.itemsize)
     deadline = None if method.timeout is None else time.monotonic() + method.timeout
     scaler = Scaler.fit(X, "none" if method.scaling == AUTO else method.scaling, own, method.seed)
+    preprocessing = Preprocessing(coding, scaler, dtype, schema)
     # rows on Dask workers get their targets only after scaling
-    rows = scaler.transform(X, dtype=input_dtype(method))
-    preprocessing = _preprocessing(trainer, method, task, scaler, y, every, own)
+    rows = preprocessing.rows(X)
     Y = preprocessing.targets(y)
     method = method.updated(**default_epsilon(method, Y))
     if method.measure is not None and task == "regression":
@@ -430,29 +426,6 @@ def _check_loss(method: Method, task: str) -> None:
             f"--loss is {loss.name}, with which method {method.name} does not run on a GPU; use"
             " --loss squared, or --device cpu"
         )
-
-
-def _preprocessing(
-    trainer: Trainer,
-    method: Method,
-    task: str,
-    scaler: Scaler,
-    y: np.ndarray,
-    every: np.ndarray,
-    own: np.ndarray | None,
-) -> Preprocessing:
-    """The preprocessing of rows with the targets y and the weights `own`; every: the targets of
-    all rows, those of weight zero included.
-    """
-    dtype, schema = input_dtype(method), trainer.schema
-    if task == "regression":
-        kind = LogTargetScaler if method.target_transform == LOG else TargetScaler
-        target_scaler = kind.fit(y, method.get("target_scaling"), own)
-        return Preprocessing(task, scaler, dtype, None, target_scaler, schema)
-    # a class whose rows all have weight zero remains a class
-    classes = np.unique(every) if trainer.classes is None else trainer.classes
-    check_classes(task, classes)
-    return Preprocessing(task, scaler, dtype, classes, None, schema)
 
 
 def _columns(problem: Problem, lam: float, fitted: Fitted, seconds: float) -> dict[str, Any]:

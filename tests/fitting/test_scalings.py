@@ -14,6 +14,7 @@ from rfx.data.stream import LibsvmSource
 from rfx.data.transforms import TRANSFORMS, TargetScaler
 from rfx.errors import DataError
 from rfx.fitting.problem import Preprocessing
+from rfx.fitting.target_coding import TargetCoding
 from rfx.records import keys
 from rfx.records.run import Run
 
@@ -226,7 +227,7 @@ def test_the_scale_of_the_mean_is_1_within_the_range_of_float32():
 @pytest.mark.parametrize("unit", [1e-46, 1e40])
 def test_the_rmse_is_in_the_unit_of_the_targets(unit):
     scaler = TargetScaler.fit(unit * TARGETS, "mean")
-    known = Preprocessing("regression", None, np.float64, target_scaler=scaler)
+    known = Preprocessing(TargetCoding("regression", scaler=scaler), None, np.float64)
     decision = scaler.transform(unit * (TARGETS + 1))
     assert known.score(decision, unit * TARGETS).score == pytest.approx(unit)
 

@@ -377,6 +377,6 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
     reading = {} if kind == "libsvm" else {"reading": {"target": "y"}}
     for path in (f"file://{tmp_path}/*", str(tmp_path)):
         run = {"dataset": path, "method": "rf", "scheduler": address, "parts": 5} | reading
-        method, _ = spread.train(methods.create("rf", **options), Run.of(run))
+        method = spread.train(methods.create("rf", **options), Run.of(run)).model
         assert method.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
         assert method.info["parts"] == 5

@@ -2,6 +2,7 @@
 
     python benchmarks/bench_raw.py run FOLDER --out ROWS.csv [--splits 3] [--by rfx,catboost]
     python benchmarks/bench_raw.py show ROWS.csv
+    python benchmarks/bench_raw.py generate FOLDER
 
 FOLDER has CSV files whose column `target` holds the targets. `run` appends a row for each file,
 split and contestant that ROWS.csv does not have yet. A split trains on three quarters of the rows
@@ -10,6 +11,8 @@ predict`, without other options. Each contestant runs with one thread in a proce
 processor seconds are counted, and makes its choices on training rows alone. The error is the share
 of wrong labels, or the RMSE divided by the standard deviation of the targets of the evaluated rows.
 
+`generate` writes tables with a column of many levels, whose effects are known, to a folder for
+`run`.
 `show` prints a Markdown table of mean errors, and for each other contestant the ratios of rfx's
 errors to its errors.
 """
@@ -55,6 +58,49 @@ def measured(predicted, y, classes):
     if classes:
         return float(np.mean(np.asarray(predicted).astype(str) != np.asarray(y).astype(str)))
     return float(np.sqrt(np.mean((np.asarray(predicted, float) - y) ** 2)) / np.std(y))
+
+
+# ------------------------------------------------------------------- columns of many levels
+
+GENERATED_ROWS = 4000
+# The levels of a column, and the standard deviation of their effects, 0 for none.
+LEVELS = {
+    "levels-100": (100, 1.0),
+    "levels-1000": (1000, 1.0),
+    "levels-3000": (3000, 1.0),
+    "levels-1000-no-effect": (1000, 0.0),
+    "levels-1000-classes": (1000, 1.5),
+    "levels-1000-slopes": (1000, 1.0),
+}
+
+
+def generated(name):
+    """A table of numbers and a column of levels, of which few are frequent and most are rare."""
+    count, spread = LEVELS[name]
+    rng = np.random.default_rng(len(name) + count)
+    X = rng.normal(size=(GENERATED_ROWS, 4))
+    # the frequency of a level falls with its rank, as that of words does
+    frequency = 1 / np.arange(1, count + 1) ** 0.7
+    level = rng.choice(count, GENERATED_ROWS, p=frequency / frequency.sum())
+    effect = spread * rng.normal(size=count)[level]
+    smooth = np.sin(2 * X[:, 0]) + X[:, 1]
+    if name == "levels-1000-slopes":
+        effect = effect * X[:, 2]
+    target = smooth + effect + 0.5 * rng.normal(size=GENERATED_ROWS)
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2", "x3"]).round(4)
+    frame["level"] = [f"L{number:04d}" for number in level]
+    if name == "levels-1000-classes":
+        frame["target"] = np.where(target > 0, "yes", "no")
+    else:
+        frame["target"] = target.round(4)
+    return frame
+
+
+def generate(args):
+    folder = Path(args.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in LEVELS:
+        generated(name).to_csv(folder / f"{name}.csv", index=False)
 
 
 # ------------------------------------------------------------------------------ contestants
@@ -232,6 +278,8 @@ def main():
     own.add_argument("--by", default=",".join(BY))
     own = commands.add_parser("show")
     own.add_argument("rows")
+    own = commands.add_parser("generate")
+    own.add_argument("folder")
     own = commands.add_parser("one")
     own.add_argument("values", nargs=3)
     args = parser.parse_args()
@@ -239,6 +287,8 @@ def main():
         run(args)
     elif args.command == "show":
         show(args)
+    elif args.command == "generate":
+        generate(args)
     else:
         path, number, by = args.values
         print(json.dumps(one(path, int(number), by)))

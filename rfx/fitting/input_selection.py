@@ -70,6 +70,9 @@ INPUTS = ("scaling", "kernel", "metric", "metric_steps")
 # Rows of the rounds before the last, with the points that reach the next one, and the iterations
 # tried. Only the better form of a metric remains after a round of several iterations.
 ROUNDS = ((500, 4, 1), (1000, 3, METRIC_STEPS))
+# No point whose error is more than that above the lowest reaches the next round. On 45 tables, no
+# choice fell behind by more than 43 % in any round.
+SLACK = 0.5
 # A round has at most this fraction of the rows of the last.
 FEWER = 0.75
 # For a method with leaves, the best combinations are compared again, in some leaves of a tree of at
@@ -305,7 +308,8 @@ class InputSearch:
             tally.add(list(_least_by_form(values).values()), of_each)
             return [values.get(iterate, math.inf) for iterate in iterates]
 
-        grid = SearchGrid(points, {"inputs": candidates.iterates}, rounds, various="kernel")
+        iterates = {"inputs": candidates.iterates}
+        grid = SearchGrid(points, iterates, rounds, various="kernel", slack=SLACK)
         evidence = Search(errors, grid, Measure(self._measure), budget, together=True).run()
         for words in evidence.limits:
             log.warning("the choice of scaling, kernel and metric: %s", words)

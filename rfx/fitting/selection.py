@@ -222,6 +222,9 @@ class SearchGrid:
     various : str or None
         The option of which the best point with each value reaches the next round first, then the
         second best, and so on.
+    slack : float
+        Fraction of the lowest error of a round by which that of a point in the next round may
+        exceed it.
     """
 
     points: Sequence[Point]
@@ -234,6 +237,7 @@ class SearchGrid:
     above: int | None = None
     lenient: bool = False
     various: str | None = None
+    slack: float = math.inf
 
     def kept(self, points: list[Point], most: int | None) -> list[Point]:
         """The points, best first, that reach the next round."""
@@ -438,8 +442,10 @@ class Search:
         points, last = self.grid.points, self.grid.rounds[-1]
         for round in self.grid.rounds:
             sized = [self.grid.at(point, round.number) for point in points]
-            points = [one.point for one in sorted(self._each(sized, round), key=self._loss)]
-            points = self.grid.kept(points, round.kept)
+            trials = sorted(self._each(sized, round), key=self._loss)
+            close = self._close_to_best(trials)
+            ranked = self.grid.kept([trial.point for trial in trials], round.kept)
+            points = [point for point in ranked if point in close]
         best = self._best()
         if best.round.number == last.number:
             self._refined(self._grown(self._refined(best)))
@@ -448,6 +454,13 @@ class Search:
 
     def _loss(self, trial: Trial) -> float:
         return self.measure.loss(trial.score)
+
+    def _close_to_best(self, trials: Sequence[Trial]) -> list[Point]:
+        """The points of the trials of a round, best first, whose errors are within the slack."""
+        if not trials or math.isinf(self.grid.slack):
+            return [trial.point for trial in trials]
+        most = (1 + self.grid.slack) * self.measure.error(trials[0].score)
+        return [trial.point for trial in trials if self.measure.error(trial.score) <= most]
 
     def _best(self) -> Trial:
         if not self.trials and self.errors:

@@ -465,11 +465,12 @@ def section(
     return Section(title, headings, list(zip(*columns)), n_labels, **more)
 
 
-def crossed(cells: "DataFrame", lines: Sequence[str], columns: str) -> "DataFrame":
-    """The column `cell` of a frame with a line for each combination of `lines`, and a column for
-    each value of `columns`, both in the order in which they come.
+def crossed(cells: "Iterable[Line] | DataFrame", lines: Sequence[str], columns: str) -> "DataFrame":
+    """The values named `cell` as a frame with a line for each combination of `lines`, and a column
+    for each value of `columns`, both in the order in which they come.
     """
-    return cells.pivot_table("cell", lines, columns, "first", sort=False).reset_index()
+    frame = lazy.pandas.DataFrame(cells)
+    return frame.pivot_table("cell", lines, columns, "first", sort=False).reset_index()
 
 
 def with_paper(cells: Iterable[Cell]) -> list[Cell]:

@@ -1,14 +1,14 @@
 """The papers' claims: the interval of each measured effect, and verdicts by one rule.
 
 A paper's folder lists its claims in the CLAIMS of `claims.py`. A claim names the plans whose rows
-are the evidence, measures an effect in them (`rfx.reporting.effects`), and states the effects for
-which it holds. docs/papers.md has the rule and its reasons.
+are the evidence, and states the effects for which it holds. It decorates the function that measures
+these effects in the rows (`rfx.reporting.effects`). docs/papers.md has the rule and its reasons.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from scipy.special import stdtr, stdtrit
@@ -24,6 +24,7 @@ from rfx.reporting.effects import (
     Frame,
     Limits,
     Measure,
+    SeedEffects,
     Selection,
     frame,
     select,
@@ -48,14 +49,20 @@ LEVEL = 0.05
 OUTCOMES = ("yes", "no", "open")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of a paper that rows can confirm or refute.
+    """A statement of a paper that rows can confirm or refute: a decorator of its measure, which it
+    is named after.
+
+        @Claim(where="Figure 4", says="The test error falls as the number of grids grows.",
+               effect="exponent of R in the test error", plan="fig4", most=0.0)
+        def error_falls(table: Frame) -> Effects:
+            return exponent(table, "error", "n_grids")
 
     Attributes
     ----------
     name : str
-        Unique within the paper, such as "fewer-features".
+        Unique within the paper, such as "error-falls".
     where : str
         The place in the paper: a table, figure, theorem or section.
     says : str
@@ -89,7 +96,7 @@ class Claim:
         Why the claim cannot be decided here, or is not decided yet.
     """
 
-    name: str
+    name: str = ""
     where: str
     says: str
     effect: str = ""
@@ -105,6 +112,11 @@ class Claim:
     counted: bool = False
     step: float = 0.0
     why: str = ""
+
+    def __call__(self, measure: Measure) -> "Claim":
+        """The claim with this measure, named after it if it has no other name."""
+        name = self.name or measure.__name__.replace("_", "-")
+        return replace(self, name=name, measure=measure)
 
     @property
     def needs(self) -> str:
@@ -164,7 +176,7 @@ class Estimate:
     limit: str
 
     @classmethod
-    def of(cls, claim: Claim, effects: Sequence[float] | Limits) -> "Estimate":
+    def of(cls, claim: Claim, effects: SeedEffects) -> "Estimate":
         """Equal effects of all seeds are those of one deterministic run, unless they are steps of a
         grid.
         """

@@ -1,5 +1,5 @@
-"""Measures of the papers' claims: functions of a frame of rows that return the effect of each seed,
-by case.
+"""What the papers' claims measure: functions of a frame of rows that return the effect of each
+seed, by case.
 
 A quantity is a column of the frame, or a function of a row. A selection maps quantities to the
 value, or the tuple of values, that a row must have.
@@ -8,8 +8,7 @@ value, or the tuple of values, that a row must have.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rfx import lazy
 from rfx.records.run import seconds_train
@@ -18,11 +17,10 @@ from rfx.reporting.cells import Row, log_slope, width
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-P = ParamSpec("P")
 Frame: TypeAlias = "DataFrame"
 Column: TypeAlias = "Series"
-Quantity: TypeAlias = str | Callable[[Row], Any]
-Selection: TypeAlias = Mapping[Any, Any]  # from Quantity
+Quantity: TypeAlias = str | Callable[[Row], object]
+Selection: TypeAlias = Mapping[Quantity, object]
 
 
 OR_MORE, OR_LESS, VACUOUS = "or more", "or less", "vacuous"
@@ -46,9 +44,13 @@ class Limits:
     kind: str
 
 
-def censored(
-    values: Sequence[float], may_be_more: bool, may_be_less: bool
-) -> Sequence[float] | Limits:
+# The effects of the seeds of one case; empty if it was not run.
+SeedEffects: TypeAlias = Sequence[float] | Limits
+# The effects by case, such as a data set.
+Effects: TypeAlias = Mapping[str, SeedEffects]
+
+
+def censored(values: Sequence[float], may_be_more: bool, may_be_less: bool) -> SeedEffects:
     """Effects of seeds, of which a true one may be more, or less, than its value: a run that never
     reached its target ended with its largest cost.
     """
@@ -61,8 +63,6 @@ def censored(
     return values
 
 
-# A case, such as a data set, and the effect of each seed; empty for a case that was not run.
-Effects: TypeAlias = Mapping[str, Sequence[float] | Limits]
 Measure: TypeAlias = Callable[[Frame], Effects]
 _DATASET = ("dataset",)
 
@@ -84,7 +84,7 @@ def _cost(row: Row) -> float | None:
     return row.params.get("seconds_cpu", seconds_train(row))
 
 
-_DERIVED: dict[str, Callable[[Row], Any]] = {
+_DERIVED: dict[str, Callable[[Row], float | None]] = {
     "seconds": seconds_train,
     "cost": _cost,
     "wrong": wrong,
@@ -110,6 +110,11 @@ def _quantities(row: Row) -> dict:
     return {**row.params, **known, **derived, "row": row}
 
 
+def rows_of(table: Frame) -> list[Row]:
+    """The rows that a frame was made of."""
+    return list(table["row"])
+
+
 def column(table: Frame, name: Quantity) -> Column:
     """A quantity of every row; None if no row has it."""
     if callable(name):
@@ -121,7 +126,8 @@ def column(table: Frame, name: Quantity) -> Column:
 def select(table: Frame, where: Selection) -> Frame:
     """The rows of a selection."""
     for name, wanted in where.items():
-        table = table[column(table, name).isin(wanted if isinstance(wanted, tuple) else (wanted,))]
+        values = wanted if isinstance(wanted, tuple) else (wanted,)
+        table = table[column(table, name).isin(values)]
     return table
 
 
@@ -133,16 +139,17 @@ def points(
     """
     table = select(table, where)
     names = zip(*(column(table, name).map(str) for name in case))
-    index = [list(map(" ".join, names)), column(table, "seed")]
+    cases = list(map(" ".join, names))
+    index = lazy.pandas.MultiIndex.from_arrays([cases, column(table, "seed")])
     numbers = {name: column(table, of).astype(float).array for name, of in quantities.items()}
-    return lazy.pandas.DataFrame(numbers, lazy.pandas.MultiIndex.from_arrays(index))
+    return lazy.pandas.DataFrame(numbers, index)
 
 
 def newest(
     table: Frame, where: Selection, value: Quantity, case: Sequence[Quantity] = _DATASET
 ) -> Column:
     """The newest known value of each case and seed."""
-    values = points(table, where, case, value=value)["value"].dropna()
+    values = points(table, where, case, value=value).value.dropna()
     return values[~values.index.duplicated(keep="last")]
 
 
@@ -152,24 +159,6 @@ def by_case(values: Column) -> dict[str, list[float]]:
     return {str(name): effects.tolist() for name, effects in groups}
 
 
-def measure(
-    function: Callable[Concatenate[Frame, P], Effects],
-) -> Callable[P, Measure]:
-    """A function of a frame and further arguments as a function of the latter that returns a
-    Measure.
-    """
-
-    @wraps(function)
-    def given(*arguments: P.args, **options: P.kwargs) -> Measure:
-        def measured(table: Frame) -> Effects:
-            return function(table, *arguments, **options)
-
-        return measured
-
-    return given
-
-
-@measure
 def ratio(
     table: Frame,
     value: Quantity,
@@ -180,7 +169,8 @@ def ratio(
     """The value of `first` over that of `second`, in pairs of one seed. A case with a zero, which
     has no ratio, cannot be decided.
     """
-    ours, theirs = (newest(table, side, value, case) for side in (first, second))
+    ours = newest(table, first, value, case)
+    theirs = newest(table, second, value, case)
     pairs = lazy.pandas.concat([ours, theirs], axis=1, keys=["ours", "theirs"]).dropna()
     positive = pairs[(pairs > 0).all(axis=1)]
     known = by_case(positive.ours / positive.theirs)
@@ -188,7 +178,6 @@ def ratio(
     return known | {name: Limits(known.get(name, ()), "a value is zero") for name in zeros}
 
 
-@measure
 def difference(
     table: Frame,
     value: Quantity,
@@ -197,18 +186,17 @@ def difference(
     scale: float = 1.0,
 ) -> Effects:
     """The value of `first` less that of `second`, times `scale`, in pairs of one seed."""
-    ours, theirs = (newest(table, side, value) for side in (first, second))
+    ours = newest(table, first, value)
+    theirs = newest(table, second, value)
     return by_case(scale * (ours - theirs.reindex(ours.index)))
 
 
-@measure
 def share(table: Frame, value: Quantity, of: Quantity | float) -> Effects:
     """The value over another quantity of the same row, or over a number."""
     bottom = of if isinstance(of, float) else newest(table, {}, of)
     return by_case(newest(table, {}, value) / bottom)
 
 
-@measure
 def exponent(
     table: Frame,
     value: Quantity,
@@ -218,8 +206,10 @@ def exponent(
 ) -> Effects:
     """The exponent of `axis` in the value, of each seed with enough places on the axis."""
     tried = points(table, {}, case, axis=axis, value=value)
-    tried = tried[(tried > 0).all(axis=1)].set_index("axis", append=True)["value"]
-    lines = tried[~tried.index.duplicated(keep="last")].groupby(level=[0, 1], sort=False)
+    positive = tried[(tried > 0).all(axis=1)]
+    values = positive.set_index("axis", append=True).value
+    values = values[~values.index.duplicated(keep="last")]
+    lines = values.groupby(level=[0, 1], sort=False)
 
     def slope(line: Column) -> float:
         if len(line) < places:
@@ -229,7 +219,6 @@ def exponent(
     return by_case(lines.agg(slope))
 
 
-@measure
 def reached(
     table: Frame,
     cost: Quantity,
@@ -245,29 +234,27 @@ def reached(
     the case are then lower limits.
     """
     wanted = newest(table, target, value)
-    sides = [points(table, side, _DATASET, cost=cost, value=value) for side in (first, second)]
-    ours, theirs = (
-        side["cost"][side["value"] <= wanted.reindex(side.index)].groupby(level=[0, 1]).min()
-        for side in sides
-    )
-    most = sides[1]["cost"].groupby(level=[0, 1]).max()
-    effects = by_case((theirs.combine_first(most) / ours).reindex(wanted.index))
-    limited = set(most.index.intersection(wanted.index).difference(theirs.index))
-    names = {name for name, _ in limited}
+    tried = points(table, first, _DATASET, cost=cost, value=value)
+    tried_of_second = points(table, second, _DATASET, cost=cost, value=value)
+    least = _least_cost(tried, wanted)
+    least_of_second = _least_cost(tried_of_second, wanted)
+    most_of_second = tried_of_second.cost.groupby(level=[0, 1]).max()
+    ratios = least_of_second.combine_first(most_of_second) / least
+    seeds = most_of_second.index.intersection(wanted.index)
+    limited = seeds.difference(least_of_second.index).get_level_values(0)
+    effects = by_case(ratios.reindex(wanted.index))
     return {
-        name: censored(values, may_be_more=name in names, may_be_less=False)
+        name: censored(values, may_be_more=name in limited, may_be_less=False)
         for name, values in effects.items()
     }
 
 
-def each(names: Iterable[str], make: Callable[[str], Measure]) -> Measure:
-    """The cases of a measure for each name, which their names end with."""
+def _least_cost(tried: Frame, wanted: Column) -> Column:
+    """The least cost of each case and seed with a value of at most the wanted one."""
+    reaches = tried.value <= wanted.reindex(tried.index)
+    return tried.cost[reaches].groupby(level=[0, 1]).min()
 
-    def measured(table: Frame) -> Effects:
-        found = {}
-        for name in names:
-            for case, effects in make(name)(table).items():
-                found[f"{case} {name}"] = effects
-        return found
 
-    return measured
+def named(effects: Effects, name: str) -> dict[str, SeedEffects]:
+    """The cases of a measure, whose names then end with that of what was compared."""
+    return {f"{case} {name}": values for case, values in effects.items()}

@@ -87,12 +87,12 @@ class Curve:
         return list(zip(*(np.asarray(ends).tolist() or missing for ends in (self.x, self.y))))
 
 
-def level(y: float, label: str = "", gid: str = "", **look) -> Curve:
+def level(y: float, look: style.Look, label: str = "", gid: str = "") -> Curve:
     """A horizontal line."""
     return Curve((), (y,), look, label, gid, kind="level")
 
 
-def upright(x: float, label: str = "", gid: str = "", **look) -> Curve:
+def upright(x: float, look: style.Look, label: str = "", gid: str = "") -> Curve:
     """A vertical line."""
     return Curve((x,), (), look, label, gid, kind="upright")
 

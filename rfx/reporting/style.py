@@ -10,8 +10,12 @@ import itertools
 import math
 import textwrap
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from rfx import lazy, methods
+
+# keyword arguments of a function of matplotlib that draws
+Look: TypeAlias = dict[str, object]
 
 # Okabe and Ito's colours first, which colour-blind readers can distinguish, then Tol's.
 _LOOKS = {
@@ -48,7 +52,7 @@ LONGEST = 60  # maximum characters of a name in a figure
 AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
 
 
-def look(name: str, whose: str = "ours") -> dict:
+def look(name: str, whose: str = "ours") -> Look:
     """Keyword arguments of `axes.plot` for a method (or "test", "train", "" for quantities of one
     method).
 
@@ -58,7 +62,7 @@ def look(name: str, whose: str = "ours") -> dict:
     return plain if whose == "ours" else plain | AUTHORS
 
 
-def looks(names: Iterable[str]) -> dict[str, dict]:
+def looks(names: Iterable[str]) -> dict[str, Look]:
     """The style of each of some names. Methods from other packages, and after them names that are
     not methods, have pairs of a colour and a mark that differ from all others.
     """
@@ -80,7 +84,7 @@ def _cycle() -> Iterator[tuple[str, str]]:
     return (pair for pair in pairs if pair not in _LOOKS.values())
 
 
-def numbered(number: int) -> dict:
+def numbered(number: int) -> Look:
     """Keyword arguments of `axes.plot` for the curve with that number, for curves that are not
     methods.
     """
@@ -91,7 +95,7 @@ def numbered(number: int) -> dict:
     }
 
 
-def printed(name: str) -> dict:
+def printed(name: str) -> Look:
     """Keyword arguments of `axes.plot` for a printed number near the curve of a method: a large
     hollow mark.
     """

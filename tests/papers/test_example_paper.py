@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rfx.plans import plan
 from rfx.records.run import Result
 from rfx.reporting import claims, figures, tables
 
@@ -63,4 +64,8 @@ def test_the_claims_are_judged_by_the_rows_of_the_plan(example):
 
 
 def test_the_plan_has_the_runs(example):
-    assert list(example.plans) == ["example2007-table1"]
+    loaded = plan.load("example2007-table1", known=example.plans)
+    assert [(run.method, run.seed) for run in loaded.runs[-4:]] == [
+        ("rf", 2),
+        *(("kernel", seed) for seed in range(3)),
+    ]

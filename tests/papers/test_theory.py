@@ -345,7 +345,7 @@ def test_the_line_is_the_right_hand_side_of_equation_22(panel):
     norm = np.sqrt(model.coef[:, 0] @ K @ model.coef[:, 0])
     outputs = method.decision_function(split.X_train)
     loss = losses.SquaredHinge.value(outputs, np.sign(split.y_train)).mean()
-    _, line = panel
+    line = panel.line
     assert list(line.bounds) == [0, 1]
     assert line.bound(0) == pytest.approx(2.0 / 300 * norm + loss, rel=1e-4)
     # a seed without its own line
@@ -354,7 +354,7 @@ def test_the_line_is_the_right_hand_side_of_equation_22(panel):
 
 @pytest.mark.parametrize("key", yen.CURVES)
 def test_curves_end_where_the_runs_do(rows, panel, key):
-    runs = panel[0][key]
+    runs = panel.curves[key]
     own = [row for row in rows if yen.curve_of(row) == key]
     assert runs.ends("objective") == pytest.approx([row["objective"] / 300 for row in own])
     assert runs.ends("error") == pytest.approx([1 - row["score"] for row in own])
@@ -364,17 +364,17 @@ def test_curves_end_where_the_runs_do(rows, panel, key):
     # one number by hand: the best value of each seed by then
     steps = runs.runs.values()
     assert values[:, 30] == pytest.approx(
-        [run["objective"][run["seconds"] <= at[30]][-1] for run in steps]
+        [run.objective[run.seconds <= at[30]].iloc[-1] for run in steps]
     )
 
 
 def test_seconds_to_a_bound(panel):
-    runs = panel[0]["boosting-exact"]
+    runs = panel.curves["boosting-exact"]
     first, second = runs.runs.values()
     reached = lambda *bounds: runs.reached(SimpleNamespace(bound=bounds.__getitem__))
-    expected = [first["seconds"][10], second["seconds"][5]]
-    assert reached(first["objective"][10], second["objective"][5]) == expected
-    assert reached(first["objective"][-1] - 1e-3, 0.0) == [None, None]
+    expected = [first.seconds.iloc[10], second.seconds.iloc[5]]
+    assert reached(first.objective.iloc[10], second.objective.iloc[5]) == expected
+    assert reached(first.objective.iloc[-1] - 1e-3, 0.0) == [None, None]
 
 
 def test_a_table_without_the_kernels_row(rows):

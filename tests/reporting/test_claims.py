@@ -39,7 +39,8 @@ SOME = frame([row("rf", 0, 1.0)])
 
 
 def claim(effects, **more):
-    return Claim("name", "Table 1", "It holds.", "a ratio", "plan", lambda table: effects, **more)
+    texts = {"name": "name", "where": "Table 1", "says": "It holds.", "effect": "a ratio"}
+    return Claim(plan="plan", measure=lambda table: effects, **texts, **more)
 
 
 YES, NO, OPEN = [2.0, 2.1, 2.05], [0.5, 0.51, 0.49], [0.5, 1.5, 1.0]
@@ -159,6 +160,15 @@ def test_a_number_found_on_a_grid_is_known_to_a_step(features, outcome):
     assert (own.n_seeds, own.outcome) == (5, outcome)
 
 
+def test_a_claim_is_named_after_its_measure():
+    @Claim(where="Table 1", says="It holds.", plan="plan")
+    def it_holds(table):
+        return {"d": [1.0]}
+
+    assert it_holds.name == "it-holds"
+    assert it_holds.measure(SOME) == {"d": [1.0]}
+
+
 def lacks(table):
     raise DataError("no trace")
 
@@ -166,9 +176,9 @@ def lacks(table):
 @pytest.mark.parametrize(
     ("own", "table", "verdict", "why"),
     [
-        (Claim("n", "w", "s", why="not public"), SOME, "untestable here", "not public"),
+        (Claim(where="w", says="s", why="not public"), SOME, "untestable here", "not public"),
         (claim({"a": [1.0]}), frame([row("rf", 0, 1.0, "failed")]), "not run", ""),
-        (Claim("n", "w", "s", "e", "p", lacks), SOME, "not run", "no trace"),
+        (Claim(where="w", says="s", plan="p")(lacks), SOME, "not run", "no trace"),
     ],
 )
 def test_a_claim_without_a_plan_or_rows_says_why(own, table, verdict, why):
@@ -189,15 +199,15 @@ def test_pairs_are_of_one_seed_and_the_newest_run():
         row("rb", 2, 1.0),
         row("rb", 3, 0.0),
     ]
-    assert ratio("score", RF, RB)(frame(rows)) == {"d": [2.0]}
-    assert difference("score", RF, RB)(frame(rows)) == {"d": [1.0]}
-    assert share("score", 2.0)(frame(rows[1:2])) == {"d": [1.0]}
+    assert ratio(frame(rows), "score", RF, RB) == {"d": [2.0]}
+    assert difference(frame(rows), "score", RF, RB) == {"d": [1.0]}
+    assert share(frame(rows[1:2]), "score", 2.0) == {"d": [1.0]}
 
 
 def test_an_exponent_is_that_of_each_seed_with_enough_places():
     rows = [row("rf", seed, 3.0 * size**2, lam=size) for seed in (0, 1) for size in (1, 2, 4)]
     rows += [row("rf", 2, 1.0, lam=size) for size in (1, 2)]
-    assert exponent("score", "lam")(frame(rows)) == {"d": pytest.approx([2.0, 2.0])}
+    assert exponent(frame(rows), "score", "lam") == {"d": pytest.approx([2.0, 2.0])}
 
 
 def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():
@@ -206,9 +216,10 @@ def test_a_method_that_never_gets_there_costs_at_least_what_was_tried():
         row("rf", 0, 3.0, n_iter=4),
         row("rf", 0, 2.0, n_iter=8),
     ]
-    measure = reached("n_iter", "score", RB, RB, RF)
-    assert measure(frame(rows)) == {"d": Limits([4.0], "or more")}
-    assert measure(frame([*rows, row("rf", 0, 1.0, n_iter=6)])) == {"d": [3.0]}
+    limited = reached(frame(rows), "n_iter", "score", RB, RB, RF)
+    assert limited == {"d": Limits([4.0], "or more")}
+    rows.append(row("rf", 0, 1.0, n_iter=6))
+    assert reached(frame(rows), "n_iter", "score", RB, RB, RF) == {"d": [3.0]}
 
 
 def test_the_blocks_and_the_picture_show_every_case():

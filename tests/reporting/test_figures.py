@@ -515,7 +515,7 @@ def test_the_numbers_of_a_chart_are_those_of_its_curves():
     curves = [
         figures.Curve([1, 2], [3.0, 4.0], look, "one", "a", {1: (2.0, 4.0)}),
         figures.Curve([1, 2], [5.0, 6.0], look, "other of the same colour", "b"),
-        figures.level(7.0, "even", **look),
+        figures.level(7.0, look, "even"),
         figures.Curve([1], [1], look),
     ]
     chart = figures.Chart("title", [], [[figures.Panel("panel", "x", "y", curves)]])

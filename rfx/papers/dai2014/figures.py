@@ -56,10 +56,11 @@ def _panel(name, key, chosen) -> Panel:
         drawn.append(
             Curve([*line], [*line.values()], look | {"markersize": 3}, words, gid)
             if line
-            else level(dai.error(row), words, gid, color=colour)
+            else level(dai.error(row), {"color": colour}, words, gid)
         )
         if (paper := dai.quoted(name, method)) is not None:
-            drawn.append(level(paper, color=colour, linestyle=":", linewidth=1))
+            dotted: style.Look = {"color": colour, "linestyle": ":", "linewidth": 1}
+            drawn.append(level(paper, dotted))
             # the paper does not give the place on the axis: side by side, near the right end
             at, mark = right * 0.8 * 0.6 ** len(quoted), style.printed(method)
             quoted.append(Curve([at], [paper], mark, f"{words}, paper", f"{gid}-paper"))

@@ -37,7 +37,10 @@ _SWEPT = (
     (("bins",), "bins D (training rows)", True),
 )
 _KAPPA = (("kappa",), "kappa = D / R", False)
-_DOTTED = {"color": "0.6", "linewidth": 0.9, "linestyle": ":"}
+_TARGET: style.Look = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
+_EDGE: style.Look = {"color": "0.5", "linewidth": 0.7}
+_BORDER: style.Look = {"color": "0.8", "linewidth": 0.5, "zorder": 0}
+_DOTTED: style.Look = {"color": "0.6", "linewidth": 0.9, "linestyle": ":"}
 _METHODS = {"sparse-rb": "random binning (sparse-rb)", "sparse-rf": "random Fourier (sparse-rf)"}
 
 
@@ -110,7 +113,7 @@ def _swept(curve, name, quantities, exact) -> Iterator[Curve]:
         yield Curve([best], [tests[best]], look, "best test, ours")
     if "test" in quantities and exact:
         gid = style.identifier(name, curve.dataset, "exact", "authors")
-        yield level(exact, "test, authors' exact kernel", gid, **(_DOTTED | {"color": "black"}))
+        yield level(exact, _DOTTED | {"color": "black"}, "test, authors' exact kernel", gid)
 
 
 def _scale(axes, by_size, log) -> None:
@@ -165,8 +168,7 @@ def _compared(dataset, curves) -> list[Panel | None]:
         for curve in curves:
             drawn += _cost(curve, quantity, gid(curve.method, quantity, "by-test"))
         if wanted is not None:
-            look = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
-            drawn.append(upright(wanted, "the authors' rb at R = 128", gid("target"), **look))
+            drawn.append(upright(wanted, _TARGET, "the authors' rb at R = 128", gid("target")))
         x_axis = f"test {metric}, better to the right"
         line.append(Panel("", x_axis, label, drawn, dress=dress_by_test))
     return line
@@ -202,10 +204,11 @@ def _over_size(curve, quantity, gid) -> Iterator[Curve]:
         yield from _both(curve, quantity, gid, curve.method, words, _SIZES[-1])
         return
     for whose, dashes, alpha in (("authors", "--", 0.65), ("ours", "-", 1.0)):
-        look = {"color": "black", "linestyle": dashes, "linewidth": 1.0, "alpha": alpha}
+        look: style.Look = {"color": "black", "linestyle": dashes}
+        look |= {"linewidth": 1.0, "alpha": alpha}
         words = style.label(wu2016.METHODS["kernel"], whose)
         for value in list(curve.series(whose, quantity).values())[:1]:
-            yield level(value, words, f"{gid}-{whose}", **look)
+            yield level(value, look, words, f"{gid}-{whose}")
 
 
 def _cost(curve, quantity, gid) -> Iterator[Curve]:
@@ -355,7 +358,7 @@ def _place(X, grids, ids, bins) -> Panel:
     lines: tuple[Callable[..., Curve], ...] = (upright, level)
     for line, width, offset in zip(lines, grids.widths[shown], grids.offsets[shown]):
         numbers = range(int(np.floor(-offset / width)), int(np.ceil((1 - offset) / width)) + 1)
-        edges += [line(offset + edge * width, color="0.5", linewidth=0.7) for edge in numbers]
+        edges += [line(offset + edge * width, _EDGE) for edge in numbers]
     # neighbouring numbers have very different colours
     look = {"c": (ids[shown].astype(np.int64) * 7) % 20, "cmap": "tab20", "s": 9, "zorder": 3}
     spots = Curve(X[:, 0], X[:, 1], look, gid="fig2-rows", kind="spots")
@@ -375,9 +378,7 @@ def _matrix(ids, bins) -> Panel:
     total = bins.starts[-1]
     look = {"linestyle": "", "marker": ".", "markersize": 1.2, "color": "#0072B2"}
     columns = (ids + bins.starts[:-1, None]).ravel()
-    borders = [
-        upright(start - 0.5, color="0.8", linewidth=0.5, zorder=0) for start in bins.starts[1:-1]
-    ]
+    borders = [upright(start - 0.5, _BORDER) for start in bins.starts[1:-1]]
     return Panel(
         f"Z: {_ROWS} x {total}, {ids.size:,} non-zeros",
         "bins, grid after grid",

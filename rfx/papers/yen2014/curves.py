@@ -7,16 +7,18 @@ training rows N. Seconds are processor seconds of all threads, which do not depe
 the machine. The paper's are from another machine.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter
 
 import numpy as np
 
+from rfx import lazy
 from rfx.errors import DataError
 from rfx.parallel import cached
 from rfx.reporting.bounds import Excess, Reference, exact_machines, machine_value
 from rfx.reporting.cells import Row, good, grouped, grouped_by, labelled, needed
+from rfx.reporting.effects import Frame
 
 FIGURE1, COROLLARY1 = "figure1", "corollary1"
 DATA = {
@@ -88,53 +90,72 @@ class Curves:
     rows: Sequence[Row]
 
     @cached
-    def runs(self) -> dict[int, dict[str, np.ndarray]]:
-        """Seed -> seconds, objective / N and error of a run's steps, without the start, which
+    def runs(self) -> dict[int, Frame]:
+        """Seed -> the steps of its run: seconds, objective / N and error, without the start, which
         precedes any feature.
         """
         return {row.seed: _steps(row) for row in self.rows}
 
     def ends(self, quantity: str) -> list[float]:
         """The last value of every run."""
-        return [float(run[quantity][-1]) for run in self.runs.values()]
+        return [float(run[quantity].iloc[-1]) for run in self.runs.values()]
 
     def reached(self, line: Line) -> list[float | None]:
         """Seconds until each run's objective is at most the line's bound for its seed; None for a
         run that never reaches it.
         """
-        return [
-            next(iter(run["seconds"][run["objective"] <= line.bound(seed)].tolist()), None)
-            for seed, run in self.runs.items()
-        ]
+        return [seconds_until(run, line.bound(seed)) for seed, run in self.runs.items()]
 
     def band(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
         """Seconds, and the values of all seeds there; a run that has ended keeps its last value."""
         runs = self.runs.values()
-        seconds = [run["seconds"] for run in runs]
-        first = max(times[0] for times in seconds)
-        last = max(times[-1] for times in seconds)
-        at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
-        at[0], at[-1] = first, max(last, first)
-        before = [np.searchsorted(times, at, side="right") - 1 for times in seconds]
-        return at, np.array([run[quantity][place] for run, place in zip(runs, before)])
+        first = max(run.seconds.iloc[0] for run in runs)
+        last = max(first, max(run.seconds.iloc[-1] for run in runs))
+        at = np.geomspace(max(first, 1e-3), max(last, 1e-3), POINTS)
+        at[0], at[-1] = first, last
+        values = []
+        for run in runs:
+            before = np.searchsorted(run.seconds, at, side="right") - 1
+            values.append(run[quantity].to_numpy()[before])
+        return at, np.array(values)
 
 
-def _steps(row: Row) -> dict[str, np.ndarray]:
-    steps = [
-        step
-        for step in row.trace or ()
-        if step.get("features") and {"error", "objective", "seconds"} <= step.keys()
-    ]
-    if not steps:
+def seconds_until(run: Frame, objective: float) -> float | None:
+    """The seconds until a run is at most at this objective; None if it never is."""
+    reached = run.seconds[run.objective <= objective]
+    return None if reached.empty else float(reached.iloc[0])
+
+
+_STEP = ("features", "error", "objective", "seconds", "cpu_seconds")
+
+
+def _steps(row: Row) -> Frame:
+    trace = lazy.pandas.DataFrame(row.trace or [], columns=_STEP)
+    steps = trace[trace.features > 0].dropna(subset=["error", "objective", "seconds"])
+    if steps.empty:
         raise DataError(
             f"the run of {row.method} on {row.dataset} has no trace with errors; run the plan"
             " yen2014-figure1"
         )
-    return {
-        "seconds": np.array([step.get("cpu_seconds", step["seconds"]) for step in steps]),
-        "objective": np.array([step["objective"] for step in steps]) / row.n_train,
-        "error": np.array([step["error"] for step in steps]),
+    quantities = {
+        "seconds": steps.cpu_seconds.fillna(steps.seconds),
+        "objective": steps.objective / row.n_train,
+        "error": steps.error,
     }
+    return lazy.pandas.DataFrame(quantities, dtype=float)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One data set of Figure 1: its curves by their keys, and the kernel's line."""
+
+    curves: dict[str, Curves]
+    line: Line | None
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all curves."""
+        return [row for runs in self.curves.values() for row in runs.rows]
 
 
 def curve_of(row: Row) -> str:
@@ -150,8 +171,8 @@ def panel_of(dataset: str, split: str | None) -> str:
     return "ijcnn1-tr" if (dataset, split) == ("ijcnn1", "wu2016") else dataset
 
 
-def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | None]]:
-    """Data set -> (its curves by their keys, the kernel's line), in the paper's order.
+def figure1(rows: Iterable[Row]) -> dict[str, Panel]:
+    """The panels of the data sets, in the paper's order.
 
     If a run was repeated, its last row counts. Of several lambdas, the last one run counts. Raises
     DataError if no rows belong to the figure.
@@ -163,11 +184,15 @@ def figure1(rows: Iterable[Row]) -> dict[str, tuple[dict[str, Curves], Line | No
         groups = grouped_by(by_data.get(name, []), curve_of)
         curves = {key: Curves(_last(groups[key])) for key in CURVES if key in groups}
         if curves:
-            first = next(iter(curves.values())).rows[0]
-            exact = groups.get("kernel", [])
-            exact = _last([row for row in exact if row.n_train == first.n_train])
-            panels[name] = curves, Line(exact, first.lam) if exact else None
+            panels[name] = Panel(curves, _line(curves, groups.get("kernel", [])))
     return needed(panels, "yen2014-figure1")
+
+
+def _line(curves: Mapping[str, Curves], machines: Sequence[Row]) -> Line | None:
+    """The kernel's line, of machines with as many rows as the first curve."""
+    first = next(iter(curves.values())).rows[0]
+    alike = [row for row in machines if row.n_train == first.n_train]
+    return Line(_last(alike), first.lam) if alike else None
 
 
 def _last(rows: Sequence[Row]) -> list[Row]:
@@ -206,7 +231,8 @@ class Case:
         return one.wasted + int(2 * one.scale / (one.zero - one.value)) + 1
 
 
-_size = itemgetter("n_features")
+_SIZE = attrgetter("n_features")
+_PROBLEM = attrgetter("dataset", "kernel", "lam")
 
 
 def cases(rows: Iterable[Row]) -> list[Case]:
@@ -215,11 +241,12 @@ def cases(rows: Iterable[Row]) -> list[Case]:
     Raises DataError if there is no such case.
     """
     found = []
-    for exact, alike in exact_machines(rows, COROLLARY1, itemgetter("dataset", "kernel", "lam")):
+    for exact, alike in exact_machines(rows, COROLLARY1, _PROBLEM):
         by_method = grouped((row.method, row) for row in alike if row.n_features)
-        ours = Excess.of(by_method.get("sparse-rf", []), _size)
-        if len(ours.sizes) > 1 and exact.kernel in _LARGEST:
-            reference = Reference.of(exact, _LARGEST[exact.kernel])
-            theirs = Excess.of(by_method.get("rf", []), _size, reference.objective)
-            found.append(Case(exact.dataset, exact.kernel, reference, ours, theirs))
+        ours = Excess.of(by_method.get("sparse-rf", []), _SIZE)
+        if len(ours.sizes) < 2 or exact.kernel not in _LARGEST:
+            continue
+        reference = Reference.of(exact, _LARGEST[exact.kernel])
+        theirs = Excess.of(by_method.get("rf", []), _SIZE, reference.objective)
+        found.append(Case(exact.dataset, exact.kernel, reference, ours, theirs))
     return needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")

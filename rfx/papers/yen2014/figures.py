@@ -3,12 +3,9 @@ training time, with the kernel's line. Corollary 1: the objective of Sparse-RF a
 against D, with the bound.
 """
 
-import math
 from functools import partial
-from typing import Any
 
-import numpy as np
-
+from rfx import lazy
 from rfx.papers.yen2014 import curves as yen
 from rfx.reporting import style
 from rfx.reporting.cells import (
@@ -23,8 +20,10 @@ _QUANTITIES = {"objective": "objective / N", "error": "test error"}
 _LOOKS = {
     "boosting-exact": style.look("boosting") | {"marker": "+", "markersize": 6, "linestyle": ":"}
 }
-_ZERO: dict[str, Any] = {"color": "#AA4466", "linewidth": 0.9, "linestyle": ":"}
-_MACHINE: dict[str, Any] = {"color": "0.4", "linewidth": 0.9, "linestyle": "-."}
+_KERNEL: style.Look = {"color": "black", "linestyle": "--", "linewidth": 1}
+_ZERO: style.Look = {"color": "#AA4466", "linewidth": 0.9, "linestyle": ":"}
+_MACHINE: style.Look = {"color": "0.4", "linewidth": 0.9, "linestyle": "-."}
+_BOUND: style.Look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
 _DASHED = (
     "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error, means over its"
     " seeds. Bands are lowest to highest over the seeds."
@@ -37,14 +36,13 @@ def figure1(rows) -> Chart:
     """
     panels = yen.figure1(rows)
     first = next(iter(panels))
-    objectives = [_panel(name, *of, "objective", name == first) for name, of in panels.items()]
-    errors = [_panel(name, *of, "error", name == first) for name, of in panels.items()]
-    settings, used = [], []
-    for name, (curves, _) in panels.items():
-        own = [row for runs in curves.values() for row in runs.rows]
-        lam, n_train = own[0].lam, own[0].n_train
+    settings, used, objectives, errors = [], [], [], []
+    for name, panel in panels.items():
+        objectives.append(_panel(name, panel, "objective", name == first))
+        errors.append(_panel(name, panel, "error", name == first))
+        lam, n_train = panel.rows[0].lam, panel.rows[0].n_train
         settings.append(f"{yen.DATA[name]}: lambda_N = {lam:g}, N = {n_train:,}.")
-        used += own
+        used += panel.rows
     return Chart(
         title="Yen et al. 2014, Figure 1: Sparse-RF and boosting, perceptrons +-1",
         notes=[" ".join(settings), _DASHED, style.machines(used)],
@@ -53,47 +51,54 @@ def figure1(rows) -> Chart:
     )
 
 
-def _panel(name, curves, line, quantity, first) -> Panel:
+def _panel(name: str, panel: yen.Panel, quantity: str, is_first: bool) -> Panel:
     """Objective or error of one data set; the first has the name of the y axis."""
-    drawn = []
-    for key, runs in curves.items():
-        at, values = runs.band(quantity)
-        look = (_LOOKS.get(key) or style.look(key)) | {"markevery": max(1, len(at) // 8)}
-        gid = style.identifier("figure1", name, key, quantity)
-        ends = zip(values.min(axis=0).tolist(), values.max(axis=0).tolist())
-        around = dict(zip(at.tolist(), ends))
-        drawn.append(Curve(at, values.mean(axis=0), look, yen.CURVES[key], gid, around))
-    if line is not None:
-        errors = [1 - row.score for row in line.rows]
-        value = mean_of([*line.bounds.values()] if quantity == "objective" else errors).value
-        gid = style.identifier("figure1", name, "kernel", quantity)
-        drawn.append(level(value, "Kernel", gid, color="black", linestyle="--", linewidth=1))
+    drawn = [_curve(name, key, runs, quantity) for key, runs in panel.curves.items()]
+    if panel.line is not None:
+        drawn.append(_level_of_machine(name, panel.line, quantity))
+    y_axis = _QUANTITIES[quantity] if is_first else ""
+    dress = partial(_dress, name=name, panel=panel, quantity=quantity)
+    if quantity == "error":
+        return Panel("", "training, processor seconds", y_axis, drawn, dress=dress)
+    return Panel(yen.DATA[name], "", y_axis, drawn, dress=dress)
 
-    def dress(axes) -> None:
-        """Seconds from the first step to the end of the paper's axis, or of ours; the paper's
-        limits of objective and error, extended if ours need it.
-        """
-        runs = [run for runs in curves.values() for run in runs.runs.values()]
-        values = np.concatenate([run[quantity] for run in runs])
-        times = np.concatenate([run["seconds"] for run in runs])
-        room = (float(values.max()), float(values.min()))
-        (_, right), *limits = yen.AXES.get(name, ((0, 1), room, room))
-        low, high = limits[list(_QUANTITIES).index(quantity)]
-        low, high = min(low, values.min()), max(high, values.max())
-        margin = 0.03 * (high - low)
-        axes.set(
-            xscale="log",
-            xlim=(max(1e-2, times.min()) * 0.8, max(right, times.max()) * 1.1),
-            ylim=(low - margin, high + margin),
-        )
 
-    below = quantity == "error"
-    return Panel(
-        "" if below else yen.DATA[name],
-        "training, processor seconds" if below else "",
-        _QUANTITIES[quantity] if first else "",
-        drawn,
-        dress=dress,
+def _curve(name: str, key: str, runs: yen.Curves, quantity: str) -> Curve:
+    """The mean over the seeds, with their range."""
+    at, values = runs.band(quantity)
+    look = (_LOOKS.get(key) or style.look(key)) | {"markevery": max(1, len(at) // 8)}
+    gid = style.identifier("figure1", name, key, quantity)
+    lowest, highest = values.min(axis=0), values.max(axis=0)
+    around = dict(zip(at.tolist(), zip(lowest.tolist(), highest.tolist())))
+    return Curve(at, values.mean(axis=0), look, yen.CURVES[key], gid, around)
+
+
+def _level_of_machine(name: str, line: yen.Line, quantity: str) -> Curve:
+    """The objective or the error of the kernel machine, the mean over its seeds."""
+    values = [1 - row.score for row in line.rows]
+    if quantity == "objective":
+        values = [*line.bounds.values()]
+    gid = style.identifier("figure1", name, "kernel", quantity)
+    mean = mean_of(values).value
+    return level(mean, _KERNEL, "Kernel", gid)
+
+
+def _dress(axes, name: str, panel: yen.Panel, quantity: str) -> None:
+    """Seconds from the first step to the end of the paper's axis, or of ours; the paper's limits of
+    objective and error, extended if ours need it.
+    """
+    steps = lazy.pandas.concat(run for runs in panel.curves.values() for run in runs.runs.values())
+    times, values = steps.seconds, steps[quantity]
+    low, high, right = values.min(), values.max(), 1.0
+    if name in yen.AXES:
+        (_, right), *limits = yen.AXES[name]
+        printed_low, printed_high = limits[list(_QUANTITIES).index(quantity)]
+        low, high = min(printed_low, low), max(printed_high, high)
+    margin = 0.03 * (high - low)
+    axes.set(
+        xscale="log",
+        xlim=(max(1e-2, times.min()) * 0.8, max(right, times.max()) * 1.1),
+        ylim=(low - margin, high + margin),
     )
 
 
@@ -116,29 +121,23 @@ def _bounded(case: yen.Case) -> Panel:
     gid = partial(style.identifier, "corollary1", case.dataset, case.kernel)
     words = "Sparse-RF, mean and deviation over the seeds"
     drawn = [positive_curve(excess.above, style.look("sparse-rf"), words, gid("ours"))]
-    means = {size: one.value for size, one in case.rf.above.items() if one.value > 0}
+    means = {size: mean.value for size, mean in case.rf.above.items() if mean.value > 0}
     if means:
-        drawn.append(
-            through(means, style.look("rf"), "RF above the exact kernel machine", gid("rf"))
-        )
-    bounds = {2**k: reference.bound(2**k) - limit for k in range(4, 25)}
-    bounds = {size: bound for size, bound in bounds.items() if bound < math.inf}
-    look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
-    drawn.append(through(bounds, look, "bound of Corollary 1", gid("bound")))
+        words = "RF above the exact kernel machine"
+        drawn.append(through(means, style.look("rf"), words, gid("rf")))
+    sizes = [2**power for power in range(4, 25)]
+    bounds = {size: reference.bound(size) - limit for size in sizes if size > reference.wasted}
+    drawn.append(through(bounds, _BOUND, "bound of Corollary 1", gid("bound")))
     if reference.zero > limit:
-        zero = level(reference.zero - limit, "F(0): a bound above is vacuous", **_ZERO)
-        drawn.append(zero)
+        words = "F(0): a bound above is vacuous"
+        drawn.append(level(reference.zero - limit, _ZERO, words))
     if reference.value > limit:
-        machine = level(reference.value - limit, "F*: exact kernel, lam ||w*||$_2$", **_MACHINE)
-        drawn.append(machine)
+        words = "F*: exact kernel, lam ||w*||$_2$"
+        drawn.append(level(reference.value - limit, _MACHINE, words))
     slope = "" if excess.slope is None else f", slope {excess.slope:.2f}"
-    return Panel(
-        f"{case.dataset}, {case.kernel}{slope}",
-        "features D",
-        "F less its limit",
-        drawn,
-        dress=partial(style.log_both, base=2),
-    )
+    title = f"{case.dataset}, {case.kernel}{slope}"
+    dress = partial(style.log_both, base=2)
+    return Panel(title, "features D", "F less its limit", drawn, dress=dress)
 
 
 FIGURES = {

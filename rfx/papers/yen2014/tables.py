@@ -182,8 +182,8 @@ class Comparison:
 
     def picks(self, rows: Sequence[Row], setting: str) -> dict[DataRow, Picked]:
         """The rows in the cells of each data set; a substitute without rows is omitted."""
-        rows_of = grouped_by(rows, "dataset")
-        picks = {data: self.pick(rows_of.get(data.name, []), setting) for data in self.data}
+        rows_of = grouped_by(labelled(rows, setting), "dataset")
+        picks = {data: self.pick(rows_of.get(data.name, [])) for data in self.data}
         return {data: picked for data, picked in picks.items() if picked or not data.stands_for}
 
     def section(self, data: DataRow, picked: Picked, cells: Frame) -> Section:
@@ -194,17 +194,16 @@ class Comparison:
         title = _size_title(data, picked, self.book)
         return section(title, lines, _COLUMNS, 2, dataset=data.name, methods=_BY_TITLE)
 
-    def pick(self, rows: Iterable[Row], setting: str) -> Picked:
-        """Select the rows of one data set for each (kernel, method), one per seed: those with the
-        most features, and of these the newest.
+    def pick(self, rows: Iterable[Row]) -> Picked:
+        """Select the rows of one data set and setting for each (kernel, method), one per seed:
+        those with the most features, and of these the newest.
         """
-        runs = grouped(((kernel_of(row), row.method), row) for row in good(labelled(rows, setting)))
+        runs = grouped(((kernel_of(row), row.method), row) for row in good(rows))
         picked: Picked = {}
         for method, kernel in product(METHODS, KERNELS):
             candidates = runs.get((kernel, method), [])
             if "n_features" in options_of(method)[0]:
-                most = max((row.n_features or 0 for row in candidates), default=0)
-                candidates = [row for row in candidates if (row.n_features or 0) == most]
+                candidates = _with_most_features(candidates)
             groups = variants(candidates)
             if groups and method == "sparse-rf":
                 picked[kernel, method] = _closest(groups, picked.get((kernel, "rf"), []))
@@ -335,6 +334,11 @@ def _cell_line(cell: Cell, group: Sequence[Row]) -> Line:
         values = {row[name] for row in group}
         line[name] = values.pop() if len(values) == 1 else None
     return line
+
+
+def _with_most_features(rows: Sequence[Row]) -> list[Row]:
+    most = max((row.n_features or 0 for row in rows), default=0)
+    return [row for row in rows if (row.n_features or 0) == most]
 
 
 def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
@@ -642,13 +646,14 @@ def figure1(rows: Sequence[Row]) -> Table:
     """
     sections, used = [], []
     cells: list[Line] = []
-    for name, (curves, line) in yen.figure1(rows).items():
-        lines = [_curve_line(key, runs, line) for key, runs in curves.items()]
-        if line is not None:
-            lines.insert(0, _kernel_line(line))
-        sections.append(section(_axes(name, curves), lines, _FIGURE1))
-        cells += [{"table": "yen2014-figure1", "dataset": name} | _tidy_curve(of) for of in lines]
-        used += [row for runs in curves.values() for row in runs.rows]
+    for name, panel in yen.figure1(rows).items():
+        lines = [_curve_line(key, runs, panel.line) for key, runs in panel.curves.items()]
+        if panel.line is not None:
+            lines.insert(0, _kernel_line(panel.line))
+        sections.append(section(_axes(name, panel), lines, _FIGURE1))
+        place = {"table": "yen2014-figure1", "dataset": name}
+        cells += [place | _tidy_curve(line) for line in lines]
+        used += panel.rows
     n_seeds = [cell["seeds"] for cell in cells]
     return Table(
         name="yen2014-figure1",
@@ -659,9 +664,9 @@ def figure1(rows: Sequence[Row]) -> Table:
     )
 
 
-def _axes(name: str, curves: Mapping[str, yen.Curves]) -> str:
+def _axes(name: str, panel: yen.Panel) -> str:
     """The title of a data set's section, with the paper's axes."""
-    title = f"{yen.DATA[name]}, N = {next(iter(curves.values())).rows[0]['n_train']:,}"
+    title = f"{yen.DATA[name]}, N = {panel.rows[0].n_train:,}"
     ends = [f"{low:g} to {high:g}" for low, high in yen.AXES.get(name, ())]
     return "{}; the paper's axes: {} s, {}, {}".format(title, *ends) if ends else title
 

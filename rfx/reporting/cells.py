@@ -12,7 +12,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import resources
 from operator import attrgetter
@@ -432,6 +432,19 @@ class Format(NamedTuple):
     around: Around = ""
 
 
+def shown(heading: str, write: Callable[[float], str] = str, around: Around = "") -> Any:
+    """A field of a dataclass that is a line of a table: a column with this format."""
+    return field(metadata={_FORMAT: Format(heading, write, around)})
+
+
+_FORMAT = "format"
+
+
+def formats_of(kind: type) -> dict[str, Format]:
+    """The formats of the fields that are `shown`, in their order."""
+    return {one.name: one.metadata[_FORMAT] for one in fields(kind) if _FORMAT in one.metadata}
+
+
 def formatted(values: Iterable[Any], form: Format) -> list[Cell]:
     """Values of a column of a frame as cells: a mean and a number by their format, text and cells
     as they are, and an empty cell for a missing value.
@@ -463,6 +476,15 @@ def section(
     columns = [formatted(frame[name], form) for name, form in formats.items()]
     headings = [form.heading for form in formats.values()]
     return Section(title, headings, list(zip(*columns)), n_labels, **more)
+
+
+def listed(
+    title: str, lines: Iterable[object], kind: type, n_labels: int = 1, **more: Any
+) -> Section:
+    """A section with a line for each dataclass of this kind, and a column for each of its fields
+    that are `shown`.
+    """
+    return section(title, map(vars, lines), formats_of(kind), n_labels, **more)
 
 
 def crossed(cells: "Iterable[Line] | DataFrame", lines: Sequence[str], columns: str) -> "DataFrame":

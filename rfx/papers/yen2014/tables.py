@@ -7,9 +7,10 @@ and the published programs. The plans label these rows `inference` and `publishe
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import TypeVar
 
 from rfx import lazy
 from rfx.measures import less_is_better
@@ -34,15 +35,16 @@ from rfx.reporting.cells import (
     grouped,
     grouped_by,
     labelled,
+    listed,
     mean_if_any,
     mean_of,
-    means_of,
     noise,
     number,
     options_of,
     printed,
     section,
     short,
+    shown,
     span,
     tidy,
     variants,
@@ -70,6 +72,7 @@ _EVERY_CELL = (
 _CLOSEST = "lambda of sparse-rf: of those run, the one whose score is closest to rf's."
 _SIZES = ("n_train", "n_test", "n_inputs")
 _SIZES_WORDS = "N {:,.0f}, test {:,.0f}, d {:,.0f}".format
+T = TypeVar("T")
 # (data set, kernel, method, field) -> the printed number
 Book = Mapping[tuple[str, str, str, str], Printed]
 # (kernel, method) -> its rows, one per seed
@@ -163,7 +166,7 @@ class Comparison:
         own = [row for row in rows if row.dataset in names]
         picks = self.picks(own, setting)
         lines = [self.line(*of, picks) for of in product(picks, KERNELS, self.fields, METHODS)]
-        cells = lazy.pandas.DataFrame(lines)
+        cells = lazy.pandas.DataFrame(map(vars, lines))
         sections = [self.section(data, picks[data], cells) for data in picks]
         if setting == "paper":
             more = [inference(own, self.book), published(own)]
@@ -171,14 +174,11 @@ class Comparison:
         groups = [group for picked in picks.values() for group in picked.values()]
         used = [row for group in groups for row in group]
         name = self.builder.name
-        return Table(
-            name=name,
-            title=f"{self.title}; setting: {setting}{_title_of_sizes(used, self.book)}",
-            sections=sections,
-            notes=self.notes(groups, own, setting),
-            cells=tidy(lines, "shown", "heading", "cell", table=name, setting=setting),
-            compared=with_paper(cells["cell"]),
-        )
+        title = f"{self.title}; setting: {setting}{_title_of_sizes(used, self.book)}"
+        notes = self.notes(groups, own, setting)
+        hidden = ("shown", "heading", "cell")
+        tidied = tidy(map(vars, lines), *hidden, table=name, setting=setting)
+        return Table(name, title, sections, notes, tidied, with_paper(cells.cell))
 
     def picks(self, rows: Sequence[Row], setting: str) -> dict[DataRow, Picked]:
         """The rows in the cells of each data set; a substitute without rows is omitted."""
@@ -188,9 +188,9 @@ class Comparison:
 
     def section(self, data: DataRow, picked: Picked, cells: Frame) -> Section:
         """The section of one data set: a line for each kernel and field."""
-        own = cells[cells["dataset"] == data.name]
+        own = cells[cells.dataset == data.name]
         lines = crossed(own, ["shown", "heading"], "method")
-        lines["shown"] = lines["shown"].mask(lines["shown"].duplicated(), "")
+        lines["shown"] = lines.shown.mask(lines.shown.duplicated(), "")
         title = _size_title(data, picked, self.book)
         return section(title, lines, _COLUMNS, 2, dataset=data.name, methods=_BY_TITLE)
 
@@ -213,27 +213,40 @@ class Comparison:
 
     def line(
         self, data: DataRow, kernel: str, item: Field, method: str, picks: Mapping[DataRow, Picked]
-    ) -> Line:
+    ) -> "CellLine":
         """One cell with its place in the table, and as a line of CSV and JSON."""
         group = picks[data].get((kernel, method), [])
-        place = {
-            "dataset": data.name,
-            "stands_for": data.stands_for or None,
-            "kernel": kernel,
-            "shown": kernel,
-            "method": method,
-            "field": item.name,
-            "heading": item.heading,
-        }
-        return place | _cell_line(self.cell(data, kernel, method, item, group), group)
+        cell = self.cell(data, kernel, method, item, group)
+        ours = cell.ours
+        return CellLine(
+            dataset=data.name,
+            stands_for=data.stands_for or None,
+            kernel=kernel,
+            shown=kernel,
+            method=method,
+            field=item.name,
+            heading=item.heading,
+            cell=cell,
+            ours=ours,
+            sd=cell.sd,
+            low=ours and ours.low,
+            high=ours and ours.high,
+            n=ours.n if ours else 0,
+            paper=cell.paper,
+            verdict=cell.verdict,
+            converged=cell.converged,
+            lam=_common(row.lam for row in group),
+            n_features=_common(row.n_features for row in group),
+        )
 
     def cell(
         self, data: DataRow, kernel: str, method: str, item: Field, group: Sequence[Row]
     ) -> Cell:
         """The cell of one quantity: the mean over its rows, and the printed number."""
-        blank = item.scored and data.generated
-        ours = None if blank else mean_if_any(map(item.ours, group))
-        paper = None if data.stands_for else self.book.get((data.name, kernel, method, item.name))
+        is_blank = item.scored and data.generated
+        ours = None if is_blank else mean_if_any(map(item.ours, group))
+        place = (data.name, kernel, method, item.name)
+        paper = None if data.stands_for else self.book.get(place)
         converged = all(row.converged is not False for row in group) if group else None
         verdict = verdict_of(ours, paper, item.best, item.unit)
         pair = ours is not None or paper is not None
@@ -242,23 +255,60 @@ class Comparison:
     def notes(self, groups: Sequence[list[Row]], rows: Sequence[Row], setting: str) -> list[str]:
         """The notes of the table of one setting, from the groups of rows in its cells."""
         used = [row for group in groups for row in group]
-        notes = [_EVERY_CELL, *noise([len(group) for group in groups])]
-        notes += [f"Setting {setting}: {self.settings[setting]}", *_gammas(used)]
+        notes = [_EVERY_CELL, *noise(list(map(len, groups)))]
+        notes.append(f"Setting {setting}: {self.settings[setting]}")
+        notes += _gammas(used)
         # params: the values that each run chose
         if any(row.method == "sparse-rf" and "lam" not in row.params for row in used):
             notes.append(_CLOSEST)
         notes += _other_sizes(used, self.book)
         notes += [f"Differs from the paper: {text}" for text in self.differs]
-        return notes + failures(rows) + machines(used) + self.long_runs(used, setting)
+        notes += failures(rows)
+        notes += machines(used)
+        return notes + self.long_runs(used, setting)
 
     def long_runs(self, used: Sequence[Row], setting: str) -> list[str]:
         """The notes on runs that take hours and were not made."""
         present = {(setting, row.dataset, row.method) for row in used}
-        return [
-            f"{dataset}, {METHODS[method]}: hours; make reproduce-{self.table} FULL=1 runs it."
-            for of, dataset, method in self.full
-            if of == setting and (of, dataset, method) not in present
-        ]
+        command = f"make reproduce-{self.table} FULL=1"
+        notes = []
+        for run in self.full:
+            if run[0] == setting and run not in present:
+                _, dataset, method = run
+                notes.append(f"{dataset}, {METHODS[method]}: hours; {command} runs it.")
+        return notes
+
+
+@dataclass(frozen=True)
+class CellLine:
+    """One cell of Table 1 or 2 with its place, as a line of CSV and JSON but for `shown`, `heading`
+    and `cell`. lam, n_features: those that all its runs have.
+    """
+
+    dataset: str
+    stands_for: str | None
+    kernel: str
+    shown: str
+    method: str
+    field: str
+    heading: str
+    cell: Cell
+    ours: Mean | None
+    sd: float | None
+    low: float | None
+    high: float | None
+    n: int
+    paper: float | None
+    verdict: str | None
+    converged: bool | None
+    lam: float | None
+    n_features: int | None
+
+
+def _common(values: Iterable[T]) -> T | None:
+    """The value that all have; None if they differ, or there is none."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def kernel_of(row: Row) -> str:
@@ -273,14 +323,14 @@ def _gammas(rows: Iterable[Row]) -> list[str]:
         for row in rows
         if (gamma := width(row)) is not None
     )
-    names = grouped(
-        ((kernel, span(values, "{:.4g}".format)), dataset)
-        for (kernel, dataset), values in gammas.items()
-    )
-    return [
-        f"gamma of {kernel} = {text}: {', '.join(of)}"
-        for (kernel, text), of in sorted(names.items())
-    ]
+    names: dict[tuple[str, str], list[str]] = {}
+    for (kernel, dataset), values in gammas.items():
+        text = span(values, "{:.4g}".format)
+        names.setdefault((kernel, text), []).append(dataset)
+    notes = []
+    for (kernel, text), datasets in sorted(names.items()):
+        notes.append(f"gamma of {kernel} = {text}: {', '.join(datasets)}")
+    return notes
 
 
 def _rows_of_other_size(rows: Iterable[Row], book: Book) -> list[tuple[Row, float]]:
@@ -311,29 +361,8 @@ def _other_sizes(rows: Iterable[Row], book: Book) -> list[str]:
 def _title_of_sizes(rows: Iterable[Row], book: Book) -> str:
     """What the title adds where numbers of features differ, as in the small form of a plan."""
     others = {(row.n_features, paper) for row, paper in _rows_of_other_size(rows, book)}
-    return "".join(
-        f"; D = {ours:,} beside the paper's {paper:,.0f}" for ours, paper in sorted(others)
-    )
-
-
-def _cell_line(cell: Cell, group: Sequence[Row]) -> Line:
-    """A cell, its numbers for CSV and JSON, and the common values of its runs."""
-    ours = cell.ours
-    line = {
-        "cell": cell,
-        "ours": ours,
-        "sd": cell.sd,
-        "low": ours and ours.low,
-        "high": ours and ours.high,
-        "n": ours.n if ours else 0,
-        "paper": cell.paper,
-        "verdict": cell.verdict,
-        "converged": cell.converged,
-    }
-    for name in ("lam", "n_features"):
-        values = {row[name] for row in group}
-        line[name] = values.pop() if len(values) == 1 else None
-    return line
+    texts = [f"; D = {ours:,} beside the paper's {paper:,.0f}" for ours, paper in sorted(others)]
+    return "".join(texts)
 
 
 def _with_most_features(rows: Sequence[Row]) -> list[Row]:
@@ -348,30 +377,31 @@ def _closest(groups: list[list[Row]], reference: list[Row]) -> list[Row]:
     A group's score is the mean over its seeds; one seed is enough for the comparison.
     """
 
-    wanted = _mean_value("score", reference)
+    wanted = _mean_of("score", reference)
 
     def distance(group: list[Row]) -> tuple[float, float]:
-        score = _mean_value("score", group) or 0.0
+        score = _mean_of("score", group) or 0.0
         if wanted is not None:
-            return abs(score - wanted), _mean_value("model_size", group) or 0.0
+            return abs(score - wanted), _mean_of("model_size", group) or 0.0
         return score if less_is_better(group[0].metric) else -score, 0.0
 
     return min(groups, key=distance)
 
 
-def _mean_value(name: str, rows: list[Row]) -> float | None:
+def _mean_of(name: str, rows: list[Row]) -> float | None:
     mean = mean_if_any(row[name] for row in rows)
     return mean and mean.value
 
 
 def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
     rows = [row for group in picked.values() for row in group]
-    sizes = dict.fromkeys(map(itemgetter(*_SIZES), rows))
+    sizes = dict.fromkeys(map(attrgetter(*_SIZES), rows))
     ours = ", ".join(_SIZES_WORDS(*size) for size in sizes if None not in size)
     printed_sizes = [book.get((data.name, "", "", name)) for name in _SIZES]
     paper = "" if None in printed_sizes else _SIZES_WORDS(*printed_sizes)
-    both = f"{ours}; paper: {paper}" if ours and paper and ours != paper else ours or paper
-    return f"{data.title} ({both})" if both else data.title
+    if ours and paper and ours != paper:
+        return f"{data.title} ({ours}; paper: {paper})"
+    return f"{data.title} ({ours or paper})" if ours or paper else data.title
 
 
 def memory_gb(row: Row) -> float | None:
@@ -392,24 +422,16 @@ def _prediction(row: Row) -> float | None:
     return row.params.get("least_seconds_cpu_predict", row.seconds_predict)
 
 
-def _fields(metric, heading, best):
-    return (
-        Field("model_size", "model size", itemgetter("model_size"), count),
-        Field(
-            metric,
-            heading,
-            itemgetter("score"),
-            decimals(4),
-            scored=True,
-            best=best,
-            unit="share" if metric == "accuracy" else "relative",
-        ),
-        Field("seconds_train", "training, s", _training, short),
-        Field("seconds_predict", "prediction, s", _prediction, short),
-        Field("memory_gb", "memory, GB", memory_gb, short),
-        Field("lam", "lambda", itemgetter("lam"), general, around="extremes"),
-    )
-
+_MODEL_SIZE = Field("model_size", "model size", attrgetter("model_size"), count)
+_LAMBDA = Field("lam", "lambda", attrgetter("lam"), general, around="extremes")
+_COSTS = (
+    Field("seconds_train", "training, s", _training, short),
+    Field("seconds_predict", "prediction, s", _prediction, short),
+    Field("memory_gb", "memory, GB", memory_gb, short),
+)
+_score = partial(Field, ours=attrgetter("score"), write=decimals(4), scored=True)
+_RMSE = _score("rmse", "RMSE", best="low")
+_ACCURACY = _score("accuracy", "accuracy", best="high", unit="share")
 
 _TUNED = (
     "gamma by --gamma tuned, the same for all methods, and lambda of each by --lam validation, all"
@@ -439,7 +461,7 @@ TABLE1 = Comparison(
         DataRow("YearPredictionMSD"),
         DataRow("yearpred-sized", "YearPredictionMSD", generated=True),
     ),
-    fields=_fields("rmse", "RMSE", "low"),
+    fields=(_MODEL_SIZE, _RMSE, *_COSTS, _LAMBDA),
     settings={
         "paper": (
             "gamma is not printed; inferred from the RMSE of the exact kernels on cpu's test rows,"
@@ -471,7 +493,7 @@ TABLE2 = Comparison(
         DataRow("covtype"),
         DataRow("covtype-20k", "covtype"),
     ),
-    fields=_fields("accuracy", "accuracy", "high"),
+    fields=(_MODEL_SIZE, _ACCURACY, *_COSTS, _LAMBDA),
     settings={
         "paper": (
             "gamma is not printed; inferred from the accuracies of the exact kernels on the TEST"
@@ -499,48 +521,49 @@ def _labelled(rows: Iterable[Row], label: str) -> list[list[Row]]:
     return variants(good(labelled(rows, label)))
 
 
-def inference(rows: Iterable[Row], book: Mapping) -> Section:
+def inference(rows: Iterable[Row], book: Book) -> Section:
     """The values tried for settings that the paper does not print, with the resulting and the
     printed numbers.
     """
     rows = [row for group in _labelled(rows, "inference") for row in group]
     lines = [_inferred_line(row, book) for row in sorted(rows, key=_inference_order)]
     title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
-    return section(title, lines, _INFERRED, 4)
+    return listed(title, lines, _Inferred, 4)
 
 
-_LABELS = itemgetter("dataset", "kernel", "method")
-_PROBLEM = itemgetter("dataset", "method", "n_features", "kernel", "lam", "solver")
-_INFERRED = {
-    "dataset": Format("data set"),
-    "kernel": Format("kernel"),
-    "method": Format("method"),
-    "tried": Format("tried"),
-    "score": Format("score"),
-    "model_size": Format("model size"),
-}
-
-
-def _inference_order(row: Row) -> tuple[Any, ...]:
-    return *_LABELS(row), width(row) or 0, row.lam
-
-
-def _inferred_line(row: Row, book: Mapping) -> Line:
+@dataclass(frozen=True)
+class _Inferred:
     """The values that a run tried, and its numbers beside the printed ones."""
-    names = {name: row[name] for name in ("dataset", "kernel", "method")}
-    score, size = (book.get((*names.values(), name)) for name in (row.metric, "model_size"))
-    return names | {
-        "tried": _tried(row),
-        "score": number(row.score, decimals(4), paper=score, pair=True),
-        "model_size": number(row.model_size, count, paper=size, pair=True),
-    }
+
+    dataset: str = shown("data set")
+    kernel: str = shown("kernel")
+    method: str = shown("method")
+    tried: str = shown("tried")
+    score: Cell = shown("score")
+    model_size: Cell = shown("model size")
+
+
+def _inference_order(row: Row) -> tuple[str | float, ...]:
+    return row.dataset, row.kernel, row.method, width(row) or 0, row.lam
+
+
+def _inferred_line(row: Row, book: Book) -> _Inferred:
+    place = (row.dataset, row.kernel, row.method)
+    score = book.get((*place, row.metric))
+    size = book.get((*place, "model_size"))
+    return _Inferred(
+        *place,
+        tried=_tried(row),
+        score=number(row.score, decimals(4), paper=score, pair=True),
+        model_size=number(row.model_size, count, paper=size, pair=True),
+    )
 
 
 def _tried(row: Row) -> str:
     """The values that a run tried."""
     gamma = width(row)
-    first = f"gamma {gamma:g}" if gamma else f"scale {row.params.get('perceptron_scale')}"
-    return first + (f", lambda {row.lam:g}" if row.method == "sparse-rf" else "")
+    tried = f"gamma {gamma:g}" if gamma else f"scale {row.params.get('perceptron_scale')}"
+    return f"{tried}, lambda {row.lam:g}" if row.method == "sparse-rf" else tried
 
 
 def published(rows: Iterable[Row]) -> Section:
@@ -552,50 +575,50 @@ def published(rows: Iterable[Row]) -> Section:
         "The published programs beside rfx's solvers, on the same features or kernel. gap:"
         " over the objective. Means over the seeds"
     )
-    return section(title, map(_published_line, groups), _PUBLISHED, 4)
+    return listed(title, map(_published_line, groups), _Published, 4)
 
 
-_PUBLISHED = {
-    "dataset": Format("data set"),
-    "method": Format("method"),
-    "problem": Format("problem"),
-    "by": Format("by"),
-    "seeds": Format("seeds", count),
-    "seconds": Format("training, s", short, "deviation"),
-    "memory": Format("memory, GB", short),
-    "objective": Format("objective", "{:,.6g}".format, "deviation"),
-    "gap": Format("gap"),
-    "model_size": Format("model size", count, "deviation"),
-    "score": Format("score", decimals(4), "deviation"),
-}
-
-
-def _published_order(group: Sequence[Row]) -> tuple[Any, ...]:
-    """By problem; rfx before the program that solves the same one."""
-    dataset, method, n_features, kernel, lam, solver = _PROBLEM(group[0])
-    return dataset, method, n_features or 0, kernel, lam, solver != "rfx"
-
-
-def _published_line(group: Sequence[Row]) -> Line:
+@dataclass(frozen=True)
+class _Published:
     """The problem and the program of some runs, and means over their seeds."""
+
+    dataset: str = shown("data set")
+    method: str = shown("method")
+    problem: str = shown("problem")
+    by: str = shown("by")
+    seeds: int = shown("seeds", count)
+    seconds: Mean | None = shown("training, s", short, "deviation")
+    memory: Mean | None = shown("memory, GB", short)
+    objective: Mean | None = shown("objective", "{:,.6g}".format, "deviation")
+    gap: Cell = shown("gap")
+    model_size: Mean | None = shown("model size", count, "deviation")
+    score: Mean | None = shown("score", decimals(4), "deviation")
+
+
+def _published_order(group: Sequence[Row]) -> tuple[str | float, ...]:
+    """By problem; rfx before the program that solves the same one."""
+    row = group[0]
+    size = row.n_features or 0
+    return row.dataset, row.method, size, row.kernel, row.lam, row.solver != "rfx"
+
+
+def _published_line(group: Sequence[Row]) -> _Published:
     row = group[0]
     converged = all(row.converged for row in group)
     gap = Cell(mean_if_any(map(_share, group)), "{:.1e}".format, converged=converged)
-    quantities: dict[str, Callable[[Row], float | None]] = {
-        "seconds": seconds_train,
-        "memory": memory_gb,
-        "objective": itemgetter("objective"),
-        "model_size": itemgetter("model_size"),
-        "score": itemgetter("score"),
-    }
-    return means_of(group, quantities) | {
-        "dataset": row.dataset,
-        "method": row.method,
-        "problem": _problem(row),
-        "by": PROGRAMS.get(row.solver, row.solver),
-        "seeds": len(group),
-        "gap": gap,
-    }
+    return _Published(
+        dataset=row.dataset,
+        method=row.method,
+        problem=_problem(row),
+        by=PROGRAMS.get(row.solver, row.solver),
+        seeds=len(group),
+        seconds=mean_if_any(map(seconds_train, group)),
+        memory=mean_if_any(map(memory_gb, group)),
+        objective=mean_if_any(row.objective for row in group),
+        gap=gap,
+        model_size=mean_if_any(row.model_size for row in group),
+        score=mean_if_any(row.score for row in group),
+    )
 
 
 def _problem(row: Row) -> str:
@@ -614,15 +637,35 @@ def _share(row: Row) -> float | None:
 # ----------------------------------------------------------------------------------------- Figure 1
 
 
-_FIGURE1 = {
-    "title": Format("method"),
-    "lam": Format("lambda", general),
-    "features": Format("features kept", count, "deviation"),
-    "objective": Format("objective / N", decimals(4), "deviation"),
-    "error": Format("error", decimals(4), "deviation"),
-    "seconds": Format("seconds", short, "deviation"),
-    "to_line": Format("seconds to the kernel's line"),
-}
+@dataclass(frozen=True, kw_only=True)
+class CurveLine:
+    """A curve of Figure 1, or the kernel machine: means over the seeds. features: those kept;
+    seconds_to_line: until the curve is at the kernel's line. Both are None for the kernel machine.
+    """
+
+    title: str = shown("method")
+    method: str
+    lam: float = shown("lambda", general)
+    seeds: int
+    features: Mean | None = shown("features kept", count, "deviation")
+    objective: Mean = shown("objective / N", decimals(4), "deviation")
+    error: Mean = shown("error", decimals(4), "deviation")
+    seconds: Mean = shown("seconds", short, "deviation")
+    seconds_to_line: Mean | None
+    to_line: Cell | None = shown("seconds to the kernel's line")
+
+    @property
+    def tidy(self) -> Line:
+        """The line of CSV and JSON, without quantities that the kernel machine has not."""
+        quantities = {"objective": self.objective, "error": self.error, "seconds": self.seconds}
+        if self.method != "kernel":
+            to_line = {"seconds_to_line": self.seconds_to_line}
+            quantities = {"features": self.features, **quantities, **to_line}
+        line: Line = {"method": self.method, "lam": self.lam, "seeds": self.seeds}
+        line |= {name: mean and mean.value for name, mean in quantities.items()}
+        return line | {f"{name}_sd": mean and mean.sd for name, mean in quantities.items()}
+
+
 _FIGURE1_NOTES = (
     (
         "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
@@ -644,17 +687,17 @@ def figure1(rows: Sequence[Row]) -> Table:
     """A section for each data set: the kernel's line first, then Sparse-RF and boosting, as means
     over the seeds.
     """
-    sections, used = [], []
+    sections, used, n_seeds = [], [], []
     cells: list[Line] = []
     for name, panel in yen.figure1(rows).items():
         lines = [_curve_line(key, runs, panel.line) for key, runs in panel.curves.items()]
         if panel.line is not None:
             lines.insert(0, _kernel_line(panel.line))
-        sections.append(section(_axes(name, panel), lines, _FIGURE1))
+        sections.append(listed(_axes(name, panel), lines, CurveLine))
         place = {"table": "yen2014-figure1", "dataset": name}
-        cells += [place | _tidy_curve(line) for line in lines]
+        cells += [place | line.tidy for line in lines]
+        n_seeds += [line.seeds for line in lines]
         used += panel.rows
-    n_seeds = [cell["seeds"] for cell in cells]
     return Table(
         name="yen2014-figure1",
         title="Yen et al. 2014, Figure 1: Sparse-RF and boosting",
@@ -671,43 +714,36 @@ def _axes(name: str, panel: yen.Panel) -> str:
     return "{}; the paper's axes: {} s, {}, {}".format(title, *ends) if ends else title
 
 
-def _kernel_line(line: yen.Line) -> Line:
-    """The kernel machine: means over the seeds."""
-    return {
-        "title": "Kernel (dashed)",
-        "method": "kernel",
-        "lam": line.rows[0].lam,
-        "seeds": len(line.rows),
-        "objective": mean_of([*line.bounds.values()]),
-        "error": mean_of([1 - row.score for row in line.rows]),
-        "seconds": mean_of([row.seconds_fit for row in line.rows]),
-    }
+def _kernel_line(line: yen.Line) -> CurveLine:
+    return CurveLine(
+        title="Kernel (dashed)",
+        method="kernel",
+        lam=line.rows[0].lam,
+        seeds=len(line.rows),
+        features=None,
+        objective=mean_of([*line.bounds.values()]),
+        error=mean_of([1 - row.score for row in line.rows]),
+        seconds=mean_of([row.seconds_fit for row in line.rows]),
+        seconds_to_line=None,
+        to_line=None,
+    )
 
 
-def _curve_line(key: str, runs: yen.Curves, line: yen.Line | None) -> Line:
-    """The end of a curve, and the seconds until it reaches the kernel's line: means over the
-    seeds.
-    """
+def _curve_line(key: str, runs: yen.Curves, line: yen.Line | None) -> CurveLine:
     reached = mean_if_any(runs.reached(line)) if line else None
-    ends = {name: mean_of(runs.ends(name)) for name in ("objective", "error", "seconds")}
-    return ends | {
-        "title": yen.CURVES[key],
-        "method": key,
-        "lam": runs.rows[0].lam,
-        "seeds": len(runs.rows),
-        "features": mean_of([row.model_size for row in runs.rows]),
-        "seconds_to_line": reached,
-        "to_line": _to_line(reached, len(runs.rows)) if line else None,
-    }
-
-
-def _tidy_curve(line: Line) -> Line:
-    """The line of CSV and JSON of a curve, without quantities that it has not."""
-    cell = {name: line[name] for name in ("method", "lam", "seeds")}
-    quantities = ("features", "objective", "error", "seconds", "seconds_to_line")
-    means = {name: line[name] for name in quantities if name in line}
-    cell |= {name: mean and mean.value for name, mean in means.items()}
-    return cell | {f"{name}_sd": mean and mean.sd for name, mean in means.items()}
+    n_seeds = len(runs.rows)
+    return CurveLine(
+        title=yen.CURVES[key],
+        method=key,
+        lam=runs.rows[0].lam,
+        seeds=n_seeds,
+        features=mean_of([row.model_size for row in runs.rows]),
+        objective=mean_of(runs.ends("objective")),
+        error=mean_of(runs.ends("error")),
+        seconds=mean_of(runs.ends("seconds")),
+        seconds_to_line=reached,
+        to_line=_to_line(reached, n_seeds) if line else None,
+    )
 
 
 def _to_line(reached: Mean | None, n_seeds: int) -> Cell:
@@ -723,67 +759,77 @@ def _to_line(reached: Mean | None, n_seeds: int) -> Cell:
 # -------------------------------------------------------------------------------------- Corollary 1
 
 
-_COROLLARY1 = {
-    "n_features": Format("D", count),
-    "objective": Format("F", decimals(5), "deviation"),
-    "above": Format("F - F(inf)", decimals(5)),
-    "bound": Format("bound on F"),
-    "runs": Format("runs", count),
-    "rf_excess": Format("RF: P - P*", decimals(5), "deviation"),
-}
+@dataclass(frozen=True, kw_only=True)
+class SizeLine:
+    """The objective of one case at one D, beside the bound and the objective of RF. Its fields are
+    those of CSV and JSON but for `above`.
+    """
+
+    dataset: str
+    kernel: str
+    n_features: int = shown("D", count)
+    objective: Mean = shown("F", decimals(5), "deviation")
+    sd: float | None
+    excess: float
+    above: float | str = shown("F - F(inf)", decimals(5))
+    bound: Cell = shown("bound on F")
+    runs: int = shown("runs", count)
+    slope: float | None
+    rf_excess: Mean | None = shown("RF: P - P*", decimals(5), "deviation")
+    rf_sd: float | None
+    norm: float
 
 
 def corollary1(rows: Sequence[Row]) -> Table:
     """A section for each data set and kernel: D, the objective, its distance above its limit, and
     the bound; then the slope.
     """
-    sections, lines = [], []
-    found = yen.cases(rows)
-    for case in found:
+    sections, lines, notes = [], [], [*yen.COROLLARY_NOTES]
+    for case in yen.cases(rows):
         own = [_size_line(case, size) for size in case.excess.sizes]
-        sections.append(section(f"{case.dataset}, {case.kernel}", own, _COROLLARY1))
+        sections.append(listed(f"{case.dataset}, {case.kernel}", own, SizeLine))
         lines += own
+        notes.append(_summary(case))
     used = labelled(rows, yen.COROLLARY1)
+    name = "yen2014-corollary1"
     return Table(
-        name="yen2014-corollary1",
+        name=name,
         title=yen.COROLLARY_TITLE,
         sections=sections,
-        notes=[*yen.COROLLARY_NOTES, *map(_summary, found), *failures(used), *machines(used)],
-        cells=tidy(lines, "above", table="yen2014-corollary1"),
+        notes=[*notes, *failures(used), *machines(used)],
+        cells=tidy(map(vars, lines), "above", table=name),
     )
 
 
-def _size_line(case: yen.Case, size: int) -> Line:
-    """The objective of one case at one D, beside the bound and the objective of RF."""
+def _size_line(case: yen.Case, size: int) -> SizeLine:
     mean = mean_of(case.excess.at(size))
     excess = mean.value - case.excess.limit
     rf = case.rf.above.get(size)
-    return {
-        "dataset": case.dataset,
-        "kernel": case.kernel,
-        "n_features": size,
-        "objective": mean,
-        "sd": mean.sd,
-        "excess": excess,
-        "above": excess or "limit",
-        "bound": case.reference.cell(size),
-        "runs": mean.n,
-        "slope": case.excess.slope,
-        "rf_excess": rf,
-        "rf_sd": rf and rf.sd,
-        "norm": case.reference.norm,
-    }
+    return SizeLine(
+        dataset=case.dataset,
+        kernel=case.kernel,
+        n_features=size,
+        objective=mean,
+        sd=mean.sd,
+        excess=excess,
+        above=excess or "limit",
+        bound=case.reference.cell(size),
+        runs=mean.n,
+        slope=case.excess.slope,
+        rf_excess=rf,
+        rf_sd=rf and rf.sd,
+        norm=case.reference.norm,
+    )
 
 
 def _summary(case: yen.Case) -> str:
     """The slope of a case, and what its bound is made of."""
     one, slope = case.reference, case.excess.slope
-    return (
-        f"{case.dataset}, {case.kernel}: slope {'not known' if slope is None else f'{slope:.2f}'};"
-        f" F(0) {one.zero:.4f}, F* {one.value:.4f}, limit {case.excess.limit:.4f}; ||w*||"
-        f" {one.norm:.3g}, gamma {one.curvature:g}, c {count(one.wasted)}; the bound is below F(0)"
-        f" from D = {count(case.first_useful())} on."
-    )
+    known = "not known" if slope is None else f"{slope:.2f}"
+    objectives = f"F(0) {one.zero:.4f}, F* {one.value:.4f}, limit {case.excess.limit:.4f}"
+    parts = f"||w*|| {one.norm:.3g}, gamma {one.curvature:g}, c {count(one.wasted)}"
+    useful = f"the bound is below F(0) from D = {count(case.first_useful())} on"
+    return f"{case.dataset}, {case.kernel}: slope {known}; {objectives}; {parts}; {useful}."
 
 
 TABLES = {

@@ -2,7 +2,7 @@
 Theorem 1 and equations 29 and 30 as tables.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -16,6 +16,8 @@ from rfx.reporting.cells import (
     Cell,
     Format,
     Line,
+    Mean,
+    Printed,
     Row,
     Section,
     Table,
@@ -26,16 +28,19 @@ from rfx.reporting.cells import (
     good,
     grouped_by,
     labelled,
+    listed,
     number,
     printed,
     section,
     short,
+    shown,
     tidy,
     with_paper,
 )
 from rfx.reporting.effects import Frame
 from rfx.reporting.tables import failures, machines
 
+SPLIT = "wu2016"
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}
 _PAIRS = "Every cell is ours / paper; a dash: not run, or not printed."
 _CURVES = (
@@ -69,33 +74,35 @@ def table1(rows: Sequence[Row]) -> Table:
     """The sizes of the data sets, counted in the training and test data, next to the
     printed ones.
     """
-    book = printed(__package__, "table1")
-    own = [row for row in good(rows) if row.split == "wu2016" and row.dataset in wu2016.DATA]
+    own = [row for row in good(rows) if row.split == SPLIT and row.dataset in wu2016.DATA]
     counted = {row.dataset: row for row in own}
-    lines = []
+    book = printed(__package__, "table1")
+    lines: list[Property] = []
     for name, stands_for in wu2016.DATA.items():
         is_printed = not stands_for and (name, "", "", "n_train") in book
         if name in counted or is_printed:
             lines += [_property(name, field, counted.get(name), book) for field in _PROPERTIES]
-    cells = lazy.pandas.DataFrame(lines)
+    cells = lazy.pandas.DataFrame(map(vars, lines))
     sizes = crossed(cells, ["dataset"], "field")
-    sizes["heading"] = [wu2016.heading(name) for name in sizes["dataset"]]
-    sizes["files"] = [_rows_in_files(name) for name in sizes["dataset"]]
+    sizes["heading"] = sizes.dataset.map(wu2016.heading)
+    sizes["files"] = sizes.dataset.map(_rows_in_files)
     formats = {"heading": Format("data set")}
     formats |= {field: Format(heading) for field, heading in _PROPERTIES.items()}
     formats |= {"files": Format("rows in its files")}
     notes = [_PAIRS]
-    for name, of_name in cells.groupby("dataset", sort=False):
-        notes += _mismatches(str(name), of_name, name in counted)
+    for name, of_name in grouped_by(lines, "dataset").items():
+        notes += _mismatches(name, of_name, name in counted)
     notes += ["A regression set has one class, as in the paper.", _ACOUSTIC]
     ours = [row for row in rows if row.dataset in wu2016.DATA]
+    notes += failures(wu2016.of_figure(ours, "table1"))
+    notes += machines(counted.values())
     return Table(
         name="wu2016-table1",
         title="Wu et al. 2016, Table 1: properties of the data sets",
         sections=[section("", sizes, formats)],
-        notes=notes + failures(wu2016.of_figure(ours, "table1")) + machines(counted.values()),
-        cells=tidy(lines, "cell", table="wu2016-table1"),
-        compared=with_paper(cells["cell"]),
+        notes=notes,
+        cells=tidy(map(vars, lines), "cell", table="wu2016-table1"),
+        compared=with_paper(cells.cell),
     )
 
 
@@ -103,10 +110,22 @@ def _rows_in_files(name: str) -> str:
     return ", ".join(f"{file.role} {count(file.rows)}" for file in registry.get(name).files)
 
 
-def _property(name: str, field: str, row: Row | None, book: Mapping) -> Line:
+@dataclass(frozen=True)
+class Property:
     """Our count of a property of a data set next to the paper's, with a verdict that the text does
     not mark.
     """
+
+    dataset: str
+    stands_for: str | None
+    field: str
+    ours: int | None
+    paper: Printed | None
+    verdict: str | None
+    cell: Cell
+
+
+def _property(name: str, field: str, row: Row | None, book: Mapping) -> Property:
     paper = book.get((name, "", "", field))
     ours = row.get(field) if row else None
     if row and field == "n_classes":
@@ -114,28 +133,20 @@ def _property(name: str, field: str, row: Row | None, book: Mapping) -> Line:
     verdict = None
     if ours is not None and paper is not None:
         verdict = "equal" if ours == paper else "differs"
-    return {
-        "dataset": name,
-        "stands_for": wu2016.DATA[name] or None,
-        "field": field,
-        "ours": ours,
-        "paper": paper,
-        "verdict": verdict,
-        "cell": number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False),
-    }
+    cell = number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False)
+    stands_for = wu2016.DATA[name] or None
+    return Property(name, stands_for, field, ours, paper, verdict, cell)
 
 
-def _mismatches(name: str, cells: Frame, is_counted: bool) -> list[str]:
+def _mismatches(name: str, lines: Iterable[Property], is_counted: bool) -> list[str]:
     """The notes on counts that differ from the printed ones, and on how the split draws rows from
     the files, if the paper does not specify its rows.
     """
     notes = []
-    for line in cells[cells["verdict"] == "differs"].itertuples():
-        heading, ours = _PROPERTIES[line.field], count(line.cell.value)
-        printed_count = line.cell.paper.text
-        notes.append(
-            f"Mismatch: {name}: {heading} is {ours} in the data, {printed_count} in the paper."
-        )
+    for line in lines:
+        if line.verdict == "differs" and line.ours is not None and line.paper is not None:
+            both = f"{count(line.ours)} in the data, {line.paper.text} in the paper"
+            notes.append(f"Mismatch: {name}: {_PROPERTIES[line.field]} is {both}.")
     drawn = _how_drawn(name)
     return [*notes, f"{name}: {drawn}"] if drawn and is_counted else notes
 
@@ -143,16 +154,14 @@ def _mismatches(name: str, cells: Frame, is_counted: bool) -> list[str]:
 def _how_drawn(name: str) -> str:
     """How the split draws rows from the files; empty if the paper specifies its rows."""
     info = registry.get(name)
-    split = info.splits["wu2016"]
+    split = info.splits[SPLIT]
     if split.pool:
         return "which rows are for training is not said; the file is cut by rfx's own seed."
     there = sum(info.file(role).rows for role in split.train)
     if not split.n_train or split.n_train >= there:
         return ""
-    return (
-        f"{count(split.n_train)} of the training file's {count(there)} rows are drawn by rfx's own"
-        " seed; which ones the paper took is not said."
-    )
+    drawn = f"{count(split.n_train)} of the training file's {count(there)} rows"
+    return f"{drawn} are drawn by rfx's own seed; which ones the paper took is not said."
 
 
 @dataclass(frozen=True)
@@ -178,19 +187,19 @@ class Swept:
     def make(self, rows: Sequence[Row], setting: str) -> Table:
         """The table of one setting."""
         swept = wu2016.compared(rows, self.figure, setting)
-        lines = [
-            {"dataset": curve.dataset, "method": "rb", self.axis: place} | _pair(curve, place, name)
-            for curve in swept
-            for place, name in product(curve.places, _SWEPT)
-        ]
+        lines: list[Line] = []
+        for curve in swept:
+            of_curve = {"dataset": curve.dataset, "method": "rb"}
+            for place, name in product(curve.places, _SWEPT):
+                lines.append(of_curve | {self.axis: place} | vars(_pair(curve, place, name)))
         cells = lazy.pandas.DataFrame(lines)
         sections = [self.section(curve, cells) for curve in _shown(swept)]
-        compared = with_paper(cells["cell"])
+        compared = with_paper(cells.cell)
         return _table(self.figure, self.title, setting, rows, sections, lines, compared)
 
     def section(self, curve: wu2016.Curve, cells: Frame) -> Section:
         """The section of one data set."""
-        own = crossed(cells[cells["dataset"] == curve.dataset], [self.axis], "field")
+        own = crossed(cells[cells.dataset == curve.dataset], [self.axis], "field")
         formats = {self.axis: self.format}
         formats |= {name: Format(form.heading) for name, form in _SWEPT.items()}
         gammas = "" if self.axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
@@ -209,35 +218,41 @@ def _shown(curves: Sequence[wu2016.Curve]) -> list[wu2016.Curve]:
 
 def _gammas(curve: wu2016.Curve) -> str:
     """Ours / the authors' if they differ."""
-    both = (curve.ends("gamma"), curve.series("authors", "gamma").values())
-    texts = [wu2016.span(gammas, "{:.3g}".format) or DASH for gammas in both]
-    return " / ".join(dict.fromkeys(texts))
+    ours = wu2016.span(curve.ends("gamma"), "{:.3g}".format)
+    authors = wu2016.span(curve.series("authors", "gamma").values(), "{:.3g}".format)
+    return " / ".join(dict.fromkeys([ours or DASH, authors or DASH]))
 
 
-def _pair(curve: wu2016.Curve, place: float, name: str) -> Line:
-    """Ours next to the authors' at one place: performance with its noise over the seeds, and test
-    performance with a verdict.
+@dataclass(frozen=True)
+class Pair:
+    """Ours next to the authors', as a line of CSV and JSON but for `cell`."""
+
+    field: str
+    ours: float | None
+    paper: float | None
+    converged: bool | None
+    verdict: str | None
+    cell: Cell
+
+
+def _pair(curve: wu2016.Curve, place: float, name: str) -> Pair:
+    """A quantity at one place: performance with its noise over the seeds, and test performance with
+    a verdict.
     """
     authors = curve.authors.get(place, {}).get(name)
+    # written with as many digits as ours
+    paper = None if authors is None else float(authors)
     cell = Cell(
-        curve.ours.get(place, {}).get(name),
-        (_SWEPT | _COMPARED)[name].write,
-        "deviation" if name in ("test", "train") else "",
-        # written with as many digits as ours
-        None if authors is None else float(authors),
+        ours=curve.ours.get(place, {}).get(name),
+        write=(_SWEPT | _COMPARED)[name].write,
+        around="deviation" if name in ("test", "train") else "",
+        paper=paper,
         pair=True,
         verdict=curve.judged(place, name),
         converged=curve.converged(place),
         marked=name == "test",
     )
-    return {
-        "field": name,
-        "ours": cell.value,
-        "paper": cell.paper,
-        "converged": cell.converged,
-        "verdict": cell.verdict,
-        "cell": cell,
-    }
+    return Pair(name, cell.value, paper, cell.converged, cell.verdict, cell)
 
 
 _FIGURE5 = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
@@ -255,71 +270,100 @@ def figure5(rows: Sequence[Row], setting: str) -> Table:
     test performance for each.
     """
     found = wu2016.compared(rows, "fig5", setting)
-    shown = {curve.dataset for curve in _shown(found)}
+    shown_data = {curve.dataset for curve in _shown(found)}
     sections: list[Section] = []
-    tidy_lines: list[Line] = []
+    lines: list[Line] = []
     compared: list[Cell] = []
     for dataset, own in grouped_by(found, "dataset").items():
         curves = {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS}
         curves |= {curve.method: curve for curve in own}
-        lines = _figure5_lines(curves)
-        known = [line for line in lines if line["place"] in curves[line["method"]].places]
-        compared += [line["cell"] for line in known]
-        tidy_lines += tidy(known, "place", "R", "heading", dataset=dataset)
-        if dataset not in shown:
+        points = _figure5_points(curves)
+        known = [point for point in points if point.place in curves[point.method].places]
+        compared += [point.pair.cell for point in known]
+        lines += tidy([point.tidy for point in known], dataset=dataset)
+        if dataset not in shown_data:
             continue
-        sections.append(_all_methods(dataset, lines))
+        sections.append(_all_methods(dataset, points))
         wanted = wu2016.target(curves["rb"])
         if wanted is not None:
-            costs = [
-                _cost(curves[method], name, wanted) for name, method in product(_COSTS, curves)
-            ]
+            both = product(_COSTS, curves.values())
+            costs = [_cost(curve, name, wanted) for name, curve in both]
             sections.append(_reached(dataset, wanted, costs))
-            tidy_lines += tidy(costs, "heading", dataset=dataset)
-    return _table(
-        "fig5", _FIGURE5, setting, rows, sections, tidy_lines, with_paper(compared), _FIGURE5_NOTES
-    )
+            lines += tidy(map(vars, costs), "heading", dataset=dataset)
+    with_authors = with_paper(compared)
+    return _table("fig5", _FIGURE5, setting, rows, sections, lines, with_authors, _FIGURE5_NOTES)
 
 
-def _figure5_lines(curves: Mapping[str, wu2016.Curve]) -> list[Line]:
-    """The cells of one data set of figure 5."""
+@dataclass(frozen=True)
+class Point:
+    """A quantity of one method at one R of figure 5; the exact kernel's place is 0."""
+
+    method: str
+    place: float
+    pair: Pair
+
+    @property
+    def tidy(self) -> Line:
+        """The line of CSV and JSON, and the cell."""
+        return {"method": self.method, "n_features": self.place or None} | vars(self.pair)
+
+    @property
+    def shown(self) -> Line:
+        """The cell with the labels of its line and its column."""
+        size = count(self.place) if self.place else "all"
+        heading = _COMPARED[self.pair.field].heading
+        return {"R": size, "heading": heading, "method": self.method, "cell": self.pair.cell}
+
+
+def _figure5_points(curves: Mapping[str, wu2016.Curve]) -> list[Point]:
+    """The points of one data set of figure 5."""
     places = {place for curve in curves.values() for place in curve.places if place <= 1024}
     # the exact kernel, at 0, uses every row: it comes last
     ordered = sorted(places - {0}) + sorted(places & {0})
-    lines = []
+    points = []
     for place, name, method in product(ordered, _COMPARED, curves):
-        of = {"method": method, "n_features": place or None, "place": place}
-        shown = {"R": count(place) if place else "all", "heading": _COMPARED[name].heading}
-        lines.append(of | shown | _pair(curves[method], place, name))
-    return lines
+        points.append(Point(method, place, _pair(curves[method], place, name)))
+    return points
 
 
-def _all_methods(dataset: str, lines: Sequence[Line]) -> Section:
+def _all_methods(dataset: str, points: Sequence[Point]) -> Section:
     """The section of one data set of figure 5."""
-    cells = crossed(lazy.pandas.DataFrame(lines), ["R", "heading"], "method")
-    cells["R"] = cells["R"].mask(cells["R"].duplicated(), "")
+    cells = crossed([point.shown for point in points], ["R", "heading"], "method")
+    cells["R"] = cells.R.mask(cells.R.duplicated(), "")
     title = f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})"
     formats = {"R": Format("R"), "heading": Format("")} | _METHODS
     return section(title, cells, formats, 2, dataset=dataset, methods=_TITLES)
 
 
-_COSTS = {"R": Format("R", count), "seconds": _COMPARED["seconds"], "memory": _COMPARED["memory"]}
+_COSTS = {
+    "R": Format("R", count),
+    "seconds": Format("training, s", short),
+    "memory": Format("memory, MiB", count),
+}
 
 
-def _cost(curve: wu2016.Curve, name: str, wanted: float) -> Line:
-    """A cost of a method to be as good as the authors' rb at R = 128."""
-    form = _COSTS[name]
-    ours, paper = (_cost_of(curve, whose, name, wanted) for whose in ("ours", "authors"))
-    cell = number(ours, form.write, paper=paper and float(paper), pair=True)
-    return {
-        "method": curve.method,
-        "n_features": None,
-        "field": f"{name} to reach {wanted:g}",
-        "ours": ours,
-        "paper": cell.paper,
-        "cell": cell,
-        "heading": form.heading,
-    }
+@dataclass(frozen=True)
+class Cost:
+    """A cost of a method to be as good as the authors' rb at R = 128, as a line of CSV and JSON but
+    for `cell` and `heading`.
+    """
+
+    method: str
+    n_features: None
+    field: str
+    ours: float | None
+    paper: float | None
+    cell: Cell
+    heading: str
+
+
+def _cost(curve: wu2016.Curve, name: str, wanted: float) -> Cost:
+    form, field = _COSTS[name], f"{name} to reach {wanted:g}"
+    ours = _cost_of(curve, "ours", name, wanted)
+    authors = _cost_of(curve, "authors", name, wanted)
+    paper = authors and float(authors)
+    cell = number(ours, form.write, paper=paper, pair=True)
+    return Cost(curve.method, None, field, ours, paper, cell, form.heading)
 
 
 def _cost_of(curve: wu2016.Curve, whose: str, name: str, wanted: float) -> float | None:
@@ -329,13 +373,11 @@ def _cost_of(curve: wu2016.Curve, whose: str, name: str, wanted: float) -> float
     return (place or None) if name == "R" else curve.series(whose, name).get(place)
 
 
-def _reached(dataset: str, wanted: float, costs: Sequence[Line]) -> Section:
+def _reached(dataset: str, wanted: float, costs: Iterable[Cost]) -> Section:
     """The section of each method's costs to be as good as the authors' rb at R = 128."""
-    title = (
-        f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R"
-        " = 128"
-    )
-    cells = crossed(lazy.pandas.DataFrame(costs), ["heading"], "method")
+    performance = f"a test {wu2016.metric(dataset)} of {wanted:.4f}"
+    title = f"{dataset}: to reach {performance}, the authors' rb at R = 128"
+    cells = crossed(map(vars, costs), ["heading"], "method")
     formats = {"heading": Format("")} | _METHODS
     return section(title, cells, formats, dataset=dataset, methods=_TITLES)
 
@@ -353,37 +395,36 @@ def _table(
     """A table of our numbers next to the authors' plot data, with the notes common to all."""
     own = wu2016.of_figure(rows, figure, setting)
     used = good(own)
-    runs = len({row.seed for row in used})
+    n_seeds = len({row.seed for row in used})
     all_notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *notes]
-    if runs > 1:
-        means = f"means over up to {runs} seeds, ± their standard deviation"
+    if n_seeds > 1:
+        means = f"means over up to {n_seeds} seeds, ± their standard deviation"
         all_notes += [f"Ours: {means}; without it a single run.", LEGEND]
     if used:
         all_notes.append(f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}")
     all_notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]
+    all_notes += failures(own)
+    all_notes += machines(own)
     name = f"wu2016-{figure}"
-    return Table(
-        name=name,
-        title=f"{title}; setting: {setting}",
-        sections=sections,
-        notes=all_notes + failures(own) + machines(own),
-        cells=tidy(lines, "cell", table=name, setting=setting),
-        compared=compared,
-    )
+    title = f"{title}; setting: {setting}"
+    tidied = tidy(lines, "cell", table=name, setting=setting)
+    return Table(name, title, sections, all_notes, tidied, compared)
 
 
-_TIMED = {
-    "dataset": Format("data set"),
-    "method": Format("method"),
-    "threads": Format("threads", count),
-}
-_FIGURE6 = _TIMED | {
-    "seconds": Format("training, s"),
-    "speedup": Format("speed-up", decimals(2), "range"),
-    "steps": Format("passes", count),
-    "kappa": Format("kappa", short),
-    "runs": Format("runs", count),
-}
+@dataclass(frozen=True)
+class TimedLine:
+    """One point of figure 6."""
+
+    dataset: str = shown("data set")
+    method: str = shown("method")
+    threads: int = shown("threads", count)
+    seconds: Cell = shown("training, s")
+    speedup: Mean | None = shown("speed-up", decimals(2), "range")
+    steps: float = shown("passes", count)
+    kappa: float | None = shown("kappa", short)
+    runs: int = shown("runs", count)
+
+
 _FIGURE6_NOTES = (
     (
         "Medians over the seeds; speed-up: a seed's time with one thread over its time with"
@@ -398,51 +439,64 @@ def figure6(rows: Sequence[Row]) -> Table:
     """Seconds and speed-up of parallel coordinate descent over threads."""
     points = wu2016.timed(rows)
     own = wu2016.of_figure(rows, "fig6")
-    lines = []
-    for one in points:
-        seconds = number(one.seconds, short, converged=one.converged)
-        lines.append(vars(one) | {"seconds": seconds})
+    lines = map(_timed_line, points)
     return Table(
         name="wu2016-fig6",
         title=(
             "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1)"
             " over threads"
         ),
-        sections=[section("", lines, _FIGURE6, 3)],
+        sections=[listed("", lines, TimedLine, 3)],
         notes=[*_FIGURE6_NOTES, *failures(own), *machines(own)],
         cells=[line for one in points for line in _tidy_timed(one)],
     )
 
 
+def _timed_line(one: wu2016.Timed) -> TimedLine:
+    seconds = number(one.seconds, short, converged=one.converged)
+    place = (one.dataset, one.method, one.threads)
+    return TimedLine(*place, seconds, one.speedup, one.steps, one.kappa, one.runs)
+
+
 def _tidy_timed(one: wu2016.Timed) -> list[Line]:
     """A line of CSV and JSON for each quantity of a point of figure 6."""
+    speedup = one.speedup
     quantities = {
         "seconds": one.seconds,
-        "speedup": one.speedup and one.speedup.value,
-        "low": one.speedup and one.speedup.low,
-        "high": one.speedup and one.speedup.high,
+        "speedup": speedup and speedup.value,
+        "low": speedup and speedup.low,
+        "high": speedup and speedup.high,
         "steps": one.steps,
         "kappa": one.kappa,
         "runs": one.runs,
     }
-    place = {"dataset": one.dataset, "method": one.method, "threads": one.threads}
-    lines = [{"field": name, "ours": ours} for name, ours in quantities.items()]
-    return [
-        {"table": "wu2016-fig6"} | place | line | {"converged": one.converged} for line in lines
-    ]
+    place: Line = {"table": "wu2016-fig6", "dataset": one.dataset}
+    place |= {"method": one.method, "threads": one.threads}
+    lines = []
+    for name, ours in quantities.items():
+        lines.append(place | {"field": name, "ours": ours, "converged": one.converged})
+    return lines
 
 
-_SPEEDUP = {
-    "dataset": Format("data set"),
-    "method": Format("method"),
-    "grids": Format("R", count),
-    "bins": Format("D", count),
-    "kappa": Format("kappa", short),
-    "threads": Format("threads", count),
-    "predicted": Format("equation 29", decimals(2)),
-    "ours": Format("measured", decimals(2), "range"),
-    "limit": Format("equation 30", short),
-}
+@dataclass(frozen=True, kw_only=True)
+class SpeedupLine:
+    """Equations 29 and 30 beside the measurement."""
+
+    dataset: str = shown("data set")
+    method: str = shown("method")
+    grids: int = shown("R", count)
+    bins: int = shown("D", count)
+    kappa: float = shown("kappa", short)
+    threads: int = shown("threads", count)
+    predicted: float = shown("equation 29", decimals(2))
+    ours: Mean | None = shown("measured", decimals(2), "range")
+    limit: float = shown("equation 30", short)
+
+    @property
+    def tidy(self) -> Line:
+        """The line of CSV and JSON."""
+        place = {"dataset": self.dataset, "method": self.method, "threads": self.threads}
+        return place | {"kappa": self.kappa, "predicted": self.predicted, "ours": self.ours}
 
 
 def speedup(rows: Sequence[Row]) -> Table:
@@ -455,49 +509,61 @@ def speedup(rows: Sequence[Row]) -> Table:
         name="wu2016-speedup",
         title="Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
         " coordinate descent",
-        sections=[section("", lines, _SPEEDUP, 2)],
+        sections=[listed("", lines, SpeedupLine, 2)],
         notes=[*wu2016.SPEEDUP_NOTES, *failures(own), *machines(own)],
-        cells=tidy(lines, "grids", "bins", "limit", table="wu2016-speedup"),
+        cells=tidy([line.tidy for line in lines], table="wu2016-speedup"),
     )
 
 
-def _speedup_line(one: wu2016.Timed) -> Line:
+def _speedup_line(one: wu2016.Timed) -> SpeedupLine:
     kappa = one.bins / one.grids
-    return {
-        "dataset": one.dataset,
-        "method": one.method,
-        "threads": one.threads,
-        "kappa": kappa,
-        "predicted": wu2016.predicted(one.threads, one.grids, one.bins),
-        "ours": one.speedup,
-        "grids": one.grids,
-        "bins": round(one.bins),
-        "limit": wu2016.limit(1.0, kappa),
-    }
+    return SpeedupLine(
+        dataset=one.dataset,
+        method=one.method,
+        grids=one.grids,
+        bins=round(one.bins),
+        kappa=kappa,
+        threads=one.threads,
+        predicted=wu2016.predicted(one.threads, one.grids, one.bins),
+        ours=one.speedup,
+        limit=wu2016.limit(1.0, kappa),
+    )
 
 
-_CASE = {
-    "dataset": Format("data set"),
-    "penalty": Format("penalty"),
-    "gamma": Format("1/sigma", general),
-}
-_SLOPES = _CASE | {
-    "kappa": Format("kappa", short),
-    "slope": Format("slope", decimals(2)),
-    "norm": Format("||w*||", "{:.3g}".format),
-    "zero": Format("F(0)", decimals(4)),
-    "value": Format("F(w*)", decimals(4)),
-    "limit": Format("limit", decimals(4)),
-    "wasted": Format("c", count),
-}
-_SIZES = _CASE | {
-    "n_grids": Format("R", count),
-    "size": Format("kappa R", short),
-    "objective": Format("objective", decimals(5)),
-    "above": Format("above the limit", decimals(5)),
-    "scaled": Format("x kappa R / (beta ||w*||^2)", "{:.3g}".format),
-    "bound": Format("bound"),
-}
+@dataclass(frozen=True, kw_only=True)
+class CaseLine:
+    """The slope of a case of Theorem 1, and what its bound is made of."""
+
+    dataset: str = shown("data set")
+    penalty: str = shown("penalty")
+    gamma: float = shown("1/sigma", general)
+    kappa: float = shown("kappa", short)
+    slope: float | None = shown("slope", decimals(2))
+    norm: float = shown("||w*||", "{:.3g}".format)
+    zero: float = shown("F(0)", decimals(4))
+    value: float = shown("F(w*)", decimals(4))
+    limit: float = shown("limit", decimals(4))
+    wasted: int | None = shown("c", count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeLine:
+    """The objective of a case at one R, as a line of CSV and JSON but for `size` and `scaled`."""
+
+    dataset: str = shown("data set")
+    penalty: str = shown("penalty")
+    gamma: float = shown("1/sigma", general)
+    n_grids: int = shown("R", count)
+    kappa: float
+    size: float = shown("kappa R", short)
+    objective: float = shown("objective", decimals(5))
+    above: float = shown("above the limit", decimals(5))
+    scaled: float = shown("x kappa R / (beta ||w*||^2)", "{:.3g}".format)
+    bound: Cell = shown("bound")
+    slope: float | None
+    scale: float
+
+
 _THEOREM1_NOTE = (
     "Objectives are divided by the number of rows. The theorem promises a last but one column below"
     " 2 as long as F is above F(w*); vacuous: a bound above F(0)."
@@ -509,46 +575,54 @@ def theorem1(rows: Sequence[Row]) -> Table:
     bound's last term, and the bound.
     """
     found = wu2016.cases(rows)
-    points = [
-        _theorem1_line(case, size, mean.value)
-        for case in found
-        for size, mean in case.excess.above.items()
-    ]
+    points = []
+    for case in found:
+        for size, mean in case.excess.above.items():
+            points.append(_size_line(case, size, mean.value))
     own = labelled(rows, wu2016.THEOREM1)
     of_slopes = "slopes against R, and what the bound is made of"
-    slopes = section(of_slopes, map(_slopes_line, found), _SLOPES, 3)
+    slopes = listed(of_slopes, map(_case_line, found), CaseLine, 3)
     return Table(
         name="wu2016-theorem1",
         title="Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
-        sections=[slopes, section("all R", points, _SIZES, 4)],
+        sections=[slopes, listed("all R", points, SizeLine, 4)],
         notes=[*wu2016.THEOREM_NOTES, _THEOREM1_NOTE, *failures(own), *machines(own)],
-        cells=tidy(points, "size", "scaled", table="wu2016-theorem1"),
+        cells=tidy(map(vars, points), "size", "scaled", table="wu2016-theorem1"),
     )
 
 
-def _slopes_line(case: wu2016.Case) -> Line:
-    """The slope of a case, and what its bound is made of."""
-    more = {"slope": case.excess.slope, "limit": case.excess.limit, "wasted": case.wasted}
-    return vars(case.reference) | vars(case) | more
-
-
-def _theorem1_line(case: wu2016.Case, size: int, above: float) -> Line:
-    """The objective of a case at one R."""
+def _case_line(case: wu2016.Case) -> CaseLine:
     reference = case.reference
-    return {
-        "dataset": case.dataset,
-        "penalty": case.penalty,
-        "gamma": case.gamma,
-        "n_grids": size,
-        "kappa": reference.kappa,
-        "objective": case.excess.limit + above,
-        "above": above,
-        "bound": case.bound_cell(size),
-        "slope": case.excess.slope,
-        "scale": reference.scale,
-        "size": reference.kappa * size,
-        "scaled": above / reference.scale * reference.kappa * size,
-    }
+    return CaseLine(
+        dataset=case.dataset,
+        penalty=case.penalty,
+        gamma=case.gamma,
+        kappa=reference.kappa,
+        slope=case.excess.slope,
+        norm=reference.norm,
+        zero=reference.zero,
+        value=reference.value,
+        limit=case.excess.limit,
+        wasted=case.wasted,
+    )
+
+
+def _size_line(case: wu2016.Case, size: int, above: float) -> SizeLine:
+    reference = case.reference
+    return SizeLine(
+        dataset=case.dataset,
+        penalty=case.penalty,
+        gamma=case.gamma,
+        n_grids=size,
+        kappa=reference.kappa,
+        size=reference.kappa * size,
+        objective=case.excess.limit + above,
+        above=above,
+        scaled=above / reference.scale * reference.kappa * size,
+        bound=case.bound_cell(size),
+        slope=case.excess.slope,
+        scale=reference.scale,
+    )
 
 
 SWEPT_GAMMA = Swept(

@@ -283,6 +283,36 @@ def inputs_of(row: Row) -> dict:
     return {name: value for name, value in values.items() if value is not None}
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A choice of options by validation, from the params of a row.
+
+    Attributes
+    ----------
+    by : str
+        The models of the trials: a method, or the regression that chose.
+    options : list of str
+    tried : list of [value of each option, ..., error]
+    lowest : float or None
+        The least error, if the trials were not kept.
+    error : str
+        The name of the error.
+    """
+
+    by: str
+    options: list[str]
+    tried: list[list]
+    lowest: float | None
+    error: str
+
+
+def choices_of(row: Row) -> list[Choice]:
+    """The choices of options of a row's run, in their order."""
+    names = [one.name for one in fields(Choice)]
+    steps = row.params.get("validation") or ()
+    return [Choice(*map(step.get, names)) for step in steps]
+
+
 def requested_of(row: Row) -> Mapping:
     """The requested values of a row's run if they differ from the row's; None for values that were
     not requested.
@@ -290,16 +320,18 @@ def requested_of(row: Row) -> Mapping:
     A row of an early version has no such record. Its requested values are the words of the options
     for which its validation had several values.
     """
-    params, (_, defaults) = row.params, options_of(row.method)
-    if (recorded := params.get("asked")) is not None:
+    recorded = row.params.get("asked")
+    if recorded is not None:
         return recorded
+    _, defaults = options_of(row.method)
     words: dict = {}
-    for step in params.get("validation") or ():
-        for place, name in enumerate(step["options"]):
-            tried, value = {str(values[place]) for values in step["tried"]}, params.get(name)
+    for choice in choices_of(row):
+        for place, name in enumerate(choice.options):
+            tried = {str(values[place]) for values in choice.tried}
+            value = row.params.get(name)
             # a word that was not tried, such as validation, is the requested value
-            requested = isinstance(value, str) and value not in tried
-            if len(tried) > 1 and name in defaults and not requested:
+            is_requested = isinstance(value, str) and value not in tried
+            if len(tried) > 1 and name in defaults and not is_requested:
                 default = defaults[name]
                 words[name] = default if isinstance(default, str | None) else "validation"
     return words

@@ -23,6 +23,7 @@ from rfx.reporting import columns, style
 from rfx.reporting.cells import (
     Mean,
     Row,
+    choices_of,
     good,
     grouped,
     grouped_by,
@@ -788,15 +789,16 @@ def _validated(rows: Sequence[Row]) -> dict[Any, tuple]:
     each data set and method.
     """
     grids: dict[Any, tuple] = {}
-    steps = ((row, step) for row in rows for step in row.params.get("validation") or ())
-    for row, step in steps:
-        numbers = all(_is_number(value) for tried in step["tried"] for value in tried)
-        if len(step["options"]) == 2 and numbers:
-            cells = {(y, x): error for y, x, error in step["tried"] if math.isfinite(error)}
+    choices = ((row, choice) for row in rows for choice in choices_of(row))
+    for row, choice in choices:
+        has_numbers = all(_is_number(value) for tried in choice.tried for value in tried)
+        if len(choice.options) != 2 or not has_numbers:
+            continue
+        cells = {(y, x): error for y, x, error in choice.tried if math.isfinite(error)}
+        if cells:
             title = f"{row.dataset}, {row.method}: validation"
-            headings = map(columns.heading, step["options"])
-            grid = title, headings, cells, step["error"], True
-            grids |= {(row.dataset, row.method): grid} if cells else {}
+            headings = map(columns.heading, choice.options)
+            grids[row.dataset, row.method] = title, headings, cells, choice.error, True
     return grids
 
 

@@ -4,14 +4,17 @@ and seconds over the number D of features.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from rfx.records.run import seconds_train
-from rfx.reporting.cells import Row, good, grouped_by, mean_of
+from rfx.reporting.cells import Row, choices_of, good, grouped_by, mean_of
 
-# D, or "support" for the whole support -> the rows, one per seed
-Points = Mapping[Any, list[Row]]
+# D, or "support" for the whole support
+Size: TypeAlias = int | str
+# D -> the rows, one per seed
+Points: TypeAlias = Mapping[Size, list[Row]]
+Case = TypeVar("Case")
 
 # data set -> the paper's data set that it replaces, "" for itself; in the order of the paper
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}
@@ -47,7 +50,9 @@ def test(row: Row) -> float:
 def train(row: Row) -> float | None:
     """The training error in percent, if it was measured."""
     score = row.params.get("train_score")
-    return None if score is None else 100 * (1 - score)
+    if score is None:
+        return None
+    return 100 * (1 - score)
 
 
 def size(row: Row) -> int:
@@ -61,10 +66,10 @@ def held_out(row: Row) -> float | None:
 
     It is the error of the last step, after which nothing changes.
     """
-    steps = [step for step in row.params.get("validation") or () if step["by"] == row.method]
+    steps = [step for step in choices_of(row) if step.by == row.method]
     if not steps:
         return None
-    tried = steps[-1]["tried"] or [[steps[-1]["lowest"]]]
+    tried = steps[-1].tried or [[steps[-1].lowest]]
     return 100 * min(errors[-1] for errors in tried)
 
 
@@ -90,33 +95,41 @@ def settings(name: str) -> dict[str, str]:
     return {setting: label(name, setting) for setting in SETTINGS}
 
 
-def _grouped(rows: Iterable[Row], case: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict:
+def _grouped(
+    rows: Iterable[Row], case: Callable[[Row], Case], place: Callable[[Row], Size | None]
+) -> dict[Case, Points]:
     """Case -> place -> the rows of successful runs of the two methods; no case that is None."""
     own = [row for row in good(rows) if row.method in METHODS and place(row) is not None]
-    found = {}
+    found: dict[Case, Points] = {}
     for name, runs in grouped_by(own, case).items():
         by_place = grouped_by(runs, place)
         found[name] = {at: by_place[at] for at in sorted(by_place, key=_order)}
     return found
 
 
-def _order(place: int | str) -> tuple[bool, int]:
+def _order(place: Size) -> tuple[bool, int]:
     """The whole support after the numbers."""
-    return (False, place) if isinstance(place, int) else (True, 0)
+    if isinstance(place, int):
+        return False, place
+    return True, 0
 
 
 def by_size(rows: Iterable[Row]) -> dict[tuple[str, str], Points]:
     """(data set, method) -> requested D -> rows. D is "support" if no number was requested, for the
     whole support.
     """
-    return _grouped(rows, itemgetter("dataset", "method"), _size_place)
+    return _grouped(rows, _dataset_and_method, _requested_size)
 
 
-def _size_place(row: Row) -> int | str:
+def _dataset_and_method(row: Row) -> tuple[str, str]:
+    return row.dataset, row.method
+
+
+def _requested_size(row: Row) -> Size:
     return asked(row) if row.method == "lkrf" else row.n_features
 
 
-def asked(row: Row) -> int | str:
+def asked(row: Row) -> Size:
     """The requested D. There are fewer features if the support is smaller; rows of earlier versions
     do not record it.
     """
@@ -124,9 +137,9 @@ def asked(row: Row) -> int | str:
     return row.params.get("n_features_asked", drawn)
 
 
-def by_dimension(rows: Iterable[Row]) -> dict[str, dict[int, list[Row]]]:
+def by_dimension(rows: Iterable[Row]) -> dict[str, Points]:
     """Method -> d -> rows of sphere data sets."""
-    return _grouped(rows, itemgetter("method"), _dimension)
+    return _grouped(rows, attrgetter("method"), _dimension)
 
 
 def _dimension(row: Row) -> int | None:
@@ -134,8 +147,15 @@ def _dimension(row: Row) -> int | None:
     return int(found[1]) if found else None
 
 
-def reach(points: Points, wanted: float) -> tuple[Any, list[Row]] | None:
-    """The fastest (D, rows) whose mean test error is at most `wanted` percent."""
+class Chosen(NamedTuple):
+    """A D that was chosen by a criterion, and its rows."""
+
+    size: Size
+    rows: list[Row]
+
+
+def reach(points: Points, wanted: float) -> Chosen | None:
+    """The fastest D whose mean test error is at most `wanted` percent."""
     seconds = {
         place: mean(seconds_train, rows)
         for place, rows in points.items()
@@ -144,16 +164,16 @@ def reach(points: Points, wanted: float) -> tuple[Any, list[Row]] | None:
     return _least(points, seconds)
 
 
-def _least(points: Points, values: Mapping[Any, float]) -> tuple[Any, list[Row]] | None:
-    """The (D, rows) with the least value."""
+def _least(points: Points, values: Mapping[Size, float]) -> Chosen | None:
+    """The D with the least value."""
     if not values:
         return None
-    place = min(values, key=values.__getitem__)
-    return place, points[place]
+    size = min(values, key=values.__getitem__)
+    return Chosen(size, points[size])
 
 
-def best(points: Points) -> tuple[Any, list[Row]] | None:
-    """The (D, rows) with the least mean test error: selection on the test rows, as in the paper's
+def best(points: Points) -> Chosen | None:
+    """The D with the least mean test error: selection on the test rows, as in the paper's
     Table 1.
     """
     return _least(points, {place: mean(test, rows) for place, rows in points.items()})

@@ -3,10 +3,10 @@ figures, and the comparison of features selected by their scores with features l
 the weights.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from rfx.papers.sinha2016 import curves
 from rfx.papers.sinha2016.curves import mean
@@ -15,7 +15,6 @@ from rfx.reporting.cells import (
     LEGEND,
     Builder,
     Cell,
-    Format,
     Line,
     Mean,
     Row,
@@ -28,12 +27,13 @@ from rfx.reporting.cells import (
     grouped,
     grouped_by,
     labelled,
+    listed,
     mean_if_any,
     means_of,
     number,
     printed,
-    section,
     short,
+    shown,
     tidy,
     verdict_of,
     with_paper,
@@ -48,13 +48,6 @@ _TIMES = "Seconds are of the whole training: pool, scores, maximisation, feature
 _HOW = {
     True: "on the TEST rows (the paper's selection)",
     False: "by validation on the training rows, for each seed",
-}
-_ERROR = Format("error", decimals(2), "decimals")
-_BEST = {
-    "method": Format("method"),
-    "D": Format("D", decimals(0), "decimals"),
-    "error": Format("error, %"),
-    "seconds": Format("seconds"),
 }
 _TABLE1_NOTES = (
     _SEEDS,
@@ -79,9 +72,10 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
         both = {method: found.get((dataset, method), {}) for method in curves.METHODS}
         numbers = {} if stands_for else book
         best = [_best(dataset, method, both[method], setting, numbers) for method in both]
-        compared += [line[name] for line in best for name in ("error", "seconds")]
         place = {"setting": setting, "dataset": dataset, "stands_for": stands_for or None}
-        cells += [place | cell for line in best for cell in _tidy_best(line)]
+        for line in best:
+            compared += [line.error, line.seconds]
+            cells += [place | cell for cell in line.tidy]
         if not any(both.values()):
             continue
         title = f"{dataset}: substitute for {stands_for}, not comparable" if stands_for else dataset
@@ -89,32 +83,32 @@ def table1(rows: Sequence[Row], setting: str) -> Table:
         sections.append(_grid(over_sizes, both, dataset=dataset, methods=_OF_GRID))
         sections.append(_prices(dataset, both))
         of_best = f"{dataset}: best D {_HOW[setting != 'tuned']}, ours / paper"
-        shown = [line for line in best if line["rows"]]
-        sections.append(section(of_best, shown, _BEST, dataset=dataset, methods=_TITLES))
+        known = [line for line in best if line.n_seeds]
+        sections.append(listed(of_best, known, Best, dataset=dataset, methods=_TITLES))
         cells += [place | cell for cell in _cells(both, dataset, book)]
+    notes = [f"Setting {setting}: {curves.SETTINGS[setting]}", *_TABLE1_NOTES]
+    notes += failures(own)
+    notes += machines(own)
     return Table(
         name="sinha2016-table1",
         title="Sinha and Duchi 2016, Table 1: learning kernels with random features",
         sections=sections,
-        notes=[
-            f"Setting {setting}: {curves.SETTINGS[setting]}",
-            *_TABLE1_NOTES,
-            *failures(own),
-            *machines(own),
-        ],
+        notes=notes,
         cells=tidy(cells, table="sinha2016-table1"),
         compared=with_paper(compared),
     )
 
 
-_GRID = {
-    "D": Format("D", count),
-    "lkrf error": Format("ours, error", decimals(2), "decimals"),
-    "lkrf seconds": Format("s", short),
-    "rf error": Format("random, error", decimals(2), "decimals"),
-    "rf seconds": Format("s", short),
-    "lkrf size": Format("ours, features", decimals(0)),
-}
+@dataclass(frozen=True)
+class GridLine:
+    """Error and seconds of both methods for one number of features."""
+
+    place: Cell = shown("D", count)
+    error: Mean | None = shown("ours, error", decimals(2), "decimals")
+    seconds: Mean | None = shown("s", short)
+    random_error: Mean | None = shown("random, error", decimals(2), "decimals")
+    random_seconds: Mean | None = shown("s", short)
+    size: Mean | None = shown("ours, features", decimals(0))
 
 
 def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section:
@@ -123,29 +117,34 @@ def _grid(title: str, both: Mapping[str, curves.Points], **more: Any) -> Section
     support = ["support"] if "support" in places else []
     lines = []
     for place in [*sorted(places - {"support"}), *support]:
-        rows_of = {method: points.get(place, []) for method, points in both.items()}
-        lines.append(_means(rows_of) | {"D": _place(place, rows_of["lkrf"])})
-    return section(title, lines, _GRID, **more)
+        learned, random = (both[method].get(place, []) for method in ("lkrf", "rf"))
+        line = GridLine(
+            place=_place(place, learned),
+            error=_mean(curves.test, learned),
+            seconds=_mean(seconds_train, learned),
+            random_error=_mean(curves.test, random),
+            random_seconds=_mean(seconds_train, random),
+            size=_mean(curves.size, learned),
+        )
+        lines.append(line)
+    return listed(title, lines, GridLine, **more)
 
 
-def _means(rows_of: Mapping[str, Sequence[Row]]) -> dict[str, Mean | None]:
-    """The mean of each quantity of each method, such as "lkrf error"."""
-    quantities = curves.QUANTITIES | {"size": curves.size}
-    means: dict[str, Mean | None] = {}
-    for method, rows in rows_of.items():
-        of_method = means_of(rows, quantities)
-        means |= {f"{method} {name}": mean for name, mean in of_method.items()}
-    return means
+def _mean(quantity: Callable[[Row], float | None], rows: Iterable[Row]) -> Mean | None:
+    """The mean of a quantity over the rows that have it."""
+    return mean_if_any(map(quantity, rows))
 
 
-_PRICES = {
-    "error": Format("error"),
-    "lkrf D": Format("ours, D"),
-    "lkrf seconds": Format("s", short),
-    "rf D": Format("random, D"),
-    "rf seconds": Format("s", short),
-    "ratio": Format("random / ours", short),
-}
+@dataclass(frozen=True)
+class Price:
+    """The D and the seconds that each method needs to reach a test error."""
+
+    error: Cell = shown("error")
+    size: Cell | None = shown("ours, D")
+    seconds: float | None = shown("s", short)
+    random_size: Cell | None = shown("random, D")
+    random_seconds: float | None = shown("s", short)
+    ratio: float | None = shown("random / ours", short)
 
 
 def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
@@ -153,64 +152,76 @@ def _prices(dataset: str, both: Mapping[str, curves.Points]) -> Section:
     wanted = curves.targets(dataset, both.values())
     lines = [_price(both, error) for error in wanted]
     title = f"{dataset}: seconds to reach a test error"
-    return section(title, lines, _PRICES, dataset=dataset, methods=_OF_GRID)
+    return listed(title, lines, Price, dataset=dataset, methods=_OF_GRID)
 
 
-def _price(both: Mapping[str, curves.Points], wanted: float) -> Line:
-    """The D and the seconds that each method needs to reach a test error."""
-    line: Line = {"error": number(wanted, general, note=" %")}
-    seconds = {}
-    for method, points in both.items():
-        reached = curves.reach(points, wanted)
-        if reached is not None:
-            place, rows = reached
-            seconds[method] = mean(seconds_train, rows)
-            line |= {f"{method} D": _place(place, rows), f"{method} seconds": seconds[method]}
-    if len(seconds) == 2:
-        line["ratio"] = seconds["rf"] / seconds["lkrf"]
-    return line
+def _price(both: Mapping[str, curves.Points], wanted: float) -> Price:
+    size, seconds = _cost(both["lkrf"], wanted)
+    random_size, random_seconds = _cost(both["rf"], wanted)
+    ratio = None
+    if seconds is not None and random_seconds is not None:
+        ratio = random_seconds / seconds
+    error = number(wanted, general, note=" %")
+    return Price(error, size, seconds, random_size, random_seconds, ratio)
 
 
-def _place(place: Any, rows: Sequence[Row]) -> Cell:
+def _cost(points: curves.Points, wanted: float) -> tuple[Cell | None, float | None]:
+    """The D and the seconds of the fastest point that reaches a test error."""
+    reached = curves.reach(points, wanted)
+    if reached is None:
+        return None, None
+    return _place(*reached), mean(seconds_train, reached.rows)
+
+
+def _place(place: curves.Size, rows: Sequence[Row]) -> Cell:
     """The requested D, or the number of features in the whole support."""
-    if place == "support":
+    if isinstance(place, str):
         return words(f"support, {mean(curves.size, rows):.0f}")
     return number(place, count)
 
 
-def _best(dataset: str, method: str, points: curves.Points, setting: str, book: Mapping) -> Line:
-    """The best over D, on held-out training rows or, if the setting requires it, on the test rows:
-    D, error and seconds next to the printed values; only the error has a verdict.
+@dataclass(frozen=True)
+class Best:
+    """The best over D: its D, error and seconds next to the printed values."""
+
+    key: str
+    n_seeds: int
+    method: str = shown("method")
+    size: Cell | Mean | None = shown("D", decimals(0), "decimals")
+    error: Cell = shown("error, %")
+    seconds: Cell = shown("seconds")
+
+    @property
+    def tidy(self) -> list[Line]:
+        """The lines of CSV and JSON."""
+        place = {"method": self.key, "n_features": "best"}
+        lines = []
+        for name, cell in (("error", self.error), ("seconds", self.seconds)):
+            numbers = {"ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
+            lines.append(place | {"field": name} | numbers | {"seeds": self.n_seeds})
+        return lines
+
+
+def _best(dataset: str, method: str, points: curves.Points, setting: str, book: Mapping) -> Best:
+    """The best over D, on held-out training rows or, if the setting requires it, on the test rows;
+    only the error has a verdict.
     """
+    size: Cell | Mean | None
     if setting == "tuned":
         rows = curves.validated(points)
-        size: Any = mean_if_any(map(curves.size, rows))
+        size = _mean(curves.size, rows)
     else:
         place, rows = curves.best(points) or (0, [])
         size = _place(place, rows)
-    means = means_of(rows, curves.QUANTITIES)
-    error, seconds = (book.get((dataset, "", method, name)) for name in ("error", "seconds"))
-    verdict = verdict_of(means["error"], error, "low", "percent")
-    beside = partial(Cell, pair=True)
-    return {
-        "key": method,
-        "method": curves.METHODS[method],
-        "D": size,
-        "rows": rows,
-        "error": beside(means["error"], decimals(2), "decimals", error, verdict=verdict),
-        "seconds": beside(means["seconds"], short, paper=seconds),
-    }
-
-
-def _tidy_best(line: Line) -> list[Line]:
-    """The lines of CSV and JSON of the best D: error and seconds."""
-    cells = []
-    for name in ("error", "seconds"):
-        cell = line[name]
-        numbers = {"ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
-        place = {"method": line["key"], "n_features": "best", "field": name}
-        cells.append(place | numbers | {"seeds": len(line["rows"])})
-    return cells
+    ours, seconds = _mean(curves.test, rows), _mean(seconds_train, rows)
+    paper = book.get((dataset, "", method, "error"))
+    paper_seconds = book.get((dataset, "", method, "seconds"))
+    verdict = verdict_of(ours, paper, "low", "percent")
+    error = Cell(ours, decimals(2), "decimals", paper, pair=True, verdict=verdict)
+    title, n_seeds = curves.METHODS[method], len(rows)
+    return Best(
+        method, n_seeds, title, size, error, Cell(seconds, short, paper=paper_seconds, pair=True)
+    )
 
 
 def _cells(
@@ -229,14 +240,18 @@ def _cells(
     return cells
 
 
-_FIGURE1 = {
-    "d": Format("d", str),
-    "rf train_error": Format("GK, train", decimals(2), "decimals"),
-    "rf error": Format("GK, test", decimals(2), "decimals"),
-    "lkrf train_error": Format("OK, train", decimals(2), "decimals"),
-    "lkrf error": Format("OK, test", decimals(2), "decimals"),
-    "lkrf size": Format("support", decimals(0)),
-}
+@dataclass(frozen=True)
+class DimensionLine:
+    """The errors of the Gaussian and of the optimised kernel at one dimension."""
+
+    d: curves.Size = shown("d", str)
+    train_error: Mean | None = shown("GK, train", decimals(2), "decimals")
+    error: Mean | None = shown("GK, test", decimals(2), "decimals")
+    optimised_train_error: Mean | None = shown("OK, train", decimals(2), "decimals")
+    optimised_error: Mean | None = shown("OK, test", decimals(2), "decimals")
+    size: Mean | None = shown("support", decimals(0))
+
+
 _FIGURE1_NOTE = (
     "GK: 350 random features of the Gaussian kernel. OK: the support of the optimised distribution."
 )
@@ -248,8 +263,16 @@ def figure1(rows: Sequence[Row]) -> Table:
     found = curves.by_dimension(own)
     lines = []
     for d in sorted(set().union(*found.values())):
-        rows_of = {method: found.get(method, {}).get(d, []) for method in curves.METHODS}
-        lines.append(_means(rows_of) | {"d": d})
+        gaussian, optimised = (found.get(method, {}).get(d, []) for method in ("rf", "lkrf"))
+        line = DimensionLine(
+            d=d,
+            train_error=_mean(curves.train, gaussian),
+            error=_mean(curves.test, gaussian),
+            optimised_train_error=_mean(curves.train, optimised),
+            optimised_error=_mean(curves.test, optimised),
+            size=_mean(curves.size, optimised),
+        )
+        lines.append(line)
     cells = _cells(found, "sphere", {}, place="d")
     place = {"setting": None, "dataset": "sphere", "stands_for": None}
     return Table(
@@ -258,7 +281,7 @@ def figure1(rows: Sequence[Row]) -> Table:
             "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d),"
             " logistic regression, error in percent"
         ),
-        sections=[section("", lines, _FIGURE1)],
+        sections=[listed("", lines, DimensionLine)],
         notes=[_FIGURE1_NOTE, _SEEDS, *failures(own), *machines(own)],
         cells=tidy(cells, table="sinha2016-fig1", **place),
     )
@@ -272,7 +295,7 @@ def figure2(rows: Sequence[Row]) -> Table:
     for dataset in dict.fromkeys(dataset for dataset, _ in found):
         both = {method: found.get((dataset, method), {}) for method in curves.METHODS}
         sections.append(_grid(dataset, both))
-        place = {"setting": None, "dataset": dataset, "stands_for": None}
+        place: Line = {"setting": None, "dataset": dataset, "stands_for": None}
         cells += [place | cell for cell in _cells(both, dataset, {})]
     return Table(
         "sinha2016-fig2",
@@ -284,14 +307,26 @@ def figure2(rows: Sequence[Row]) -> Table:
     )
 
 
-_JOINT = {
-    "features": Format("features"),
-    "rho_share": Format("rho / N_w", general),
-    "size": Format("D", count),
-    "error": _ERROR,
-    "choice": Format("choice, s", short),
-    "training": Format("training, s", short),
-}
+@dataclass(frozen=True)
+class JointLine:
+    """The means of one way to choose the features: by scores, or jointly with the weights."""
+
+    method: str
+    n_seeds: int
+    features: str = shown("features")
+    rho_share: float = shown("rho / N_w", general)
+    size: Mean | None = shown("D", count)
+    error: Mean | None = shown("error", decimals(2), "decimals")
+    choice: Mean | None = shown("choice, s", short)
+    training: Mean | None = shown("training, s", short)
+
+    def tidy(self, dataset: str) -> Line:
+        """The line of CSV and JSON."""
+        place = {"dataset": dataset, "method": self.method, "rho_share": self.rho_share}
+        error = {"field": "error", "ours": self.error, "paper": None}
+        return place | {"seeds": self.n_seeds} | error
+
+
 _JOINT_NOTES = (
     (
         "by scores: of all training rows. joint: by alternating minimisation over the pool and the"
@@ -311,10 +346,10 @@ def joint(rows: Sequence[Row]) -> Table:
     own = labelled(rows, "joint")
     sections, cells = [], []
     for dataset, runs in grouped_by(good(own), "dataset").items():
-        ways = grouped((_way(row.params), row) for row in runs)
+        ways = grouped((_way(row), row) for row in runs)
         lines = [_joint_line(way, ways[way]) for way in sorted(ways, key=itemgetter(0, 1))]
-        sections.append(section(dataset, lines, _JOINT))
-        cells += [_tidy_joint(dataset, line) for line in lines]
+        sections.append(listed(dataset, lines, JointLine))
+        cells += [line.tidy(dataset) for line in lines]
     return Table(
         name="sinha2016-joint",
         title="Sinha and Duchi 2016: features by scores and by joint optimisation",
@@ -324,33 +359,36 @@ def joint(rows: Sequence[Row]) -> Table:
     )
 
 
-def _way(params: Mapping) -> tuple[int, float, int]:
-    """Turns of the joint optimisation, rho / N_w, and its rows; 0 by scores."""
-    turns = params.get("joint") or 0
-    return turns, params["rho_share"], (turns and params.get("joint_rows")) or 0
+class Way(NamedTuple):
+    """A way to choose the features: turns of the joint optimisation (0: by scores), rho / N_w, and
+    the rows of the joint optimisation.
+    """
+
+    turns: int
+    rho_share: float
+    n_rows: int
 
 
-def _joint_line(way: tuple[int, float, int], rows: Sequence[Row]) -> Line:
-    """The means of one way to choose the features."""
-    turns, share, n_rows = way
-    quantities = {
-        "size": curves.size,
-        "error": curves.test,
-        "choice": choice_seconds,
-        "training": seconds_train,
-    }
-    return means_of(rows, quantities) | {
-        "method": "joint" if turns else "scores",
-        "features": f"joint, {turns} turns on {count(n_rows)} rows" if turns else "by scores",
-        "rho_share": share,
-        "seeds": len(rows),
-    }
+def _way(row: Row) -> Way:
+    turns = row.params.get("joint") or 0
+    n_rows = row.params.get("joint_rows") if turns else 0
+    return Way(turns, row.params["rho_share"], n_rows or 0)
 
 
-def _tidy_joint(dataset: str, line: Line) -> Line:
-    names = ("method", "rho_share", "seeds")
-    place = {"dataset": dataset} | {name: line[name] for name in names}
-    return place | {"field": "error", "ours": line["error"], "paper": None}
+def _joint_line(way: Way, rows: Sequence[Row]) -> JointLine:
+    method, features = "scores", "by scores"
+    if way.turns:
+        method, features = "joint", f"joint, {way.turns} turns on {count(way.n_rows)} rows"
+    return JointLine(
+        method=method,
+        n_seeds=len(rows),
+        features=features,
+        rho_share=way.rho_share,
+        size=_mean(curves.size, rows),
+        error=_mean(curves.test, rows),
+        choice=_mean(choice_seconds, rows),
+        training=_mean(seconds_train, rows),
+    )
 
 
 def choice_seconds(row: Row) -> float:
@@ -358,7 +396,8 @@ def choice_seconds(row: Row) -> float:
     was not timed again, seconds by the clock.
     """
     params = row.params
-    if (least := params.get("least_seconds_cpu_choice")) is not None:
+    least = params.get("least_seconds_cpu_choice")
+    if least is not None:
         return least
     return params.get("seconds_joint") or params["seconds_scores"] + params["seconds_maximise"]
 

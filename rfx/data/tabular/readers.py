@@ -405,26 +405,47 @@ def _read(raw: bytes, shape: Dialect, words, only=None):
         )
 
 
-def _columns(raw: bytes, shape: Dialect, as_words, whole: bool) -> list:
-    """The columns of records: numbers, or words if a cell is one."""
-    try:
+def _columns(raw: bytes, shape: Dialect, as_words: frozenset[int], whole: bool) -> list:
+    """The columns of records: numbers, or words if a cell is one.
+
+    They are read once, and a second time only for the spelling of booleans and of numbers that are
+    words, which pandas drops.
+    """
+    with _parsing(shape.name):
         frame = _read(raw, shape, () if whole else as_words)
-        others = {
-            place
-            for place in frame.columns
-            if frame[place].dtype.kind not in "iuf"
-            or (place in as_words and not _are_decimals(frame[place].to_numpy()))
-        }
-        # only texts keep the spelling of all cells
-        texts = _read(raw, shape, others, sorted(others)) if whole or others - as_words else frame
+        words = set(frame.columns) - _numeric(frame)
+        spelled = {place for place in words if _are_booleans(frame[place])}
+        for place in as_words - words:
+            if not _are_decimals(frame[place].to_numpy()):
+                spelled.add(place)
+        texts = _read(raw, shape, spelled, sorted(spelled)) if spelled else frame
+    columns = []
+    for place in frame.columns:
+        if place in words or place in spelled:
+            cells = texts[place] if place in spelled else frame[place]
+            columns.append(_cells(cells, place in as_words, shape.separator == ";"))
+        else:
+            columns.append(frame[place].to_numpy(np.float64))
+    return columns
+
+
+@contextlib.contextmanager
+def _parsing(name: str) -> Iterator[None]:
+    """Turn the errors of pandas' reader into a DataError with the name of the text."""
+    try:
+        yield
     except (ValueError, OverflowError) as error:  # pandas' own exceptions are ValueErrors
-        raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
-    return [
-        _cells(texts[place], place in as_words, shape.separator == ";")
-        if place in others
-        else frame[place].to_numpy(np.float64)
-        for place in frame.columns
-    ]
+        raise DataError(f"{name} can't be read: {str(error).splitlines()[0]:.200}") from None
+
+
+def _numeric(frame) -> set[int]:
+    """The columns of a data frame of records that pandas read as numbers."""
+    return {place for place in frame.columns if frame[place].dtype.kind in "iuf"}
+
+
+def _are_booleans(column) -> bool:
+    """Whether pandas read all cells of a column, apart from missing ones, as True or False."""
+    return lazy.pandas.api.types.infer_dtype(column) == "boolean"
 
 
 def _are_decimals(values: np.ndarray) -> bool:
@@ -443,20 +464,42 @@ def _cells(texts, as_words: bool, commas: bool):
 
 
 def _odd_numbers(raw: bytes, shape: Dialect, columns: list) -> tuple[dict, dict]:
-    """`dotted` and `padded` of a Table, for columns of numbers, read again as texts."""
-    dotted, padded = {}, {}
-    commas = shape.separator == ";" and b"." in raw
+    """`dotted` and `padded` of a Table, for columns of numbers: the lines that may show them are
+    read again, as texts.
+    """
+    dotted: dict[int, str] = {}
+    padded: dict[int, str] = {}
     places = [place for place, column in enumerate(columns) if not isinstance(column, Words)]
-    if places and (commas or _PADDED.search(b"\n" + raw)):
-        for place, texts in _read(raw, shape, places, places).items():
-            texts = texts.str.strip()
-            zeros = texts[texts.str.fullmatch(_PADDED_CELL)]
-            dots = texts[texts.str.contains(".", regex=False)] if commas else zeros[:0]
-            if len(zeros):
-                padded[place] = zeros.iloc[0]
-            if len(dots):
-                dotted[place] = dots.iloc[0] if dots.str.fullmatch(_DOTTED_CELL).all() else ""
+    commas = shape.separator == ";" and b"." in raw
+    lines = raw if commas else _padded_lines(raw)
+    if not places or not lines:
+        return dotted, padded
+    for place, texts in _read(lines, shape, places, places).items():
+        cells = texts.str.strip()
+        zeros = cells[cells.str.fullmatch(_PADDED_CELL)]
+        dots = cells[cells.str.contains(".", regex=False)] if commas else zeros[:0]
+        if len(zeros):
+            padded[place] = zeros.iloc[0]
+        if len(dots):
+            dotted[place] = dots.iloc[0] if dots.str.fullmatch(_DOTTED_CELL).all() else ""
     return dotted, padded
+
+
+def _padded_lines(raw: bytes) -> bytes:
+    """The lines of a text with a cell of digits that begins with 0; the whole text if there is one
+    and quotes, which may span lines.
+    """
+    raw = b"\n%b\n" % raw
+    first = _PADDED.search(raw)
+    if first is not None and b'"' in raw:
+        return raw
+    lines, match = [], first
+    while match is not None:
+        start = raw.rfind(b"\n", 0, match.start()) + 1
+        end = raw.find(b"\n", start)
+        lines.append(raw[start:end])
+        match = _PADDED.search(raw, end)
+    return b"\n".join(lines)
 
 
 def numbers_of(values, commas) -> list[float] | None:

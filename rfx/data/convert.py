@@ -19,9 +19,10 @@ from rfx.data import libsvm, textfiles, virtual
 
 def _member(path, ending) -> bytes:
     """The content of the one file in a tar archive whose name has this ending."""
+    # read to the end first, because the checksums follow the last byte
+    raw = textfiles.read_plain(path, str(path))
     try:
-        # read to the end first, because the checksums follow the last byte
-        with tarfile.open(fileobj=io.BytesIO(textfiles.read_plain(path, str(path)))) as archive:
+        with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
             for member in archive:
                 content = archive.extractfile(member)
                 if content is not None and member.name.endswith(ending):
@@ -31,19 +32,22 @@ def _member(path, ending) -> bytes:
     raise ValueError(f"no {ending} in the archive")
 
 
-def _matlab(file, names) -> dict:
+def _matlab(file, *names: str) -> list:
     """The variables of these names in a MATLAB file, a path or a binary handle."""
     try:
-        return lazy.scipy_io.loadmat(file, variable_names=names)
+        saved = lazy.scipy_io.loadmat(file, variable_names=names)
     except Exception as error:  # exceptions of the parser for a damaged file
         raise ValueError(f"not a MATLAB file: {error}") from None
+    return [saved[name] for name in names]
 
 
 def cpu(paths, handle, part):
     """Rahimi & Recht's cpu.mat, whose columns are the rows."""
-    saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")), [f"X{part}", f"y{part}"])
-    X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
-    libsvm.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())
+    content = io.BytesIO(_member(paths[0], "cpu.mat"))
+    columns, targets = _matlab(content, f"X{part}", f"y{part}")
+    X = scipy.sparse.csr_matrix(columns.T, dtype=np.float64)
+    y = np.asarray(targets, np.float64).ravel()
+    libsvm.write_rows(handle, X.toarray(), y)
 
 
 def rcv1_ccat(paths, handle):
@@ -51,20 +55,20 @@ def rcv1_ccat(paths, handle):
     document's number.
     """
     with textfiles.open_plain(paths[0]) as lines:
-        words = (line.split() for line in lines)
-        members = np.array(
-            [int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64
-        )
+        topics = (line.split() for line in lines)
+        members = [float(words[1]) for words in topics if words[:1] == [b"CCAT"]]
     for path in paths[1:]:
         X, documents = libsvm.read(path)
-        libsvm.write_rows(handle, X, np.where(np.isin(documents, members), 1.0, -1.0))
+        is_member = np.isin(documents, members)
+        libsvm.write_rows(handle, X, np.where(is_member, 1.0, -1.0))
 
 
 def buzz(paths, handle):
     """UCI's classification.tar.gz: 77 numbers and the label 0 or 1 per line, separated by
     commas.
     """
-    _write_numbers(io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), handle)
+    content = _member(paths[0], "Twitter-Absolute-Sigma-500.data")
+    _write_numbers(io.BytesIO(content), handle)
 
 
 def comma_separated(paths, handle):
@@ -83,9 +87,13 @@ def arff(paths, handle):
     order, two words of another attribute 0 and 1, and more a 0/1 column each.
     """
     with textfiles.open_plain(paths[0]) as source:
-        rows, attributes = lazy.scipy_io.arff.loadarff(io.TextIOWrapper(source, "utf-8"))
+        text = io.TextIOWrapper(source, "utf-8")
+        rows, attributes = lazy.scipy_io.arff.loadarff(text)
     *inputs, target = attributes.names()
-    columns = [_arff_column(rows[name], attributes[name][0] == "nominal") for name in inputs]
+    columns = []
+    for name in inputs:
+        kind, _ = attributes[name]
+        columns.append(_arff_column(rows[name], kind == "nominal"))
     _, classes = np.unique(rows[target], return_inverse=True)
     libsvm.write_rows(handle, np.column_stack(columns), classes)
 
@@ -98,7 +106,7 @@ def _arff_column(cells: np.ndarray, is_nominal: bool) -> np.ndarray:
     return codes.astype(np.float64) if len(words) <= 2 else np.eye(len(words))[codes]
 
 
-def _molecules(path) -> tuple:
+def _molecules(path) -> tuple[np.ndarray, np.ndarray]:
     """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges,
     positions in Angstrom and energies.
     """
@@ -108,14 +116,15 @@ def _molecules(path) -> tuple:
         saved = np.load(path)
         matrices = virtual.coulomb(saved["charges"], saved["positions"])
         return matrices, saved["energies"].astype(np.float64)
-    saved = _matlab(path, ["X", "T"])
-    return np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
+    matrices, energies = _matlab(path, "X", "T")
+    return np.asarray(matrices, np.float64), np.asarray(energies, np.float64).ravel()
 
 
 def molecules(paths, handle, describe):
     """Molecules as descriptions of their Coulomb matrices."""
     matrices, energies = _molecules(paths[0])
-    libsvm.write_rows(handle, describe(matrices).astype(np.float32), energies)
+    described = describe(matrices).astype(np.float32)
+    libsvm.write_rows(handle, described, energies)
 
 
 def _sorted_triangles(matrices):

@@ -4,12 +4,11 @@ copies.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
 from rfx.data.tabular.group_splits import REPEATS, SplitConstraint
+from rfx.types import Inputs
 
 # With more rows on average for each distinct row, the inputs can only take few values, as those of
 # a survey with three questions: new rows repeat them, too, and rows are left out one by one.
@@ -18,7 +17,7 @@ MOST_COPIES = 10
 _ROWS = 1024
 
 
-def find_constraint(X: Any) -> SplitConstraint | None:
+def find_constraint(X: Inputs) -> SplitConstraint | None:
     """What keeps equal rows of X (n, d) together; None without any, if new rows will repeat
     them, or for rows on workers.
     """
@@ -48,7 +47,7 @@ def words(constraint: SplitConstraint) -> str:
     return f"{count:,} rows repeat the inputs of others; equal rows are left out together"
 
 
-def first_equal(X: Any) -> np.ndarray:
+def first_equal(X: Inputs) -> np.ndarray:
     """(n,) the number of the first row that is equal to each row of X (n, d)."""
     numbers = np.arange(X.shape[0])
     sums = random_sums(X)
@@ -56,38 +55,47 @@ def first_equal(X: Any) -> np.ndarray:
     same = sums[order[1:]] == sums[order[:-1]]
     before, after = order[:-1][same], order[1:][same]
     same[same] = _equal(X, before, after)
-    start = np.maximum.accumulate(np.where(np.append(False, same), 0, numbers))
+    is_copy = np.append(False, same)
+    start = np.maximum.accumulate(np.where(is_copy, 0, numbers))
     first = numbers.copy()
     first[order] = order[start]
     return first
 
 
-def random_sums(X: Any) -> np.ndarray:
+def random_sums(X: Inputs) -> np.ndarray:
     """(n,) sums of the inputs times random factors, the same for equal rows, and most likely for no
     others. They are added in the same order in each row, unlike in a product by BLAS.
     """
     if sp.issparse(X):
         X = X.tocsr()
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        return np.bincount(rows, X.data * _factors(X.indices), minlength=X.shape[0])
-    factors, starts = _factors(np.arange(X.shape[1])), range(0, len(X), _ROWS)
-    return np.concatenate(
-        [(X[k : k + _ROWS] * factors).sum(axis=1) for k in starts] or [factors[:0]]
-    )
+        products = X.data * _factors(X.indices)
+        return np.bincount(rows, products, minlength=X.shape[0])
+    factors = _factors(np.arange(X.shape[1]))
+    sums = [factors[:0]]
+    for start in range(0, len(X), _ROWS):
+        products = X[start : start + _ROWS] * factors
+        sums.append(products.sum(axis=1))
+    return np.concatenate(sums)
 
 
 def _factors(columns: np.ndarray) -> np.ndarray:
     """(k,) a random factor of each column, between 1 and 2, by its number alone (splitmix64): a
     sparse row may have two billion columns.
     """
-    bits = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return 1.0 + (bits ^ (bits >> np.uint64(31))) / 2.0**64
+    bits = columns.astype(np.uint64) + np.uint64(1)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(30)
+    bits *= np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(27)
+    bits *= np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    return 1.0 + bits / 2.0**64
 
 
-def _equal(X: Any, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _equal(X: Inputs, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """(m,) whether rows with these numbers are equal, pair by pair."""
     if not sp.issparse(X):
         return np.asarray((X[rows] == X[others]).all(axis=1))
-    return np.asarray(np.diff((X[rows] != X[others]).tocsr().indptr) == 0)
+    different = (X[rows] != X[others]).tocsr()
+    return np.asarray(np.diff(different.indptr) == 0)

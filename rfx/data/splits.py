@@ -9,14 +9,16 @@ FRACTION = 0.8  # default fraction of the rows for training
 
 def generator(*key: int) -> np.random.Generator:
     """The random generator of a tuple of integers (counter-based, the same everywhere)."""
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+    bits = np.random.Philox(np.random.SeedSequence(key))
+    return np.random.Generator(bits)
 
 
 def shuffled(n: int, *key: int) -> np.ndarray:
     """A random order of range(n), determined by a tuple of integers; from the raw words of the
     generator, so that numpy releases can't change it.
     """
-    return np.argsort(generator(*key).bit_generator.random_raw(n), kind="stable")
+    words = generator(*key).bit_generator.random_raw(n)
+    return np.argsort(words, kind="stable")
 
 
 def draw(n: int, size: int | None, *key: int) -> np.ndarray:
@@ -53,7 +55,8 @@ def cut(
             f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing"
         )
     order = shuffled(n, *key)
-    return np.sort(order[:n_train]), np.sort(order[n_train : n_train + n_test])
+    train, test = order[:n_train], order[n_train : n_train + n_test]
+    return np.sort(train), np.sort(test)
 
 
 def relabelled(rows: tuple, labels: dict[float, float] | None) -> tuple:
@@ -64,4 +67,5 @@ def relabelled(rows: tuple, labels: dict[float, float] | None) -> tuple:
         return rows
     X, y = rows
     kept = np.flatnonzero(np.isin(y, list(labels)))
-    return X[kept], np.array([labels[label] for label in y[kept].tolist()])
+    values = [labels[label] for label in y[kept].tolist()]
+    return X[kept], np.array(values)

@@ -7,6 +7,7 @@ and nothing depends on memory.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,8 @@ def _sphere(rng, shared, n, d):
     lies.
     """
     X = rng.standard_normal((n, d))
-    return X, np.where(np.linalg.norm(X, axis=1) >= math.sqrt(d), 1.0, -1.0)
+    radius = np.linalg.norm(X, axis=1)
+    return X, np.where(radius >= math.sqrt(d), 1.0, -1.0)
 
 
 def _ripple(rng, shared, n, d):
@@ -51,25 +53,32 @@ def _linear_selection(rng, shared, n, d):
     v = 0.05 * shared.standard_normal(d)
     v[: max(1, d // 10)] = 1
     X = rng.standard_normal((n, d))
-    return X, np.where(_product(X, v[:, None])[:, 0] >= 0, 1.0, -1.0)
+    side = _product(X, v[:, None])[:, 0]
+    return X, np.where(side >= 0, 1.0, -1.0)
 
 
 def _motifs(rng, shared, n, d):
     """Sequences of d letters of ACGT, as codes, similar to Sinha & Duchi 2016's aptamers: each of
     the planted words occurs at its position in half of the sequences of class +1; one label in
     twenty is wrong."""
-    X = np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, (n, d))].astype(np.float64)
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    X = letters[rng.integers(0, 4, (n, d))].astype(np.float64)
     bound = rng.random(n) < 0.5
     words = _planted_words(shared, d)
-    planted = bound[:, None] & (rng.random((n, len(words))) < 0.5)
+    drawn = rng.random((n, len(words))) < 0.5
+    planted = bound[:, None] & drawn
     for (place, word), rows in zip(words, planted.T):
-        X[rows, place : place + len(word)] = np.frombuffer(word.encode(), np.uint8)
-    return X, np.where(bound ^ (rng.random(n) < 0.05), 1.0, -1.0)
+        end = place + len(word)
+        X[rows, place:end] = np.frombuffer(word.encode(), np.uint8)
+    wrong = rng.random(n) < 0.05
+    return X, np.where(bound ^ wrong, 1.0, -1.0)
 
 
 def _planted_words(shared, d):
-    count = max(1, min(6, d // 6))
-    places = np.sort(shared.permutation(max(1, d // 6))[:count]) * 6
+    n_places = max(1, d // 6)
+    count = min(6, n_places)
+    chosen = shared.permutation(n_places)[:count]
+    places = np.sort(chosen) * 6
     lengths = np.minimum(shared.integers(3, 6, count), d)
     words = []
     for place, size in zip(places, lengths):
@@ -83,17 +92,18 @@ def _covtype_sized(rng, shared, n, d):
     learnable, but not real.
     """
     centres = shared.standard_normal((64, 10)) * 2
-    areas, soils, classes = (
-        shared.integers(0, 4, 64),
-        shared.integers(0, 40, 64),
-        shared.permutation(64) % 2,
-    )
-    cluster = rng.integers(0, 64, n)
+    areas = shared.integers(0, 4, 64)
+    soils = shared.integers(0, 40, 64)
+    classes = shared.permutation(64) % 2
+    cluster, numbers = rng.integers(0, 64, n), np.arange(n)
     X = np.zeros((n, d), np.float32)
     X[:, :10] = centres[cluster] + rng.standard_normal((n, 10))
-    X[np.arange(n), 10 + areas[cluster]] = 1
-    X[np.arange(n), 14 + np.where(rng.random(n) < 0.7, soils[cluster], rng.integers(0, 40, n))] = 1
-    return X, np.where(classes[cluster] ^ (rng.random(n) < 0.04), 2.0, 1.0)
+    X[numbers, 10 + areas[cluster]] = 1
+    usual = rng.random(n) < 0.7
+    soil = np.where(usual, soils[cluster], rng.integers(0, 40, n))
+    X[numbers, 14 + soil] = 1
+    wrong = rng.random(n) < 0.04
+    return X, np.where(classes[cluster] ^ wrong, 2.0, 1.0)
 
 
 def _yearpred_sized(rng, shared, n, d):
@@ -103,16 +113,18 @@ def _yearpred_sized(rng, shared, n, d):
     mixing = shared.standard_normal((12, d)) / math.sqrt(12)
     weights = shared.standard_normal((12, 2))
     hidden = rng.standard_normal((n, 12))
-    X = (_product(hidden, mixing) + 0.3 * rng.standard_normal((n, d))).astype(np.float32)
+    noise = 0.3 * rng.standard_normal((n, d))
+    X = _product(hidden, mixing) + noise
     first, second = _product(hidden, weights).T
     bend = np.sin(first) + 0.3 * second
-    years = 2004 - 9 * np.exp(0.5 * (bend + 0.4 * rng.standard_normal(n)))
-    return X, np.clip(np.round(years), 1922, 2011)
+    age = np.exp(0.5 * (bend + 0.4 * rng.standard_normal(n)))
+    years = np.round(2004 - 9 * age)
+    return X.astype(np.float32), np.clip(years, 1922, 2011)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    make: object
+    make: Callable[..., tuple[np.ndarray, np.ndarray]]
     n: int
     n_test: int
     d: int
@@ -140,20 +152,28 @@ def names() -> list[str]:
 
 
 def _settings(name: str, text: str) -> dict[str, int]:
-    problem = _PROBLEMS.get(name)
-    least = {"seed": 0} | ({"n": 1, "n_test": 1} if problem else {})
-    least |= {"d": 1} if problem and not problem.fixed_d else {}
+    least = _least_settings(name)
     values = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, map(str.strip, text.split(","))):
         key, _, value = part.partition("=")
         if key not in least:
-            raise UsageError(f"{name} has no setting {key!r}; it has {', '.join(sorted(least))}")
+            known = ", ".join(sorted(least))
+            raise UsageError(f"{name} has no setting {key!r}; it has {known}")
         if not value.isdecimal() or int(value) < least[key]:
             raise UsageError(
                 f"{name}: {key} must be a whole number of {least[key]} or more, not {value!r:.60}"
             )
         values[key] = int(value)
     return values
+
+
+def _least_settings(name: str) -> dict[str, int]:
+    """The settings of a built-in set, and the smallest value of each."""
+    problem = _PROBLEMS.get(name)
+    if problem is None:
+        return {"seed": 0}
+    sizes = {"seed": 0, "n": 1, "n_test": 1}
+    return sizes if problem.fixed_d else sizes | {"d": 1}
 
 
 def generate(name, settings="", seed=0, n_train=None, n_test=None):
@@ -170,30 +190,31 @@ def generate(name, settings="", seed=0, n_train=None, n_test=None):
         return _bundled(name, seed, n_train, n_test)
     problem = _PROBLEMS[name]
     d = values.get("d", problem.d)
-    sizes = values.get("n", n_train or problem.n), values.get("n_test", n_test or problem.n_test)
-    return *_rows(problem, sizes[0], d, seed, 0), *_rows(problem, sizes[1], d, seed, 1)
+    n_train = values.get("n", n_train or problem.n)
+    n_test = values.get("n_test", n_test or problem.n_test)
+    return *_rows(problem, n_train, d, seed, 0), *_rows(problem, n_test, d, seed, 1)
 
 
-def _rows(problem, n, d, seed, role):
-    X, y = np.empty((n, d), problem.dtype), np.empty(n)
-    for start in range(0, n, _CHUNK_ROWS):
+def _rows(problem: _Problem, n: int, d: int, seed: int, role: int) -> tuple[np.ndarray, np.ndarray]:
+    """X (n, d) and y (n,) of the training rows, role 0, or the test rows, role 1."""
+    X: np.ndarray = np.empty((n, d), problem.dtype)
+    y = np.empty(n)
+    for number, start in enumerate(range(0, n, _CHUNK_ROWS)):
         stop = min(n, start + _CHUNK_ROWS)
-        rng, shared = (
-            splits.generator(seed, role, start // _CHUNK_ROWS),
-            splits.generator(seed, _NO_ROLE),
-        )
+        rng = splits.generator(seed, role, number)
+        shared = splits.generator(seed, _NO_ROLE)
         # Always a whole chunk, so that its rows do not depend on the size of the set.
         chunk, targets = problem.make(rng, shared, _CHUNK_ROWS, d)
-        X[start:stop], y[start:stop] = chunk[: stop - start], targets[: stop - start]
+        X[start:stop] = chunk[: stop - start]
+        y[start:stop] = targets[: stop - start]
     return X, y
 
 
 def _bundled(name, seed, n_train, n_test):
-    X, y = getattr(lazy.sklearn_datasets, _BUNDLED[name])(return_X_y=True)
+    load_set = getattr(lazy.sklearn_datasets, _BUNDLED[name])
+    X, y = load_set(return_X_y=True)
     train, test = splits.cut(len(y), None, None, 0)
-    train, test = (
-        train[splits.draw(len(train), n_train, seed, 0)],
-        test[splits.draw(len(test), n_test, seed, 1)],
-    )
+    train = train[splits.draw(len(train), n_train, seed, 0)]
+    test = test[splits.draw(len(test), n_test, seed, 1)]
     X, y = np.asarray(X, np.float64), np.asarray(y, np.float64)
     return X[train], y[train], X[test], y[test]

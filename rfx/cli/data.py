@@ -287,8 +287,9 @@ def convert(source, output, train, zero_based, strict, force, json, **values) ->
     if train is None:
         X, y, schema = tables.written_rows(source, reading)
     else:
-        (X, _), _, schema, *_ = tables.training_rows(train, reading, task=labelwords.KEPT)
-        X, y, schema = tables.written_rows(source, reading, X.shape[1], schema, strict=strict)
+        learnt = tables.training_rows(train, reading, task=labelwords.KEPT)
+        width = learnt.X.shape[1]
+        X, y, schema = tables.written_rows(source, reading, width, learnt.schema, strict=strict)
     libsvm.write(output, X, y, zero_based)
     names = [] if schema is None or schema.inputs is None else schema.titles()
     labels = [] if schema is None or schema.labels is None else schema.labels

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,6 +14,7 @@ from rfx.data.rows import stacked
 from rfx.data.tabular.schema import Schema
 from rfx.data.training_table import TrainingTable
 from rfx.errors import DataError, UsageError, quoted
+from rfx.types import Inputs
 
 SHARE = "80/20"  # the split of any data set or file: all its rows, split by the seed
 
@@ -48,24 +48,20 @@ def load(
     """
     base, _, settings = str(name_or_path).partition(":")
     reading = replace(reading or Reading(), zero_based=zero_based or None)
-    if registry.has(base):
-        info = registry.get(base)
-        if info.own is None:
-            kind = "libsvm" if info.files else "set"
-            tables.check_reading(kind, info.name, reading)
-        if info.own is not None:
-            loaded, reading = _owned(info, split, (seed, means), reading, task)
-            test = info.own.test if split is test is None else test
-        elif info.builtin:
-            loaded = _builtin(info, split, settings, seed, n_train, n_test)
-        else:
-            if settings:
-                raise UsageError(
-                    f"{info.name} is a fixed data set without settings (got {settings!r})"
-                )
-            loaded = _registered(info, split, offline, seed)
+    if not registry.has(base):
+        loaded = _file(name_or_path, split, seed, means, reading, task)
+    elif (info := registry.get(base)).own is not None:
+        loaded, reading = _owned(info, split, seed, means, reading, task)
+        test = info.own.test if split is test is None else test
     else:
-        loaded = _file(name_or_path, split, (seed, means), reading, task)
+        kind = "libsvm" if info.files else "set"
+        tables.check_reading(kind, info.name, reading)
+        if info.builtin:
+            loaded = _builtin(info, split, settings, seed, n_train, n_test)
+        elif settings:
+            raise UsageError(f"{info.name} is a fixed data set without settings (got {settings!r})")
+        else:
+            loaded = _registered(info, split, offline, seed)
     if test is not None:
         X_test, y_test, source = _test_rows(test, loaded, offline, seed, strict, reading)
         loaded = replace(loaded, X_test=X_test, y_test=y_test, test_source=source)
@@ -81,7 +77,8 @@ def _with_fewer_rows(loaded, n_train, n_test, seed) -> TrainingTable:
     if n_train is not None:
         constraint = loaded.constraint
         if constraint is not None:
-            constraint = constraint.rows(splits.draw(len(constraint), n_train, seed, 0))
+            kept = splits.draw(len(constraint), n_train, seed, 0)
+            constraint = constraint.rows(kept)
         X, y = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
         loaded = replace(loaded, X_train=X, y_train=y, source=None, constraint=constraint)
     if n_test is not None:
@@ -102,16 +99,19 @@ def is_drawn(name_or_path, split=None, test=None) -> bool:
     if test is not None and is_drawn(test):
         return True
     if not registry.has(base):
-        return split is not None or Path(textfiles.plain_name(base)).suffix not in _PLAIN
+        suffix = Path(textfiles.plain_name(base)).suffix
+        return split is not None or suffix not in _PLAIN
     info = registry.get(base)
     if info.builtin or info.own is not None:
         return True
     if split in info.splits:
         return info.draws(split)
-    return split is not None or "test" not in {entry.role for entry in info.files}
+    has_test = any(entry.role == "test" for entry in info.files)
+    return split is not None or not has_test
 
 
-def _drawn(X, y, size, key, role):
+def _drawn(X: Inputs, y: np.ndarray, size: int | None, key: tuple[int, ...], role: int):
+    """So many of the rows, drawn by the seeds `key`; None: all."""
     if size is None or size == len(y):
         return X, y
     # (s, role) for a single seed, and numbers that no other role uses for two
@@ -145,17 +145,16 @@ def _builtin(info, split, settings, seed, n_train, n_test):
         n_train = n_test = None
     X, y, X_test, y_test = synthetic.generate(info.name, settings, seed, n_train, n_test)
     if share is not None:
-        X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
-        train, test = splits.cut_share(len(y), share, seed)
-        X, y, X_test, y_test = X[train], y[train], X[test], y[test]
+        whole, targets = np.concatenate([X, X_test]), np.concatenate([y, y_test])
+        train, test = splits.cut_share(len(targets), share, seed)
+        X, y = whole[train], targets[train]
+        X_test, y_test = whole[test], targets[test]
     name = f"{info.name}:{settings}" if settings else info.name
     return TrainingTable(name, split or "default", info.task, X, y, X_test, y_test, info)
 
 
-def _owned(info, split, drawn, reading, task):
-    """The table of a set from a user registry, without its test rows, and how it is read; drawn:
-    see `_file`.
-    """
+def _owned(info, split, seed, means, reading, task):
+    """The table of a set from a user registry, without its test rows, and how it is read."""
     if replace(reading, groups=None, time=None) != Reading():
         raise UsageError(
             f"{info.name} is a data set of {info.own.registry}, which defines how to read it; set"
@@ -163,8 +162,9 @@ def _owned(info, split, drawn, reading, task):
         )
     reading = replace(info.own.reading, groups=reading.groups, time=reading.time)
     task = task or info.task or None
-    loaded = _file(info.own.train, split, drawn, reading, task)
-    return replace(loaded, name=info.name, task=task or loaded.task, info=info), reading
+    loaded = _file(info.own.train, split, seed, means, reading, task)
+    named = replace(loaded, name=info.name, task=task or loaded.task, info=info)
+    return named, reading
 
 
 def _registered(info, split, offline, seed):
@@ -179,26 +179,28 @@ def _registered(info, split, offline, seed):
         whole = ("train", "test") if "test" in roles else ("train",)
         spec, key = registry.SplitSpec(pool=whole), (seed,)
     paths = registry.fetch(info.name, offline=offline, roles=spec.roles)
-    parts: dict[str, Any] = {
-        role: splits.relabelled(libsvm.read(paths[role], info.d), info.labels)
-        for role in spec.roles
-    }
+    parts = {}
+    for role in spec.roles:
+        rows = libsvm.read(paths[role], info.d)
+        parts[role] = splits.relabelled(rows, info.labels)
     if spec.pool:
-        X, y = _joined(parts, spec.pool)
-        train, test = (
-            splits.cut(len(y), spec.n_train, spec.n_test, *key)
-            if share is None
-            else splits.cut_share(len(y), share, *key)
-        )
-        rows = X[train], y[train], X[test], y[test]
+        whole_X, whole_y = _joined(parts, spec.pool)
+        if share is None:
+            train, test = splits.cut(len(whole_y), spec.n_train, spec.n_test, *key)
+        else:
+            train, test = splits.cut_share(len(whole_y), share, *key)
+        X, y = whole_X[train], whole_y[train]
+        X_test, y_test = whole_X[test], whole_y[test]
     else:
-        (X, y), (X_test, y_test) = (_joined(parts, chosen) for chosen in (spec.train, spec.test))
-        rows = *_drawn(X, y, spec.n_train, key, 0), *_drawn(X_test, y_test, spec.n_test, key, 1)
-    schema = Schema(format=FileFormat("libsvm", False)) if scipy.sparse.issparse(rows[0]) else None
-    return TrainingTable(info.name, split or "default", info.task, *rows, info, schema=schema)
+        X, y = _drawn(*_joined(parts, spec.train), spec.n_train, key, 0)
+        X_test, y_test = _drawn(*_joined(parts, spec.test), spec.n_test, key, 1)
+    schema = Schema(format=FileFormat("libsvm", False)) if scipy.sparse.issparse(X) else None
+    return TrainingTable(
+        info.name, split or "default", info.task, X, y, X_test, y_test, info, schema=schema
+    )
 
 
-def _joined(parts, roles):
+def _joined(parts: dict[str, tuple], roles: tuple[str, ...]) -> tuple[Inputs, np.ndarray]:
     """The rows of the files of these roles."""
     if len(roles) == 1:
         return parts[roles[0]]
@@ -206,9 +208,8 @@ def _joined(parts, roles):
     return stacked(inputs), np.concatenate(targets)
 
 
-def _file(path, split, drawn, reading, task=None):
-    """The table of a file; drawn: (the seed, whether columns become target means)."""
-    seed, means = drawn
+def _file(path, split, seed, means, reading, task=None) -> TrainingTable:
+    """The table of a file; means: whether columns become target means."""
     if str(path) != "-" and not Path(path).exists():
         _check_known(path)
     share = check_split(str(path), split, []) or splits.FRACTION
@@ -220,24 +221,22 @@ def _file(path, split, drawn, reading, task=None):
             raise DataError(f"--split {split} {constraint.lacking()}")
         return constraint.held_out(1 - share, seed)
 
-    (X, y), (X_test, y_test, test_source), schema, source, task, constraint = tables.training_rows(
+    learnt = tables.training_rows(
         path, reading, None if split is None else cut, task, seed if means else None
     )
-    name = "stdin" if str(path) == "-" else textfiles.plain_name(path)
-    task = (None if schema is None else schema.task()) or task
     return TrainingTable(
-        name,
+        "stdin" if str(path) == "-" else textfiles.plain_name(path),
         "all" if split is None else split,
-        task,
-        X,
-        y,
-        X_test,
-        y_test,
-        schema=schema,
-        source=source,
-        test_source=test_source,
+        learnt.schema.task() or learnt.task,
+        learnt.X,
+        learnt.y,
+        learnt.X_test,
+        learnt.y_test,
+        schema=learnt.schema,
+        source=learnt.source,
+        test_source=learnt.test_source,
         seed=seed,
-        constraint=constraint,
+        constraint=learnt.constraint,
     )
 
 
@@ -278,14 +277,17 @@ def read_weights(path, count: int) -> np.ndarray:
     them.
     """
     with textfiles.Text(path) as text:
-        lines, name = text.read().decode("utf-8", "replace").splitlines(), text.name
-    weights = [float(line) if numerals.is_number(line.strip()) else math.nan for line in lines]
-    wrong = next((place for place, one in enumerate(weights) if not 0 <= one < math.inf), None)
-    if wrong is not None:
-        raise DataError(
-            f"{name}, line {wrong + 1}: {lines[wrong].strip()[:40]!r} is not a weight; weights are"
-            " numbers of 0 or more, one per line"
-        )
+        name = text.name
+        lines = text.read().decode("utf-8", "replace").splitlines()
+    weights = []
+    for number, line in enumerate(lines, 1):
+        weight = float(line) if numerals.is_number(line.strip()) else math.nan
+        if not 0 <= weight < math.inf:
+            raise DataError(
+                f"{name}, line {number}: {line.strip()[:40]!r} is not a weight; weights are"
+                " numbers of 0 or more, one per line"
+            )
+        weights.append(weight)
     if len(weights) != count:
         raise DataError(
             f"{name} has {len(weights):,} weights, but there are {count:,} training rows; there"

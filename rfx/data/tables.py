@@ -10,9 +10,9 @@ import io
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
@@ -26,6 +26,7 @@ from rfx.data.tabular.learner import Learner, targets_of
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, NoRows, UsageError
+from rfx.types import Inputs
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -39,11 +40,22 @@ _SUFFIXES = {
     ".svm": "libsvm",
     ".svmlight": "libsvm",
 }
-# The first bytes of files of arrays, and the functions that read them: see `readers.npy`.
-_ARRAYS: dict[str, tuple[bytes, Any]] = {
-    "npy": (b"\x93NUMPY", readers.npy),
-    "npz": (b"PK\x03\x04", readers.npz),
-    "parquet": (b"PAR1", readers.parquet),
+
+
+@dataclass(frozen=True)
+class _ArrayFormat:
+    """A format of files of arrays: their first bytes, and the function that reads them, such as
+    `readers.npy`.
+    """
+
+    begins: bytes
+    read: Callable
+
+
+_ARRAYS = {
+    "npy": _ArrayFormat(b"\x93NUMPY", readers.npy),
+    "npz": _ArrayFormat(b"PK\x03\x04", readers.npz),
+    "parquet": _ArrayFormat(b"PAR1", readers.parquet),
 }
 _HEAD = 1 << 16
 _ENTRY = re.compile(rb"(?:^|\s)[0-9]+:")  # of LIBSVM text
@@ -57,10 +69,11 @@ def kind_of_name(path) -> str | None:
 
 def kind_of_content(head: bytes) -> str:
     """The format of content that begins with these plain bytes."""
-    kinds = [kind for kind, (begins, _) in _ARRAYS.items() if head.startswith(begins)]
-    if kinds and (kinds != ["npz"] or b".npy" in head[:256]):
-        return kinds[0]
-    return "csv" if readers.looks_like(head) and not libsvm.recognised(head) else "libsvm"
+    for kind, form in _ARRAYS.items():
+        if head.startswith(form.begins) and (kind != "npz" or b".npy" in head[:256]):
+            return kind
+    is_table = readers.looks_like(head) and not libsvm.recognised(head)
+    return "csv" if is_table else "libsvm"
 
 
 class File:
@@ -104,8 +117,8 @@ class File:
         check_foreign(head, self.name)
         kind = named or kind_of_content(head)
         first = next((line.strip() for line in head.splitlines() if line.strip()), b"")
-        is_table = named is None and table and not _ENTRY.search(first)
-        return "csv" if is_table else kind
+        is_ambiguous = named is None and not _ENTRY.search(first)
+        return "csv" if table and is_ambiguous else kind
 
     def text(self):
         """The file as a text, the input of svmlight.read."""
@@ -131,7 +144,7 @@ class File:
         if self.kind in _ARRAYS:
             self.format = FileFormat(self.kind)
             with self._stored() as handle:
-                return _ARRAYS[self.kind][1](handle, self.name, words_of)
+                return _ARRAYS[self.kind].read(handle, self.name, words_of)
         form = None if schema is None else schema.format
         agreed("header", reading, form, self.name)
         with self.text() as text:
@@ -141,7 +154,8 @@ class File:
         words = words_of(shape.columns())
         table = readers.parse(raw[shape.start :], shape, shape.line, words, whole=True)
         if table is None:
-            raise NoRows(f"{self.name} has no rows" + ", only a header" * shape.header)
+            header = ", only a header" if shape.header else ""
+            raise NoRows(f"{self.name} has no rows{header}")
         return table
 
 
@@ -176,11 +190,12 @@ def _has_header(sample: readers.Dialect, schema: Schema) -> bool:
         if schema.named and guess.header:
             return True
         if guess.header or (guess.doubt and not any(map(readers.is_value, cells))):
-            model = f"has the header {sample.separator.join(names):.200}"
+            model = "was trained on a file without one"
+            if schema.named:
+                model = f"has the header {sample.separator.join(names):.200}"
             raise DataError(
                 f"{sample.name}, line {sample.line}: it is a header ({', '.join(cells):.80}), but"
-                f" the model {model if schema.named else 'was trained on a file without one'};"
-                " correct or remove the line"
+                f" the model {model}; correct or remove the line"
             )
     if schema.named:
         log.warning(
@@ -220,12 +235,52 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
         raise UsageError(f"--{tabular[0]} is for tables such as CSV, but {name} is {what}")
 
 
+@dataclass(frozen=True)
+class LearntRows:
+    """The rows of a file, of which those for training say how rows are read.
+
+    Parameters
+    ----------
+    X, y : array or csr_matrix (n, d), array (n,)
+        The training rows.
+    schema : Schema
+        What they determine about reading other rows.
+    task : str or None
+        As requested, or inferred here.
+    X_test, y_test : the same for the other rows, or None
+    source : (Table, Learner) or None
+        The training rows before they were encoded, and what encodes them, if X depends on further
+        learning.
+    test_source : Table or None
+        The other rows before they were encoded.
+    constraint : SplitConstraint or None
+        The groups or times of the training rows.
+    """
+
+    X: Inputs
+    y: np.ndarray
+    schema: Schema
+    task: str | None
+    X_test: Inputs = None
+    y_test: np.ndarray | None = None
+    source: tuple[Table, Learner] | None = None
+    test_source: Table | None = None
+    constraint: SplitConstraint | None = None
+
+
+# From the number of rows, and from what keeps them apart, or None, to the numbers of the training
+# rows and of the others.
+Cut: TypeAlias = Callable[[int, SplitConstraint | None], tuple[np.ndarray, np.ndarray]]
+
+
 def training_rows(
-    path, reading: Reading, cut=None, task: str | None = None, seed: int | None = None
-):
-    """(X, y) of the training rows, (X, y, Table or None) of the others, the Schema learnt from the
-    former, their Table and its Learner if X depends on further learning, the task, and the groups
-    or times of the training rows.
+    path,
+    reading: Reading,
+    cut: Cut | None = None,
+    task: str | None = None,
+    seed: int | None = None,
+) -> LearntRows:
+    """The rows of a file, some of which are for training.
 
     task: as requested. It is inferred here if numeric targets have other spellings than rfx prints,
     which classes keep, and if columns become target means.
@@ -233,8 +288,7 @@ def training_rows(
     seed: of training, which reports the treatment of columns and uses target means for those with
     many categories; None if rows are only written, with one-hot columns.
 
-    cut: a function of the number of rows and of what keeps them apart, or None, that returns the
-    numbers of the training rows and of the others; None: all are training rows.
+    cut: None: all are training rows.
     """
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
@@ -242,7 +296,8 @@ def training_rows(
         zero_based = bool(reading.zero_based)
         X, y = libsvm.read(file.text(), zero_based=zero_based)
         base = zero_based if issparse(X) else None
-        schema = Schema(format=FileFormat("libsvm", base, encoding=file.encoding))
+        form = FileFormat("libsvm", base, encoding=file.encoding)
+        schema = Schema(format=form)
     else:
         learner = Learner(reading, task=task)
         content = file.read(reading, words_of=learner.begin)
@@ -251,13 +306,14 @@ def training_rows(
         check_reading("matrix", file.name, reading)
         X, y = content
         schema = Schema(format=file.format)
-        if (table := _targets(y, file.name)) is not None:
+        table = _targets(y, file.name)
+        if table is not None:
             schema.labels, schema.target_form, task = targets_of(table, task)
             y = schema.targets_of(table, 0)
-    train, test = (None, None) if cut is None else cut(X.shape[0], None)
-    first = (X, y) if train is None else (X[train], y[train])
-    others = (None, None, None) if test is None else (X[test], y[test], None)
-    return first, others, schema, None, task, None
+    if cut is None:
+        return LearntRows(X, y, schema, task)
+    train, test = cut(X.shape[0], None)
+    return LearntRows(X[train], y[train], schema, task, X[test], y[test])
 
 
 def _targets(column, name: str) -> Table | None:
@@ -271,43 +327,39 @@ def _targets(column, name: str) -> Table | None:
     return Table(name, ["y"], True, [column], own_target=0) if single else None
 
 
-def _table_training_rows(file: File, content: Table, learner: Learner, cut, seed):
+def _table_training_rows(
+    file: File, content: Table, learner: Learner, cut: Cut | None, seed: int | None
+) -> LearntRows:
     """The result of `training_rows` for a file that is a table."""
-    sides = kept_apart(content, learner.reading)
-    train, test = (None, None) if cut is None else cut(content.n_rows, sides)
-    if train is not None and sides is not None:
-        sides = sides.rows(train)
-    rows = content if train is None else content.rows(train)
+    constraint = kept_apart(content, learner.reading)
+    rows, others = content, None
+    if cut is not None:
+        train, test = cut(content.n_rows, constraint)
+        rows, others = content.rows(train), content.rows(test)
+        constraint = None if constraint is None else constraint.rows(train)
     schema = replace(learner.update(rows).finish(), format=file.format)
     task, y = learner.task, schema.targets_of(rows, learner.target)
-    means = seed is not None and bool(targetmeans.wanted(schema))
-    if means:
+    has_means = False
+    if seed is not None and targetmeans.wanted(schema):
+        has_means = True
         task = schema.task() or task or labelwords.guess_task(y)
         # means differ between equal rows
-        if sides is None:
+        if constraint is None:
             raw = schema.inputs_of(rows, targetmeans.codes(schema, rows))
-            sides = repeats.find_constraint(raw)
-        schema, X, messages = fitted(schema, rows, y, task, seed, constraint=sides)
+            constraint = repeats.find_constraint(raw)
+        schema, X, messages = fitted(schema, rows, y, task, seed, constraint=constraint)
         for message in messages:
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})
     learner.say(schema, seed is not None)
-    further = (rows, learner) if means or learner.has_gaps else None
+    source = (rows, learner) if has_means or learner.has_gaps else None
     learner.restart()  # its numbers are those of the table
-    others: tuple = (None, None, None)
-    if test is not None:
-        other_rows = content.rows(test)
-        others = *schema.encode(other_rows), other_rows
-        schema.tell_filled(other_rows, only_new=True)
-    return (
-        (X, y),
-        others,
-        schema,
-        further,
-        task,
-        sides,
-    )
+    X_test = y_test = None
+    if others is not None:
+        X_test, y_test = schema.encode(others)
+        schema.tell_filled(others, only_new=True)
+    return LearntRows(X, y, schema, task, X_test, y_test, source, others, constraint)
 
 
 def fitted(
@@ -328,8 +380,9 @@ def fitted(
         return schema, schema.inputs_of(table if kept is None else table.rows(kept), {}), []
     assert task is not None
     Y = targetmeans.outputs(y, task)
-    labels = np.unique(y) if Y.shape[1] > 1 else ()
-    titles = [label_text(schema, label) for label in labels]
+    titles = []
+    if Y.shape[1] > 1:
+        titles = [label_text(schema, label) for label in np.unique(y)]
     if kept is not None:
         table, Y = table.rows(kept), Y[kept]
         constraint = None if constraint is None else constraint.rows(kept)
@@ -350,16 +403,16 @@ def written_rows(
     labels. n_inputs, schema, letters: learnt from other rows, if any.
     """
     if n_inputs is None:
-        (X, y), _, schema, *_ = training_rows(path, reading, task=labelwords.KEPT)
+        learnt = training_rows(path, reading, task=labelwords.KEPT)
+        X, y, schema = learnt.X, learnt.y, learnt.schema
     else:
         if schema is not None and schema.has_numeric_labels:
-            schema = replace(schema, labels=labelwords.OpenLabels(schema.labels or ()))
+            labels = labelwords.OpenLabels(schema.labels or ())
+            schema = replace(schema, labels=labels)
         X, y = other_rows(path, schema, n_inputs, reading, letters, strict)
     if schema is not None and schema.has_numeric_labels:
-        y, schema = (
-            Words(y.astype(np.int32), list(schema.labels or ())),
-            replace(schema, labels=None),
-        )
+        codes = y.astype(np.int32)
+        return X, Words(codes, list(schema.labels or ())), replace(schema, labels=None)
     return X, y, schema
 
 
@@ -392,41 +445,51 @@ def other_table(
 ):
     """X and y as returned by `other_rows`, and the Table of the file, None if it is no table."""
     reading = reading or Reading()
-    form, names = (None, None) if schema is None else (schema.format, schema.labels)
     file = _known_file(path, schema, reading)
-    if file.kind != "libsvm":
-        content = file.read(reading, schema)
-        if isinstance(content, Table):
-            if schema is None or schema.inputs is None:
-                schema = _by_position(content, schema, n_inputs, targets)
-            encoded = schema.encode(content, strict, targets)
-            schema.tell_filled(content)
-            return *encoded, content
-        X, column = content
-        if issparse(X):
-            X = libsvm.narrowed(X, n_inputs, file.name, strict)
-        elif X.shape[1] != n_inputs:
-            raise DataError(
-                f"{file.name} has {X.shape[1]} columns of inputs, but the model was trained on"
-                f" {n_inputs}"
-            )
-        if targets == "ignored":
-            return X, None, None
-        table = _targets(column, file.name)
-        return X, column if table is None else encode_labels(table, 0, names), None
+    if file.kind == "libsvm":
+        X, y = _other_libsvm(file, schema, n_inputs, reading, letters, strict, targets)
+        return X, y, None
+    content = file.read(reading, schema)
+    if isinstance(content, Table):
+        if schema is None or schema.inputs is None:
+            schema = _by_position(content, schema, n_inputs, targets)
+        X, y = schema.encode(content, strict, targets)
+        schema.tell_filled(content)
+        return X, y, content
+    X, column = content
+    if issparse(X):
+        X = libsvm.narrowed(X, n_inputs, file.name, strict)
+    elif X.shape[1] != n_inputs:
+        raise DataError(
+            f"{file.name} has {X.shape[1]} columns of inputs, but the model was trained on"
+            f" {n_inputs}"
+        )
+    if targets == "ignored":
+        return X, None, None
+    table = _targets(column, file.name)
+    if table is None:
+        return X, column, None
+    labels = None if schema is None else schema.labels
+    return X, encode_labels(table, 0, labels), None
+
+
+def _other_libsvm(file: File, schema: Schema | None, n_inputs, reading, letters, strict, targets):
+    """`other_rows` of LIBSVM text."""
+    form, labels = (None, None) if schema is None else (schema.format, schema.labels)
+    zero_based = agreed("zero_based", reading, form, file.name)
     X, y = libsvm.read(
         file.text(),
         n_features=n_inputs,
-        zero_based=bool(agreed("zero_based", reading, form, file.name)),
+        zero_based=bool(zero_based),
         letters=letters,
         optional=targets == "ignored",
         strict=strict,
     )
     if targets == "ignored":
-        return X, None, None
-    if names is not None:
-        y = places(labelwords.words_of_numbers(y), names, file.name)
-    return X, y, None
+        return X, None
+    if labels is not None:
+        y = places(labelwords.words_of_numbers(y), labels, file.name)
+    return X, y
 
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:
@@ -469,11 +532,13 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
         raise UsageError(f"--id is {identify!r:.80}, but {file.name} has no columns with names")
     place = content.find(identify, "--id")
     name, words = content.names[place], content.columns[place]
-    X, _ = replace(schema, ignored=(*schema.ignored, name)).encode(content, strict, "ignored")
+    without = replace(schema, ignored=(*schema.ignored, name))
+    X, _ = without.encode(content, strict, "ignored")
     schema.tell_filled(content)
     if not isinstance(words, Words):
         words = labelwords.words_of_numbers(words)
-    return X, name, np.array([*words.values, ""])[words.codes].tolist()
+    cells = np.array([*words.values, ""])
+    return X, name, cells[words.codes].tolist()
 
 
 def _by_position(table: Table, schema: Schema | None, n_inputs: int, targets: str) -> Schema:

@@ -15,12 +15,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,10 +37,23 @@ from rfx.data.tabular.learner import KindChanged, Learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import DataError
+from rfx.types import Inputs
 
 _REPLACE = 92
 # Rows X (n, d), array or CSR, their targets, and their numbers.
-Part: TypeAlias = tuple[Any, np.ndarray, np.ndarray]
+Part: TypeAlias = tuple[Inputs, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The number of the next row of a source. Its fields are stored in checkpoints."""
+
+    row: int
+
+    @classmethod
+    def of_dict(cls, saved: dict) -> Self:
+        """Read from a checkpoint."""
+        return cls(**saved)
 
 
 class Source(ABC):
@@ -54,7 +67,8 @@ class Source(ABC):
     rewindable = True
     name = "the rows"
     row = 0
-    begin: dict | None = None  # the position of the first row, if rows before it were learnt
+    begin: dict | None = None  # the place of the first row, if rows before it were learnt
+    place_type: ClassVar[type[Place]] = Place
 
     @abstractmethod
     def read(self, count: int) -> Part | None:
@@ -62,33 +76,44 @@ class Source(ABC):
         the end.
         """
 
-    def peek(self, count: int) -> tuple[Any, np.ndarray]:
+    def peek(self, count: int) -> tuple[Inputs, np.ndarray]:
         """X and y of the first rows, at least `count` of them if available; the next `read` returns
         them again.
         """
         part = self.read(count)
         if part is None:
             raise DataError(f"{self.name} has no rows")
-        self.row -= len(part[1])
-        return part[:2]
+        X, y, _ = part
+        self.row -= len(y)
+        return X, y
 
-    def tell(self) -> dict:
-        """The position of the next row, for `seek`."""
-        return {"row": self.row}
+    def tell(self) -> Place:
+        """The place of the next row, for `seek`."""
+        return Place(self.row)
 
-    def seek(self, place: dict) -> None:
-        """Go to a position returned by `tell`; DataError if the rows before it have changed."""
-        self.row = place["row"]
+    def seek(self, place: Place) -> None:
+        """Go to a place returned by `tell`; DataError if the rows before it have changed."""
+        self.row = place.row
 
     def rewind(self, epoch: int = 0) -> None:
         """Go to the first row, for the given epoch."""
         self.row = 0
 
     def further(self, end: dict) -> bool:
-        """Let the rows begin behind those that ended at the position `end`, or all be new if the
-        input is another one; False if there are none, and nothing changes.
+        """Let the rows begin behind those that ended at the place `end`, as a checkpoint has it, or
+        all be new if the input is another one; False if there are none, and nothing changes.
         """
         return False
+
+
+@dataclass(frozen=True)
+class ArrayPlace(Place):
+    """A place in rows in memory: the epoch, which has an order of its own, and what identifies the
+    rows.
+    """
+
+    epoch: int
+    digest: str
 
 
 class ArraySource(Source):
@@ -98,22 +123,19 @@ class ArraySource(Source):
     """
 
     name = "the rows"
+    place_type = ArrayPlace
 
     def __init__(
         self,
-        X: Any,
+        X: Inputs,
         y: np.ndarray,
         seed: int | None = None,
         replace: bool = False,
         weights: np.ndarray | None = None,
     ) -> None:
-        self.X, self.y, self.seed, self.replace, self.weights = (
-            X,
-            np.asarray(y, np.float64),
-            seed,
-            replace,
-            weights,
-        )
+        self.X, self.weights = X, weights
+        self.y = np.asarray(y, np.float64)
+        self.seed, self.replace = seed, replace
         self.n_inputs = X.shape[1]
         self.rewind()
 
@@ -125,35 +147,38 @@ class ArraySource(Source):
         return self.X[taken], self.y[taken], taken
 
     def tell(self):
-        return {"row": self.row, "epoch": self._epoch, "digest": self._digest}
+        return ArrayPlace(self.row, self._epoch, self._digest)
 
     @cached_property
     def _digest(self) -> str:
         """What identifies the rows: their shape, some of the inputs, all targets and weights."""
         some = np.unique(np.linspace(0, len(self.y) - 1, 256).astype(int))
         rows = self.X[some].toarray() if sp.issparse(self.X) else self.X[some]
-        arrays = [rows, self.y, *([] if self.weights is None else [self.weights])]
-        content = [str(self.X.shape).encode(), *map(bytes, map(np.ascontiguousarray, arrays))]
-        return hashlib.blake2b(b"".join(content), digest_size=16).hexdigest()
+        arrays = [rows, self.y] if self.weights is None else [rows, self.y, self.weights]
+        digest = hashlib.blake2b(str(self.X.shape).encode(), digest_size=16)
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def seek(self, place):
-        if place["digest"] != self._digest:
+        if place.digest != self._digest:
             raise DataError(
                 "the rows differ from those of the checkpoint; use the same input, --stream for"
                 " further rows, or start again"
             )
-        self.rewind(place["epoch"])
-        self.row = place["row"]
+        self.rewind(place.epoch)
+        self.row = place.row
 
     def rewind(self, epoch=0):
         n = len(self.y)
         self._epoch, self.row = epoch, 0
         if self.replace:
-            self._order = (
-                uniforms(self.seed or 0, _REPLACE, epoch * n, (epoch + 1) * n, 1)[:, 0] * n
-            ).astype(np.int64)
+            draws = uniforms(self.seed or 0, _REPLACE, epoch * n, (epoch + 1) * n, 1)
+            self._order = (draws[:, 0] * n).astype(np.int64)
+        elif self.seed is None:
+            self._order = np.arange(n)
         else:
-            self._order = np.arange(n) if self.seed is None else shuffled(n, self.seed, epoch)
+            self._order = shuffled(n, self.seed, epoch)
 
 
 class GeneratedSource(Source):
@@ -172,6 +197,23 @@ class GeneratedSource(Source):
         return X, y, np.arange(first, self.row)
 
 
+@dataclass(frozen=True)
+class Position:
+    """Where a stream is: its settings, the epoch, the number of the window and the offset in it,
+    the rows so far, and the place of its source where the window begins.
+    """
+
+    batch: int
+    window: int
+    shuffled: bool
+    seed: int
+    epoch: int
+    number: int
+    offset: int
+    rows: int
+    source: dict
+
+
 class Stream:
     """Batches (X, y, row numbers) of a source: an iterator that can resume from a position.
 
@@ -188,7 +230,7 @@ class Stream:
         # a window is split into whole batches, so that only the last of an epoch is smaller
         self.window = max(1, -(-max(buffer, 1) // self.batch)) * self.batch
         self.epoch, self.number, self.offset, self.rows = 0, 0, 0, 0
-        self._held: Any = None  # X, y and row numbers that batches are cut from
+        self._held: Part | None = None  # what batches are cut from
         self._start = source.tell()
 
     def __iter__(self) -> Stream:
@@ -198,7 +240,7 @@ class Stream:
         while self._held is None:
             if not self._fill():
                 self._next_epoch()
-        X, y, index = window = self._held
+        X, y, index = self._held
         part = self._order[self.offset : self.offset + self.batch]
         self.offset += len(part)
         self.rows += len(part)
@@ -206,19 +248,18 @@ class Stream:
             self._held, self.offset = None, 0
             self.number += 1
             self._start = self.source.tell()
-        # without shuffling, the rows read form a batch
-        return (
-            window if len(part) == len(y) and not self.shuffled else (X[part], y[part], index[part])
-        )
+        if len(part) == len(y) and not self.shuffled:
+            return X, y, index
+        return X[part], y[part], index[part]
 
     def _fill(self) -> bool:
         self._held = self.source.read(self.window)
         if self._held is None:
             return False
         n = len(self._held[1])
-        self._order = (
-            shuffled(n, self.seed, self.epoch, self.number) if self.shuffled else np.arange(n)
-        )
+        self._order = np.arange(n)
+        if self.shuffled:
+            self._order = shuffled(n, self.seed, self.epoch, self.number)
         return True
 
     def _next_epoch(self):
@@ -234,32 +275,35 @@ class Stream:
         """The position of the next batch: plain numbers and words, for `seek` of a stream with the
         same settings.
         """
-        return {
-            "batch": self.batch,
-            "window": self.window,
-            "shuffled": self.shuffled,
-            "seed": self.seed,
-            "epoch": self.epoch,
-            "number": self.number,
-            "offset": self.offset,
-            "rows": self.rows,
-            "source": self._start,
-        }
+        position = Position(
+            self.batch,
+            self.window,
+            self.shuffled,
+            self.seed,
+            self.epoch,
+            self.number,
+            self.offset,
+            self.rows,
+            asdict(self._start),
+        )
+        return asdict(position)
 
-    def seek(self, position: dict) -> None:
+    def seek(self, saved: dict) -> None:
         """Continue where another stream with the same settings was; DataError if its input
         differs.
         """
-        self.epoch, self.number, self.rows = position["epoch"], position["number"], position["rows"]
-        self.source.seek(position["source"])
-        self._held, self._start, self.offset = None, position["source"], 0
-        if position["offset"]:
-            if not self._fill() or len(self._held[1]) <= position["offset"]:
+        position = Position(**saved)
+        place = self.source.place_type.of_dict(position.source)
+        self.epoch, self.number, self.rows = position.epoch, position.number, position.rows
+        self.source.seek(place)
+        self._held, self._start, self.offset = None, place, 0
+        if position.offset:
+            if not self._fill() or self._held is None or len(self._held[1]) <= position.offset:
                 raise DataError(
                     f"{self.source.name} has fewer rows than when the checkpoint was written; use"
                     " the same input, or start again"
                 )
-            self.offset = position["offset"]
+            self.offset = position.offset
 
 
 # ---------------------------------------------------------------------- texts
@@ -271,6 +315,30 @@ SAMPLE, SAMPLES = 4096, 64
 HEAD = 1 << 16  # bytes for detecting the dialect of a CSV text
 
 
+@dataclass(frozen=True)
+class PiecePlace:
+    """Where a piece of a text begins: its offset, its line, a digest of all bytes before it, and
+    the size of the file with a digest of samples, None for an input that can be read only once.
+    """
+
+    offset: int
+    line: int
+    digest: str
+    file: list | None
+
+
+@dataclass(frozen=True)
+class TextPlace(Place):
+    """A place in a text: that of the piece with the next row, and how many of its rows precede."""
+
+    start: PiecePlace
+    used: int
+
+    @classmethod
+    def of_dict(cls, saved: dict) -> Self:
+        return super().of_dict(saved | {"start": PiecePlace(**saved["start"])})
+
+
 class TextSource(Source):
     """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at
     a time.
@@ -278,6 +346,8 @@ class TextSource(Source):
     A position includes a digest of all bytes before it, and for a file its size and a digest of
     samples of its content, so that a changed or truncated input is rejected. A file may grow.
     """
+
+    place_type = TextPlace
 
     def __init__(self, path, n_inputs=None, chunk=textfiles.SIZE, encoding=None):
         """encoding: of the text, by default from its mark, else UTF-8. Raises DataError if the file
@@ -293,11 +363,11 @@ class TextSource(Source):
         self._digest, self._offset, self._line = hashlib.blake2b(digest_size=16), 0, 1
         self._pieces: Iterator[textfiles.Piece] | None = None  # those after the offset
         # X and y of the rows of the last piece, where it began, and how many of them were returned
-        self._pending: tuple[Any, Any] | None = None
+        self._pending: tuple[Inputs, np.ndarray] | None = None
         self._start, self._used = self._place(), 0
 
     @abstractmethod
-    def parse(self, piece: textfiles.Piece) -> tuple:
+    def parse(self, piece: textfiles.Piece) -> tuple[Inputs, np.ndarray]:
         """X and y of whole lines."""
 
     # ------------------------------------------------------------------ pieces
@@ -308,9 +378,8 @@ class TextSource(Source):
 
     def _next_pieces(self) -> Iterator[textfiles.Piece]:
         if self._pieces is None:
-            place = self._offset, self._line
             self._pieces = textfiles.pieces(
-                self._handle.read, self.name, self._size, *place, whole=self._whole
+                self._handle.read, self.name, self._size, self._offset, self._line, self._whole
             )
         for piece in self._pieces:
             self._offset = piece.start + len(piece.raw)
@@ -324,9 +393,10 @@ class TextSource(Source):
             return
         head = self._handle.read(self._size)
         self._handle.put_back(head)
-        yield textfiles.Piece(head if len(head) < self._size else head[: self._whole(head)] or head)
+        is_all = len(head) < self._size
+        yield textfiles.Piece(head if is_all else head[: self._whole(head)] or head)
 
-    def _chunk(self) -> tuple[Any, Any] | None:
+    def _chunk(self) -> tuple[Inputs, np.ndarray] | None:
         """X and y of some of the next rows; None at the end."""
         for piece in self._next_pieces():
             X, y = self.parse(piece)
@@ -347,11 +417,11 @@ class TextSource(Source):
                 if self._pending is None:
                     break
             X, y = self._pending
-            taken = slice(self._used, min(len(y), self._used + missing))
-            parts.append((X[taken], y[taken]))
-            missing -= taken.stop - taken.start
-            self._used = taken.stop
-            if self._used == len(y):
+            start, stop = self._used, min(len(y), self._used + missing)
+            parts.append((X[start:stop], y[start:stop]))
+            missing -= stop - start
+            self._used = stop
+            if stop == len(y):
                 self._pending = None
         if not parts:
             return None
@@ -359,23 +429,20 @@ class TextSource(Source):
         first, self.row = self.row, self.row + len(y)
         return X, y, np.arange(first, self.row)
 
-    def peek(self, count: int) -> tuple[Any, np.ndarray]:
-        start = self.tell()["start"]
+    def peek(self, count: int) -> tuple[Inputs, np.ndarray]:
+        start = self.tell().start
         X, y = super().peek(count)
         if self._pending is not None:
-            rest = [part[self._used :] for part in self._pending]
-            X, y = stacked([X, rest[0]]), stacked([y, rest[1]])
+            more_X, more_y = self._pending
+            X = stacked([X, more_X[self._used :]])
+            y = stacked([y, more_y[self._used :]])
         self._pending, self._used, self._start, self.row = (X, y), 0, start, 0
         return X, y
 
-    def _place(self) -> dict:
-        """The position of the next piece."""
-        return {
-            "offset": self._offset,
-            "line": self._line,
-            "digest": self._digest.hexdigest(),
-            "file": self._sampled(),
-        }
+    def _place(self) -> PiecePlace:
+        """The place of the next piece."""
+        digest = self._digest.hexdigest()
+        return PiecePlace(self._offset, self._line, digest, self._sampled())
 
     def _sampled(self, size: int | None = None) -> list | None:
         """The size of the file, at most `size`, and a digest of samples of so many bytes; None for
@@ -392,28 +459,26 @@ class TextSource(Source):
                 digest.update(handle.read(min(SAMPLE, size)))
         return [size, digest.hexdigest()]
 
-    def tell(self) -> dict:
-        inside = self._pending is not None
-        return {
-            "start": self._start if inside else self._place(),
-            "used": self._used if inside else 0,
-            "row": self.row,
-        }
+    def tell(self) -> TextPlace:
+        if self._pending is None:
+            return TextPlace(self.row, self._place(), 0)
+        return TextPlace(self.row, self._start, self._used)
 
-    def seek(self, place: dict) -> None:
-        self._go(place["start"])
+    def seek(self, place):
+        self._go(place.start)
         # the rows between the last boundary of pieces and the position
-        used = self.read(place["used"]) if place["used"] else None
-        if place["used"] and (used is None or len(used[1]) < place["used"]):
-            raise self._changed()
-        self.row = place["row"]
+        if place.used:
+            part = self.read(place.used)
+            if part is None or len(part[1]) < place.used:
+                raise self._changed()
+        self.row = place.row
 
     def rewind(self, epoch: int = 0) -> None:
-        self._go(self.begin)
+        self._go(None if self.begin is None else PiecePlace(**self.begin))
         self.row = 0
 
-    def _go(self, place: dict | None) -> None:
-        """Go to a position of a piece, None for the first row."""
+    def _go(self, place: PiecePlace | None) -> None:
+        """Go to where a piece begins, None for the first row."""
         if self._pieces is not None or self._offset:
             if not self.rewindable:
                 raise DataError(
@@ -422,15 +487,18 @@ class TextSource(Source):
             self._open()
         if place is None:
             return
-        before, left = place["file"], place["offset"] - self._offset
-        same = not self.rewindable or before is None or self._sampled(before[0]) == before
-        while same and (data := self._handle.read(min(self._size, left))):
+        if self.rewindable and place.file is not None:
+            size, _ = place.file
+            if self._sampled(size) != place.file:
+                raise self._changed()
+        left = place.offset - self._offset
+        while data := self._handle.read(min(self._size, left)):
             self._digest.update(data)
             left -= len(data)
-        if not same or self._digest.hexdigest() != place["digest"]:
+        if self._digest.hexdigest() != place.digest:
             raise self._changed()
-        self._offset = place["offset"]
-        self._line = place["line"]
+        self._offset = place.offset
+        self._line = place.line
 
     def _changed(self) -> DataError:
         return DataError(
@@ -439,13 +507,14 @@ class TextSource(Source):
         )
 
     def further(self, end):
-        before, self.begin = self.begin, end["start"] if self.rewindable else None
         if not self.rewindable:
+            self.begin = None
             return True
+        start = TextPlace.of_dict(end).start
         try:
-            self._go(self.begin)
+            self._go(start)
             more = self._chunk() is not None
-            self.begin = self.begin if more else before
+            self.begin = asdict(start) if more else self.begin
         except DataError:
             log.warning("%s is not the input of the checkpoint: all its rows are new", self.name)
             self.begin, more = None, True

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from rfx import lazy
-from rfx.counters import uniforms
 from rfx.data.rows import total
 from rfx.data.transforms import as_floats
+from rfx.features.random import uniform_numbers
 from rfx.operators.mapped import MapMatrix
 
 # ----------------------------------------------------------------------
@@ -17,7 +17,8 @@ from rfx.operators.mapped import MapMatrix
 # the kernel with only feature m; that of a mixture q of features is q.s (Sinha and Duchi 2016,
 # equations 5 and 8).
 
-_FEATURES, _VALUES = 8192, 2**21
+_FEATURES = 8192
+_VALUES = 2**21
 
 
 def scores(pool, X, Y, centred: bool = False) -> np.ndarray:
@@ -40,13 +41,16 @@ def _sums(pool, X, U):
         return quick
     sums = np.empty((pool.n_features, U.shape[1]))
     for start in range(0, pool.n_features, _FEATURES):
-        part = (
-            pool if pool.n_features <= _FEATURES else pool.select(slice(start, start + _FEATURES))
-        )
+        part = pool
+        if pool.n_features > _FEATURES:
+            part = pool.select(slice(start, start + _FEATURES))
         matrix = MapMatrix(part, X, block=max(64, _VALUES // part.n_features))
+        own = sums[start : start + part.n_features]
         # one output is summed as it is read; several use a product
-        found = matrix.rmatvec(U[:, 0])[:, None] if U.shape[1] == 1 else matrix.rmatvec(U)
-        sums[start : start + part.n_features] = found
+        if U.shape[1] == 1:
+            own[:, 0] = matrix.rmatvec(U[:, 0])
+        else:
+            own[:] = matrix.rmatvec(U)
     return sums
 
 
@@ -81,23 +85,30 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     scores = np.asarray(scores, dtype=np.float64)
     # distance below the best, in [0, 1]: invariant to the scores' offset and scale, and hardly
     # affected by rounding
-    best, count = scores.max(), scores.size
+    best = scores.max()
+    count = scores.size
     spread = best - scores.min()
     if spread == 0 or rho <= _LEAST_RHO:
         return np.full(count, 1 / count)
     below = (best - scores) / spread
     top = below == 0
-    ties = np.count_nonzero(top)
-    most = {
-        "chi2": count / ties - 1,
-        "kl": math.log(count / ties),
-        "tv": 1 - ties / count,
-        "reverse-kl": math.inf,
-    }[divergence]
-    if rho >= most:
+    ties = int(np.count_nonzero(top))
+    if rho >= _largest_divergence(divergence, count, ties):
         return top / ties
-    q = {"chi2": _chi2, "kl": _kl, "tv": _tv, "reverse-kl": _reverse_kl}[divergence](below, rho)
+    solve = {"chi2": _chi2, "kl": _kl, "tv": _tv, "reverse-kl": _reverse_kl}[divergence]
+    q = solve(below, rho)
     return q / q.sum()
+
+
+def _largest_divergence(divergence: str, count: int, ties: int) -> float:
+    """That of the distribution with all weight on the `ties` best of `count` features."""
+    if divergence == "chi2":
+        return count / ties - 1
+    if divergence == "kl":
+        return math.log(count / ties)
+    if divergence == "tv":
+        return 1 - ties / count
+    return math.inf
 
 
 def distance(q, divergence: str = "chi2") -> float:
@@ -111,9 +122,10 @@ def distance(q, divergence: str = "chi2") -> float:
     # both with a zero-mean term, so that no part is negative
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(q.size * q)
-        if divergence == "kl":
-            return float(np.mean(np.where(q > 0, (1 + excess) * logs, 0.0) - excess))
-        return float(np.mean(excess - logs))
+        if divergence == "reverse-kl":
+            return float(np.mean(excess - logs))
+        terms = np.where(q > 0, (1 + excess) * logs, 0.0)
+        return float(np.mean(terms - excess))
 
 
 def _chi2(below, rho):
@@ -126,7 +138,8 @@ def _chi2(below, rho):
     """
     count = below.size
     order = np.sort(below)
-    sums, squares = np.cumsum(order), np.cumsum(order**2)
+    sums = np.cumsum(order)
+    squares = np.cumsum(order**2)
 
     def far(k):
         """Whether the constraint is violated already when the k best share all weight and the next
@@ -134,12 +147,18 @@ def _chi2(below, rho):
         """
         mean = sums[k - 1] / k
         lam = k * (order[k] - mean)
-        return lam <= 0 or (squares[k - 1] - k * mean**2) / lam**2 + 1 / k - 1 / count > rho / count
+        if lam <= 0:
+            return True
+        spread = squares[k - 1] - k * mean**2
+        return spread / lam**2 + 1 / k - 1 / count > rho / count
 
     low, high = 1, count  # bounds of the size of the support
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if far(middle) else (low, middle)
+        if far(middle):
+            low = middle + 1
+        else:
+            high = middle
     support = order[:low]
     mean = support.mean()
     room = rho / count + 1 / count - 1 / low
@@ -150,13 +169,15 @@ def _chi2(below, rho):
 def _kl(below, rho):
     """q_m proportional to exp(-below_m / lam), with lam by a bracketing search."""
     # the divergence of such a q is at most 1 / (8 lam^2), because the range is 1
-    return _by_root(lambda t: np.exp(-below / math.exp(t)), "kl", rho, -0.5 * math.log(8 * rho))
+    high = -0.5 * math.log(8 * rho)
+    return _by_root(lambda log_lam: np.exp(-below / math.exp(log_lam)), "kl", rho, high)
 
 
 def _reverse_kl(below, rho):
     """q_m proportional to 1 / (gap + below_m), with gap > 0 by a bracketing search."""
     # the divergence is at most 1 / (2 gap)
-    high, least = -math.log(2 * rho), math.log(_LEAST_GAP)
+    high = -math.log(2 * rho)
+    least = math.log(_LEAST_GAP)
     return _by_root(lambda t: 1 / (math.exp(t) + below), "reverse-kl", rho, high, least)
 
 
@@ -180,12 +201,16 @@ def _root(function, target, high, least=-math.inf):
     while function(low) < target:
         if low == least:
             return least
-        high, low, step = low, max(least, low - step), 2 * step
+        high = low
+        low = max(least, low - step)
+        step = 2 * step
     if low == high:
         return high
-    return lazy.optimize.brentq(
-        lambda t: math.log(function(t) / target), low, high, xtol=1e-14, rtol=1e-14
-    )
+
+    def log_ratio(t):
+        return math.log(function(t) / target)
+
+    return lazy.optimize.brentq(log_ratio, low, high, xtol=1e-14, rtol=1e-14)
 
 
 def _tv(below, rho):
@@ -196,7 +221,8 @@ def _tv(below, rho):
     values, where, sizes = np.unique(below, return_inverse=True, return_counts=True)
     weights = sizes / count
     # the total available from worse groups
-    behind = np.concatenate([np.cumsum(weights[::-1])[::-1][1:], [0.0]])
+    from_here = np.cumsum(weights[::-1])[::-1]
+    behind = np.append(from_here[1:], 0.0)
     moved = np.clip(rho - behind, 0.0, weights)
     left = weights - moved
     left[0] = weights[0] + rho
@@ -230,19 +256,24 @@ def best_distribution(w, rho: float) -> np.ndarray:
 
     def found(log_lam):
         lam = math.exp(log_lam)
+
+        def excess(mu):
+            return _roots(sizes, lam, mu).sum() - 1
+
         # at -lam each term alone is one or more; at 1 each is at most its size
-        mu = lazy.optimize.brentq(
-            lambda mu: _roots(sizes, lam, mu).sum() - 1, -lam, 1.0, xtol=1e-15, rtol=1e-14
-        )
+        mu = lazy.optimize.brentq(excess, -lam, 1.0, xtol=1e-15, rtol=1e-14)
         q = _roots(sizes, lam, mu)
         return q / q.sum()
 
+    def outside(log_lam):
+        return distance(found(log_lam)) - rho
+
     low = high = math.log(1 / sizes.size)
-    while distance(found(high)) > rho:
+    while outside(high) > 0:
         high += 2
-    while distance(found(low)) <= rho:
+    while outside(low) <= 0:
         low -= 2
-    return found(lazy.optimize.brentq(lambda t: distance(found(t)) - rho, low, high, xtol=1e-12))
+    return found(lazy.optimize.brentq(outside, low, high, xtol=1e-12))
 
 
 def _roots(sizes, lam, mu):
@@ -253,7 +284,9 @@ def _roots(sizes, lam, mu):
     q = floor + np.cbrt(sizes**2 / lam)
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(_STEPS):
-            step = (lam * q**3 + mu * q**2 - sizes**2) / (3 * lam * q**2 + 2 * mu * q)
+            value = lam * q**3 + mu * q**2 - sizes**2
+            slope = 3 * lam * q**2 + 2 * mu * q
+            step = value / slope
             step[~np.isfinite(step)] = 0.0
             q = np.maximum(q - step, 0.0)
             if np.all(np.abs(step) <= 1e-15 * (1e-3 + q)):
@@ -279,8 +312,10 @@ def drawn(q, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     depends only on (seed, j) and q.
     """
     ends = np.cumsum(q)
-    where = np.searchsorted(ends, uniforms(seed, DRAW, 0, count, 1)[:, 0] * ends[-1], side="right")
-    places, times = np.unique(np.minimum(where, len(q) - 1), return_counts=True)
+    points = uniform_numbers(seed, DRAW, 0, count) * ends[-1]
+    where = np.searchsorted(ends, points, side="right")
+    where = np.minimum(where, len(q) - 1)
+    places, times = np.unique(where, return_counts=True)
     return places, np.sqrt(times / count)
 
 

@@ -36,7 +36,9 @@ from rfx.types import Inputs
 # Columns whose four sums fit into the first-level cache.
 BLOCK = 256
 # Rows per task of a thread: those of about this many features, within these limits.
-_ENTRIES, _LEAST, _MOST = 1 << 18, 256, 4096
+_ENTRIES = 1 << 18
+_LEAST = 256
+_MOST = 4096
 # Float64 multiplications count this many times, including the processing of the product.
 _WORK = 1.5
 _TOGETHER = 4
@@ -76,7 +78,8 @@ class Vectors:
             if finish is not None:
                 finish(out[rows])
 
-        each_part(X, self.W.shape[1], part, _WORK * X.shape[0] * self.W.size)
+        work = _WORK * X.shape[0] * self.W.size
+        each_part(X, self.W.shape[1], part, work)
 
     def times(self, X, out, finish=None):
         """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part."""
@@ -88,7 +91,8 @@ def each_part(X, width: int, function: Callable[[slice, Any], Any], work: float)
     """function(rows, these rows of X) for every part of the rows of X (n, d), array or CSR, by
     several threads; width: features per row, which decide the size of the parts.
     """
-    n_rows, threads = X.shape[0], env.threads()
+    n_rows = X.shape[0]
+    threads = env.threads()
     # of nearly equal size, the same number for each thread
     most = min(_MOST, max(_LEAST, _ENTRIES // max(1, width)))
     count = threads * -(-n_rows // (most * threads))
@@ -113,12 +117,15 @@ def _packed(X) -> Packed:
     counts, the rows' reference values (n,)).
     """
     groups = -(-X.shape[0] // _TOGETHER)
-    shifts, counts = np.zeros(X.shape[0]), np.zeros(groups, np.int64)
+    shifts = np.zeros(X.shape[0])
+    counts = np.zeros(groups, np.int64)
     width = X.shape[1]
     if sp.issparse(X):
-        width = min(width, _TOGETHER * int(np.diff(X.indptr).max(initial=0)))
+        longest = int(np.diff(X.indptr).max(initial=0))
+        width = min(width, _TOGETHER * longest)
     width = -(-width // _TOGETHER) * _TOGETHER
-    values, inputs = np.zeros((groups, _TOGETHER, width)), np.zeros((groups, width), np.int64)
+    values = np.zeros((groups, _TOGETHER, width))
+    inputs = np.zeros((groups, width), np.int64)
     if sp.issparse(X):
         _pack_sparse(X.indptr, X.indices, X.data, values, inputs, counts)
     else:
@@ -131,18 +138,27 @@ def _packed(X) -> Packed:
 def _find_shifts(X, shifts):
     """shifts_i <- -1 or 1 if more than half of the inputs of row i have this value, else 0."""
     for i in range(len(X)):
-        x, low, high = X[i], 0, 0
+        x = X[i]
+        low = 0
+        high = 0
         for j in range(len(x)):
             low += x[j] == -1
             high += x[j] == 1
-        shifts[i] = (2 * high > len(x)) - np.float64(2 * low > len(x))
+        half = len(x) / 2
+        if high > half:
+            shifts[i] = 1.0
+        elif low > half:
+            shifts[i] = -1.0
+        else:
+            shifts[i] = 0.0
 
 
 @njit(cache=True, nogil=True)
 def _pack_dense(X, values, inputs, counts, shifts):
     n, width = X.shape
     for g in range(len(counts)):
-        count, own = 0, values[g]
+        count = 0
+        own = values[g]
         for t in range(width):
             used = False
             for r in range(4):
@@ -251,6 +267,16 @@ def _products(values, inputs, counts, shifts, W, sums, out):
 _DRAWN = 1 << 20
 
 
+class MapArray:
+    """An array of a feature map, as an attribute: `self.phases` is `self.arrays["phases"]`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: FeatureMap, owner: type) -> np.ndarray:
+        return instance.arrays[self.name]
+
+
 class FeatureMap:
     """A sampled map from (n, n_inputs) rows to (n, n_features) features.
 
@@ -278,7 +304,10 @@ class FeatureMap:
     amplitude: ClassVar[float | None] = None
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
-        self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
+        self.name = name
+        self.n_inputs = n_inputs
+        self.params = params
+        self.arrays = arrays
 
     @property
     def n_features(self) -> int:
@@ -292,9 +321,14 @@ class FeatureMap:
     @property
     def bound(self) -> float | None:
         """The largest magnitude of a feature, if it is known."""
-        if self.amplitude is None or "scales" not in self.arrays:
+        if self.amplitude is None or self.factors is None:
             return self.amplitude
-        return self.amplitude * float(np.abs(self.arrays["scales"]).max(initial=0.0))
+        return self.amplitude * float(np.abs(self.factors).max(initial=0.0))
+
+    @property
+    def factors(self) -> np.ndarray | None:
+        """The array `scales`, if the map has it."""
+        return self.arrays.get("scales")
 
     @classmethod
     def total(cls, n_inputs, params) -> int | None:
@@ -315,7 +349,8 @@ class FeatureMap:
         """
         variant = variant or cls.usual(kernel)
         cls.check_variant(kernel, n_features, variant)
-        return sample(kernel, X.shape[1], n_features, seed, variant=variant, **more).fit(X, variant)
+        drawn = sample(kernel, X.shape[1], n_features, seed, variant=variant, **more)
+        return drawn.fit(X, variant)
 
     @classmethod
     def saved_arrays(cls) -> dict[str, Array]:
@@ -336,14 +371,14 @@ class FeatureMap:
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
         """Raise UsageError for an unsupported variant or number of features."""
         own = cls.variants_of(name)
-        if variant not in own:
-            having = ", ".join(
-                kernel for kernel, kind in MAPS.items() if variant in kind.variants_of(kernel)
-            )
-            some = f"is for the kernels {having}" if having else "no map has"
-            raise UsageError(
-                f"--features is {variant}, which {some}; kernel {name} supports {' or '.join(own)}"
-            )
+        if variant in own:
+            return
+        having = [kernel for kernel, kind in MAPS.items() if variant in kind.variants_of(kernel)]
+        some = f"is for the kernels {', '.join(having)}" if having else "no map has"
+        supported = " or ".join(own)
+        raise UsageError(
+            f"--features is {variant}, which {some}; kernel {name} supports {supported}"
+        )
 
     def fit(self, X, variant: str) -> FeatureMap:
         """The map adapted by the variant to the training rows X (n, n_inputs); itself if nothing is
@@ -361,14 +396,15 @@ class FeatureMap:
             raise DataError(
                 f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
             )
-        out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+        if out is None:
+            out = np.empty((X.shape[0], self.n_features), self.dtype)
         if (placed := DeviceMatrix.of(self, X)) is not None:
             for rows, Z in placed.row_blocks():
                 out[rows] = Z
             return out
         self.compute(X, out)
-        if "scales" in self.arrays and "scales" not in self.parts:
-            out *= self.arrays["scales"]
+        if self.factors is not None and "scales" not in self.parts:
+            out *= self.factors
         return out
 
     def on_device(self, accelerator: device.Accelerator, X):
@@ -401,9 +437,9 @@ class FeatureMap:
             If the map does not define them.
         """
         found = self.own_steps()
-        if "scales" not in self.arrays:
+        if self.factors is None:
             return found
-        return *found, told.scaled(self.arrays["scales"], self.n_features)
+        return *found, told.scaled(self.factors, self.n_features)
 
     def own_steps(self) -> told.Steps:
         """The steps before the product with the array `scales`, if there is one."""
@@ -447,13 +483,9 @@ class FeatureMap:
         (count,) numbers.
         """
         part = self.select(indices)
-        scales = part.arrays.get("scales", self.dtype.type(1)) * weights
-        return type(self)(
-            self.name,
-            self.n_inputs,
-            self.params,
-            part.arrays | {"scales": scales.astype(self.dtype)},
-        )
+        before = self.dtype.type(1) if part.factors is None else part.factors
+        scales = (before * weights).astype(self.dtype)
+        return type(self)(self.name, self.n_inputs, self.params, part.arrays | {"scales": scales})
 
     @cached
     def _vectors(self) -> Vectors:
@@ -461,7 +493,9 @@ class FeatureMap:
 
     def _rows(self, X):
         """X in the map's type."""
-        return X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
+        if sp.issparse(X):
+            return X.astype(self.dtype)
+        return np.ascontiguousarray(X, dtype=self.dtype)
 
     def _project(self, X, out, finish=None):
         """out <- the products of the rows of X with the first array, then finish(part) on every
@@ -477,20 +511,19 @@ class FeatureMap:
     def header(self) -> dict:
         """The JSON part of a model file; `arrays` is the other part."""
         params = {key: np.asarray(value).tolist() for key, value in self.params.items()}
-        found = {"name": self.name, "n_inputs": self.n_inputs, "params": params}
-        forms = [form for form, kind in MAPS[self.name].forms.items() if type(self) is kind]
-        return found | ({"form": forms[0]} if forms else {})
+        header = {"name": self.name, "n_inputs": self.n_inputs, "params": params}
+        for form, kind in MAPS[self.name].forms.items():
+            if type(self) is kind:
+                header["form"] = form
+        return header
 
     @staticmethod
     def from_header(header: dict, arrays: dict) -> FeatureMap:
         kind = form_of(header)
-        names = [*kind.parts, *({"scales"} & arrays.keys() - kind.parts.keys())]
-        found = kind(
-            header["name"],
-            header["n_inputs"],
-            header["params"],
-            {name: arrays[name] for name in names},
-        )
+        own = {name: arrays[name] for name in kind.parts}
+        if "scales" in arrays:
+            own["scales"] = arrays["scales"]
+        found = kind(header["name"], header["n_inputs"], header["params"], own)
         found.check()
         return found
 
@@ -498,29 +531,39 @@ class FeatureMap:
 class SeededMap(FeatureMap):
     """A map whose model stores the seed in place of large arrays, and the features' `numbers`."""
 
+    numbers = MapArray()
+
     @classmethod
     def sampled(cls, name, n_inputs, params, arrays, seed):
         return cls(name, n_inputs, params | {"seed": seed}, arrays)
+
+    @property
+    def seed(self) -> int:
+        return self.params["seed"]
 
     def _in_blocks(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(blocks, starts, order): the blocks of `size` numbers that the features are in, and the
         features by blocks, from starts[k] to starts[k + 1] those of blocks[k].
         """
-        numbers = self.arrays["numbers"].astype(np.int64)
+        numbers = self.numbers.astype(np.int64)
         blocks, of = np.unique(numbers // size, return_inverse=True)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
+        sizes = np.bincount(of, minlength=len(blocks))
+        starts = np.concatenate([[0], np.cumsum(sizes)])
         return blocks, starts, np.argsort(of, kind="stable")
 
 
 def block_uniforms(seed: int, stream: int, blocks: np.ndarray, width: int) -> np.ndarray:
     """(blocks, width) uniform numbers of the blocks with these numbers."""
-    return np.concatenate([uniforms(seed, stream, b, b + 1, width) for b in blocks.tolist()])
+    parts = [uniforms(seed, stream, block, block + 1, width) for block in blocks.tolist()]
+    return np.concatenate(parts)
 
 
 def form_of(header: dict) -> type[FeatureMap]:
     """The class of the map whose header this is; KeyError where there is none."""
     kind = MAPS[header["name"]]
-    return kind.forms[header["form"]] if "form" in header else kind
+    if "form" not in header:
+        return kind
+    return kind.forms[header["form"]]
 
 
 def _declares(value) -> dict[str, type]:
@@ -559,13 +602,15 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
 
     def draw(first, last):
         found = kind.draw(name, n_inputs, start + first, start + last, seed, params, variant)
-        return {
-            key: np.ascontiguousarray(value, dtype if value.dtype.kind == "f" else None)
-            for key, value in found.items()
-        }
+        arrays = {}
+        for key, values in found.items():
+            stored = dtype if values.dtype.kind == "f" else None
+            arrays[key] = np.ascontiguousarray(values, stored)
+        return arrays
 
     numbers = (stop - start) * n_inputs * kind.width
-    parts = parallel.for_ranges(draw, stop - start, parts=max(1, -(-numbers // _DRAWN)))
+    count = max(1, -(-numbers // _DRAWN))
+    parts = parallel.for_ranges(draw, stop - start, parts=count)
     return joined_arrays(parts)
 
 
@@ -584,9 +629,8 @@ def find(name: str) -> tuple[type[FeatureMap] | type[BinMap], str]:
     """
     kernel = ALIASES.get(name, name)
     if kernel not in MAPS:
-        raise UsageError(
-            f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}"
-        )
+        near = or_near(name, [*MAPS, *ALIASES], "choose one of")
+        raise UsageError(f"there is no feature map {name!r}{near}")
     return BinMap if name == "binning" else MAPS[kernel], kernel
 
 
@@ -621,9 +665,16 @@ class GrowingMap:
         piece=PIECE,
         max_memory_mb=256.0,
     ):
-        self.kernel, self.n_inputs, self.seed, self.params = kernel, n_inputs, seed, params
-        self.variant, self.dtype, self.piece = variant, np.dtype(dtype), piece
-        self._room, self._kept, self._latest = max_memory_mb * 2**20, {}, (None, None)
+        self.kernel = kernel
+        self.n_inputs = n_inputs
+        self.seed = seed
+        self.params = params
+        self.variant = variant
+        self.dtype = np.dtype(dtype)
+        self.piece = piece
+        self._room = max_memory_mb * 2**20
+        self._kept: dict[int, FeatureMap] = {}
+        self._latest: tuple[int, FeatureMap] | None = None
 
     def sampled(self, start: int, stop: int) -> FeatureMap:
         """The map of the features start .. stop-1."""
@@ -631,26 +682,25 @@ class GrowingMap:
         if stop > first + self.piece:
             return self._draw(start, stop)
         whole = self._piece(first)
-        return (
-            whole
-            if stop - start == self.piece
-            else whole.select(slice(start - first, stop - first))
-        )
+        if stop - start == self.piece:
+            return whole
+        return whole.select(slice(start - first, stop - first))
 
     def _piece(self, first):
         if first in self._kept:
             return self._kept[first]
-        if self._latest[0] != first:
-            made = self._draw(first, first + self.piece)
-            size = sum(values.nbytes for values in made.arrays.values())
-            # the first pieces are cached: a pass uses all of them in order, so caching the latest
-            # would never hit
-            if size <= self._room:
-                self._room -= size
-                self._kept[first] = made
-                return made
+        if self._latest is not None and self._latest[0] == first:
+            return self._latest[1]
+        made = self._draw(first, first + self.piece)
+        size = sum(values.nbytes for values in made.arrays.values())
+        # the first pieces are cached: a pass uses all of them in order, so caching the latest would
+        # never hit
+        if size <= self._room:
+            self._room -= size
+            self._kept[first] = made
+        else:
             self._latest = first, made
-        return self._latest[1]
+        return made
 
     def _draw(self, start, stop):
         options = {"start": start, "dtype": self.dtype, "variant": self.variant}

@@ -1,5 +1,6 @@
 """Random binning features, and the widths of their grids."""
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -72,7 +73,10 @@ class BinningMap:
     """
 
     def __init__(self, kernel: str, gamma: float, widths, offsets):
-        self.kernel, self.gamma, self.widths, self.offsets = kernel, gamma, widths, offsets
+        self.kernel = kernel
+        self.gamma = gamma
+        self.widths = widths
+        self.offsets = offsets
         self._inverses = 1.0 / widths
 
     @property
@@ -96,17 +100,19 @@ class BinningMap:
         """
         hashes = self._rows(X)
         count = X.shape[0]
-        ids = np.empty((self.n_grids, count), np.uint16 if count < 2**16 else np.int32)
+        kind = np.uint16 if count < 2**16 else np.int32
+        ids = np.empty((self.n_grids, count), kind)
         keys = [np.empty(0, np.uint64)] * self.n_grids
 
         def part(start, stop):
             slots = np.empty(2 ** _slot_bits(count), np.int32)
             found = np.empty(count, np.uint64)
             for grid, hashed in hashes(start, stop, 0, count):
-                keys[grid] = found[: _number(hashed, ids[grid], slots, found)].copy()
+                size = _number(hashed, ids[grid], slots, found)
+                keys[grid] = found[:size].copy()
 
         parallel.for_ranges(part, self.n_grids, work=_hashing(ids, X))
-        return ids, Bins(np.concatenate(keys), _starts([len(own) for own in keys]))
+        return ids, Bins.of_grids(keys)
 
     def find(self, X, bins: "Bins") -> np.ndarray:
         """(R, n) int32 numbers of the rows' bins in their grids among `bins`, -1 if a bin is
@@ -132,8 +138,11 @@ class BinningMap:
         known = found >= 0
         indices = (found.astype(np.int64) + bins.starts[:-1])[known]
         indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
-        data = np.full(len(indices), 1 / np.sqrt(self.n_grids) if value is None else float(value))
-        return sp.csr_matrix((data, indices, indptr), shape=(X.shape[0], int(bins.starts[-1])))
+        if value is None:
+            value = 1 / np.sqrt(self.n_grids)
+        data = np.full(len(indices), float(value))
+        shape = X.shape[0], int(bins.starts[-1])
+        return sp.csr_matrix((data, indices, indptr), shape=shape)
 
     def decision(self, X, bins: "Bins", coef) -> np.ndarray:
         """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is not among
@@ -142,12 +151,13 @@ class BinningMap:
         out = np.zeros((X.shape[0], coef.shape[1]))
         for rows in ranges(X.shape[0], _PREDICTED_ROWS):
             ids = self.find(X[rows], bins)
-            parallel.for_ranges(
-                lambda a, b: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]),
-                ids.shape[1],
-                64,
-                work=ids.size * (1 + coef.shape[1]),
-            )
+            sums = out[rows]
+
+            def part(start, stop):
+                _add_found(ids[:, start:stop], bins.starts, coef, sums[start:stop])
+
+            work = ids.size * (1 + coef.shape[1])
+            parallel.for_ranges(part, ids.shape[1], 64, work=work)
         return out
 
     def steps(self, bins: "Bins", coef) -> told.Steps:
@@ -156,17 +166,11 @@ class BinningMap:
         base = int(np.array([_ALIGN]).view(np.uint64)[0])
         grid = np.repeat(np.arange(self.n_grids), np.diff(bins.starts))
         order = np.lexsort((bins.keys, grid))
-        return (
-            told.Bins(
-                self.offsets,
-                self._inverses,
-                _multipliers(self.n_inputs),
-                base,
-                bins.keys[order],
-                bins.starts,
-                np.asarray(coef)[order],
-            ),
-        )
+        keys = bins.keys[order]
+        weights = np.asarray(coef)[order]
+        multipliers = _multipliers(self.n_inputs)
+        grids = self.offsets, self._inverses
+        return (told.Bins(*grids, multipliers, base, keys, bins.starts, weights),)
 
     def _rows(self, X):
         """A function of (first grid, last grid, first row, last row): for each grid, its number and
@@ -187,7 +191,8 @@ class BinningMap:
         def hashes(low, high, start, stop):
             for first in range(low, high, _GROUP):
                 grids = slice(first, min(first + _GROUP, high))
-                offsets, inverses = self.offsets[grids], self._inverses[grids]
+                offsets = self.offsets[grids]
+                inverses = self._inverses[grids]
                 keys = np.empty((len(offsets), stop - start), np.uint64)
                 if sp.issparse(X):
                     # grids side by side, so that one nonzero is processed for all of them
@@ -210,6 +215,11 @@ class Bins:
     keys: np.ndarray
     starts: np.ndarray
 
+    @classmethod
+    def of_grids(cls, keys: list[np.ndarray]) -> "Bins":
+        """From the keys of each grid."""
+        return cls(np.concatenate(keys), _starts([len(own) for own in keys]))
+
     def of(self, grid: int) -> np.ndarray:
         """The keys of one grid."""
         return self.keys[self.starts[grid] : self.starts[grid + 1]]
@@ -221,36 +231,40 @@ class Bins:
 
     def grids(self, chosen) -> "Bins":
         """The bins of an index array of grids."""
-        return Bins(
-            np.concatenate([self.of(grid) for grid in chosen] or [self.keys[:0]]),
-            _starts(np.diff(self.starts)[chosen]),
-        )
+        # without grids, the keys are an empty array of their type
+        keys = [self.keys[:0], *(self.of(grid) for grid in chosen)]
+        sizes = np.diff(self.starts)[chosen]
+        return Bins(np.concatenate(keys), _starts(sizes))
 
     @cached
     def slots(self) -> tuple[np.ndarray, np.ndarray]:
         """Hash tables of the grids, concatenated, and their starts."""
         starts = _starts([2 ** _slot_bits(size) for size in np.diff(self.starts)])
         slots = np.empty(starts[-1], np.int32)
-        for grid in range(len(starts) - 1):
-            _fill(self.of(grid), slots[starts[grid] : starts[grid + 1]])
+        for grid, (start, stop) in enumerate(itertools.pairwise(starts)):
+            _fill(self.of(grid), slots[start:stop])
         return slots, starts
 
 
 def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:
     """The bins of all rows from those of parts of them, numbered as for the concatenated rows, and
     for each part the new numbers (D,) int32 of its bins in their grids."""
-    keys, tables = [], [np.empty(len(own.keys), np.int32) for own in parts]
+    keys = []
+    tables = [np.empty(len(own.keys), np.int32) for own in parts]
     for grid in range(len(parts[0].starts) - 1):
         seen = np.concatenate([own.of(grid) for own in parts])
-        ids, found = np.empty(len(seen), np.int32), np.empty(len(seen), np.uint64)
-        count = _number(seen, ids, np.empty(2 ** _slot_bits(len(seen)), np.int32), found)
+        ids = np.empty(len(seen), np.int32)
+        found = np.empty(len(seen), np.uint64)
+        slots = np.empty(2 ** _slot_bits(len(seen)), np.int32)
+        count = _number(seen, ids, slots, found)
         keys.append(found[:count].copy())
         at = 0
         for own, table in zip(parts, tables):
-            first, last = own.starts[grid], own.starts[grid + 1]
+            first = own.starts[grid]
+            last = own.starts[grid + 1]
             table[first:last] = ids[at : at + last - first]
             at += last - first
-    return Bins(np.concatenate(keys), _starts([len(own) for own in keys])), tables
+    return Bins.of_grids(keys), tables
 
 
 class BinMap:
@@ -264,7 +278,8 @@ class BinMap:
     dtype = np.dtype(np.float64)
 
     def __init__(self, grids: BinningMap, bins: Bins):
-        self.grids, self.bins = grids, bins
+        self.grids = grids
+        self.bins = bins
 
     @classmethod
     def usual(cls, name: str) -> str:
@@ -317,7 +332,9 @@ def sample_grids(
 
 
 def _starts(sizes) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    """(len(sizes) + 1,) int64, where parts of these sizes begin, and the end."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    return np.concatenate([[0], ends]).astype(np.int64)
 
 
 def _hashing(ids, X) -> int:
@@ -351,12 +368,10 @@ def _hash_dense(columns, offsets, inverses, multipliers, keys):
             key = keys[g, start : start + count]
             key[:] = np.uint64(0)
             for j in range(len(columns)):
-                x, offset, inverse, multiplier = (
-                    columns[j, start : start + count],
-                    offsets[g, j],
-                    inverses[g, j],
-                    multipliers[j],
-                )
+                x = columns[j, start : start + count]
+                offset = offsets[g, j]
+                inverse = inverses[g, j]
+                multiplier = multipliers[j]
                 for i in range(count):
                     cells[i] = np.floor((x[i] - offset) * inverse) + _ALIGN
                 for i in range(count):
@@ -381,8 +396,12 @@ def _hash_sparse(data, indices, indptr, offsets, inverses, multipliers, keys):
     for i in range(keys.shape[1]):
         key[:] = base
         for t in range(indptr[i], indptr[i + 1]):
-            j, x = indices[t], data[t]
-            offset, inverse, empty, multiplier = offsets[j], inverses[j], zero[j], multipliers[j]
+            j = indices[t]
+            x = data[t]
+            offset = offsets[j]
+            inverse = inverses[j]
+            empty = zero[j]
+            multiplier = multipliers[j]
             for g in range(grids):
                 cells[g] = np.floor((x - offset[g]) * inverse[g]) + _ALIGN
             for g in range(grids):
@@ -406,7 +425,8 @@ def _number(keys, ids, slots, found):
     slots: scratch with at least twice as many slots as keys; only as many are used as the keys
     found so far need.
     """
-    mask, count = min(256, len(slots)) - 1, 0
+    mask = min(256, len(slots)) - 1
+    count = 0
     slots[: mask + 1] = -1
     for i in range(len(keys)):
         key = keys[i]

@@ -9,13 +9,14 @@ from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.features.base import (
     FeatureMap,
+    MapArray,
     SeededMap,
     Vectors,
     as_array,
     block_uniforms,
     each_part,
 )
-from rfx.features.random import uniforms
+from rfx.features.random import uniform_numbers, uniforms
 from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
 from rfx.parallel import cached
@@ -45,6 +46,7 @@ class SketchMap(SeededMap):
     """
 
     parts = {"scales": Array("f", "features"), "numbers": Array("i", "features")}
+    scales = MapArray()
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -56,12 +58,17 @@ class SketchMap(SeededMap):
         """p."""
         return int(self.name[-1])
 
+    @property
+    def root(self) -> float:
+        """sqrt(gamma)."""
+        return math.sqrt(self.params["gamma"])
+
     def _hashes(self, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(places, signs) of the constant and the inputs in the sketches of the blocks, each
         (blocks, p, d + 1).
         """
         shape = self.power, self.n_inputs + 1
-        u = block_uniforms(self.params["seed"], PLACE, blocks, math.prod(shape))
+        u = block_uniforms(self.seed, PLACE, blocks, math.prod(shape))
         numbers = (2 * SIZE * u).astype(np.int64).reshape(-1, *shape)
         return numbers // 2, np.where(numbers % 2, 1.0, -1.0)
 
@@ -71,24 +78,26 @@ class SketchMap(SeededMap):
         the features of each begin, and by blocks the feature and its number in the block.
         """
         blocks, starts, order = self._in_blocks(SIZE)
-        parts = self.arrays["numbers"][order].astype(np.int64) % SIZE
+        parts = self.numbers[order].astype(np.int64) % SIZE
         return *self._hashes(blocks), starts, order, parts
 
     def compute(self, X, out):
-        X, plan = self._rows(X), self._plan
-        root, scales = math.sqrt(self.params["gamma"]), self.arrays["scales"].astype(np.float64)
-        work = len(plan[0]) * self.power * (X.shape[1] + 6 * SIZE) * X.shape[0]
-        each_part(
-            X,
-            self.n_features,
-            lambda rows, some: _sketched(
-                as_array(some), root, _TWIDDLES, _MIRRORED, scales, out[rows], *plan
-            ),
-            work,
-        )
+        X = self._rows(X)
+        n_rows, n_inputs = X.shape
+        places, *rest = self._plan
+        root = self.root
+        scales = self.scales.astype(np.float64)
+
+        def part(rows, some):
+            own = as_array(some)
+            _sketched(own, root, _TWIDDLES, _MIRRORED, scales, out[rows], places, *rest)
+
+        n_sketches = len(places) * self.power
+        work = n_sketches * (n_inputs + 6 * SIZE) * n_rows
+        each_part(X, self.n_features, part, work)
 
     def own_steps(self):
-        numbers = self.arrays["numbers"].astype(np.int64)
+        numbers = self.numbers.astype(np.int64)
         blocks, of = np.unique(numbers // SIZE, return_inverse=True)
         places, signs = self._hashes(blocks)
         # the two real frequencies 0 and SIZE / 2, then the real and imaginary parts of 1, 2, …
@@ -98,18 +107,21 @@ class SketchMap(SeededMap):
         factors = []
         for power in range(self.power):
             turns = places[of, power] * frequency[:, None] % SIZE / SIZE
-            waves = signs[of, power] * np.exp(-2j * np.pi * turns)
+            phases = np.exp(-2j * np.pi * turns)
+            waves = signs[of, power] * phases
             both = np.vstack([waves.real, waves.imag]).T
-            root = math.sqrt(self.params["gamma"])
-            factors.append((told.linear(root * both[1:], both[0]),))
+            factors.append((told.linear(self.root * both[1:], both[0]),))
         count = len(numbers)
         chosen = told.Select(np.arange(count) + count * imaginary)
         return told.ComplexProduct(tuple(factors)), chosen
 
 
 # (SIZE,) where the transform of `_transform` has each frequency: its bits in reverse order.
-_MIRRORED = np.array([int(f"{k:0{_LEVELS}b}"[::-1], 2) for k in range(SIZE)])
-_TWIDDLES = np.exp(-2j * np.pi * np.arange(SIZE // 2) / SIZE).view(np.float64).reshape(-1, 2)
+_BITS = [f"{k:0{_LEVELS}b}" for k in range(SIZE)]
+_MIRRORED = np.array([int(bits[::-1], 2) for bits in _BITS])
+# (SIZE / 2, 2) the real and imaginary parts of its roots of unity
+_ROOTS = np.exp(-2j * np.pi * np.arange(SIZE // 2) / SIZE)
+_TWIDDLES = _ROOTS.view(np.float64).reshape(-1, 2)
 
 
 @njit(cache=True, nogil=True)
@@ -120,10 +132,13 @@ def _transform(re, im, twiddles):
         stride = SIZE // 2 // half
         for low in range(0, SIZE, 2 * half):
             for k in range(half):
-                c, s = twiddles[k * stride, 0], twiddles[k * stride, 1]
-                i, j = low + k, low + k + half
+                c = twiddles[k * stride, 0]
+                s = twiddles[k * stride, 1]
+                i = low + k
+                j = low + k + half
                 for r in range(_TOGETHER):
-                    a, b = re[i, r] - re[j, r], im[i, r] - im[j, r]
+                    a = re[i, r] - re[j, r]
+                    b = im[i, r] - im[j, r]
                     re[i, r] += re[j, r]
                     im[i, r] += im[j, r]
                     re[j, r] = a * c - b * s
@@ -136,8 +151,10 @@ def _sketched(X, root, twiddles, mirrored, scales, out, places, signs, starts, o
     """out <- the features of the rows of X, by the plan of a SketchMap."""
     n, d = X.shape
     x = np.empty((d + 1, _TOGETHER))
-    re, im = np.empty((SIZE, _TOGETHER)), np.empty((SIZE, _TOGETHER))
-    product_re, product_im = np.empty((SIZE, _TOGETHER)), np.empty((SIZE, _TOGETHER))
+    re = np.empty((SIZE, _TOGETHER))
+    im = np.empty((SIZE, _TOGETHER))
+    product_re = np.empty((SIZE, _TOGETHER))
+    product_im = np.empty((SIZE, _TOGETHER))
     for low in range(0, n, _TOGETHER):
         count = min(_TOGETHER, n - low)
         x[:] = 0.0
@@ -150,7 +167,8 @@ def _sketched(X, root, twiddles, mirrored, scales, out, places, signs, starts, o
                 re[:] = 0.0
                 im[:] = 0.0
                 for j in range(d + 1):
-                    place, sign = places[block, power, j], signs[block, power, j]
+                    place = places[block, power, j]
+                    sign = signs[block, power, j]
                     for r in range(_TOGETHER):
                         re[place, r] += sign * x[j, r]
                 _transform(re, im, twiddles)
@@ -160,14 +178,17 @@ def _sketched(X, root, twiddles, mirrored, scales, out, places, signs, starts, o
                 else:
                     for k in range(SIZE):
                         for r in range(_TOGETHER):
-                            a, b = product_re[k, r], product_im[k, r]
+                            a = product_re[k, r]
+                            b = product_im[k, r]
                             product_re[k, r] = a * re[k, r] - b * im[k, r]
                             product_im[k, r] = a * im[k, r] + b * re[k, r]
             for k in range(starts[block], starts[block + 1]):
-                part, j = parts[k], order[k]
+                part = parts[k]
+                j = order[k]
                 place = mirrored[part // 2 if part > 1 else part * (SIZE // 2)]
+                is_imaginary = part > 1 and part % 2 == 1
                 for r in range(count):
-                    value = product_im[place, r] if part > 1 and part % 2 else product_re[place, r]
+                    value = product_im[place, r] if is_imaginary else product_re[place, r]
                     out[low + r, j] = scales[j] * value
 
 
@@ -202,6 +223,9 @@ class DotProductMap(FeatureMap):
         "signs": "products of random signs",
     }
     forms = {"sketch": SketchMap}
+    scales = MapArray()
+    orders = MapArray()
+    signs = MapArray()
 
     @classmethod
     def variants_of(cls, name):
@@ -212,43 +236,41 @@ class DotProductMap(FeatureMap):
         terms = coefficients(name, params["gamma"])
         most = len(terms) - 1
         shares = np.cumsum(terms) / terms.sum()
-        orders = np.minimum(
-            np.searchsorted(shares, uniforms(seed, ORDER, start, stop, 1)[:, 0], side="right"), most
-        )
-        signs = np.where(uniforms(seed, SIGN, start, stop, most * n_inputs) < 0.5, -1, 1).astype(
-            np.int8
-        )
+        points = uniform_numbers(seed, ORDER, start, stop)
+        orders = np.minimum(np.searchsorted(shares, points, side="right"), most)
+        is_negative = uniforms(seed, SIGN, start, stop, most * n_inputs) < 0.5
+        signs = np.where(is_negative, -1, 1).astype(np.int8)
         signs = signs.reshape(stop - start, most, n_inputs).transpose(1, 2, 0)
-        return {
-            "scales": np.full(stop - start, math.sqrt(terms.sum())),
-            "orders": orders.astype(np.int64),
-            "signs": signs,
-        }
+        scales = np.full(stop - start, math.sqrt(terms.sum()))
+        return {"scales": scales, "orders": orders.astype(np.int64), "signs": signs}
 
     @cached
     def _factors(self) -> list[tuple]:
         """(features of more than l terms, the number l of their vectors) for every l."""
-        orders = self.arrays["orders"]
-        chosen = [np.flatnonzero(orders > order) for order in range(int(orders.max(initial=0)))]
-        return [
-            (some, Vectors(signs[:, some])) for some, signs in zip(chosen, self.arrays["signs"])
-        ]
+        largest = int(self.orders.max(initial=0))
+        factors = []
+        for order, signs in enumerate(self.signs[:largest]):
+            chosen = np.flatnonzero(self.orders > order)
+            factors.append((chosen, Vectors(signs[:, chosen])))
+        return factors
 
     def compute(self, X, out):
         rows = self._rows(X)
-        out[:] = self.arrays["scales"]
+        out[:] = self.scales
         for chosen, vectors in self._factors:
-            out[:, chosen] *= vectors.times(rows, np.empty((len(out), len(chosen)), self.dtype))
+            products = np.empty((len(out), len(chosen)), self.dtype)
+            out[:, chosen] *= vectors.times(rows, products)
 
     def own_steps(self):
-        # a feature with fewer factors has 1 for each further one
-        used = [self.arrays["orders"] > number for number in range(len(self.arrays["signs"]))]
-        factors = [
-            told.linear(np.where(own, signs, 0.0), np.where(own, 0.0, 1.0))
-            for own, signs in zip(used, self.arrays["signs"])
-            if own.any() or own is used[0]
-        ]
-        return (told.Product(tuple((factor,) for factor in factors)),)
+        factors: list[told.Steps] = []
+        for number, signs in enumerate(self.signs):
+            used = self.orders > number
+            if factors and not used.any():
+                break
+            # a feature with fewer factors has 1 for each further one
+            factor = told.linear(np.where(used, signs, 0.0), np.where(used, 0.0, 1.0))
+            factors.append((factor,))
+        return (told.Product(tuple(factors)),)
 
 
 def coefficients(name: str, gamma: float) -> np.ndarray:
@@ -261,6 +283,8 @@ def coefficients(name: str, gamma: float) -> np.ndarray:
                 f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need gamma of 2 or"
                 " less; scale the inputs"
             )
-        return np.array([gamma**m / math.factorial(m) for m in range(LAST + 1)])
+        orders = range(LAST + 1)
+        return np.array([gamma**m / math.factorial(m) for m in orders])
     power = int(name[-1])
-    return np.array([math.comb(power, m) * gamma**m for m in range(power + 1)])
+    orders = range(power + 1)
+    return np.array([math.comb(power, m) * gamma**m for m in orders])

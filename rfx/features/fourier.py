@@ -17,6 +17,7 @@ from rfx.features.base import (
     BLOCK,
     MAPS,
     FeatureMap,
+    MapArray,
     SeededMap,
     as_array,
     block_uniforms,
@@ -24,7 +25,16 @@ from rfx.features.base import (
     sum_group,
 )
 from rfx.features.coordinates import random_order
-from rfx.features.random import cauchy, lengths, normals, orthonormals, secants, sobol, uniforms
+from rfx.features.random import (
+    cauchy,
+    lengths,
+    normals,
+    orthonormals,
+    secants,
+    sobol,
+    uniform_numbers,
+    uniforms,
+)
 from rfx.kernels import Kernel
 from rfx.kernels.distances import (
     SCALES,
@@ -51,7 +61,10 @@ from rfx.parallel import cached
 # so that range reduction is one subtraction and the cosine one short polynomial.
 
 _TWO_PI = 2 * math.pi
-FREQUENCY, PHASE, SHARED, LENGTH = 0, 1, 2, 3
+FREQUENCY = 0
+PHASE = 1
+SHARED = 2
+LENGTH = 3
 
 
 class Independent:
@@ -61,8 +74,11 @@ class Independent:
     """
 
     def __init__(self, seed: int, start: int, stop: int, n_inputs: int, n_shared: int):
-        self.seed, self.start, self.stop = seed, start, stop
-        self.n_inputs, self.n_shared = n_inputs, n_shared
+        self.seed = seed
+        self.start = start
+        self.stop = stop
+        self.n_inputs = n_inputs
+        self.n_shared = n_shared
 
     def normals(self) -> np.ndarray:
         """(count, n_inputs) standard normal numbers."""
@@ -122,6 +138,7 @@ class FourierMap(FeatureMap):
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Gaussian(), Laplacian(), LaplacianL2())
     parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
+    phases = MapArray()
     amplitude = math.sqrt(2)
     variants = {
         "offset": "sqrt2 cos(w.x + b)",
@@ -133,16 +150,16 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
-        paired = variant != "offset"
-        first, last = (start // 2, -(-stop // 2)) if paired else (start, stop)
-        draws = DRAWS[variant](seed, first, last, n_inputs, cls.n_shared(name))
-        w = cls.drawn(name, draws, params)
-        if paired:
-            # sin(t) is cos(t) a quarter turn later
-            w = np.repeat(w, 2, axis=0)[start - 2 * first : stop - 2 * first]
-            phases = np.where(np.arange(start, stop) % 2, -0.25, 0.0)
+        draws = DRAWS[variant]
+        n_shared = cls.n_shared(name)
+        if variant == "offset":
+            w = cls.drawn(name, draws(seed, start, stop, n_inputs, n_shared), params)
+            phases = uniform_numbers(seed, PHASE, start, stop)
         else:
-            phases = uniforms(seed, PHASE, first, last, 1)[:, 0]
+            first, last = pairs_of(start, stop)
+            w = cls.drawn(name, draws(seed, first, last, n_inputs, n_shared), params)
+            w = np.repeat(w, 2, axis=0)[start - 2 * first : stop - 2 * first]
+            phases = quarter_turns(start, stop)
         return {"frequencies": w.T / (2 * np.pi), "phases": phases}
 
     @classmethod
@@ -166,11 +183,9 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def variants_of(cls, name):
-        return {
-            variant: words
-            for variant, words in cls.variants.items()
-            if name != "laplacian" or variant not in ISOTROPIC
-        }
+        if name != "laplacian":
+            return cls.variants
+        return {key: words for key, words in cls.variants.items() if key not in ISOTROPIC}
 
     @classmethod
     def check_variant(cls, name, n_features, variant):
@@ -182,7 +197,7 @@ class FourierMap(FeatureMap):
 
     @cached
     def _phases(self):
-        return self.arrays["phases"].astype(np.float64)
+        return self.phases.astype(np.float64)
 
     def compute(self, X, out):
         if self.dtype != np.float32:
@@ -193,12 +208,23 @@ class FourierMap(FeatureMap):
         self._vectors.compute(self._rows(X), out, _cosines, self._phases)
 
     def own_steps(self):
-        waves = told.linear(self.turns_of_inputs(), self.arrays["phases"])
+        waves = told.linear(self.turns_of_inputs(), self.phases)
         return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
 
     def turns_of_inputs(self) -> np.ndarray:
         """(n_inputs, n_features) frequencies in turns."""
         return self.arrays["frequencies"]
+
+
+def pairs_of(start: int, stop: int) -> tuple[int, int]:
+    """(first, last) pairs, of a cosine and a sine, that the features start .. stop-1 are in."""
+    return start // 2, -(-stop // 2)
+
+
+def quarter_turns(start: int, stop: int) -> np.ndarray:
+    """The phases of pairs: sin(t) is cos(t) a quarter turn later."""
+    is_sine = np.arange(start, stop) % 2
+    return np.where(is_sine, -0.25, 0.0)
 
 
 class HadamardMap(SeededMap, FourierMap):
@@ -213,19 +239,17 @@ class HadamardMap(SeededMap, FourierMap):
         "lengths": Array("f", "features"),
         "numbers": Array("i", "features"),
     }
+    lengths = MapArray()
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        kind = MAPS[name]
+        first, last = pairs_of(start, stop)
+        draws = Radii(seed, first, last, random.padded(n_inputs), kind.n_shared(name))
+        radii = kind.drawn(name, draws, params)[:, 0]
         numbers = np.arange(start, stop) // 2
-        first, last = start // 2, -(-stop // 2)
-        size = random.padded(n_inputs)
-        draws = Radii(seed, first, last, size, MAPS[name].n_shared(name))
-        radii = MAPS[name].drawn(name, draws, params)[numbers - first, 0]
-        return {
-            "phases": np.where(np.arange(start, stop) % 2, -0.25, 0.0),
-            "lengths": radii / (2 * np.pi),
-            "numbers": numbers,
-        }
+        lengths = radii[numbers - first] / (2 * np.pi)
+        return {"phases": quarter_turns(start, stop), "lengths": lengths, "numbers": numbers}
 
     @property
     def size(self) -> int:
@@ -238,29 +262,36 @@ class HadamardMap(SeededMap, FourierMap):
         begin, and by blocks the feature, its direction in the block and its length.
         """
         blocks, starts, order = self._in_blocks(self.size)
-        u = block_uniforms(self.params["seed"], FREQUENCY, blocks, 3 * self.size)
+        u = block_uniforms(self.seed, FREQUENCY, blocks, 3 * self.size)
         signs = np.where(u < 0.5, -1.0, 1.0).reshape(-1, 3, self.size)
-        scales = self.arrays["lengths"][order].astype(np.float64) * self.size**-1.5
-        places = self.arrays["numbers"][order].astype(np.int64) % self.size
+        lengths = self.lengths[order].astype(np.float64)
+        scales = lengths * self.size**-1.5
+        places = self.numbers[order].astype(np.int64) % self.size
         return signs, starts, order, places, scales, self._phases[order]
 
     def compute(self, X, out):
-        X, plan, single = self._rows(X), self._plan, self.dtype == np.float32
-        work = 4 * len(plan[0]) * self.size * math.log2(2 * self.size) * X.shape[0] + 8 * out.size
-        each_part(
-            X,
-            self.n_features,
-            lambda rows, some: _structured(as_array(some), self.size, single, out[rows], *plan),
-            work,
-        )
+        X = self._rows(X)
+        size = self.size
+        signs, *rest = self._plan
+        single = self.dtype == np.float32
+
+        def part(rows, some):
+            _structured(as_array(some), size, single, out[rows], signs, *rest)
+
+        additions = 4 * size * math.log2(2 * size)
+        work = len(signs) * additions * X.shape[0] + 8 * out.size
+        each_part(X, self.n_features, part, work)
 
     def turns_of_inputs(self):
         signs, starts, order, places, scales, _ = self._plan
-        w, H = np.zeros((self.n_inputs, self.n_features)), scipy.linalg.hadamard(self.size)
+        w = np.zeros((self.n_inputs, self.n_features))
+        H = scipy.linalg.hadamard(self.size)
         for block, (first, last) in enumerate(itertools.pairwise(starts)):
-            directions = (H * signs[block, 0]) @ (H * signs[block, 1]) @ (H * signs[block, 2])
+            left, middle, right = H * signs[block, :, None]
+            directions = left @ middle @ right
+            features = order[first:last]
             rows = directions[places[first:last], : self.n_inputs]
-            w[:, order[first:last]] = (scales[first:last, None] * rows).T
+            w[:, features] = (scales[first:last, None] * rows).T
         return w.astype(self.dtype)
 
 
@@ -273,7 +304,8 @@ def _structured(X, size, single, out, signs, starts, order, places, scales, phas
     n, n_inputs = X.shape
     rows = np.empty((n_inputs, random.TOGETHER))
     t = np.empty((size, random.TOGETHER))
-    turns, waves = np.empty(BLOCK), np.empty(BLOCK, np.float32)
+    turns = np.empty(BLOCK)
+    waves = np.empty(BLOCK, np.float32)
     for low in range(0, n, random.TOGETHER):
         count = min(random.TOGETHER, n - low)
         rows[:] = 0.0
@@ -284,28 +316,31 @@ def _structured(X, size, single, out, signs, starts, order, places, scales, phas
             random.directions(rows, signs[block], t)
             for first in range(starts[block], starts[block + 1], BLOCK):
                 last = min(first + BLOCK, starts[block + 1])
+                width = last - first
                 for r in range(count):
+                    row = out[low + r]
                     for k in range(first, last):
                         turns[k - first] = scales[k] * t[places[k], r]
                     if single:
-                        _cosine(turns[: last - first], phases[first:last], waves[: last - first])
+                        _cosine(turns[:width], phases[first:last], waves[:width])
                         for k in range(first, last):
-                            out[low + r, order[k]] = waves[k - first]
+                            row[order[k]] = waves[k - first]
                     else:
                         for k in range(first, last):
                             s = turns[k - first] + phases[k]
-                            out[low + r, order[k]] = _SQRT2 * math.cos(_TWO_PI * (s - np.rint(s)))
+                            row[order[k]] = _SQRT2 * math.cos(_TWO_PI * (s - np.rint(s)))
 
 
 def _polynomial(degree=7):
     """Coefficients c with sqrt2 cos(2 pi t) = sum c_k t^(2k) on |t| <= 1/2: the
     near-minimax fit at Chebyshev nodes.
     """
-    nodes = (np.cos(np.pi * (np.arange(200) + 0.5) / 200) + 1) / 8  # t^2 in [0, 1/4]
-    fit = np.polynomial.Chebyshev.fit(
-        nodes, np.sqrt(2) * np.cos(2 * np.pi * np.sqrt(nodes)), degree, domain=[0, 0.25]
-    )
-    return tuple(np.float32(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
+    angles = np.pi * (np.arange(200) + 0.5) / 200
+    squares = (np.cos(angles) + 1) / 8  # t^2 in [0, 1/4]
+    cosines = np.sqrt(2) * np.cos(2 * np.pi * np.sqrt(squares))
+    fit = np.polynomial.Chebyshev.fit(squares, cosines, degree, domain=[0, 0.25])
+    powers = fit.convert(kind=np.polynomial.Polynomial)
+    return tuple(np.float32(c) for c in powers.coef)
 
 
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7 = _polynomial()
@@ -369,10 +404,11 @@ class MixtureMap(FourierMap):
     def drawn(cls, name, draws, params):
         u = ndtr(draws.shared())
         if name == "multiscale":
-            places = np.minimum((u * len(SCALES)).astype(int), len(SCALES) - 1)
-            t = np.array(SCALES)[places]
+            places = (u * len(SCALES)).astype(int)
+            t = np.array(SCALES)[np.minimum(places, len(SCALES) - 1)]
         else:
-            t = gammaincinv(params["rq_alpha"], u) / params["rq_alpha"]
+            alpha = params["rq_alpha"]
+            t = gammaincinv(alpha, u) / alpha
         return np.sqrt(2 * params["gamma"] * t) * draws.normals()
 
 
@@ -432,42 +468,45 @@ class AdditiveChi2Map(FeatureMap):
         "columns": Array("i", "features", places="inputs"),
     }
     width = 0
+    phases = MapArray()
+    scales = MapArray()
+    columns = MapArray()
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
-        first, last = start // 2, -(-stop // 2)
+        first, last = pairs_of(start, stop)
         columns = random_order(n_inputs, first, last, seed)
-        shifts = uniforms(seed, SHIFT, 0, n_inputs, 1)[:, 0]
+        shifts = uniform_numbers(seed, SHIFT, 0, n_inputs)
         rounds = np.arange(first, last) // n_inputs
         w = secants((_radical_inverse(rounds) + shifts[columns]) % 1.0)
-        phases = uniforms(seed, SHIFT_PHASE, first, last, 1)[:, 0]
-        pairs, odd = np.arange(start, stop) // 2 - first, np.arange(start, stop) % 2
+        phases = uniform_numbers(seed, SHIFT_PHASE, first, last)
+        pairs = np.arange(start, stop) // 2 - first
         return {
             "frequencies": w[pairs] / _TWO_PI,
-            "phases": phases[pairs] - 0.25 * odd,
-            "scales": np.full(stop - start, math.sqrt(2 * n_inputs)),
+            "phases": phases[pairs] + quarter_turns(start, stop),
+            "scales": np.full(len(pairs), math.sqrt(2 * n_inputs)),
             "columns": columns[pairs],
         }
 
     def compute(self, X, out):
         self.kernels[0].check(X, self.params)
-        columns = self.arrays["columns"].astype(np.int64)
-        w, b, scales = (self.arrays[name] for name in ("frequencies", "phases", "scales"))
-        each_part(
-            X,
-            self.n_inputs + self.n_features,
-            lambda rows, some: _waves(
-                as_array(some).astype(np.float64), columns, w, b, scales, out[rows]
-            ),
-            20 * out.size,
-        )
+        columns = self.columns.astype(np.int64)
+        turns = self.arrays["frequencies"]
+
+        def part(rows, some):
+            own = as_array(some).astype(np.float64)
+            _waves(own, columns, turns, self.phases, self.scales, out[rows])
+
+        each_part(X, self.n_inputs + self.n_features, part, 20 * out.size)
 
     def own_steps(self):
-        inputs = told.Select(self.arrays["columns"])
-        w, b = (self.arrays[name].astype(np.float64) for name in ("frequencies", "phases"))
+        inputs = told.Select(self.columns)
+        turns = self.arrays["frequencies"].astype(np.float64)
+        phases = self.phases.astype(np.float64)
         logarithms = inputs, told.Function("log_positive")
-        cosines = *logarithms, told.Scale(-b / w, w), told.Function("cos_turns")
-        return (told.Product((cosines, (inputs, told.Function("sqrt")))),)
+        cosines = *logarithms, told.Scale(-phases / turns, turns), told.Function("cos_turns")
+        roots = inputs, told.Function("sqrt")
+        return (told.Product((cosines, roots)),)
 
 
 class SkewedChi2Map(FourierMap):
@@ -480,23 +519,31 @@ class SkewedChi2Map(FourierMap):
     def drawn(cls, name, draws, params):
         return secants(draws.uniforms())
 
+    @property
+    def skewedness(self) -> float:
+        """c."""
+        return self.params["skewedness"]
+
     def _rows(self, X):
         self.kernels[0].check(X, self.params)
         Z = X.astype(np.float64)
         values = Z.data if sp.issparse(Z) else Z
-        values /= self.params["skewedness"]
+        values /= self.skewedness
         np.log1p(values, out=values)
         return super()._rows(Z)
 
     def own_steps(self):
-        c = self.params["skewedness"]
-        shares = told.Scale(np.full(self.n_inputs, -c), np.full(self.n_inputs, 1 / c))
-        return shares, told.Function("log_positive"), *super().own_steps()
+        centre = np.full(self.n_inputs, -self.skewedness)
+        factor = np.full(self.n_inputs, 1 / self.skewedness)
+        logarithms = told.Scale(centre, factor), told.Function("log_positive")
+        return *logarithms, *super().own_steps()
 
 
 def _radical_inverse(numbers: np.ndarray) -> np.ndarray:
     """The van der Corput sequence at these places: their bits, mirrored at the binary point."""
-    found, bits, unit = np.zeros(len(numbers)), numbers.copy(), 0.5
+    found = np.zeros(len(numbers))
+    bits = numbers.copy()
+    unit = 0.5
     while bits.any():
         found += unit * (bits % 2)
         bits //= 2
@@ -508,7 +555,8 @@ def _radical_inverse(numbers: np.ndarray) -> np.ndarray:
 def _waves(X, columns, frequencies, phases, scales, out):
     """out <- scales sqrt(x) cos(2 pi (frequencies log x + phases)) of the inputs x in columns."""
     n_inputs = X.shape[1]
-    logarithms, roots = np.zeros(n_inputs), np.zeros(n_inputs)
+    logarithms = np.zeros(n_inputs)
+    roots = np.zeros(n_inputs)
     for i in range(len(X)):
         for k in range(n_inputs):
             x = X[i, k]
@@ -518,6 +566,7 @@ def _waves(X, columns, frequencies, phases, scales, out):
             k = columns[j]
             if roots[k] > 0:
                 t = frequencies[j] * logarithms[k] + phases[j]
-                out[i, j] = scales[j] * roots[k] * math.cos(_TWO_PI * (t - np.rint(t)))
+                wave = math.cos(_TWO_PI * (t - np.rint(t)))
+                out[i, j] = scales[j] * roots[k] * wave
             else:
                 out[i, j] = 0

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
 from rfx import device, kernels, lazy, parallel
-from rfx.features.random import uniforms
+from rfx.features.random import random_permutation, uniforms
 from rfx.operators.factors import each_chunk, pivoted_cholesky, row_gram
 from rfx.operators.linear_algebra import solve_rows
 from rfx.operators.mapped import MapMatrix
@@ -45,17 +45,19 @@ class NystromMap:
     """
 
     def __init__(self, kernel: str, landmarks, params: dict, dtype=np.float32):
-        self.name, self.params, self.dtype = kernel, params, np.dtype(dtype)
+        self.name = kernel
+        self.params = params
+        self.dtype = np.dtype(dtype)
         self.n_inputs = landmarks.shape[1]
         rows = kernels.prepare(kernel, landmarks, params, np.float64)
+        K = kernels.block(kernel, rows, rows, params)
         # in place: a symmetric matrix is its own transpose, and only the lower triangle of the
         # factor is read
-        factor, order, rank, _ = lapack.dpstrf(
-            kernels.block(kernel, rows, rows, params).T, lower=1, overwrite_a=1
-        )
+        factor, order, rank, _ = lapack.dpstrf(K.T, lower=1, overwrite_a=1)
         chosen = order[:rank] - 1
         self.factor = np.asfortranarray(factor[:rank, :rank])
-        self.landmarks, self._rows = landmarks[chosen], rows.take(chosen)
+        self.landmarks = landmarks[chosen]
+        self._rows = rows.take(chosen)
         self._columns = None
 
     @property
@@ -75,7 +77,8 @@ class NystromMap:
         """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features),
         written to `out` if given.
         """
-        out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+        if out is None:
+            out = np.empty((X.shape[0], self.n_features), self.dtype)
         rank = len(self.factor)
         step = max(_LEAST_ROWS, _SCRATCH_BYTES // (8 * max(1, rank)))
         scratch = np.empty((min(step, X.shape[0]), rank))
@@ -85,7 +88,8 @@ class NystromMap:
             kernels.block(self.name, part, self._rows, self.params, out=Z)
             # the features in place of the kernel values
             each_chunk(len(Z), lambda rows: solve_rows(self.factor, Z[rows]))
-            out[start : start + step] = Z if self._columns is None else Z[:, self._columns]
+            chosen = Z if self._columns is None else Z[:, self._columns]
+            out[start : start + step] = chosen
         return out
 
     def on_device(self, accelerator, X):
@@ -129,10 +133,11 @@ def choose_landmarks(
         return X
     if how == "kmeans":
         return _centres(X, count, seed)
-    order = np.argsort(uniforms(seed, ORDER, 0, n_rows, 1)[:, 0], kind="stable")
+    order = random_permutation(seed, ORDER, 0, n_rows)
     if how == "uniform":
         return X[order[:count]]
-    candidates = max(4 * count, int(max_memory_mb * 2**20 / 2 / (8 * count)))
+    rows_in_memory = int(max_memory_mb * 2**20 / 2 / (8 * count))
+    candidates = max(4 * count, rows_in_memory)
     part = X if candidates >= n_rows else X[np.sort(order[:candidates])]
     return part[rpcholesky(kernel, part, params, count, seed)]
 
@@ -144,9 +149,12 @@ def rpcholesky(kernel: str, X, params: dict, count: int, seed: int) -> np.ndarra
     Fewer are returned if only rounding errors remain. Needs n x count float64 numbers.
     """
     rows = kernels.prepare(kernel, X, params, np.float64)
-    return pivoted_cholesky(rows, count, lambda start, stop: uniforms(seed, PIVOT, start, stop, 2))[
-        0
-    ]
+
+    def random_numbers(start, stop):
+        return uniforms(seed, PIVOT, start, stop, 2)
+
+    pivots, *_ = pivoted_cholesky(rows, count, random_numbers)
+    return pivots
 
 
 def _centres(X, count, seed):
@@ -193,16 +201,19 @@ def draw(pool, X, count: int, lam: float, seed: int):
     """`count` features of the map `pool`, sampled by their leverage at `lam` on up to 5,000 of the
     rows X (n, d), and reweighted.
     """
-    n_rows, rng = X.shape[0], np.random.default_rng(seed)
+    n_rows = X.shape[0]
+    rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(n_rows)[:ROWS])
-    chance = inclusion(scores(pool, X[rows], lam * len(rows) / n_rows), count)
+    leverages = scores(pool, X[rows], lam * len(rows) / n_rows)
+    chance = inclusion(leverages, count)
     # systematic sampling: one feature for each unit of the cumulative probabilities
     ends = np.cumsum(chance)
-    chosen = np.searchsorted(
-        ends * (count / ends[-1]), rng.random() + np.arange(count), side="right"
-    )
+    ends = ends * (count / ends[-1])
+    points = rng.random() + np.arange(count)
+    chosen = np.searchsorted(ends, points, side="right")
     chosen = np.minimum(chosen, pool.n_features - 1)
-    return pool.weighted(chosen, np.sqrt(count / (pool.n_features * chance[chosen])))
+    weights = np.sqrt(count / (pool.n_features * chance[chosen]))
+    return pool.weighted(chosen, weights)
 
 
 def scores(pool, X, lam: float) -> np.ndarray:
@@ -213,8 +224,9 @@ def scores(pool, X, lam: float) -> np.ndarray:
     out = np.empty(pool.n_features)
 
     def share(first, last, columns, own):
+        width = own.shape[1]
         for k in range(first, last):
-            part = slice(own.shape[1] * k // _PARTS, own.shape[1] * (k + 1) // _PARTS)
+            part = slice(width * k // _PARTS, width * (k + 1) // _PARTS)
             solved = np.ascontiguousarray(own[:, part].T)
             solve_rows(factor, solved)
             out[columns][part] = np.einsum("ij,ij->i", solved, solved, dtype=np.float64)
@@ -234,5 +246,6 @@ def inclusion(scores, count: int) -> np.ndarray:
     while np.any(chance > 1 + 1e-9):
         sure = chance >= 1
         chance[sure] = 1.0
-        chance[~sure] *= (count - np.count_nonzero(sure)) / chance[~sure].sum()
+        left = count - np.count_nonzero(sure)
+        chance[~sure] *= left / chance[~sure].sum()
     return np.minimum(chance, 1.0)

@@ -6,8 +6,8 @@ import numpy as np
 
 from rfx import steps as told
 from rfx.compiled import njit
-from rfx.features.base import BLOCK, FeatureMap, as_array, each_part, sum_group
-from rfx.features.random import normals, uniforms
+from rfx.features.base import BLOCK, FeatureMap, MapArray, as_array, each_part, sum_group
+from rfx.features.random import normals, uniform_numbers
 from rfx.kernels.products import ArcCosine, Perceptron, Stump, perceptron_constant
 from rfx.model import Array
 
@@ -15,7 +15,9 @@ from rfx.model import Array
 # Sign features: random perceptrons and decision stumps (Lin and Li 2008; Yen et al. 2014, section
 # 5).
 
-DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
+DIRECTION = 0
+THRESHOLD = 1
+COLUMN = 2
 
 
 class PerceptronMap(FeatureMap):
@@ -37,18 +39,24 @@ class PerceptronMap(FeatureMap):
         "offset": "thresholds over the whole ball",
         "range": "thresholds within the range of the training rows",
     }
+    directions = MapArray()
+    thresholds = MapArray()
+    scales = MapArray()
+
+    @property
+    def radius(self) -> float:
+        return self.params["radius"]
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         theta = normals(seed, DIRECTION, start, stop, n_inputs)
         theta /= np.linalg.norm(theta, axis=1, keepdims=True)
-        a = params["radius"] * (2 * uniforms(seed, THRESHOLD, start, stop, 1)[:, 0] - 1)
-        scale = (
-            1.0
-            if params.get("unit")
-            else math.sqrt(params["radius"] / perceptron_constant(n_inputs))
-        )
-        return {"directions": theta.T, "thresholds": a, "scales": np.full(stop - start, scale)}
+        radius = params["radius"]
+        a = radius * (2 * uniform_numbers(seed, THRESHOLD, start, stop) - 1)
+        scales = np.ones(stop - start)
+        if not params.get("unit"):
+            scales[:] = math.sqrt(radius / perceptron_constant(n_inputs))
+        return {"directions": theta.T, "thresholds": a, "scales": scales}
 
     def fit(self, X, variant: str) -> FeatureMap:
         """For `range`, the same directions with every threshold mapped, proportionally, to the
@@ -63,41 +71,34 @@ class PerceptronMap(FeatureMap):
         if variant != "range":
             return self
         lo, hi = self._ranges(X)
-        shares = (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
-        scales = (
-            np.ones(self.n_features)
-            if self.params.get("unit")
-            else np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs)))
-        )
-        arrays = {
-            "thresholds": (lo + shares * (hi - lo)).astype(self.dtype),
-            "scales": scales.astype(self.dtype),
-        }
-        return PerceptronMap(
-            self.name,
-            self.n_inputs,
-            self.params,
-            {"directions": self.arrays["directions"]} | arrays,
-        )
+        width = hi - lo
+        shares = (self.thresholds.astype(np.float64) / self.radius + 1) / 2
+        thresholds = (lo + shares * width).astype(self.dtype)
+        scales = np.ones(self.n_features, self.dtype)
+        if not self.params.get("unit"):
+            scales[:] = np.sqrt(width / (2 * perceptron_constant(self.n_inputs)))
+        arrays = {"directions": self.directions, "thresholds": thresholds, "scales": scales}
+        return PerceptronMap(self.name, self.n_inputs, self.params, arrays)
 
     def _ranges(self, X):
         """The minimum and maximum of theta.x of every feature over the rows of X."""
-        lo, hi = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
+        lo = np.full(self.n_features, np.inf)
+        hi = np.full(self.n_features, -np.inf)
         rows = max(1, 2**22 // self.n_features)
         buffer = np.empty((min(rows, X.shape[0]), self.n_features), self.dtype)
         for start in range(0, X.shape[0], rows):
             part = X[start : start + rows]
             Z = self._project(part, buffer[: part.shape[0]])
-            lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
+            lo = np.minimum(lo, Z.min(axis=0))
+            hi = np.maximum(hi, Z.max(axis=0))
         return lo, hi
 
     def compute(self, X, out):
-        thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
-        self._vectors.compute(self._rows(X), out, _signs, thresholds, scales)
+        self._vectors.compute(self._rows(X), out, _signs, self.thresholds, self.scales)
 
     def own_steps(self):
-        products = told.linear(self.arrays["directions"])
-        return products, *told.rounded(self.dtype), told.Sign(self.arrays["thresholds"])
+        products = told.linear(self.directions)
+        return products, *told.rounded(self.dtype), told.Sign(self.thresholds)
 
 
 class StumpMap(FeatureMap):
@@ -113,31 +114,31 @@ class StumpMap(FeatureMap):
         "thresholds": Array("f", "features"),
         "columns": Array("i", "features", places="inputs"),
     }
+    thresholds = MapArray()
+    columns = MapArray()
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
-        lo, hi = np.asarray(params["lo"], float), np.asarray(params["hi"], float)
-        edges = np.cumsum(hi - lo)
-        where = uniforms(seed, COLUMN, start, stop, 1)[:, 0] * edges[-1]
+        lo = np.asarray(params["lo"], float)
+        hi = np.asarray(params["hi"], float)
+        width = hi - lo
+        edges = np.cumsum(width)
+        where = uniform_numbers(seed, COLUMN, start, stop) * edges[-1]
         columns = np.minimum(np.searchsorted(edges, where, side="right"), n_inputs - 1)
-        u = uniforms(seed, THRESHOLD, start, stop, 1)[:, 0]
-        return {
-            "thresholds": lo[columns] + u * (hi - lo)[columns],
-            "columns": columns.astype(np.int64),
-        }
+        shares = uniform_numbers(seed, THRESHOLD, start, stop)
+        thresholds = lo[columns] + shares * width[columns]
+        return {"thresholds": thresholds, "columns": columns.astype(np.int64)}
 
     def compute(self, X, out):
-        columns, thresholds = self.arrays["columns"], self.arrays["thresholds"]
-
         def part(rows, some):
             dense = np.ascontiguousarray(as_array(some), dtype=self.dtype)
-            _stumps(dense, columns, thresholds, out[rows])
+            _stumps(dense, self.columns, self.thresholds, out[rows])
 
         each_part(X, self.n_features, part, out.size)
 
     def own_steps(self):
-        chosen = told.Select(self.arrays["columns"])
-        return chosen, *told.rounded(self.dtype), told.Sign(self.arrays["thresholds"])
+        chosen = told.Select(self.columns)
+        return chosen, *told.rounded(self.dtype), told.Sign(self.thresholds)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -158,14 +159,16 @@ def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
 @njit(cache=True, nogil=True)
 def _sign(products, thresholds, scales, out):
     for j in range(len(out)):
-        out[j] = scales[j] if thresholds.dtype.type(products[j]) >= thresholds[j] else -scales[j]
+        product = thresholds.dtype.type(products[j])
+        out[j] = scales[j] if product >= thresholds[j] else -scales[j]
 
 
 @njit(cache=True, nogil=True)
 def _stumps(X, columns, thresholds, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            out[i, j] = 1.0 if X[i, columns[j]] >= thresholds[j] else -1.0
+            x = X[i, columns[j]]
+            out[i, j] = 1.0 if x >= thresholds[j] else -1.0
 
 
 # ----------------------------------------------------------------------
@@ -185,6 +188,7 @@ class ArcCosineMap(FeatureMap):
 
     kernels = tuple(ArcCosine(order) for order in (0, 1, 2))
     parts = {"directions": Array("f", "inputs features")}
+    directions = MapArray()
 
     @property
     def order(self) -> int:
@@ -200,7 +204,7 @@ class ArcCosineMap(FeatureMap):
 
     def own_steps(self):
         units = (("positive",), ("ramp",), ("ramp", "square"))[self.order]
-        products = told.linear(self.arrays["directions"])
+        products = told.linear(self.directions)
         root = told.scaled(_SQRT2, self.n_features)
         return products, *(told.Function(name) for name in units), root
 

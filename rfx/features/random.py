@@ -15,7 +15,8 @@ from rfx.counters import uniforms
 # rfx.counters).
 
 # Multiplications that make a block of directions orthogonal, at most, and blocks that are kept.
-_WORK, _KEPT = 1 << 30, 4
+_WORK = 1 << 30
+_KEPT = 4
 # Bits of scipy's Sobol sequence.
 _BITS = 32
 
@@ -26,6 +27,16 @@ def normals(seed: int, stream: int, start: int, stop: int, width: int) -> np.nda
     """
     found = uniforms(seed, stream, start, stop, width)
     return ndtri(found, out=found)
+
+
+def uniform_numbers(seed: int, stream: int, start: int, stop: int) -> np.ndarray:
+    """(stop-start,) uniform numbers, one for each of the items start..stop-1."""
+    return uniforms(seed, stream, start, stop, 1)[:, 0]
+
+
+def random_permutation(seed: int, stream: int, start: int, stop: int) -> np.ndarray:
+    """The numbers 0 .. stop-start-1 in a random order, that of the items' uniform numbers."""
+    return np.argsort(uniform_numbers(seed, stream, start, stop), kind="stable")
 
 
 def cauchy(u: np.ndarray) -> np.ndarray:
@@ -44,10 +55,12 @@ def orthonormals(seed: int, stream: int, start: int, stop: int, width: int) -> n
 
     Those of a block of `together(width)` items are orthogonal to each other.
     """
-    size, out = together(width), np.empty((stop - start, width))
+    size = together(width)
+    out = np.empty((stop - start, width))
     for block in range(start // size, -(-stop // size)):
         first = block * size
-        low, high = max(start, first), min(stop, first + size)
+        low = max(start, first)
+        high = min(stop, first + size)
         # a direction depends on those before it in the block, not on those after it
         made = _block(seed, stream, first, high - first, width)
         out[low - start : high - start] = made[low - first :]
@@ -78,10 +91,12 @@ def _orthogonalise(A):
     them. Every sum has a fixed order, so that the bits are the same on any machine.
     """
     width, count = A.shape
-    shares, products = np.zeros(count), np.zeros(count)
+    shares = np.zeros(count)
+    products = np.zeros(count)
     squares = np.empty(count)
     for i in range(width):
-        a, row = A[i, 0], A[i]
+        a = A[i, 0]
+        row = A[i]
         for j in range(count):
             products[j] += a * row[j]
     squares[0] = products[0]
@@ -90,7 +105,8 @@ def _orthogonalise(A):
             shares[j] = products[j] / squares[k]
             products[j] = 0.0
         for i in range(width):
-            a, row = A[i, k], A[i]
+            a = A[i, k]
+            row = A[i]
             for j in range(k + 1, count):
                 row[j] -= a * shares[j]
             a = row[k + 1]
@@ -126,7 +142,8 @@ def sobol(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarr
     found = engine.random(stop - max(1, start))
     points = np.concatenate([first[start:], found]) if start == 0 else found
     points = (points * 2.0**_BITS).astype(np.uint32)
-    words = (uniforms(seed, stream, 0, width, _BITS + 1) * 2.0**_BITS).astype(np.uint32)
+    scrambling = uniforms(seed, stream, 0, width, _BITS + 1)
+    words = (scrambling * 2.0**_BITS).astype(np.uint32)
     _scramble(points, np.ascontiguousarray(words.T))
     # moved by half a step so that neither 0 nor 1 occurs
     return (points + 0.5) * 2.0**-_BITS
@@ -141,7 +158,8 @@ def _scramble(points, words):
     n, width = points.shape
     for i in range(n):
         for j in range(width):
-            x, y = points[i, j], words[32, j]
+            x = points[i, j]
+            y = words[32, j]
             for bit in range(32):
                 if (x >> np.uint32(31 - bit)) & np.uint32(1):
                     own = np.uint32(1) << np.uint32(31 - bit)

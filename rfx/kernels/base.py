@@ -34,7 +34,8 @@ def compare_inputs(
 
     far: FAR in the arrays' type, because Python's numbers would make the loops float64.
     """
-    zero, one = far - far, far / far
+    zero = far - far
+    one = far / far
     half = one / (one + one)
     for begin in range(0, out.shape[1], _TILE):
         end = min(begin + _TILE, out.shape[1])
@@ -42,8 +43,10 @@ def compare_inputs(
             values = out[i, begin:end]
             values[:] = one if how <= SECH else zero
             for k in range(rows.shape[1]):
-                a, A = rows[i, k], columns[k, place + begin : place + end]
-                twice, square = a + a, a * a
+                a = rows[i, k]
+                A = columns[k, place + begin : place + end]
+                twice = a + a
+                square = a * a
                 if how == HAT:
                     for j in range(end - begin):
                         values[j] *= max(zero, one - abs(a - A[j]))
@@ -148,7 +151,8 @@ def mend_close(
     less than close[0] of the norms' sum.
     """
     for i in range(squared.shape[0]):
-        found, norm = squared[i], row_norms[i]
+        found = squared[i]
+        norm = row_norms[i]
         count = 0
         for j in range(len(found)):
             count += found[j] < close[0] * (norm + column_norms[j])
@@ -317,7 +321,8 @@ class GammaKernel(Kernel):
         If the median is zero, only nonzero pairs are used, and without any `paper_gamma`:
         with equal rows, no bandwidth differs from another.
         """
-        n_rows, rng = X.shape[0], np.random.default_rng(seed)
+        n_rows = X.shape[0]
+        rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         # a single row is paired with itself
         second = (first + rng.integers(1, max(2, n_rows), size=_MEDIAN_PAIRS)) % n_rows
@@ -333,7 +338,8 @@ class GammaKernel(Kernel):
         """
         left, right = (X[rows].astype(np.float64) for rows in (first, second))
         if sp.issparse(X) and X.shape[1] <= WIDE:
-            left, right = left.toarray(), right.toarray()
+            left = left.toarray()
+            right = right.toarray()
         if self.metric == "dot":
             wide = sp.issparse(left)
             products = left.multiply(right).sum(1) if wide else np.einsum("ij,ij->i", left, right)

@@ -57,15 +57,15 @@ class Binary:
         step = max(1, (1 << 20) // max(1, X.shape[1]))
         for start in range(0, X.shape[0], step):
             rows = X[start : start + step]
-            values = (rows.toarray() if sp.issparse(rows) else np.asarray(rows))[:, self.columns]
+            dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+            values = dense[:, self.columns]
             upper = values == self.high
             if not (upper | (values == self.low)).all():
                 return None
             padded = np.zeros((len(upper), self.words * _WORD), bool)
             padded[:, : upper.shape[1]] = upper
-            out[start : start + step] = np.packbits(padded, axis=1, bitorder="little").view(
-                np.uint32
-            )
+            packed = np.packbits(padded, axis=1, bitorder="little")
+            out[start : start + step] = packed.view(np.uint32)
         return out
 
 
@@ -81,25 +81,32 @@ def binary_columns(X) -> Binary | None:
         return None
     gap = gaps[np.argmax(counts)]
     chosen = two & (high - low == gap)
-    columns, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    columns = np.flatnonzero(chosen)
+    rest = np.flatnonzero(~chosen)
     return Binary(columns, low[columns], high[columns], float(gap), rest)
 
 
 def _dense_values(X):
     """(minimum, maximum, whether these are the only two values) of each column."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    two = (low < high) & ((X[:_HEAD] == low) | (X[:_HEAD] == high)).all(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
+    head = X[:_HEAD]
+    at_ends = (head == low) | (head == high)
+    two = (low < high) & at_ends.all(axis=0)
     for j in np.flatnonzero(two):
-        two[j] = np.all((X[:, j] == low[j]) | (X[:, j] == high[j]))
+        column = X[:, j]
+        two[j] = np.all((column == low[j]) | (column == high[j]))
     return low.astype(np.float64), high.astype(np.float64), two
 
 
 def _sparse_values(X):
-    low, high = (values.toarray().ravel() for values in (X.min(axis=0), X.max(axis=0)))
+    n_rows, n_columns = X.shape
+    low = X.min(axis=0).toarray().ravel()
+    high = X.max(axis=0).toarray().ravel()
     other = (X.data != low[X.indices]) & (X.data != high[X.indices])
-    strange = np.bincount(X.indices[other], minlength=X.shape[1]) > 0
-    # implicit zeros
-    strange |= (low < 0) & (high > 0) & (np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0])
+    strange = np.bincount(X.indices[other], minlength=n_columns) > 0
+    has_implicit_zeros = np.bincount(X.indices, minlength=n_columns) < n_rows
+    strange |= (low < 0) & (high > 0) & has_implicit_zeros
     return low.astype(np.float64), high.astype(np.float64), (low < high) & ~strange
 
 
@@ -182,7 +189,8 @@ class Prepared:
                 f"kernel {name!r} has no exact values, only random features; use method rf or"
                 " sparse-rf"
             )
-        self.name, self.params = name, params
+        self.name = name
+        self.params = params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
         self._X: Any = X.tocsr() if sp.issparse(X) else None
@@ -196,7 +204,9 @@ class Prepared:
         if centre is None:
             self._decide_form(X, few)
         else:
-            self.sparse, self.centre, self._binary = centre.sparse, centre.centre, centre._binary
+            self.sparse = centre.sparse
+            self.centre = centre.centre
+            self._binary = centre._binary
         if self.sparse:
             unit = np.ones((1, 1))
             self.kernel.scale(unit, params)
@@ -270,7 +280,8 @@ class Prepared:
             return self
         if self._cast is None:
             self._cast = self.take(slice(None))
-            self._cast.dtype, self._cast._norms = np.dtype(dtype), None
+            self._cast.dtype = np.dtype(dtype)
+            self._cast._norms = None
             if self._Z is not None:
                 self._cast._Z = self._Z.astype(dtype)
         return self._cast
@@ -311,7 +322,8 @@ class Prepared:
 
         Raises UsageError if the accelerator was asked for by name.
         """
-        accelerator, kernel = device.current(), self.kernel
+        accelerator = device.current()
+        kernel = self.kernel
         if accelerator is None:
             return None
         if kernel.metric not in device.COMPARED or kernel.lengths:
@@ -409,7 +421,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     as_bits, by_product = _means(X, Y)
     exact = by_product and X.kernel.exact_in_float64
     work = np.dtype(np.float64) if exact else out.dtype
-    X, Y = X.astype(work), Y.astype(work)
+    X = X.astype(work)
+    Y = Y.astype(work)
     tiles: _ByProduct | _ByDifferences = (
         _ByProduct(X, Y, work) if by_product else _ByDifferences(X, Y, work, as_bits)
     )
@@ -446,8 +459,10 @@ class _ByProduct:
     """Compares tiles of rows by inner products, and distances by these and the rows' lengths."""
 
     def __init__(self, X: Prepared, Y: Prepared, dtype: np.dtype):
-        self.kernel, self.dtype = X.kernel, dtype
-        self.rows, self.columns = X.dense(), Y.columns
+        self.kernel = X.kernel
+        self.dtype = dtype
+        self.rows = X.dense()
+        self.columns = Y.columns
         self.lengths: tuple[np.ndarray, np.ndarray] | None = None
         if self.kernel.metric != "dot" or self.kernel.lengths:
             self.lengths = X.norms().astype(dtype), Y.norms().astype(dtype)
@@ -460,7 +475,8 @@ class _ByProduct:
         """tile <- the comparisons of some rows with columns from number `place` on; returns the
         lengths of both, None if the kernel needs none.
         """
-        columns, dtype = slice(place, place + tile.shape[1]), self.dtype
+        columns = slice(place, place + tile.shape[1])
+        dtype = self.dtype
         np.matmul(self.rows[rows], self.columns[:, columns], out=tile)
         if self.lengths is None:
             return None
@@ -477,13 +493,15 @@ class _ByDifferences:
     """Compares tiles of rows by the differences of their inputs, and by bits."""
 
     def __init__(self, X: Prepared, Y: Prepared, dtype: np.dtype, as_bits: bool):
-        self.kernel, self.as_bits = X.kernel, as_bits
+        self.kernel = X.kernel
+        self.as_bits = as_bits
         if as_bits:
             self.rows, self.row_bits = X.narrow()
             self.columns, self.column_bits = Y.narrow_columns
             self.unit = X.unit(dtype)
         else:
-            self.rows, self.columns = X.dense(), Y.columns
+            self.rows = X.dense()
+            self.columns = Y.columns
 
     def compare(self, rows: slice, place: int, tile: np.ndarray) -> None:
         """tile <- the comparisons of some rows with columns from number `place` on."""
@@ -501,14 +519,18 @@ def _fill_sparse(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     """Kernel values of CSR rows, by the entries that two rows share, in chunks distributed over
     threads.
     """
-    kernel, rows, columns = X.kernel, X.sparse_rows(), Y.sparse_columns
-    row_norms, column_norms = X.norms(), Y.norms()
+    kernel = X.kernel
+    rows = X.sparse_rows()
+    columns = Y.sparse_columns
+    row_norms = X.norms()
+    column_norms = Y.norms()
     height = max(1, _CHUNK // out.shape[1])
 
     def part(start: int, stop: int) -> None:
         for i in range(start, stop, height):
             end = min(i + height, stop)
-            tile, lengths = np.zeros((end - i, out.shape[1])), (row_norms[i:end], column_norms)
+            tile = np.zeros((end - i, out.shape[1]))
+            lengths = (row_norms[i:end], column_norms)
             add_common(
                 *(rows.indptr[i : end + 1], rows.indices, rows.data),
                 *(columns.indptr, columns.indices, columns.data),
@@ -533,7 +555,8 @@ def add_common(starts, places, values, ends, numbers, others, absolute, out):
     """
     for i in range(out.shape[0]):
         for p in range(starts[i], starts[i + 1]):
-            a, k = values[p], places[p]
+            a = values[p]
+            k = places[p]
             for q in range(ends[k], ends[k + 1]):
                 b = others[q]
                 if not absolute:
@@ -562,7 +585,8 @@ def scaled_family(name: str, X, params: dict) -> Callable[[float], np.ndarray]:
     The rows are compared once: only the function of a distance or inner product depends on gamma,
     except for product kernels. The same array is overwritten every time. Raises like `prepare`.
     """
-    kernel, (n, d) = get_kernel(name), X.shape
+    kernel = get_kernel(name)
+    n, d = X.shape
 
     def product(factor: float) -> np.ndarray:
         scaled = params | {"gamma": params["gamma"] * factor}
@@ -660,7 +684,8 @@ def _weighted_sums(K: np.ndarray, coef: np.ndarray) -> np.ndarray:
 def _add_sums(K: np.ndarray, coef: np.ndarray, out: np.ndarray) -> None:
     """out[i] += sum_j K[i, j] coef[j] in float64, for K (n, m) in float32."""
     for i in range(K.shape[0]):
-        row, total = K[i], 0.0
+        row = K[i]
+        total = 0.0
         for j in range(len(row)):
             total += row[j] * coef[j]
         out[i] += total

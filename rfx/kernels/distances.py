@@ -133,7 +133,8 @@ class RationalQuadratic(GammaKernel):
         np.exp(tile, out=tile)
 
     def finishing(self, params, rows):
-        alpha, m = float(params["rq_alpha"]), len(rows)
+        alpha = float(params["rq_alpha"])
+        m = len(rows)
         raised = told.Scale(np.full(m, -alpha), np.full(m, 1 / alpha))
         powers = told.scaled(alpha, m), told.Function("exp_minus")
         return raised, told.Function("log_positive"), *powers
@@ -175,7 +176,9 @@ class Factors(GammaKernel):
     metric = "product"
 
     def __init__(self, name: str, formula: str, of_inputs: int):
-        self.name, self.formula, self.of_inputs = name, formula, of_inputs
+        self.name = name
+        self.formula = formula
+        self.of_inputs = of_inputs
 
     def comparison(self, rows):
         return (told.Compare(rows, self.name),)
@@ -216,7 +219,8 @@ class Hamming(GammaKernel):
         return told.scaled(params["gamma"], len(rows)), told.Function("exp_minus")
 
     def distances(self, X, first, second):
-        left, right = X[first], X[second]
+        left = X[first]
+        right = X[second]
         if sp.issparse(X):
             return np.asarray((left != right).sum(axis=1), np.float64).ravel()
         return (left != right).sum(axis=1).astype(np.float64)

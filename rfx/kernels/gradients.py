@@ -53,7 +53,8 @@ def gradients(
 
 def _prepared(name: str, X: np.ndarray, params: dict[str, Any]) -> tuple[Prepared, float]:
     """The scaled rows, and the factor of the scaling."""
-    prepared, unit = prepare(name, X, params), np.ones((1, 1))
+    prepared = prepare(name, X, params)
+    unit = np.ones((1, 1))
     prepared.kernel.scale(unit, params)
     return prepared, float(unit[0, 0])
 
@@ -67,7 +68,8 @@ def _of_distances(
         tile, X.kernel.slope(np, tile)
     )
     slopes = block(name, at, X, params)
-    totals, Z = matmul(slopes, coef), X.sparse_rows() if X.sparse else X.dense()
+    totals = matmul(slopes, coef)
+    Z = X.sparse_rows() if X.sparse else X.dense()
     for k in range(coef.shape[1]):
         if X.sparse:
             found = (Z.T @ (slopes * coef[:, k]).T).T
@@ -81,10 +83,12 @@ def _of_signs(
     name: str, X: Prepared, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
 ) -> Iterator[np.ndarray]:
     some = X.take(rows)
-    values, at = block(name, some, X, params), np.ascontiguousarray(some.dense())
+    values = block(name, some, X, params)
+    at = np.ascontiguousarray(some.dense())
     Z: Any = X.sparse_rows() if X.sparse else X.dense()
     for k in range(coef.shape[1]):
-        found, weighted = np.zeros(at.shape), values * coef[:, k]
+        found = np.zeros(at.shape)
+        weighted = values * coef[:, k]
 
         def part(start: int, end: int) -> None:
             if X.sparse:
@@ -163,7 +167,8 @@ def outer_product(
         if (placed := prepared.on_device()) is not None:
             total = placed.outer_product(prepared.kernel.slope, coef, rows, own, full)
             return total * (unit**2 / own.sum())
-    place, outputs = 0, coef.shape[1]
+    place = 0
+    outputs = coef.shape[1]
     for number, block_of_rows in enumerate(gradients(name, X, coef, params, rows)):
         part = own[place : place + len(block_of_rows)]
         if full:

@@ -28,11 +28,9 @@ class Polynomial(GammaKernel):
     metric = "dot"
 
     def __init__(self, power: int):
-        self.power, self.name, self.formula = (
-            power,
-            f"polynomial-{power}",
-            f"(1 + gamma x . y)^{power}",
-        )
+        self.power = power
+        self.name = f"polynomial-{power}"
+        self.formula = f"(1 + gamma x . y)^{power}"
 
     def finish(self, tile, params, n_inputs, lengths):
         tile += 1
@@ -71,7 +69,8 @@ class ArcCosine(Kernel):
     exact_in_float64 = True
 
     def __init__(self, order: int):
-        self.order, self.name = order, f"arccosine-{order}"
+        self.order = order
+        self.name = f"arccosine-{order}"
         inner = (
             "pi - theta",
             "sin theta + (pi - theta) cos theta",
@@ -186,7 +185,8 @@ class Perceptron(Kernel):
         np.subtract(tile.dtype.type(self.diagonal(params, n_inputs, None)), tile, out=tile)
 
     def finishing(self, params, rows):
-        unit, (m, n_inputs) = 1.0, rows.shape
+        unit = 1.0
+        m, n_inputs = rows.shape
         if params.get("unit"):
             constant = perceptron_constant(n_inputs)
             unit = constant / params["radius"] if params["radius"] else 0.0
@@ -215,7 +215,8 @@ class Stump(Kernel):
         }
 
     def scale(self, Z, params):
-        lo, hi = params["lo"], params["hi"]
+        lo = params["lo"]
+        hi = params["hi"]
         np.clip(Z, lo, hi, out=Z)
         width = float(np.sum(hi - lo))
         Z -= lo

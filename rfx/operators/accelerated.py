@@ -29,8 +29,12 @@ class DeviceMatrix:
         n_features: int,
         factors: np.ndarray,
     ) -> None:
-        self.accelerator, self.compute, self.X, self.factors = accelerator, compute, X, factors
-        self.shape, self.dtype = (len(X), n_features), np.dtype(np.float64)
+        self.accelerator = accelerator
+        self.compute = compute
+        self.X = X
+        self.factors = factors
+        self.shape = (len(X), n_features)
+        self.dtype = np.dtype(np.float64)
 
     @classmethod
     def of(cls, feature_map: Any, X: Any, scale: float = 1.0) -> DeviceMatrix | None:
@@ -55,9 +59,11 @@ class DeviceMatrix:
     def tiles(self) -> Iterator[tuple[slice, Any]]:
         """(rows, their features on the device) for all rows."""
         put = self.accelerator.put
-        X, factors = put(self.X), put(self.factors)
+        X = put(self.X)
+        factors = put(self.factors)
         for rows in device.tiles(*self.shape):
-            yield rows, self.compute(X[rows, :]) * factors[rows][:, None]
+            features = self.compute(X[rows, :])
+            yield rows, features * factors[rows][:, None]
 
     def row_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """(rows, their features) for all rows."""
@@ -65,13 +71,17 @@ class DeviceMatrix:
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
         """Z W: (D,) or (D, k) -> (N,) or (N, k)."""
-        weights, get = self.accelerator.put(W), self.accelerator.get
-        parts = [get(Z @ weights) for _, Z in self.tiles()]
-        return np.concatenate(parts) if parts else np.zeros((0, *W.shape[1:]))
+        weights = self.accelerator.put(W)
+        get = self.accelerator.get
+        # with no rows there are no parts
+        parts = [np.zeros((0, *W.shape[1:]))]
+        parts += [get(Z @ weights) for _, Z in self.tiles()]
+        return np.concatenate(parts)
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         """Z'U: (N,) or (N, k) -> (D,) or (D, k)."""
-        return self._summed(U.shape[1:], lambda rows, Z: self.accelerator.put(U[rows]))
+        put = self.accelerator.put
+        return self._summed(U.shape[1:], lambda rows, Z: put(U[rows]))
 
     def normal(self, P: np.ndarray) -> np.ndarray:
         """Z'Z P for P (D,) or (D, k)."""
@@ -82,7 +92,8 @@ class DeviceMatrix:
         self, W: np.ndarray, loss: Loss, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As `Matrix.loss_pass`."""
-        scores, weights = np.empty((self.shape[0], *W.shape[1:])), self.accelerator.put(W)
+        scores = np.empty((self.shape[0], *W.shape[1:]))
+        weights = self.accelerator.put(W)
 
         def derivative(rows: slice, Z: Any) -> Any:
             scores[rows] = self.accelerator.get(Z @ weights)
@@ -104,13 +115,17 @@ class DeviceFactor(Factor):
 
     def __init__(self, Z: DeviceMatrix) -> None:
         super().__init__(cast(Matrix, Z))
-        accelerator, size, xp = Z.accelerator, Z.shape[1], Z.accelerator.xp
+        accelerator = Z.accelerator
+        size = Z.shape[1]
+        xp = accelerator.xp
         G = xp.zeros((size, size), dtype=xp.float64, device=accelerator.device)
         for _, part in Z.tiles():
             device.add_gram(G, part if accelerator.double else xp.astype(part, xp.float32))
         self.values = device.Values(accelerator, G)
-        largest = float(accelerator.get(xp.linalg.diagonal(G)).max(initial=0.0))
-        self.floor = float(np.finfo(np.float64).eps) * size * max(largest, 1e-300)
+        diagonal = accelerator.get(xp.linalg.diagonal(G))
+        largest = float(diagonal.max(initial=0.0))
+        rounding = float(np.finfo(np.float64).eps) * size
+        self.floor = rounding * max(largest, 1e-300)
 
     def prepare(self, lam: float) -> DeviceFactor:
         """A lambda below the rounding of the Gram matrix is increased."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -39,26 +40,32 @@ def meetings(
 
     ids, starts: as in BinnedMatrix. weights: (N,). left, right: column numbers.
     """
-    square, cross = np.zeros((len(left), len(left))), np.zeros((len(left), len(right)))
-    if len(left) and np.any(weights):
-        bits, runs, values = _bits(ids, starts, weights, np.concatenate([left, right]))
-        own, other = bits[: len(left)], bits[len(left) :]
-        # rows of the lower triangle in parts of equal size, with some entries above the diagonal
-        bounds = np.rint(len(left) * np.sqrt(np.arange(_BANDS + 1) / _BANDS)).astype(int)
+    n_left = len(left)
+    n_right = len(right)
+    square = np.zeros((n_left, n_left))
+    cross = np.zeros((n_left, n_right))
+    if not n_left or not np.any(weights):
+        return square, cross
+    columns = np.concatenate([left, right])
+    bits, runs, values = _bits(ids, starts, weights, columns)
+    words = bits.shape[1]
+    own = bits[:n_left]
+    other = bits[n_left:]
+    # rows of the lower triangle in parts of equal size, with some entries above the diagonal
+    shares = np.sqrt(np.arange(_BANDS + 1) / _BANDS)
+    bounds = np.rint(n_left * shares).astype(int)
 
-        def lower(start: int, stop: int) -> None:
-            for a, b in zip(bounds[start:stop], bounds[start + 1 : stop + 1]):
-                _rectangle(own[a:b], own[:b], runs, values, square[a:b])
+    def lower(start: int, stop: int) -> None:
+        for a, b in itertools.pairwise(bounds[start : stop + 1]):
+            _rectangle(own[a:b], own[:b], runs, values, square[a:b])
 
-        parallel.for_ranges(lower, _BANDS, work=bits.shape[1] * len(left) ** 2)
-        # the upper triangle from the lower one
-        scale_and_mirror(square.T, 1.0, np.ones(len(square)))
-        parallel.for_ranges(
-            lambda a, b: _rectangle(own[a:b], other, runs, values, cross[a:b]),
-            len(left),
-            parts=_BANDS,
-            work=2 * bits.shape[1] * len(left) * len(right),
-        )
+    def crossing(start: int, stop: int) -> None:
+        _rectangle(own[start:stop], other, runs, values, cross[start:stop])
+
+    parallel.for_ranges(lower, _BANDS, work=words * n_left**2)
+    # the upper triangle from the lower one
+    scale_and_mirror(square.T, 1.0, np.ones(len(square)))
+    parallel.for_ranges(crossing, n_left, parts=_BANDS, work=2 * words * n_left * n_right)
     return square, cross
 
 
@@ -72,11 +79,13 @@ def _bits(
     values, kind = np.unique(weights[rows], return_inverse=True)
     order = np.argsort(kind, kind="stable")
     counts = np.bincount(kind, minlength=len(values))
-    runs = np.concatenate([[0], np.cumsum(-(-counts // 64))])
+    words = -(-counts // 64)
+    runs = np.concatenate([[0], np.cumsum(words)])
     firsts = np.cumsum(counts) - counts
     # the position of each row's bit: its rank among the rows of its weight, after the words of
     # earlier weights
-    places = np.arange(len(rows)) + (64 * runs[:-1] - firsts)[kind[order]]
+    shifts = 64 * runs[:-1] - firsts
+    places = np.arange(len(rows)) + shifts[kind[order]]
     bits = np.zeros((len(columns), int(runs[-1])), np.uint64)
     sorted_rows = rows[order]
     by_grid = np.argsort(columns, kind="stable")
@@ -88,9 +97,9 @@ def _bits(
         table = np.full(int(np.diff(starts).max()), -1, np.int32)
         for k in range(start, stop):
             own = by_grid[begins[k] : begins[k + 1]]
-            _fill(
-                ids[used[k]], sorted_rows, places, columns[own] - starts[used[k]], own, table, bits
-            )
+            grid = used[k]
+            bins = columns[own] - starts[grid]
+            _fill(ids[grid], sorted_rows, places, bins, own, table, bits)
 
     parallel.for_ranges(part, len(used), work=2 * len(used) * len(rows))
     return bits, runs, values
@@ -114,7 +123,9 @@ def _fill(
     for t in range(len(rows)):
         column = table[ids[rows[t]]]
         if column >= 0:
-            bits[column, places[t] >> 6] |= np.uint64(1) << np.uint64(places[t] & 63)
+            place = places[t]
+            bit = np.uint64(1) << np.uint64(place & 63)
+            bits[column, place >> 6] |= bit
     for k in range(len(bins)):
         table[bins[k]] = -1
 
@@ -131,7 +142,8 @@ def _rectangle(
                 for i in range(len(left)):
                     own = left[i, low:high]
                     for j in range(first, min(first + 64, len(right))):
-                        other, total = right[j, low:high], np.uint64(0)
+                        other = right[j, low:high]
+                        total = np.uint64(0)
                         for t in range(len(own)):
                             # numba passes the first argument
                             total += count_bits(own[t] & other[t])  # type: ignore[call-arg]
@@ -166,7 +178,8 @@ class BinnedMatrix(Matrix):
     dtype = np.dtype(np.float64)
 
     def __init__(self, ids: np.ndarray, starts: np.ndarray, scale: float | None = None) -> None:
-        self.ids, self.starts = ids, np.asarray(starts, dtype=np.int64)
+        self.ids = ids
+        self.starts = np.asarray(starts, dtype=np.int64)
         self.shape = (ids.shape[1], int(self.starts[-1]))
         self.scale = 1.0 / np.sqrt(len(ids)) if scale is None else float(scale)
 
@@ -179,27 +192,29 @@ class BinnedMatrix(Matrix):
 
     def columns(self, index: Index) -> Matrix:
         """These bins as an array in memory."""
-        columns = np.arange(*index.indices(self.shape[1])) if isinstance(index, slice) else index
-        out = np.empty((self.shape[0], len(columns)))
-        for k, grid in enumerate(np.searchsorted(self.starts, columns, side="right") - 1):
-            np.multiply(self.ids[grid] == columns[k] - self.starts[grid], self.scale, out=out[:, k])
+        if isinstance(index, slice):
+            index = np.arange(*index.indices(self.shape[1]))
+        out = np.empty((self.shape[0], len(index)))
+        grids = np.searchsorted(self.starts, index, side="right") - 1
+        bins = index - self.starts[grids]
+        for k, grid in enumerate(grids):
+            np.multiply(self.ids[grid] == bins[k], self.scale, out=out[:, k])
         return DenseMatrix(out)
 
     def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             out = np.zeros((rows.stop - rows.start, self.shape[1]))
-            np.put_along_axis(out, self.ids[:, rows].T + self.starts[:-1], self.scale, axis=1)
+            columns = self.ids[:, rows].T + self.starts[:-1]
+            np.put_along_axis(out, columns, self.scale, axis=1)
             yield rows, out
 
     def to_csr(self) -> sp.csr_matrix:
         """The same as a sparse matrix, for other programs: R values per row."""
-        indices = (self.ids.T + self.starts[:-1]).astype(
-            np.int32 if self.shape[1] < 2**31 else np.int64
-        )
+        kind = np.int32 if self.shape[1] < 2**31 else np.int64
+        indices = (self.ids.T + self.starts[:-1]).astype(kind)
         ends = np.arange(self.shape[0] + 1) * self.n_grids
-        return sp.csr_matrix(
-            (np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape
-        )
+        data = np.full(indices.size, self.scale)
+        return sp.csr_matrix((data, indices.ravel(), ends), shape=self.shape)
 
     def by_columns(self) -> BinnedMatrix:
         return self
@@ -227,7 +242,8 @@ class BinnedMatrix(Matrix):
                 _gather(self.ids[:, rows], grids, self.starts, w, self.scale, out[rows])
 
         if len(grids):
-            parallel.for_ranges(part, self.shape[0], 1024, work=2 * len(grids) * self.shape[0])
+            work = 2 * len(grids) * self.shape[0]
+            parallel.for_ranges(part, self.shape[0], 1024, work=work)
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -240,7 +256,8 @@ class BinnedMatrix(Matrix):
         values = u[rows]
 
         def part(start: int, stop: int) -> None:
-            _scatter(self.ids[start:stop], self.starts[start : stop + 1], rows, values, out)
+            starts = self.starts[start : stop + 1]
+            _scatter(self.ids[start:stop], starts, rows, values, out)
 
         parallel.for_ranges(part, self.n_grids, work=2 * self.n_grids * len(rows))
         return out
@@ -251,24 +268,27 @@ class BinnedMatrix(Matrix):
             # several grids of a column at a time take less time than several columns of a grid
             return _by_column(self.outer, U, self.shape[0])
         a = self.scale**2 * np.ascontiguousarray(U, dtype=np.float64)
-        parts = min(_PARTS, -(-self.n_grids // _TOGETHER))
         groups = -(-self.n_grids // _TOGETHER)
-        bounds = [min(self.n_grids, _TOGETHER * (groups * k // parts)) for k in range(parts + 1)]
+        parts = min(_PARTS, groups)
+        firsts = [_TOGETHER * (groups * k // parts) for k in range(parts + 1)]
+        bounds = np.minimum(firsts, self.n_grids)
         sums = np.zeros((parts, *a.shape))
         largest = int(np.diff(self.starts).max())
 
         def part(start: int, stop: int) -> None:
             held = np.empty((_TOGETHER, largest))
             for k in range(start, stop):
-                grids = slice(bounds[k], bounds[k + 1])
-                sizes = np.diff(self.starts[bounds[k] : bounds[k + 1] + 1])
-                _around(self.ids[grids], sizes, a, held, sums[k])
+                first, last = bounds[k], bounds[k + 1]
+                sizes = np.diff(self.starts[first : last + 1])
+                _around(self.ids[first:last], sizes, a, held, sums[k])
 
         parallel.for_ranges(part, parts, work=4 * self.n_grids * a.size)
         return sums.sum(axis=0)
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
-        return self.scale * self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)
+        if weights is None:
+            weights = np.ones(self.shape[0])
+        return self.scale * self.rmatvec(weights)
 
     def gram(
         self,
@@ -284,10 +304,16 @@ class BinnedMatrix(Matrix):
         equal weight are counted together.
         """
         largest = weights.max(initial=0.0)
-        if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):
+        if largest <= 0 or _are_few(weights):
             return weights
-        level = np.round(np.log(np.maximum(weights / largest, _SMALLEST)) / np.log(_RATIO))
-        return np.where(weights > 0, largest * _RATIO**level, 0.0)
+        shares = np.maximum(weights / largest, _SMALLEST)
+        levels = np.round(np.log(shares) / np.log(_RATIO))
+        return np.where(weights > 0, largest * _RATIO**levels, 0.0)
+
+
+def _are_few(values: np.ndarray) -> bool:
+    """Whether there are at most _FEW different values; most often the first show more."""
+    return len(np.unique(values[:1024])) <= _FEW and len(np.unique(values)) <= _FEW
 
 
 def _by_column(product: Callable[[np.ndarray], np.ndarray], V: np.ndarray, size: int) -> np.ndarray:
@@ -314,11 +340,16 @@ def _gather(
     for k in range(0, whole, 4):
         ra, rb, rc, rd = grids[k], grids[k + 1], grids[k + 2], grids[k + 3]
         a, b, c, d = ids[ra], ids[rb], ids[rc], ids[rd]
-        wa, wb, wc, wd = w[starts[ra] :], w[starts[rb] :], w[starts[rc] :], w[starts[rd] :]
+        wa = w[starts[ra] :]
+        wb = w[starts[rb] :]
+        wc = w[starts[rc] :]
+        wd = w[starts[rd] :]
         for i in range(len(out)):
             out[i] += (wa[a[i]] + wb[b[i]]) + (wc[c[i]] + wd[d[i]])
     for k in range(whole, len(grids)):
-        a, wa = ids[grids[k]], w[starts[grids[k]] :]
+        ra = grids[k]
+        a = ids[ra]
+        wa = w[starts[ra] :]
         for i in range(len(out)):
             out[i] += wa[a[i]]
     for i in range(len(out)):
@@ -336,20 +367,20 @@ def _scatter(
     whole = grids - grids % 4
     for r in range(0, whole, 4):
         a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
-        ga, gb, gc, gd = (
-            out[starts[r] :],
-            out[starts[r + 1] :],
-            out[starts[r + 2] :],
-            out[starts[r + 3] :],
-        )
+        ga = out[starts[r] :]
+        gb = out[starts[r + 1] :]
+        gc = out[starts[r + 2] :]
+        gd = out[starts[r + 3] :]
         for t in range(len(rows)):
-            i, v = rows[t], values[t]
+            i = rows[t]
+            v = values[t]
             ga[a[i]] += v
             gb[b[i]] += v
             gc[c[i]] += v
             gd[d[i]] += v
     for r in range(whole, grids):
-        a, ga = ids[r], out[starts[r] :]
+        a = ids[r]
+        ga = out[starts[r] :]
         for t in range(len(rows)):
             ga[a[rows[t]]] += values[t]
 

@@ -26,7 +26,8 @@ def block_size(length: int, dtype: DTypeLike, target: int | None = None) -> int:
     """The number of rows of that length in about `target` bytes (BLOCK_BYTES by default), at least
     256.
     """
-    return max(256, int((target or BLOCK_BYTES) // max(1, length * np.dtype(dtype).itemsize)))
+    row_bytes = max(1, length * np.dtype(dtype).itemsize)
+    return max(256, (target or BLOCK_BYTES) // row_bytes)
 
 
 def default_memory_mb() -> float:
@@ -72,69 +73,74 @@ def weighted_gram(
     scipy.linalg.blas.
     """
     sides = left, right
-    width, peak = sum(map(len, sides)), float(np.abs(weights).max(initial=0.0)) or 1.0
-    work = len(rows) * len(left) * width
+    height = len(left)
+    width = sum(map(len, sides))
+    peak = float(np.abs(weights).max(initial=0.0)) or 1.0
+    work = len(rows) * height * width
     kind = np.dtype(np.float64 if work <= small else dtype or Z.dtype)
     tops = [_largest(Z, rows[:_TOP], columns) for columns in sides]
-    totals = [np.zeros((len(left), len(columns))) for columns in sides]
+    totals = [np.zeros((height, len(columns))) for columns in sides]
+    square, cross = totals
     # reused, because new arrays for every chunk would be new memory pages
-    room = [np.empty((min(CHUNK, len(rows)), len(columns)), kind) for columns in sides]
-    tiles = [
-        (side, *tile)
-        for side, columns in enumerate(sides)
-        for tile in _tiles(len(left), len(columns), tile_columns, upper=side == 0)
-    ]
+    n_chunk = min(CHUNK, len(rows))
+    room = [np.empty((n_chunk, len(columns)), kind) for columns in sides]
+    tiles = [(0, *tile) for tile in _tiles(height, height, tile_columns, upper=True)]
+    tiles += [(1, *tile) for tile in _tiles(height, len(right), tile_columns, upper=False)]
     # the weights of each chunk have one sign
     for sign, add in ((1, np.add), (-1, np.subtract)):
         some = np.flatnonzero(sign * weights > 0)
         for start in range(0, len(some), CHUNK):
             check_time()
             chosen = some[start : start + CHUNK]
+            count = len(chosen)
             roots = np.sqrt(np.abs(weights[chosen]) / peak)
-            blocks = [block[: len(chosen)] for block in room]
+            blocks = [block[:count] for block in room]
 
             def gather(first: int, last: int) -> None:
+                own = rows[chosen[first:last]]
                 for columns, top, block in zip(sides, tops, blocks):
-                    _gather(
-                        Z, rows[chosen][first:last], columns, roots[first:last], top, block[first:]
-                    )
+                    _gather(Z, own, columns, roots[first:last], top, block[first:])
 
             def multiply(first: int, last: int) -> None:
                 for side, a, b in tiles[first:last]:
+                    tile = totals[side][a, b]
                     # half the work for the product of a matrix with itself
-                    add(
-                        totals[side][a, b],
-                        blocks[0][:, a].T @ blocks[side][:, b],
-                        out=totals[side][a, b],
-                    )
+                    add(tile, blocks[0][:, a].T @ blocks[side][:, b], out=tile)
 
-            for_ranges(gather, len(chosen), 64, work=2 * len(chosen) * width)
-            for_ranges(multiply, len(tiles), work=len(chosen) * len(left) * width / DENSE)
-    wide = [top.astype(np.float64) for top in tops]
-    scale_and_mirror(totals[0], peak, wide[0])
-    return totals[0], totals[1] * (peak * wide[0][:, None] * wide[1])
+            for_ranges(gather, count, 64, work=2 * count * width)
+            for_ranges(multiply, len(tiles), work=count * height * width / DENSE)
+    left_top, right_top = (top.astype(np.float64) for top in tops)
+    scale_and_mirror(square, peak, left_top)
+    return square, cross * (peak * left_top[:, None] * right_top)
 
 
 def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice, slice]]:
     """Slices of rows and columns, at most `side` long, that cover (height, width), or the part on
     and above its diagonal.
     """
-    rows, columns = (
-        list(ranges(size, -(-size // -(-size // side)) if size else 1)) for size in (height, width)
-    )
-    return [
-        (left, right)
-        for i, left in enumerate(rows)
-        for right in (columns[i:] if upper else columns)
-    ]
+    rows = _even_ranges(height, side)
+    columns = _even_ranges(width, side)
+    tiles = []
+    for i, left in enumerate(rows):
+        some = columns[i:] if upper else columns
+        tiles += [(left, right) for right in some]
+    return tiles
+
+
+def _even_ranges(size: int, most: int) -> list[slice]:
+    """Slices of at most `most`, as few as possible and of nearly equal length."""
+    if size == 0:
+        return []
+    count = -(-size // most)
+    return list(ranges(size, -(-size // count)))
 
 
 def _largest(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
-    room = np.empty((len(rows), len(columns)), Z.dtype)
-    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(
-        axis=0, initial=0.0
-    )
+    n_rows, n_columns = len(rows), len(columns)
+    room = np.empty((n_rows, n_columns), Z.dtype)
+    values = _gather(Z, rows, columns, np.ones(n_rows), np.ones(n_columns), room)
+    top = np.abs(values).max(axis=0, initial=0.0)
     return np.where(top > 0, top, 1).astype(Z.dtype)
 
 
@@ -177,6 +183,8 @@ def _pick(
     out: np.ndarray,
 ) -> None:
     for i in range(len(rows)):
-        row, factor = rows[i], scale[i]
+        row = rows[i]
+        factor = scale[i]
         for k in range(len(columns)):
-            out[i, k] = Z[row, columns[k]] / unit[k] * factor
+            entry = Z[row, columns[k]]
+            out[i, k] = entry / unit[k] * factor

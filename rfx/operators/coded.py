@@ -68,7 +68,9 @@ class CodedColumns(Matrix):
     ) -> None:
         # the system provides memory for a part of an array when it is written
         self.codes = np.empty((-(-capacity // CHUNK), n_rows, CHUNK), np.int8)
-        self.shape, self.dtype, self.unit = (n_rows, 0), dtype, bound / LARGEST
+        self.shape = (n_rows, 0)
+        self.dtype = dtype
+        self.unit = bound / LARGEST
         self.capacity = capacity
         self.drawn = random_rows(n_rows, gram_rows)
 
@@ -113,18 +115,23 @@ class CodedColumns(Matrix):
         return self.codes[: -(-self.shape[1] // CHUNK)]
 
     def rows(self, index: Index) -> Matrix:
-        return DenseMatrix(self._decoded(np.arange(self.shape[0])[index], np.arange(self.shape[1])))
+        rows, columns = map(np.arange, self.shape)
+        return DenseMatrix(self._decoded(rows[index], columns))
 
     def columns(self, index: Index) -> Matrix:
-        return DenseMatrix(self._decoded(np.arange(self.shape[0]), np.arange(self.shape[1])[index]))
+        rows, columns = map(np.arange, self.shape)
+        return DenseMatrix(self._decoded(rows, columns[index]))
 
     def _decoded(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The features of some rows and columns."""
         out = np.empty((len(rows), len(columns)), self.dtype)
-        flat, offsets = self.codes.reshape(-1), self._offsets(columns)
-        parallel.for_ranges(
-            lambda a, b: _decode(flat, rows[a:b], offsets, self.unit, out[a:b]), len(rows), 64
-        )
+        flat = self.codes.reshape(-1)
+        offsets = self._offsets(columns)
+
+        def part(start: int, stop: int) -> None:
+            _decode(flat, rows[start:stop], offsets, self.unit, out[start:stop])
+
+        parallel.for_ranges(part, len(rows), 64)
         return out
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
@@ -132,14 +139,23 @@ class CodedColumns(Matrix):
         weights = np.zeros((len(chunks), CHUNK), np.float32)
         weights.reshape(-1)[: len(W)] = W * self.unit
         out = np.zeros(self.shape[0])
-        parallel.for_ranges(lambda a, b: _add_products(chunks, weights, a, b, out), len(out), 256)
+
+        def part(start: int, stop: int) -> None:
+            _add_products(chunks, weights, start, stop, out)
+
+        parallel.for_ranges(part, len(out), 256)
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
-        chunks, used = self._chunks(), np.flatnonzero(U)
+        chunks = self._chunks()
+        used = np.flatnonzero(U)
         sums = np.zeros((len(chunks), CHUNK))
         values = (U[used] * self.unit).astype(np.float32)
-        parallel.for_ranges(lambda a, b: _add_rows(chunks, used, values, a, b, sums), len(chunks))
+
+        def part(start: int, stop: int) -> None:
+            _add_rows(chunks, used, values, start, stop, sums)
+
+        parallel.for_ranges(part, len(chunks))
         return sums.reshape(-1)[: self.shape[1]]
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
@@ -163,12 +179,14 @@ class CodedColumns(Matrix):
         work = len(used) * len(left) * (len(left) + len(right))
         if dtype is None and weight is not None and work > SMALL and has_byte_products():
             sides = self._offsets(left), self._offsets(right)
-            square, cross = integer_gram(
-                self.codes.reshape(-1), used * CHUNK, weights[used] > 0, *sides
-            )
-            scale_and_mirror(square, weight * self.unit**2, np.ones(len(square)))
-            return square, cross * (weight * self.unit**2)
-        square, cross = np.zeros((len(left), len(left))), np.zeros((len(left), len(right)))
+            codes = self.codes.reshape(-1)
+            is_positive = weights[used] > 0
+            square, cross = integer_gram(codes, used * CHUNK, is_positive, *sides)
+            unit = weight * self.unit**2
+            scale_and_mirror(square, unit, np.ones(len(square)))
+            return square, cross * unit
+        square = np.zeros((len(left), len(left)))
+        cross = np.zeros((len(left), len(right)))
         columns, places = np.unique(np.concatenate([left, right]), return_inverse=True)
         sides = places[: len(left)], places[len(left) :]
         for some in ranges(len(used), _DECODED):
@@ -187,8 +205,10 @@ class GramOfCodes(Matrix):
     """
 
     def __init__(self, codes: Matrix, features: Matrix) -> None:
-        self.codes, self.features = codes, features
-        self.shape, self.dtype = features.shape, features.dtype
+        self.codes = codes
+        self.features = features
+        self.shape = features.shape
+        self.dtype = features.dtype
 
     def rows(self, index: Index) -> Matrix:
         return self.features.rows(index)
@@ -228,11 +248,14 @@ def _encode(
     Z: np.ndarray, factor: float, codes: np.ndarray, first: int, offsets: np.ndarray
 ) -> None:
     """Store the rows of Z, times the factor and rounded, as rows first, first + 1, ..."""
-    scale, half = np.float32(factor), np.float32(0.5)
+    scale = np.float32(factor)
+    half = np.float32(0.5)
     for i in range(len(Z)):
-        row, start = Z[i], np.uint64((first + i) * CHUNK)
+        row = Z[i]
+        start = np.uint64((first + i) * CHUNK)
         for j in range(len(offsets)):
-            codes[start + offsets[j]] = np.int8(np.floor(np.float32(row[j]) * scale + half))
+            rounded = np.floor(np.float32(row[j]) * scale + half)
+            codes[start + offsets[j]] = np.int8(rounded)
 
 
 @njit(cache=True, nogil=True)
@@ -255,7 +278,8 @@ def _add_products(
     for chunk in range(len(chunks)):
         w = weights[chunk]
         for i in range(first, last):
-            row, total = chunks[chunk, i], np.float32(0)
+            row = chunks[chunk, i]
+            total = np.float32(0)
             for j in range(CHUNK):
                 total += np.float32(row[j]) * w[j]
             out[i] += total
@@ -280,15 +304,18 @@ def _add_rows(
             part[:] = 0
             stop = min(start + 64, len(rows))
             for i in range(start, stop - 3, 4):
-                a, b = chunks[chunk, rows[i]], chunks[chunk, rows[i + 1]]
-                c, d = chunks[chunk, rows[i + 2]], chunks[chunk, rows[i + 3]]
+                a = chunks[chunk, rows[i]]
+                b = chunks[chunk, rows[i + 1]]
+                c = chunks[chunk, rows[i + 2]]
+                d = chunks[chunk, rows[i + 3]]
                 u, v, s, t = values[i], values[i + 1], values[i + 2], values[i + 3]
                 for j in range(CHUNK):
                     part[j] += (u * np.float32(a[j]) + v * np.float32(b[j])) + (
                         s * np.float32(c[j]) + t * np.float32(d[j])
                     )
             for i in range(stop - (stop - start) % 4, stop):
-                a, u = chunks[chunk, rows[i]], values[i]
+                a = chunks[chunk, rows[i]]
+                u = values[i]
                 for j in range(CHUNK):
                     part[j] += u * np.float32(a[j])
             for j in range(CHUNK):
@@ -341,14 +368,16 @@ def integer_gram(
     """
     # the first column is zero
     panels_left = -(-(1 + len(left)) // _WIDTH)
-    panels, start_right = panels_left - (-len(right) // _WIDTH), panels_left * _WIDTH
+    panels = panels_left - (-len(right) // _WIDTH)
+    start_right = panels_left * _WIDTH
     columns = np.zeros(panels * _WIDTH, np.uint64)
     # entries beyond the columns of a side are ignored
     columns[1 : 1 + len(left)] = left
     columns[start_right : start_right + len(right)] = right
     totals = np.zeros((start_right, len(columns)))
     sums = np.zeros(totals.shape, np.int32)
-    shifted, plain = _aligned_panels(panels), _aligned_panels(panels)
+    shifted = _aligned_panels(panels)
+    plain = _aligned_panels(panels)
     threads = env.threads()
     for sign in (1, -1):
         own = rows[positive == (sign > 0)].astype(np.uint64)
@@ -358,7 +387,8 @@ def integer_gram(
                 chosen = own[start:][some]
                 pack = partial(_pack, codes, chosen, columns, shifted, plain)
                 parallel.for_ranges(pack, panels)
-                plain[0, :, 0], shifted[0, :, 0] = 0, _FLIP
+                plain[0, :, 0] = 0
+                shifted[0, :, 0] = _FLIP
                 parallel.for_ranges(
                     lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads
                 )
@@ -392,14 +422,18 @@ def _pack(
     """Fill panels first .. last-1 with the codes, four rows per word, with zeros after the last
     row.
     """
-    flip, whole = np.uint32(_FLIP), len(rows) // 4
+    flip = np.uint32(_FLIP)
+    whole = len(rows) // 4
     for panel in range(first, last):
         own = columns[panel * _WIDTH : (panel + 1) * _WIDTH]
         plain[panel, whole:] = 0
         for step in range(whole):
-            a, b = rows[4 * step], rows[4 * step + 1]
-            c, d = rows[4 * step + 2], rows[4 * step + 3]
-            words, flipped = plain[panel, step], shifted[panel, step]
+            a = rows[4 * step]
+            b = rows[4 * step + 1]
+            c = rows[4 * step + 2]
+            d = rows[4 * step + 3]
+            words = plain[panel, step]
+            flipped = shifted[panel, step]
             for k in range(_WIDTH):
                 j = own[k]
                 word = _word(codes[a + j], codes[b + j], codes[c + j], codes[d + j])
@@ -496,9 +530,12 @@ def _add_tiles(
     """sums <- sums + the panels' products, on and above the diagonal; thread k of `threads` takes
     panels k, k + threads, ...
     """
-    steps, stride = shifted.shape[1], 4 * _WIDTH
+    steps = shifted.shape[1]
+    stride = 4 * _WIDTH
     height, width = sums.shape
-    a, b, c = shifted.ctypes.data, plain.ctypes.data, sums.ctypes.data
+    a = shifted.ctypes.data
+    b = plain.ctypes.data
+    c = sums.ctypes.data
     for k in range(first, last):
         for j in range(k, width // _WIDTH, threads):
             for i in range(min(j + 1, height // _WIDTH)):

@@ -13,6 +13,7 @@ from scipy.linalg import blas, lapack
 
 from rfx import device, parallel
 from rfx.compiled import njit
+from rfx.operators.blocks import ranges
 from rfx.parallel import Late
 
 # ----------------------------------------------------------------------
@@ -38,14 +39,16 @@ def solve_rows(factor: np.ndarray, K: np.ndarray, start: int = 0, stop: int | No
     # the second half minus the contribution of the first: products of large matrices
     half = start + _SMALL_TILE * -(-(stop - start) // (2 * _SMALL_TILE))
     solve_rows(factor, K, start, half)
-    K[:, half:stop] -= K[:, start:half] @ factor[half:stop, start:half].T
+    first = K[:, start:half]
+    K[:, half:stop] -= first @ factor[half:stop, start:half].T
     solve_rows(factor, K, half, stop)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _substitute(L: np.ndarray, K: np.ndarray, start: int) -> None:
     """K_j <- K_j L^-T for the columns j of K from `start` on, as many as L (b, b) has."""
-    b, own = len(L), np.zeros((len(L), _ROWS), K.dtype)
+    b = len(L)
+    own = np.zeros((len(L), _ROWS), K.dtype)
     for i in range(0, len(K), _ROWS):
         count = min(_ROWS, len(K) - i)
         for r in range(count):
@@ -97,7 +100,9 @@ class Factor:
         """The `last` entries, by default all (n,), of the diagonal of A^-1, which depend on as many
         rows of L only; the factor is overwritten.
         """
-        L = self.array if last is None else np.asfortranarray(self.array[-last:, -last:])
+        L = self.array
+        if last is not None:
+            L = np.asfortranarray(L[-last:, -last:])
         invert = lapack.strtri if L.dtype == np.float32 else lapack.dtrtri
         return _squares(invert(L, lower=1, overwrite_c=1)[0])
 
@@ -165,7 +170,7 @@ def factor_in_place(A: np.ndarray, tile_rows: int = _TILE) -> int:
     """
     potrf = lapack.spotrf if A.dtype == np.float32 else lapack.dpotrf
     n = len(A)
-    tiles = [slice(start, min(start + tile_rows, n)) for start in range(0, n, tile_rows)]
+    tiles = list(ranges(n, tile_rows))
     with parallel.one_blas_thread():
         for k, own in enumerate(tiles):
             factor, info = potrf(A[own, own], lower=1, clean=0)
@@ -216,12 +221,11 @@ def corner(M: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     (k,) integers.
     """
     out = np.empty((len(chosen), len(chosen)), M.dtype)
-    parallel.for_ranges(
-        lambda start, stop: _pick(M, chosen[start:stop], chosen, out[start:stop]),
-        len(chosen),
-        16,
-        work=out.size,
-    )
+
+    def part(start: int, stop: int) -> None:
+        _pick(M, chosen[start:stop], chosen, out[start:stop])
+
+    parallel.for_ranges(part, len(chosen), 16, work=out.size)
     return out
 
 
@@ -236,7 +240,8 @@ def keep_corner(M: np.ndarray, chosen: np.ndarray) -> None:
 def _pick(M: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
     # with both ascending, the source has not been overwritten yet if `out` is the corner of M
     for i in range(len(rows)):
-        row, to = M[rows[i]], out[i]
+        row = M[rows[i]]
+        to = out[i]
         for k in range(len(columns)):
             to[k] = row[columns[k]]
 
@@ -263,7 +268,8 @@ def conjugate_gradients(
     r = residual.copy()
     x = np.zeros_like(r)
     z = precondition(r)
-    p, rz = z, dots(r, z)
+    p = z
+    rz = dots(r, z)
     for iteration in range(1, max_iter + 1):
         try:
             q = product(p)
@@ -273,15 +279,13 @@ def conjugate_gradients(
         x += step * p
         before = r
         r = r - step * q
-        if (
-            enough(x, r)
-            or not np.any(step)
-            or (deadline is not None and time.monotonic() >= deadline)
-        ):
+        late = deadline is not None and time.monotonic() >= deadline
+        if enough(x, r) or not np.any(step) or late:
             return x, r, iteration
         z = precondition(r)
         beta = np.maximum(0.0, ratio(dots(r - before, z), rz))
-        p, rz = z + beta * p, dots(r, z)
+        p = z + beta * p
+        rz = dots(r, z)
     return x, r, max_iter
 
 
@@ -292,4 +296,5 @@ def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def ratio(a: Any, b: Any) -> np.ndarray:
     """a / b, and 0 if b is not positive: a column that is solved, or dominated by rounding."""
-    return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
+    is_positive = b > 0
+    return np.where(is_positive, a / np.where(is_positive, b, 1.0), 0.0)

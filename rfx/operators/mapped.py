@@ -27,7 +27,8 @@ _DENSE_BYTES = 64 * 2**20
 _told: list[float] = []
 # Features computed at a time for one vector, so that they are read from the cache, and the minimum
 # number of their rows.
-_CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
+_CACHED_BYTES = 4 * 2**20
+_LEAST_ROWS = 64
 
 
 class Features(Protocol):
@@ -60,8 +61,11 @@ class MapMatrix(Matrix):
     def __init__(
         self, feature_map: Features, X: Inputs, scale: float = 1.0, block: int | None = None
     ) -> None:
-        self.map, self.X, self.scale = feature_map, dense(X, feature_map.dtype), scale
-        self.shape, self.dtype = (X.shape[0], feature_map.n_features), feature_map.dtype
+        self.map = feature_map
+        self.X = dense(X, feature_map.dtype)
+        self.scale = scale
+        self.shape = (X.shape[0], feature_map.n_features)
+        self.dtype = feature_map.dtype
         bound = getattr(feature_map, "bound", None)
         self.bound = None if bound is None else bound * abs(scale)
         self.block = block or block_size(self.shape[1], self.dtype)
@@ -75,17 +79,22 @@ class MapMatrix(Matrix):
         return self._parts(self.block if V.ndim > 1 else min(rows, self.block))
 
     def _parts(self, block: int) -> Iterator[tuple[Index, Matrix]]:
-        buffer = np.empty((min(block, self.shape[0]), self.shape[1]), self.dtype)
-        for rows in ranges(self.shape[0], block):
-            yield rows, DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start]))
+        n_rows, n_features = self.shape
+        buffer = np.empty((min(block, n_rows), n_features), self.dtype)
+        for rows in ranges(n_rows, block):
+            out = buffer[: rows.stop - rows.start]
+            yield rows, DenseMatrix(self._features(rows, out))
 
     def _features(self, rows: Index, out: np.ndarray) -> np.ndarray:
         self.map.transform(self.X[rows], out=out)
         if self.scale != 1.0:
             scale = self.dtype.type(self.scale)
-            parallel.for_ranges(
-                lambda a, b: np.multiply(out[a:b], scale, out=out[a:b]), len(out), 64, work=out.size
-            )
+
+            def part(start: int, stop: int) -> None:
+                own = out[start:stop]
+                np.multiply(own, scale, out=own)
+
+            parallel.for_ranges(part, len(out), 64, work=out.size)
         return out
 
     def rows(self, index: Index) -> Matrix:
@@ -103,7 +112,9 @@ class MapMatrix(Matrix):
     def matvec(self, W: np.ndarray) -> np.ndarray:
         if W.ndim == 1 and np.count_nonzero(W) < len(W):
             used = np.flatnonzero(W)
-            return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
+            if not len(used):
+                return np.zeros(self.shape[0])
+            return self.columns(used).matvec(W[used])
         return super().matvec(W)
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -197,15 +208,18 @@ def code_type(Z: Matrix, error: float) -> Kind | None:
     largest = np.abs(Z.subset(_SAMPLE)[0].to_array()).max(initial=0.0)
     for kind in (np.int8, np.int16):
         # errors are uniform within half a unit
-        if Z.shape[1] * (float(largest) / np.iinfo(kind).max) ** 2 / 12 <= error:
+        unit = float(largest) / np.iinfo(kind).max
+        if Z.shape[1] * unit**2 / 12 <= error:
             return kind
     return None
 
 
 def coded(Z: Matrix, kind: DTypeLike) -> ScaledRows:
     """Z as codes of that type, in memory."""
-    codes, units = np.empty(Z.shape, kind), np.empty(Z.shape[0], np.float32)
-    limit, numbers = np.float32(np.iinfo(codes.dtype).max), np.arange(Z.shape[0])
+    codes = np.empty(Z.shape, kind)
+    units = np.empty(Z.shape[0], np.float32)
+    limit = np.float32(np.iinfo(codes.dtype).max)
+    numbers = np.arange(Z.shape[0])
 
     def part(first: int, last: int) -> None:
         for rows, block in Z.rows(slice(first, last)).row_blocks():
@@ -221,7 +235,9 @@ def _encode(
 ) -> None:
     half = limit / (limit + limit)
     for i in range(len(Z)):
-        z, row, largest = Z[i], codes[places[i]], limit - limit
+        z = Z[i]
+        row = codes[places[i]]
+        largest = limit - limit
         for j in range(len(z)):
             largest = max(largest, abs(z[j]))
         units[places[i]] = largest / limit
@@ -238,7 +254,9 @@ class CachedColumns(Matrix):
     """A matrix with some columns, a sorted integer array, in memory and all others zero."""
 
     def __init__(self, inner: Matrix, columns: np.ndarray) -> None:
-        self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
+        self.shape = inner.shape
+        self.dtype = inner.dtype
+        self.held = columns
         # the last column is zero: it represents all columns not stored
         Z = np.zeros((self.shape[0], len(columns) + 1), self.dtype)
         self._at = np.full(self.shape[1], len(columns))
@@ -258,7 +276,8 @@ class CachedColumns(Matrix):
             yield rows, Z.take(self._at, axis=1)
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
-        return self._matrix.matvec(np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))]))
+        of_others = np.zeros((1, *W.shape[1:]))
+        return self._matrix.matvec(np.concatenate([W[self.held], of_others]))
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         out = np.zeros((self.shape[1], *U.shape[1:]))
@@ -282,15 +301,15 @@ class SplitRows(Matrix):
         """pieces: (row numbers, matrix of these rows), with every row in one of them; computed
         ones, which need more memory, come first.
         """
-        self.pieces = sorted(
-            [(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)],
-            key=lambda piece: not piece[1].computed,
-        )
+        found = [(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)]
+        self.pieces = sorted(found, key=lambda piece: not piece[1].computed)
         matrices = [Z for _, Z in self.pieces]
         n_rows = sum(Z.shape[0] for Z in matrices)
-        self.shape, self.dtype = (n_rows, matrices[0].shape[1]), matrices[0].dtype
+        self.shape = (n_rows, matrices[0].shape[1])
+        self.dtype = matrices[0].dtype
         self.cost = sum(Z.cost * Z.shape[0] for Z in matrices) / n_rows
-        self._piece, self._place = np.empty(n_rows, np.int8), np.empty(n_rows, np.intp)
+        self._piece = np.empty(n_rows, np.int8)
+        self._place = np.empty(n_rows, np.intp)
         for k, (numbers, _) in enumerate(self.pieces):
             self._piece[numbers], self._place[numbers] = k, np.arange(len(numbers))
 
@@ -309,11 +328,13 @@ class SplitRows(Matrix):
                 yield numbers[rows], block
 
     def rows(self, index: Index) -> Matrix:
-        piece, place = self._piece[index], self._place[index]
-        chosen = [np.flatnonzero(piece == k) for k in range(len(self.pieces))]
+        piece = self._piece[index]
+        place = self._place[index]
+        matrices = [Z for _, Z in self.pieces]
         if not len(piece):
-            return self.pieces[0][1].rows(place)
-        return SplitRows([(own, Z.rows(place[own])) for own, (_, Z) in zip(chosen, self.pieces)])
+            return matrices[0].rows(place)
+        chosen = [np.flatnonzero(piece == k) for k in range(len(matrices))]
+        return SplitRows([(own, Z.rows(place[own])) for own, Z in zip(chosen, matrices)])
 
     def columns(self, index: Index) -> Matrix:
         return SplitRows([(numbers, Z.columns(index)) for numbers, Z in self.pieces])
@@ -327,7 +348,8 @@ def hold_part(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix
     kind: int8 or int16 for rows as codes (rfx.operators.mapped); None for features. A matrix with
     remote rows has its own form, registered where it is defined.
     """
-    n_rows, row_bytes = Z.shape[0], Z.shape[1] * np.dtype(kind or Z.dtype).itemsize
+    n_rows, n_columns = Z.shape
+    row_bytes = n_columns * np.dtype(kind or Z.dtype).itemsize
     count = min(n_rows, int(max_mb * 2**20 / max(1, row_bytes)))
     if not Z.computed or not count:
         return Z

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from numpy.typing import DTypeLike
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import random_rows
-from rfx.losses import Loss
+from rfx.losses import Loss, times
 from rfx.operators.blocks import block_size, ranges, weighted_gram
 from rfx.types import Index
 
@@ -117,10 +116,8 @@ class Matrix(ABC):
         buffer = np.empty(n_rows * width, self.dtype)
         for columns in ranges(n_columns, width):
             count = columns.stop - columns.start
-            yield (
-                columns,
-                self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count)),
-            )
+            out = buffer[: n_rows * count].reshape(n_rows, count)
+            yield columns, self.columns(columns).to_array(out)
 
     def column_lists(self) -> ColumnLists:
         """(values, rows, ends) for coordinate descent.
@@ -132,14 +129,17 @@ class Matrix(ABC):
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         """All entries, in `out` if given; the matrix's own array, read-only, if it has one."""
-        out = np.empty(self.shape, self.dtype) if out is None else out
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
         for rows, Z in self.row_blocks():
             out[rows] = Z
         return out
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
         """This matrix in memory if it needs at most `max_mb`, else unchanged."""
-        return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
+        if not self.computed or self.size_mb > max_mb:
+            return self
+        return DenseMatrix(self.to_array())
 
     def by_columns(self) -> Matrix:
         """This matrix in memory, in a form with free `column_lists`."""
@@ -198,8 +198,7 @@ class Matrix(ABC):
         for rows, part in self.parts_for(P):
             own = None if weights is None else weights[rows]
             if part is self:
-                F = self.matvec(P)
-                return self.rmatvec(F if own is None else (F.T * own).T)
+                return self.rmatvec(times(self.matvec(P), own))
             out += part.normal(P, own)
         return out
 
@@ -215,7 +214,8 @@ class Matrix(ABC):
 
         W, y: (D,) and (N,), or (D, k) and (N, k); the sum has shape () or (k,).
         """
-        F, G = np.empty((self.shape[0], *W.shape[1:])), np.zeros(W.shape)
+        F = np.empty((self.shape[0], *W.shape[1:]))
+        G = np.zeros(W.shape)
         for rows, part in self.parts_for(W):
             F[rows] = scores = part.matvec(W)
             G += part.rmatvec(loss.derivative(scores, y[rows]))
@@ -236,11 +236,13 @@ class Matrix(ABC):
         left, right: integer arrays. weights: (N,); zero weights cost nothing. dtype: minimum
         precision of the products.
         """
-        columns, used = np.unique(np.concatenate([left, right])), np.flatnonzero(weights)
+        columns = np.unique(np.concatenate([left, right]))
+        used = np.flatnonzero(weights)
         own = self if len(columns) == self.shape[1] else self.columns(columns)
         own = own if len(used) == self.shape[0] else own.rows(used)
         at = np.searchsorted(columns, left), np.searchsorted(columns, right)
-        square, cross = np.zeros((len(left), len(left))), np.zeros((len(left), len(right)))
+        square = np.zeros((len(left), len(left)))
+        cross = np.zeros((len(left), len(right)))
         for rows, part in own.parts():
             square_of_part, cross_of_part = part.gram(*at, weights[used][rows], dtype)
             square += square_of_part
@@ -267,11 +269,12 @@ class Matrix(ABC):
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
-        weights = np.ones(self.shape[0]) if weights is None else weights
-        return sum(
-            (weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()),
-            np.zeros(self.shape[1]),
-        )
+        if weights is None:
+            weights = np.ones(self.shape[0])
+        sums = np.zeros(self.shape[1])
+        for rows, Z in self.row_blocks():
+            sums += weights[rows] @ np.square(Z, dtype=np.float64)
+        return sums
 
 
 class DenseMatrix(Matrix):
@@ -283,7 +286,9 @@ class DenseMatrix(Matrix):
         """index: the rows, an integer array, None for all."""
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
             Z = np.ascontiguousarray(Z)
-        self.Z, self.index, self.dtype = Z, index, Z.dtype
+        self.Z = Z
+        self.index = index
+        self.dtype = Z.dtype
         self.shape = (Z.shape[0] if index is None else len(index), Z.shape[1])
         self._by_rows = Z.flags.c_contiguous
         self.cost = READ / 2 if Z.dtype.kind == "i" else READ
@@ -328,9 +333,9 @@ class DenseMatrix(Matrix):
         return out
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
-        return (
-            self if self.index is None or self.size_mb > max_mb else DenseMatrix(self.Z[self.index])
-        )
+        if self.index is None or self.size_mb > max_mb:
+            return self
+        return DenseMatrix(self.Z[self.index])
 
     def by_columns(self) -> Matrix:
         return super().by_columns() if self._by_rows else self
@@ -346,19 +351,21 @@ class DenseMatrix(Matrix):
         Threads share the parts; a multithreaded BLAS would wait for work while our threads convert
         the next rows.
         """
-        size, bounds = block_size(self.shape[1], np.float64, _CAST_BYTES), self._bounds()
+        size = block_size(self.shape[1], np.float64, _CAST_BYTES)
+        bounds = self._bounds()
 
         def share(start: int, stop: int) -> None:
             buffer = np.empty((min(size, self.shape[0]), self.shape[1]))
             for k in range(start, stop):
-                for own in ranges(bounds[k + 1] - bounds[k], size):
-                    rows = slice(bounds[k] + own.start, bounds[k] + own.stop)
-                    wide = buffer[: own.stop - own.start]
+                for first in range(bounds[k], bounds[k + 1], size):
+                    rows = slice(first, min(first + size, bounds[k + 1]))
+                    wide = buffer[: rows.stop - rows.start]
                     wide[...] = self.Z[rows if self.index is None else self.index[rows]]
                     function(k, rows, wide)
 
+        work = self.n_entries * n_columns
         with parallel.one_blas_thread():
-            parallel.for_ranges(share, _PARTS, work=self.shape[0] * self.shape[1] * n_columns)
+            parallel.for_ranges(share, _PARTS, work=work)
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
         W = np.ascontiguousarray(W, dtype=np.float64)
@@ -366,7 +373,11 @@ class DenseMatrix(Matrix):
             return self.matvec(W[:, 0])[:, None]
         out = np.zeros((self.shape[0], *W.shape[1:]))
         if W.ndim > 1:
-            self._for_wide(lambda k, rows, Z: np.matmul(Z, W, out=out[rows]), W.shape[1])
+
+            def multiply(k: int, rows: slice, Z: np.ndarray) -> None:
+                np.matmul(Z, W, out=out[rows])
+
+            self._for_wide(multiply, W.shape[1])
             return out
         used = np.flatnonzero(W)
         if not self._by_rows:
@@ -381,9 +392,11 @@ class DenseMatrix(Matrix):
             return self.rmatvec(U[:, 0])[:, None]
         if U.ndim > 1:
             sums = np.zeros((_PARTS, self.shape[1], U.shape[1]))
-            self._for_wide(
-                lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1]
-            )
+
+            def add_products(k: int, rows: slice, Z: np.ndarray) -> None:
+                np.add(sums[k], Z.T @ U[rows], out=sums[k])
+
+            self._for_wide(add_products, U.shape[1])
             return sums.sum(axis=0)
         out = np.zeros(self.shape[1])
         if self._by_rows:
@@ -396,26 +409,27 @@ class DenseMatrix(Matrix):
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         P = np.ascontiguousarray(P, dtype=np.float64)
-        weights = np.ones(self.shape[0]) if weights is None else weights
+        factors = np.ones(self.shape[0]) if weights is None else weights
         if P.shape[1:] == (1,):
-            return self.normal(P[:, 0], weights)[:, None]
+            return self.normal(P[:, 0], factors)[:, None]
         sums = np.zeros((_PARTS, *P.shape))
         if P.ndim > 1:
-            self._for_wide(
-                lambda k, rows, Z: np.add(
-                    sums[k], Z.T @ (weights[rows, None] * (Z @ P)), out=sums[k]
-                ),
-                2 * P.shape[1],
-            )
+
+            def add_products(k: int, rows: slice, Z: np.ndarray) -> None:
+                F = factors[rows, None] * (Z @ P)
+                np.add(sums[k], Z.T @ F, out=sums[k])
+
+            self._for_wide(add_products, 2 * P.shape[1])
             return sums.sum(axis=0)
         if not self._by_rows:
-            return self.rmatvec(weights * self.matvec(P))
-        rows, bounds = self._numbers, self._bounds()
+            return self.rmatvec(factors * self.matvec(P))
+        rows = self._numbers
+        bounds = self._bounds()
 
         def part(start: int, stop: int) -> None:
             for k in range(start, stop):
                 own = slice(bounds[k], bounds[k + 1])
-                _add_normal(self.Z, rows[own], P, weights[own], sums[k])
+                _add_normal(self.Z, rows[own], P, factors[own], sums[k])
 
         parallel.for_ranges(part, _PARTS, work=2 * len(rows) * len(P))
         return sums.sum(axis=0)
@@ -433,22 +447,20 @@ class DenseMatrix(Matrix):
 
 def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out <- Z[rows] w for Z in C order."""
-    parallel.for_ranges(
-        lambda start, stop: dot_rows(Z, rows[start:stop], w, out[start:stop]),
-        len(rows),
-        16,
-        work=len(rows) * len(w),
-    )
+
+    def part(start: int, stop: int) -> None:
+        dot_rows(Z, rows[start:stop], w, out[start:stop])
+
+    parallel.for_ranges(part, len(rows), 16, work=len(rows) * len(w))
 
 
 def _combine(Z: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out <- out + Z[rows]' values for Z in C order."""
-    parallel.for_ranges(
-        partial(add_rows, Z, rows, values, out),
-        len(out),
-        256,
-        work=len(rows) * len(out),
-    )
+
+    def part(start: int, stop: int) -> None:
+        add_rows(Z, rows, values, out, start, stop)
+
+    parallel.for_ranges(part, len(out), 256, work=len(rows) * len(out))
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -459,10 +471,12 @@ def dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) ->
     A separate loop for the last row would add its terms in another order: its sum would depend on
     the number of rows before it.
     """
-    count, n_columns = len(rows), Z.shape[1]
+    count = len(rows)
+    n_columns = Z.shape[1]
     for i in range(0, count, 2):
         k = min(i + 1, count - 1)
-        a, b = Z[rows[i]], Z[rows[k]]
+        a = Z[rows[i]]
+        b = Z[rows[k]]
         first, second = 0.0, 0.0
         for j in range(n_columns):
             first += a[j] * w[j]
@@ -490,7 +504,8 @@ def add_rows(
             for j in range(high - low):
                 part[j] += ua * za[j] + ub * zb[j] + uc * zc[j] + ud * zd[j]
         for t in range(count - count % 4, count):
-            last, z = u[t], Z[rows[t], low:high]
+            last = u[t]
+            z = Z[rows[t], low:high]
             for j in range(high - low):
                 part[j] += last * z[j]
 

@@ -21,8 +21,11 @@ class ScaledRows(Matrix):
     """
 
     def __init__(self, inner: Matrix, factors: np.ndarray, dtype: np.dtype | None = None) -> None:
-        self.inner, self.factors = inner, np.asarray(factors, np.float64)
-        self.shape, self.dtype, self.cost = inner.shape, dtype or inner.dtype, inner.cost
+        self.inner = inner
+        self.factors = np.asarray(factors, np.float64)
+        self.shape = inner.shape
+        self.dtype = dtype or inner.dtype
+        self.cost = inner.cost
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for rows, part in self.inner.parts():

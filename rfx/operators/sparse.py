@@ -21,11 +21,9 @@ class SparseMatrix(Matrix):
     """An (N, D) CSR matrix with entries of `dtype`, stored in float64 for sums in float64."""
 
     def __init__(self, Z: sp.csr_matrix, dtype: DTypeLike) -> None:
-        self.Z, self.shape, self.dtype = (
-            sp.csr_matrix(Z, dtype=np.float64),
-            Z.shape,
-            np.dtype(dtype),
-        )
+        self.Z = sp.csr_matrix(Z, dtype=np.float64)
+        self.shape = Z.shape
+        self.dtype = np.dtype(dtype)
 
     @property
     def n_entries(self) -> int:
@@ -58,17 +56,18 @@ class SparseMatrix(Matrix):
         weights: np.ndarray,
         dtype: DTypeLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        first = self.Z[:, left]
-        weighted = sp.diags_array(np.asarray(weights, np.float64)) @ first
-        return (weighted.T @ first).toarray(), (weighted.T @ self.Z[:, right]).toarray()
+        Z = self.Z[:, left]
+        diagonal = sp.diags_array(np.asarray(weights, np.float64))
+        weighted = (diagonal @ Z).T
+        square = weighted @ Z
+        cross = weighted @ self.Z[:, right]
+        return square.toarray(), cross.toarray()
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
-        Z = self.Z.multiply(self.Z)
-        return (
-            np.asarray(Z.sum(axis=0)).ravel()
-            if weights is None
-            else Z.T @ np.asarray(weights, np.float64)
-        )
+        squares = self.Z.multiply(self.Z)
+        if weights is None:
+            return np.asarray(squares.sum(axis=0)).ravel()
+        return squares.T @ np.asarray(weights, np.float64)
 
 
 # ----------------------------------------------------------------------
@@ -95,7 +94,8 @@ class SignColumns(DenseMatrix):
         count = self.shape[1]
         size = count + signs.shape[1]
         if size > len(self._columns):
-            grown = np.empty((max(size, 2 * len(self._columns)), self.shape[0]), np.float32)
+            capacity = max(size, 2 * len(self._columns))
+            grown = np.empty((capacity, self.shape[0]), np.float32)
             grown[:count] = self._columns[:count]
             self._columns = grown
         self._columns[count:size] = signs.T
@@ -110,8 +110,10 @@ class SignColumns(DenseMatrix):
     ) -> tuple[np.ndarray, np.ndarray]:
         if len(left) > _FEW or not len(left):
             return super().gram(left, right, weights, dtype)
-        products = np.stack([self.rmatvec(weights * self.Z[:, column]) for column in left])
+        columns = [self.Z[:, column] for column in left]
+        products = np.stack([self.rmatvec(weights * column) for column in columns])
         return products[:, left], products[:, right]
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
-        return np.full(self.shape[1], float(self.shape[0] if weights is None else np.sum(weights)))
+        total = self.shape[0] if weights is None else np.sum(weights)
+        return np.full(self.shape[1], float(total))

@@ -18,6 +18,7 @@ import click
 from rfx.data.reading import typed
 from rfx.errors import plain
 from rfx.fitting.choice_trace import ChoiceTrace
+from rfx.fitting.progress import ProgressReport
 from rfx.measures import MEASURES, OF_TARGET, unit_of
 from rfx.numerals import native, significant
 from rfx.options import path_names
@@ -397,13 +398,13 @@ class Progress:
         self._thread.join()
         self._clear()
 
-    def tell(self, entry: dict) -> None:
-        """Report one step of training; rfx.fitting.problem describes its contents."""
+    def tell(self, report: ProgressReport) -> None:
+        """Show a report of a training."""
         first, self.first = self.first, ""
         if first:
             self.say(first)
-        self._words, self._share = words(entry), share(entry)
-        self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
+        self._words, self._share = words(report), share(report)
+        self._earlier = max(0.0, (report.seconds or 0.0) - (time.monotonic() - self.start))
 
     def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
         """Report the number of finished items; words: those in progress; more: results so far."""
@@ -411,12 +412,15 @@ class Progress:
         self._share, self._earlier = (done + more) / total if total else None, 0.0
 
     def runs(self, done: int, total: int, working) -> None:
-        """Report the number of finished runs; working: for each run in progress, its name and the
-        last step of its solver, or None.
+        """Report the number of finished runs; working: for each run in progress, its name and
+        last report, or None.
         """
-        names = [": ".join(filter(None, (name, words(step or {})))) for name, step in working]
-        more = sum(share(step or {}) or 0.0 for _, step in working)
-        self.count(done, total, "; ".join(names), more)
+        texts, more = [], 0.0
+        for name, report in working:
+            known = report or ProgressReport()
+            texts.append(": ".join(filter(None, (name, words(known)))))
+            more += share(known) or 0.0
+        self.count(done, total, "; ".join(texts), more)
 
     def say(self, text) -> None:
         """Print a separate line on standard error, unless quiet."""
@@ -458,39 +462,38 @@ class Progress:
         return ", ".join(parts)
 
 
-def words(entry: dict) -> str:
-    """A step in words."""
-    return ", ".join(_parts_of_step(entry))
+def words(report: ProgressReport) -> str:
+    """A report in words."""
+    return ", ".join(_parts_of_report(report))
 
 
-def _parts_of_step(entry: dict) -> Iterator[str]:
-    number, total = entry.get("part", (1, 1))
+def _parts_of_report(report: ProgressReport) -> Iterator[str]:
+    number, total = report.part or (1, 1)
     if total > 1:
         yield f"part {number} of {total}"
-    if entry.get("doing"):
-        yield entry["doing"]
-    if "choosing" in entry:
-        yield _choice(entry)
-    if entry.get("outputs", 1) > 1 and "output" in entry:
-        yield f"class {entry['output'] + 1} of {entry['outputs']}"
-    samples, seconds = entry.get("samples"), entry.get("seconds")
-    if samples is not None:
-        yield f"{samples:,} rows"
-    elif "iteration" in entry:
-        yield f"step {entry['iteration']}"
-    quality = _quality(entry.get("loss"), entry.get("gap"), entry.get("objective"))
+    if report.doing:
+        yield report.doing
+    if report.choosing:
+        yield _choice(report)
+    if (report.outputs or 1) > 1 and report.output is not None:
+        yield f"class {report.output + 1} of {report.outputs}"
+    if report.samples is not None:
+        yield f"{report.samples:,} rows"
+    elif report.iteration is not None:
+        yield f"step {report.iteration}"
+    quality = _quality(report.loss, report.gap, report.objective)
     if quality:
         yield quality
-    if entry.get("error") is not None:
-        yield f"error {entry['error']:.4g}"
-    if samples is not None and seconds:
-        yield f"{samples / seconds:,.0f} rows a second"
+    if report.error is not None:
+        yield f"error {report.error:.4g}"
+    if report.samples is not None and report.seconds:
+        yield f"{report.samples / report.seconds:,.0f} rows a second"
 
 
-def _choice(entry: dict) -> str:
-    least = f", lowest error {entry['least']:.4g}" if "least" in entry else ""
-    names = ", ".join(entry["choosing"])
-    return f"choosing {names}: {entry['tried']} of {entry['of']} tried{least}"
+def _choice(report: ProgressReport) -> str:
+    least = "" if report.least is None else f", lowest error {report.least:.4g}"
+    names = ", ".join(report.choosing or ())
+    return f"choosing {names}: {report.tried} of {report.total} tried{least}"
 
 
 def _quality(loss: float | None, gap: float | None, objective: float | None) -> str:
@@ -501,12 +504,12 @@ def _quality(loss: float | None, gap: float | None, objective: float | None) -> 
     return "" if objective is None else f"objective {objective:.5g}"
 
 
-def share(entry: dict) -> float | None:
-    """The finished fraction of the work, if the step contains it."""
-    if "part" in entry:
+def share(report: ProgressReport) -> float | None:
+    """The finished fraction of the work, if the report contains it."""
+    if report.part is not None:
         # the model of all rows was trained first
-        number, total = entry["part"]
+        number, total = report.part
         return number / (total + 1)
-    if entry.get("outputs", 1) > 1 and "output" in entry:
-        return entry["output"] / entry["outputs"]
-    return entry.get("share")
+    if report.output is not None and (report.outputs or 1) > 1:
+        return report.output / (report.outputs or 1)
+    return report.share

@@ -23,6 +23,7 @@ from rfx import env, lazy, numerals, parallel
 from rfx._version import __distribution__, __version__
 from rfx.data import registry
 from rfx.errors import ClusterError, RfxError, UsageError
+from rfx.fitting.progress import ProgressReport
 from rfx.records import keys
 from rfx.records.run import Result, Run
 from rfx.runs.runner import NAP, Ending, Way, failure, result_of
@@ -443,18 +444,23 @@ class Pool:
         self.name, self.count = f"rfx-{uuid.uuid4().hex}", 0
         # number -> run and future of the unfinished runs
         self.taken: dict[int, tuple[Run, Any]] = {}
-        # number -> the last step of its solver, None before any
-        self.begun: dict[int, dict | None] = {}
+        # number -> its last report, None before any
+        self.begun: dict[int, ProgressReport | None] = {}
         # simultaneous runs on each machine, whose cores they share, not counted yet
         self.at_once = Counter({"": 1})
         self.looked = float("-inf")
         if client.nthreads():
             check_versions(client)
-        client.subscribe_topic(self.name, lambda event: self.begun.update([event[1]]))
+        client.subscribe_topic(self.name, self._hear)
 
-    def at_work(self) -> list[tuple[Run, dict | None]]:
-        begun = sorted(self.begun.copy().items(), key=lambda pair: pair[0])
-        return [(self.taken[number][0], step) for number, step in begun if number in self.taken]
+    def _hear(self, event) -> None:
+        """Store what a worker logs: the number of a run, and its last report."""
+        _, (number, entries) = event
+        self.begun[number] = None if entries is None else ProgressReport.of_dict(entries)
+
+    def at_work(self) -> list[tuple[Run, ProgressReport | None]]:
+        begun = sorted(self.begun.copy().items(), key=itemgetter(0))
+        return [(self.taken[number][0], told) for number, told in begun if number in self.taken]
 
     def take(self, todo: list[Run]) -> None:
         self._look()
@@ -531,15 +537,18 @@ def execute(name: tuple, asked: tuple[Run, str], way: Way, at_once: Counter) -> 
     worker, (run, key) = dask().get_worker(), asked
     worker.log_event(name[0], [name[1], None])
     share = max(at_once[_host(worker.address)], worker.state.nthreads)
-    child, reported, step = way.child(run, max(1, env.threads() // share), key), 0.0, None
+    child, reported = way.child(run, max(1, env.threads() // share), key), 0.0
+    last: ProgressReport | None = None
     try:
         while not child.finished():
             task, closing = worker.state.tasks.get(name), ("closing", "closed", "failed")
             if task is None or task.state == "cancelled" or worker.status.name in closing:
                 raise dask().Reschedule
-            if time.monotonic() - reported > _TELL and child.heard() != step:
-                reported, step = time.monotonic(), child.step
-                worker.log_event(name[0], [name[1], step])
+            if time.monotonic() - reported > _TELL:
+                heard = child.heard()
+                if heard is not None and heard != last:
+                    reported, last = time.monotonic(), heard
+                    worker.log_event(name[0], [name[1], heard.as_dict()])
             time.sleep(NAP)
     finally:
         child.kill()

@@ -24,7 +24,8 @@ from rfx.distributed.rows import BY_MOMENTS, DistributedRows, check_method
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
 from rfx.fitting.assessment import HeldOutModel, Trained, assess_parts, fit_without
-from rfx.fitting.problem import Progress, error
+from rfx.fitting.problem import error
+from rfx.fitting.progress import Progress
 from rfx.fitting.training import Trainer
 from rfx.records.run import Run
 from rfx.runs import scoring

@@ -36,7 +36,8 @@ from rfx.fitting.method import Method
 from rfx.fitting.metric_learning import unused
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline
-from rfx.fitting.problem import Listening, Problem, Progress
+from rfx.fitting.problem import Listening, Problem
+from rfx.fitting.progress import Progress, ProgressReport
 from rfx.fitting.target_coding import TargetArray, find_task
 
 if TYPE_CHECKING:
@@ -304,9 +305,9 @@ def _fit_parts(
     return models
 
 
-def _tell_part(progress: Progress, part: tuple[int, int], entry: dict[str, Any]) -> None:
+def _tell_part(progress: Progress, part: tuple[int, int], report: ProgressReport) -> None:
     """Report a step of the model of a part."""
-    progress(entry | {"part": part})
+    progress(replace(report, part=part))
 
 
 def _predict_without(

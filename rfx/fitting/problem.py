@@ -24,6 +24,7 @@ from rfx.data.tabular.schema import NEVER_SEEN, Schema
 from rfx.data.transforms import Scaler
 from rfx.errors import DataError, warn
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration
+from rfx.fitting.progress import Progress, ProgressReport, TraceEntry
 from rfx.fitting.target_coding import TargetCoding, listed_labels, squeezed_outputs
 from rfx.losses import EPSILON, Loss
 from rfx.measures import ROW_MEASURES, LabelledRows
@@ -32,8 +33,6 @@ from rfx.types import Inputs
 
 T = TypeVar("T")
 MSE = "mean squared error"
-# Called with a solver's report of a step, or with the trials of a selection so far.
-Progress = Callable[[dict[str, Any]], None]
 # Losses whose derivatives do not depend on the unit of the targets.
 BOUNDED = ("absolute", "epsilon_insensitive")
 
@@ -217,7 +216,7 @@ class Problem:
     def doing(self, words: str) -> None:
         """Tell the listener what is done next."""
         if self.progress is not None:
-            self.progress({"doing": words})
+            self.progress(ProgressReport(doing=words))
 
     def quiet(self) -> Problem:
         """The same problem without progress, curve, checkpoints and left-out rows."""
@@ -301,7 +300,7 @@ class Cache:
 
 
 # Called by a solver with its report of a step, and a function that returns its current weights.
-StepCallback = Callable[[dict[str, Any], Callable[[], Any]], None]
+StepCallback = Callable[[TraceEntry, Callable[[], Any]], None]
 
 
 def evaluating(
@@ -329,7 +328,7 @@ def evaluating(
     values = np.zeros((curve.X.shape[0], n_outputs))
     offset = np.broadcast_to(offset, n_outputs)
 
-    def tell(entry: dict[str, Any], coef: Callable[[], Any]) -> None:
+    def tell(entry: TraceEntry, coef: Callable[[], Any]) -> None:
         found = np.asarray(decision(coef()))
         if found.ndim == 1:
             output = entry.get("output", 0)
@@ -350,7 +349,8 @@ def telling(problem: Problem, machines: int | None = None) -> StepCallback | Non
     progress = problem.progress
     if progress is None:
         return None
-    return lambda entry, _: progress(entry | {"outputs": machines or problem.n_outputs})
+    count = machines or problem.n_outputs
+    return lambda entry, _: progress(ProgressReport.of_step(entry, count))
 
 
 # ---------------------------------------------------------------------- raw rows

@@ -23,7 +23,8 @@ from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.held_out import Splitter, drawn, fewer
 from rfx.fitting.method import Method, has_gamma
 from rfx.fitting.options import AUTO, GAMMA_FACTORS, LOO_FACTORS, SAMPLE
-from rfx.fitting.problem import Cache, Problem, Progress, error
+from rfx.fitting.problem import Cache, Problem, error
+from rfx.fitting.progress import Progress, ProgressReport
 from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
@@ -383,7 +384,7 @@ class Tally:
         Number of values to try; those that a path leaves out are subtracted.
     """
 
-    progress: Callable[[dict[str, Any]], None] | None
+    progress: Progress | None
     choosing: list[str]
     total: int
     tried: int = 0
@@ -392,9 +393,13 @@ class Tally:
     def report(self, tried: float = 0.0) -> None:
         """Report so many values of the present path, in addition to the completed paths."""
         if self.progress is not None:
-            least = {"least": self.least} if self.least < math.inf else {}
-            count = {"tried": self.tried + int(tried), "of": self.total}
-            self.progress({"choosing": self.choosing} | count | least)
+            report = ProgressReport(
+                choosing=tuple(self.choosing),
+                tried=self.tried + int(tried),
+                total=self.total,
+                least=self.least if self.least < math.inf else None,
+            )
+            self.progress(report)
 
     def add(self, errors: Sequence[float], of: int) -> None:
         """Report the errors of a completed path of `of` values."""

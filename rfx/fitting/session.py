@@ -27,7 +27,8 @@ from rfx.fitting.held_out import OutOfSamplePredictions
 from rfx.fitting.method import not_none, scalars
 from rfx.fitting.metric_learning import dense
 from rfx.fitting.pipeline import PROBABILISTIC, Checkpointer, Outcome, Pipeline, silent
-from rfx.fitting.problem import Preprocessing, Problem, Progress, check_inputs, input_dtype
+from rfx.fitting.problem import Preprocessing, Problem, check_inputs, input_dtype
+from rfx.fitting.progress import Progress, ProgressReport
 from rfx.fitting.stream_methods import (
     HEAD,
     Arrays,
@@ -500,8 +501,13 @@ class Session:
                 self._point(self._live)
             if self.progress is not None and time.perf_counter() - last_told > TELL:
                 last_told = time.perf_counter()
-                entry = {"samples": self.samples, "seconds": self.seconds, "loss": self.mean_loss}
-                self.progress(entry | {"share": self._share()})
+                report = ProgressReport(
+                    samples=self.samples,
+                    seconds=self.seconds,
+                    loss=self.mean_loss,
+                    share=self._share(),
+                )
+                self.progress(report)
             if (
                 checkpointer
                 and checkpointer.every is not None

@@ -28,12 +28,12 @@ from rfx.fitting.problem import (
     HeldOutCurve,
     Preprocessing,
     Problem,
-    Progress,
     check_inputs,
     check_memory,
     default_epsilon,
     input_dtype,
 )
+from rfx.fitting.progress import Progress
 from rfx.fitting.selection import choose
 from rfx.fitting.session import Session
 from rfx.fitting.stream_methods import StreamMethod
@@ -144,7 +144,7 @@ class Trainer:
         squared : bool
             See `Session`.
         progress : callable or None
-            Called with a dict for every step.
+            Called with a `ProgressReport` for every step.
         constraint : SplitConstraint or None
             Groups or times for held-out splits.
 

@@ -67,6 +67,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.pipeline import Checkpointer, digest
 from rfx.fitting.problem import Cache, Clock, Problem, input_dtype
+from rfx.fitting.progress import ProgressReport
 from rfx.fitting.weights import part
 from rfx.kernels.gradients import outer_product
 from rfx.losses import get_loss
@@ -385,7 +386,7 @@ def _leaves(
                 leaves[number] = leaf
                 finished = next(done)
                 if problem.progress is not None:
-                    problem.progress({"leaf": finished, "of": count})
+                    problem.progress(ProgressReport(leaf=finished, leaves=count))
                 if (
                     checkpointer is not None
                     and finished % (checkpointer.every or -(-count // 50)) == 0

@@ -1,7 +1,7 @@
 """One run in a separate process: `python -m rfx.runs.child RUN --fd N --tell N --parent PID`.
 
 RUN is the run as JSON. The row is written as JSON to the file descriptor --fd, not to standard
-output, because LIBLINEAR and LIBSVM print there. --tell is a file for the last step of the solver,
+output, because LIBLINEAR and LIBSVM print there. --tell is a file for the last `ProgressReport`,
 as JSON.
 """
 
@@ -13,16 +13,17 @@ import traceback
 
 from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
+from rfx.fitting.progress import Progress, ProgressReport
 from rfx.numerals import native
 from rfx.records.run import Run
 
-# Seconds between two reported steps; bytes of the file with the last one.
+# Seconds between two reports; bytes of the file with the last one.
 TELL, STEP = 0.2, 2000
 # params.error of a run with unavailable data: worth retrying, unlike other failures
 NO_DATA = NoData.__name__
 
 
-def outcome(asked: dict, progress=None, execute=None) -> dict:
+def outcome(asked: dict, progress: Progress | None = None, execute=None) -> dict:
     """The row of the requested run, given in the form of `Run.as_dict`, and by its `key` if another
     machine requests it.
 
@@ -69,15 +70,16 @@ def _run(asked: dict):
     return run
 
 
-def _teller(fd: int):
-    """A function that occasionally writes a step to the file."""
+def _teller(fd: int) -> Progress:
+    """A function that occasionally writes a report to the file."""
     last = -TELL
 
-    def tell(entry):
+    def tell(report: ProgressReport) -> None:
         nonlocal last
         if time.monotonic() - last > TELL:
             last = time.monotonic()
-            os.pwrite(fd, json.dumps(entry, default=native).ljust(STEP).encode()[:STEP], 0)
+            text = json.dumps(report.as_dict(), default=native)
+            os.pwrite(fd, text.ljust(STEP).encode()[:STEP], 0)
 
     return tell
 

@@ -19,6 +19,7 @@ from typing import Any
 from rfx import env, lazy
 from rfx.data import registry
 from rfx.errors import ClusterError, RfxError
+from rfx.fitting.progress import ProgressReport
 from rfx.plans import catalogue
 from rfx.plans.plan import Plan, describe, load, small
 from rfx.records import keys, results
@@ -80,11 +81,11 @@ class Child:
 
     def __init__(self, job: dict, timeout: float | None = None, command=None):
         self.timeout, self.started, self.timed_out = timeout, time.monotonic(), False
-        self.step: dict | None = None
+        self.report: ProgressReport | None = None
         self.peak_mb: float | None = None
         # Unnamed files: nothing is left behind when the parent is killed.
-        self.answer, self.printed, self.steps = (tempfile.TemporaryFile() for _ in range(3))
-        passed = self.answer.fileno(), self.steps.fileno()
+        self.answer, self.printed, self.reports = (tempfile.TemporaryFile() for _ in range(3))
+        passed = self.answer.fileno(), self.reports.fileno()
         options = ["--fd", passed[0], "--tell", passed[1], "--parent", os.getpid()]
         self.process = subprocess.Popen(
             [*(command or COMMAND), json.dumps(job), *map(str, options)],
@@ -95,11 +96,12 @@ class Child:
             start_new_session=True,
         )
 
-    def heard(self) -> dict | None:
-        """The last step reported by its solver."""
+    def heard(self) -> ProgressReport | None:
+        """The last report of its training."""
         with suppress(ValueError):
-            self.step = json.loads(os.pread(self.steps.fileno(), STEP, 0))
-        return self.step
+            entries = json.loads(os.pread(self.reports.fileno(), STEP, 0))
+            self.report = ProgressReport.of_dict(entries)
+        return self.report
 
     def finished(self) -> bool:
         if self.process.returncode is None:
@@ -191,7 +193,7 @@ class Local:
 
     take(todo): start as many runs as possible, removing them from the list. ended(): (run, result)
     of each run that has ended since, one by one, so that a row is written before the next is
-    requested. at_work(): each running run, and the last step of its solver, None before any.
+    requested. at_work(): each running run, and its last report, None before any.
     close(): end everything at once; return the runs in progress.
     """
 
@@ -199,7 +201,7 @@ class Local:
         self.jobs, self.way = jobs, way
         self.children: list[tuple[Run, Child]] = []
 
-    def at_work(self) -> list[tuple[Run, dict | None]]:
+    def at_work(self) -> list[tuple[Run, ProgressReport | None]]:
         return [(run, child.heard()) for run, child in self.children]
 
     def take(self, todo: list[Run]) -> None:
@@ -431,7 +433,7 @@ def run(
         The file for the traces of the runs that request one; by default next to the results.
     progress : callable, optional
         Called with (done, total, runs) when runs begin, progress and end; runs: (description, last
-        step of its solver, see rfx.fitting.problem, or None) for each running run.
+        `ProgressReport` or None) for each running run.
     pool : callable, optional
         Receives a `process.Way` and `report`, and returns the context manager of the pool that
         executes the runs, such as that of `rfx.distributed.cluster`; by default this machine's.
@@ -527,7 +529,7 @@ class _Desk:
 
     def tell(self):
         if self.progress is not None:
-            runs = [(describe(run), step) for run, step in self.pool.at_work()]
+            runs = [(describe(run), report) for run, report in self.pool.at_work()]
             self.progress(self.done, self.total, runs)
 
     def write(self, run: Run, row: Result) -> None:

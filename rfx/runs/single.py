@@ -22,7 +22,8 @@ from rfx.errors import UsageError, quoted
 from rfx.fitting import assessment, pipeline
 from rfx.fitting.assessment import Assessment, AssessmentPlan, Trained
 from rfx.fitting.held_out import LEAVE_ONE_OUT
-from rfx.fitting.problem import Listening, Progress
+from rfx.fitting.problem import Listening
+from rfx.fitting.progress import Progress
 from rfx.fitting.stream_methods import StreamMethod
 from rfx.fitting.training import Trainer
 from rfx.measures import MEASURES

@@ -11,6 +11,7 @@ from shell import printed, refused
 
 from rfx import methods
 from rfx.cli.output import chosen_words
+from rfx.fitting.progress import ProgressReport
 
 
 @pytest.fixture
@@ -93,10 +94,10 @@ def circles():
 
 @pytest.mark.parametrize("method", ["auto", "rfm"])
 def test_progress_counts_what_the_summary_counts(method):
-    entries = []
+    reports = []
     trainer = methods.create(method, task="binary", metric="diagonal", scaling="auto")
-    trained = trainer.fit(*circles(), progress=entries.append)
-    last = {tuple(e["choosing"]): (e["tried"], e["of"]) for e in entries if "choosing" in e}
+    trained = trainer.fit(*circles(), progress=reports.append)
+    last = {one.choosing: (one.tried, one.total) for one in reports if one.choosing}
     words = map(chosen_words, trained.outcome.validation)
     counts = {int(re.search(r"best of (\d+)", one)[1]) for one in words}
     assert counts == {tried for tried, _ in last.values()}
@@ -105,11 +106,11 @@ def test_progress_counts_what_the_summary_counts(method):
 
 @pytest.mark.parametrize("method", ["auto", "rf"])
 def test_what_follows_the_choice_is_said(method):
-    entries = []
+    reports = []
     trainer = methods.create(method, task="binary", metric="none", scaling="standard")
-    trainer.fit(*circles(), progress=entries.append)
-    after = [e for e in entries if "choosing" not in e]
-    assert after[0] == {"doing": "fitting the chosen model"}
+    trainer.fit(*circles(), progress=reports.append)
+    after = [one for one in reports if not one.choosing]
+    assert after[0] == ProgressReport(doing="fitting the chosen model")
 
 
 def test_the_printed_command_has_weights_but_no_held_out_rows(table, capfd, tmp_path):

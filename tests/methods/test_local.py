@@ -368,15 +368,15 @@ def test_an_interrupted_training_resumes_with_its_leaves_to_the_same_bits(tmp_pa
     path, told = tmp_path / "point", []
     whole = local().fit(X, VALUES)
 
-    def interrupt(entry):
-        if entry.get("leaf") == 3:
+    def interrupt(report):
+        if report.leaf == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         local().keep(path).fit(X, VALUES, progress=interrupt)
     again = local().keep(path, resume=True).fit(X, VALUES, progress=told.append)
     # the third leaf, whose report the interruption came with, is fitted again
-    leaves = [entry["leaf"] for entry in told if "leaf" in entry]
+    leaves = [report.leaf for report in told if report.leaf is not None]
     assert leaves == [*range(3, whole.info["n_blocks"] + 1)]
     for name, array in whole.model.arrays().items():
         assert np.array_equal(again.model.arrays()[name], array), name

@@ -15,6 +15,7 @@ from waiting import pid_in, wait_for
 
 from rfx.cli.output import Progress
 from rfx.errors import LockedError, NoData, OutOfTime
+from rfx.fitting.progress import ProgressReport
 from rfx.plans.plan import Plan
 from rfx.records import keys, results
 from rfx.records.run import Result, Run
@@ -105,14 +106,14 @@ def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
     )
     (row,) = results.read(tmp_path / "r.csv")
     assert row["status"] == "ok" and told[-1] == (1, 1, [])
-    steps = [step for done, total, working in told for name, step in working if step]
-    assert steps and "iteration" in steps[0] and "gap" in steps[0]
+    reports = [report for done, total, working in told for name, report in working if report]
+    assert reports and reports[0].iteration is not None and reports[0].gap is not None
     shown = Progress("p")
     shown.runs(*next(given for given in told if given[2] and given[2][0][1]))
     assert re.search(r"0 of 1 done, sphere:n=300,d=3 rf .*: step \d+, relative gap ", shown.line())
     # half of the second of two runs is done
     shown.start -= 30.0
-    shown.runs(1, 2, [("a", {"samples": 10, "share": 0.5}), ("b", None)])
+    shown.runs(1, 2, [("a", ProgressReport(samples=10, share=0.5)), ("b", None)])
     assert shown.line() == "0:30, 1 of 2 done, a: 10 rows; b, 0:10 left"
 
 

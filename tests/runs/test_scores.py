@@ -28,6 +28,7 @@ from rfx.data import libsvm
 from rfx.errors import DataError, RfxWarning
 from rfx.fitting import assessment
 from rfx.fitting.held_out import VECTOR_SCALING, Calibration, Splitter, vector_scaling
+from rfx.fitting.progress import ProgressReport
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import baselines, evaluation, single
@@ -458,7 +459,7 @@ def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
         ),
         (
             7230,
-            {"choosing": ["gamma", "lam"], "tried": 3, "of": 4},
+            {"choosing": ("gamma", "lam"), "tried": 3, "total": 4},
             "2:00:30, choosing gamma, lam: 3 of 4 tried",
         ),
     ],
@@ -466,14 +467,14 @@ def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
 def test_progress_says_how_far_and_how_long(elapsed, entry, line):
     told = Progress("training rf")
     told.start -= elapsed
-    told.tell(entry)
+    told.tell(ProgressReport(**entry))
     assert told.line() == line
 
 
 def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, set_sizes):
     set_sizes(output, MINUTE=0.02)
     with Progress("training rf") as told:
-        told.tell({"iteration": 1, "objective": 2.0})
+        told.tell(ProgressReport(iteration=1, objective=2.0))
         while "step 1, objective 2" not in (text := capfd.readouterr().err):
             time.sleep(0.01)
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} training rf: 0:00", text)
@@ -498,7 +499,7 @@ def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, set_sizes):
 def test_a_solver_s_steps_are_told(method, options, words):
     told = []
     methods.create(method, task="binary", **options).fit(X, Y["binary"], progress=told.append)
-    assert words <= {name for entry in told for name in entry}
+    assert words <= {name for report in told for name in report.as_dict()}
 
 
 def test_a_table_of_one_label_is_said_to_have_one(tmp_path, capfd):

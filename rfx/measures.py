@@ -13,7 +13,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rfx import lazy
@@ -244,6 +244,40 @@ MEASURES = {
 ROW_MEASURES = {name: measure for name, measure in MEASURES.items() if measure.of_rows}
 # Those that can be the score of a model.
 SCORES = {**ROW_MEASURES, "rmse": MEASURES["rmse"]}
+
+
+@dataclass(frozen=True)
+class MeasuredScores:
+    """The values of every measure that is defined for some predictions.
+
+    Attributes
+    ----------
+    values : dict
+        By the name of the measure.
+    by_target : dict
+        Of several targets per row: the values of all targets, by the name of the measure.
+    labels : list or None
+        The labels of the confusion matrix; None for a regression.
+    confusion : list or None
+        Numbers of rows: true labels by predicted labels.
+    """
+
+    values: dict[str, float]
+    by_target: dict[str, list[float]] = field(default_factory=dict)
+    labels: list[object] | None = None
+    confusion: list[list[int]] | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The entries of a results row: JSON serialisable."""
+        found: dict[str, object] = {}
+        for name in MEASURES:
+            if name in self.values:
+                found[name] = self.values[name]
+            if name in self.by_target:
+                found[f"{name}_by_target"] = self.by_target[name]
+        if self.labels is not None:
+            found |= {"labels": self.labels, "confusion": self.confusion}
+        return found
 
 
 def less_is_better(name: str | None) -> bool:

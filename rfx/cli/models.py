@@ -816,7 +816,7 @@ def evaluate(
             print_pairs(describe_model(replace(row, dataset=trained_on), every=True))
         where = "standard input" if data == "-" else data
         click.echo(f"rows               {row.n_test:,} of {where}")
-        print_measures(row.params["measures"])
+        print_measures(every)
         print_pairs(baseline_pairs(row), width=18)
     finish([row])
 

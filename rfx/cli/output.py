@@ -19,7 +19,7 @@ from rfx.data.reading import typed
 from rfx.errors import plain
 from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.fitting.progress import ProgressReport
-from rfx.measures import MEASURES, OF_TARGET, unit_of
+from rfx.measures import MEASURES, OF_TARGET, MeasuredScores, unit_of
 from rfx.numerals import native, significant
 from rfx.options import path_names
 from rfx.records.run import Result, Run
@@ -264,20 +264,21 @@ def baseline_pairs(row: Result) -> Iterator[tuple[str, str]]:
         yield "", f"{one.name} is better than this model by {score_text(metric, one.gain)}{noise}"
 
 
-def print_measures(measures: dict[str, Any]) -> None:
+def print_measures(scores: MeasuredScores) -> None:
     """Print the measures of `rfx eval`, in the target's original units, and the confusion
     matrix.
     """
     for name, measure in MEASURES.items():
-        if name in measures:
-            click.echo(f"{measure.title:<18} {score_text(name, measures[name])}")
-        if each := measures.get(f"{name}_by_target"):
-            click.echo(f"{f'{measure.title} by target':<18} {score_texts(name, each)}")
-    labels = list(map(label_text, measures.get("labels", ())))
+        if name in scores.values:
+            click.echo(f"{measure.title:<18} {score_text(name, scores.values[name])}")
+        if name in scores.by_target:
+            each = score_texts(name, scores.by_target[name])
+            click.echo(f"{f'{measure.title} by target':<18} {each}")
+    labels = list(map(label_text, scores.labels or ()))
     if len(labels) > _MOST_CLASSES:
         click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")
     elif labels:
-        rows = zip(labels, measures["confusion"])
+        rows = zip(labels, scores.confusion or ())
         cells = [["true, predicted", *labels]]
         cells += [[label, *map(str, counts)] for label, counts in rows]
         click.echo("\n".join(table(cells)))

@@ -15,7 +15,7 @@ from rfx.errors import DataError
 from rfx.fitting.method import not_none
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import PredictionScore
-from rfx.measures import MEASURES, OF_TARGET, ROW_MEASURES, LabelledRows
+from rfx.measures import MEASURES, OF_TARGET, ROW_MEASURES, LabelledRows, MeasuredScores
 
 # When a model's score is doubtful: see `Score.far_below`.
 SURE, FAR = 4.0, 1.5
@@ -64,8 +64,7 @@ class Evaluation:
         Of the decision values, if they were computed for this evaluation.
     relative_error : float or None
         ||f - y|| / ||y|| in the target's original units, as in Wu et al. (2016), if ||y|| > 0.
-    measures : dict or None
-        The result of `measures`.
+    measures : MeasuredScores or None
     """
 
     prediction: PredictionScore
@@ -75,7 +74,7 @@ class Evaluation:
     scored_on: str | None = None
     seconds_predict: float | None = None
     relative_error: float | None = None
-    measures: dict[str, Any] | None = None
+    measures: MeasuredScores | None = None
 
     @property
     def metric(self) -> str:
@@ -98,7 +97,7 @@ class Evaluation:
             "scored_on": self.scored_on,
             "seconds_predict": self.seconds_predict,
             "relative_error": self.relative_error,
-            "measures": self.measures,
+            "measures": None if self.measures is None else self.measures.as_dict(),
         }
         return self.prediction.as_dict() | not_none(entries)
 
@@ -141,12 +140,11 @@ def evaluate(model: Pipeline, X: Any, y: Any, on: str = "the rows") -> Evaluatio
     return replace(evaluation, relative_error=error / size)
 
 
-def measures(model: Any, decision: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def measures(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> MeasuredScores:
     """Every measure of a model's decision values (n,), (n, classes) or (n, targets) for rows with
     labels y (n,) or targets (n,), (n, targets); undefined measures, such as auc with a single
     class, are omitted.
 
-    Classification: also `labels` and `confusion` (rows: true labels, columns: predicted labels).
     Rows whose label is not among the model's count as wrong: in accuracy; in balanced_accuracy, as
     separate classes; and in f1, which is then the mean over all labels, also for two classes. auc
     and log_loss need a value for each label and are omitted. Regression: in the target's original
@@ -155,32 +153,34 @@ def measures(model: Any, decision: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     y = np.asarray(y)
     if model.task == "regression":
         return _of_numbers(y.astype(np.float64), model.labels(decision))
-    found: dict[str, Any] = {}
+    assert model.classes is not None
+    values: dict[str, float] = {}
     rows = LabelledRows(model.classes, y, model.labels(decision), decision)
     for name, measure in MEASURES.items():
         scores = row_scores(name, model, decision, y) if measure.of_rows else None
         if scores is not None:
-            found[name] = float(scores.mean())
+            values[name] = float(scores.mean())
         elif measure.of_labels is not None:
-            found[name] = measure.of_labels(rows)
+            values[name] = measure.of_labels(rows)
     labels, codes, predicted = rows.codes()
     counts = lazy.metrics.confusion_matrix(codes, predicted, labels=np.arange(len(labels)))
-    return found | {"labels": schema.shown(model, labels), "confusion": counts.tolist()}
+    return MeasuredScores(values, labels=schema.shown(model, labels), confusion=counts.tolist())
 
 
-def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> MeasuredScores:
+    values: dict[str, float] = {}
+    by_target: dict[str, list[float]] = {}
     for name, measure in MEASURES.items():
         score = None if measure.of_numbers is None else measure.of_numbers(y, predicted)
         if score is None:
             continue
         if y.ndim == 1:
-            found[name] = float(score)
+            values[name] = float(score)
             continue
         if measure.unit != OF_TARGET:  # targets may have different units
-            found[name] = float(score.mean())
-        found[f"{name}_by_target"] = score.tolist()
-    return found
+            values[name] = float(score.mean())
+        by_target[name] = score.tolist()
+    return MeasuredScores(values, by_target)
 
 
 def row_scores(measure: str, model: Any, decision: np.ndarray, y: np.ndarray) -> np.ndarray | None:

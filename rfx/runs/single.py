@@ -26,7 +26,6 @@ from rfx.fitting.problem import Listening
 from rfx.fitting.progress import Progress
 from rfx.fitting.stream_methods import StreamMethod
 from rfx.fitting.training import Trainer
-from rfx.measures import MEASURES
 from rfx.options import Path as LamPath
 from rfx.options import path_names
 from rfx.records import keys
@@ -429,8 +428,7 @@ class _Evaluations:
             found["held_out_on"] = self.held_out.scored_on
         asks_other = run.given().get("measure") not in (None, "accuracy") or run.fail_below
         if self.shown is not None and asks_other:
-            every = measures(point, self.shown.decision, self.shown.y)
-            found["measures"] = {name: every[name] for name in MEASURES if name in every}
+            found["measures"] = measures(point, self.shown.decision, self.shown.y).values
         return found
 
 

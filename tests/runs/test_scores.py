@@ -65,23 +65,25 @@ def test_measures_of_classes_are_those_of_scikit_learn(task):
     y, decision = Y[task][200:], method.decision_function(X[200:])
     found, predicted = evaluation.measures(method, decision, y), method.predict(X[200:])
     probabilities = method.probabilities(decision)
-    assert found["accuracy"] == sk.accuracy_score(y, predicted)
-    assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(y, predicted))
-    assert found["f1"] == pytest.approx(
+    assert found.values["accuracy"] == sk.accuracy_score(y, predicted)
+    assert found.values["balanced_accuracy"] == pytest.approx(
+        sk.balanced_accuracy_score(y, predicted)
+    )
+    assert found.values["f1"] == pytest.approx(
         sk.f1_score(y, predicted, average="binary" if task == "binary" else "macro")
     )
-    assert found["log_loss"] == pytest.approx(sk.log_loss(y, probabilities))
+    assert found.values["log_loss"] == pytest.approx(sk.log_loss(y, probabilities))
     score = probabilities[:, 1] if task == "binary" else probabilities
-    assert found["auc"] == pytest.approx(sk.roc_auc_score(y, score, multi_class="ovr"))
-    assert found["confusion"] == sk.confusion_matrix(y, predicted).tolist()
-    assert found["labels"] == np.unique(y).tolist()
+    assert found.values["auc"] == pytest.approx(sk.roc_auc_score(y, score, multi_class="ovr"))
+    assert found.confusion == sk.confusion_matrix(y, predicted).tolist()
+    assert found.labels == np.unique(y).tolist()
 
 
 def test_measures_of_a_regression_are_in_the_target_s_own_units():
     method = fitted("regression", target_scaling="minmax01")
     y, predicted = Y["regression"][200:], method.predict(X[200:])
     found = evaluation.measures(method, method.decision_function(X[200:]), y)
-    assert found == {
+    assert found.values == {
         "rmse": pytest.approx(sk.root_mean_squared_error(y, predicted)),
         "mae": pytest.approx(sk.mean_absolute_error(y, predicted)),
         "r2": pytest.approx(sk.r2_score(y, predicted)),
@@ -92,9 +94,9 @@ def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix():
     method, y = fitted("binary"), Y["binary"][200:].copy()
     y[:5] = 7.0
     found = evaluation.measures(method, method.decision_function(X[200:]), y)
-    assert found["labels"] == [-1.0, 1.0, 7.0] and "log_loss" not in found
-    assert sum(found["confusion"][2]) == 5
-    assert found["accuracy"] == np.mean(method.predict(X[200:]) == y)
+    assert found.labels == [-1.0, 1.0, 7.0] and "log_loss" not in found.values
+    assert sum(found.confusion[2]) == 5
+    assert found.values["accuracy"] == np.mean(method.predict(X[200:]) == y)
 
 
 def test_platt_s_curve_is_scikit_learn_s():

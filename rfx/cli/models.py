@@ -396,8 +396,8 @@ def tune(
     rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
         --results tune.csv --model m.npz
     """
+    from rfx.fitting.run_facts import Score
     from rfx.runs import scoring, single
-    from rfx.runs.evaluation import Score
     from rfx.runs.tune import Tuning
 
     check_data(data, "rfx tune")

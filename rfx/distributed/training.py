@@ -26,6 +26,7 @@ from rfx.fitting import weights
 from rfx.fitting.assessment import HeldOutModel, Trained, assess_parts, fit_without
 from rfx.fitting.problem import error
 from rfx.fitting.progress import Progress
+from rfx.fitting.run_facts import RunFacts
 from rfx.fitting.training import Trainer
 from rfx.records.run import Run
 from rfx.runs import scoring
@@ -90,11 +91,9 @@ def train(trainer: Trainer, run: Run, progress: Progress | None = None) -> Train
         rows = data.training_rows(trainer)
         trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
         found = None
-        more = {
-            "parts": len(whole.counts),
-            "workers": len(workers.addresses),
-            "seconds_read": rows.seconds,
-        }
+        facts = RunFacts(
+            parts=len(whole.counts), workers=len(workers.addresses), seconds_read=rows.seconds
+        )
         plan = scoring.plan_of(run)
         if plan.names_rows or plan.calibrate:
             y = np.concatenate(workers.results(whole.y.futures))
@@ -114,8 +113,8 @@ def train(trainer: Trainer, run: Run, progress: Progress | None = None) -> Train
             )
             found = assess_parts(trainer, targets, trained, plan, progress)
         elif table.X_test is None and not trainer.method.get("lam_path"):
-            more["train_score"] = _score(trained, rows)
-    return Trained(trained.of_run(**more), table, found)
+            facts = replace(facts, train_score=_score(trained, rows))
+    return Trained(trained.of_run(facts), table, found)
 
 
 @dataclass

@@ -34,6 +34,7 @@ from rfx.fitting.held_out import (
 )
 from rfx.fitting.method import Method
 from rfx.fitting.problem import CLASSIFICATION, PredictionScore, Preprocessing, input_dtype
+from rfx.fitting.run_facts import RunFacts
 from rfx.fitting.target_coding import TargetCoding, squeezed_outputs
 
 # ----------------------------------------------------------------------
@@ -149,8 +150,9 @@ class Pipeline:
         Of a regression, in units of the target; None if all errors have one scale.
     class_errors : tuple of ErrorQuantiles
         The same of the rows of each class; empty for a regression.
-    run : dict
-        Facts about the run that trained it, such as the data and its scores; empty in Python.
+    run : RunFacts
+        About the run that trained it; nothing is known in Python, or of a model from a file, whose
+        outcome has them as details.
     chosen : Method or None
         The method with every choice made; None for a model from a file.
     """
@@ -167,7 +169,7 @@ class Pipeline:
     errors: ErrorQuantiles | None = None
     error_scale: ErrorScale | None = None
     class_errors: tuple[ErrorQuantiles, ...] = ()
-    run: dict[str, Any] = field(default_factory=dict)
+    run: RunFacts = RunFacts()
     chosen: Method | None = None
 
     # ------------------------------------------------------------------ properties
@@ -248,12 +250,12 @@ class Pipeline:
         """Outcome and run in the columns of a results row, and further names."""
         named = {name: self.method.get(name) for name in ("kernel", "solver")}
         named |= {"method": self.name, "task": self.task, "loss": self.loss.name}
-        return named | self.outcome.columns() | self.run
+        return named | self.outcome.columns() | self.run.as_dict()
 
-    def of_run(self, **facts: Any) -> Pipeline:
-        """The same pipeline, and those of its path, with more facts about their run."""
-        path = tuple(point.of_run(**facts) for point in self.path)
-        return replace(self, run=self.run | facts, path=path)
+    def of_run(self, run: RunFacts) -> Pipeline:
+        """The same pipeline, and those of its path, with these facts about their run."""
+        path = tuple(point.of_run(run) for point in self.path)
+        return replace(self, run=run, path=path)
 
     # ------------------------------------------------------------------ prediction
 

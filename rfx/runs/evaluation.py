@@ -15,34 +15,8 @@ from rfx.errors import DataError
 from rfx.fitting.method import not_none
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import PredictionScore
+from rfx.fitting.run_facts import Score
 from rfx.measures import MEASURES, OF_TARGET, ROW_MEASURES, LabelledRows, MeasuredScores
-
-# When a model's score is doubtful: see `Score.far_below`.
-SURE, FAR = 4.0, 1.5
-
-
-@dataclass(frozen=True)
-class Score:
-    """A score, a description of its rows, and their number."""
-
-    metric: str
-    score: float
-    on: str
-    rows: int
-
-    def far_below(self, chosen: "Score") -> bool:
-        """Whether it is worse than the score of the choice by more than SURE standard errors of the
-        difference, and its error FAR times as large.
-
-        Squared errors are assumed to vary by sqrt(2) times as much as those of normal residuals.
-        """
-        counts = 1 / self.rows + 1 / chosen.rows
-        if self.metric == "rmse":
-            return self.score > chosen.score * max(FAR, 1 + SURE * math.sqrt(counts))
-        wrong, least = 1 - self.score, 1 - chosen.score
-        mean = (self.rows * wrong + chosen.rows * least) / (self.rows + chosen.rows)
-        error = math.sqrt(mean * (1 - mean) * counts)
-        return wrong > max(FAR * least, least + SURE * error)
 
 
 @dataclass(frozen=True)

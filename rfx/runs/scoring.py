@@ -2,6 +2,7 @@
 follows from their predictions.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from rfx.errors import UsageError
@@ -109,4 +110,4 @@ def judged(run: Run, point: Pipeline, assessment: Assessment | None, place: int)
     point = point.judged(rows, run.calibrate)
     if run.calibrate is None or point.calibration is None:
         return point
-    return point.of_run(calibration=point.calibration.words())
+    return point.of_run(replace(point.run, calibration=point.calibration.words()))

@@ -24,6 +24,7 @@ from rfx.fitting.assessment import Assessment, AssessmentPlan, Trained
 from rfx.fitting.held_out import LEAVE_ONE_OUT
 from rfx.fitting.problem import Listening
 from rfx.fitting.progress import Progress
+from rfx.fitting.run_facts import RunFacts, Score
 from rfx.fitting.stream_methods import StreamMethod
 from rfx.fitting.training import Trainer
 from rfx.options import Path as LamPath
@@ -33,7 +34,7 @@ from rfx.records.limits import Limit
 from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
-from rfx.runs.evaluation import Evaluation, Score, evaluate, measures
+from rfx.runs.evaluation import Evaluation, evaluate, measures
 
 log = logging.getLogger(__name__)
 
@@ -212,21 +213,22 @@ def train(
         plan = scoring.plan_of(run, scores=hold_out_for_score, intervals=left_out)
         trained = _train_in_memory(trainer, run, table, plan, progress)
     model, table = trained.model, trained.table
-    facts = {
-        "dataset": table.name,
-        "split": table.split,
-        "seed": model.method.seed,
-        "threads": env.threads(),
-        "dtype": str(model.method.get("dtype", "float64")),
-        "peak_rss_mb": env.peak_rss_mb(),
-        "label": run.label,
-        "key": keys.key(run),
-        "n_classes": 0 if model.classes is None else len(model.classes),
-    }
-    if run.sample_weight is not None:
-        facts["sample_weight"] = Path(run.sample_weight).name
-    facts |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
-    return replace(trained, model=model.of_run(**facts))
+    facts = replace(
+        model.run,
+        dataset=table.name,
+        split=table.split,
+        seed=model.method.seed,
+        threads=env.threads(),
+        dtype=str(model.method.get("dtype", "float64")),
+        peak_rss_mb=env.peak_rss_mb(),
+        label=run.label,
+        key=keys.key(run),
+        n_classes=0 if model.classes is None else len(model.classes),
+        sample_weight=None if run.sample_weight is None else Path(run.sample_weight).name,
+        groups=run.groups or None,
+        time=run.time or None,
+    )
+    return replace(trained, model=model.of_run(facts))
 
 
 def _train_in_memory(
@@ -255,7 +257,7 @@ def _train_in_memory(
     if table.X_test is not None:
         plan = replace(plan, scores=False)
     trained = assessment.fit_and_assess(trainer, table, plan, listening)
-    return replace(trained, model=trained.model.of_run(seconds_read=seconds))
+    return replace(trained, model=trained.model.of_run(RunFacts(seconds_read=seconds)))
 
 
 def load(run: Run) -> TrainingTable:
@@ -376,7 +378,7 @@ def _results(run: Run, trained: Trained, points, paths, chosen=None) -> list[_Sc
     table, held, results = trained.table, trained.assessment, []
     for place, (point, path) in enumerate(zip(points, paths)):
         if held is not None and held.refitted:
-            point = point.of_run(seconds_held_out=held.seconds)
+            point = point.of_run(replace(point.run, seconds_held_out=held.seconds))
         point = scoring.judged(run, point, held, place)
         results.append(_result_of(run, table, point, held, chosen, place, path))
     return results
@@ -453,7 +455,7 @@ def _result_of(run, table, point, held, chosen, place, path) -> _Scored:
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     if held is None or held.refitted:
         scores += _left_out_score(point)
-    point = point.of_run(scores=[asdict(score) for score in scores])
+    point = point.of_run(replace(point.run, scores=tuple(scores)))
     row = result(point, point.save(path), shown)
     more |= _inputs_of(run, row)
     if table.y_train is not None and run.train_score and "train_score" not in more:
@@ -605,7 +607,8 @@ def execute_path(
         points = []
         for point in trained.model.path:
             of_point = options | {"lam": point.outcome.lam, "along": along}
-            points.append(point.of_run(key=keys.key(replace(run, options=of_point))))
+            key = keys.key(replace(run, options=of_point))
+            points.append(point.of_run(replace(point.run, key=key)))
         paths = model_files(model, along) if model else [None] * len(points)
         found = _results(run, trained, points, paths)
         return [one.result for one in found]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from rfx.cli import cli
 from rfx.fitting import assessment
-from rfx.runs.evaluation import Score
+from rfx.fitting.run_facts import Score
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 3))

@@ -48,7 +48,6 @@ from rfx.cli.output import (
 from rfx.data import registry, textfiles
 from rfx.data.reading import Reading
 from rfx.errors import DataError, NoRows, RfxError, UsageError, warn
-from rfx.fitting.choice_trace import ChoiceTrace
 from rfx.measures import SCORES
 from rfx.options import Names, Option, options_of, union
 from rfx.records import results as results_file
@@ -246,8 +245,8 @@ def _print_trained(run, rows, json: bool, verbose: bool) -> None:
         _print_one(run, rows[0], json, verbose)
     warnings = []
     for row in rows:
-        for step in row.params.get("validation") or ():
-            warnings += selection.edges(ChoiceTrace.of_dict(step))
+        for step in row.params.choices:
+            warnings += selection.edges(step)
     _print_edges(dict.fromkeys(warnings))
     poor = [row.no_better for row in rows if row.no_better]
     if poor:
@@ -259,7 +258,7 @@ def _print_one(run, row, json: bool, verbose: bool) -> None:
     """Print a row, and the command that trains its model again if options were chosen."""
     from rfx.runs import scoring
 
-    chosen = row.params.get("explicit")
+    chosen = row.params.explicit
     if not chosen:
         print_row(row, json, verbose)
         return

@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -22,6 +22,7 @@ from rfx.fitting.progress import ProgressReport
 from rfx.measures import MEASURES, OF_TARGET, MeasuredScores, unit_of
 from rfx.numerals import native, significant
 from rfx.options import path_names
+from rfx.records.params import Params
 from rfx.records.run import Result, Run
 
 BELOW = 5  # exit code of --fail-below
@@ -128,13 +129,12 @@ def describe_model(row: Result, every: bool = False) -> Iterator[tuple[str, str]
     method = row.method
     if row.kernel:
         method += f", {row.kernel} kernel"
-    if gamma := params.get("kernel_params", {}).get("gamma"):
-        method += f", gamma {gamma:.4g}"
+    if params.gamma:
+        method += f", gamma {params.gamma:.4g}"
     if row.lam:
         method += f", lambda {row.lam:g}"
     yield "method", method
-    for entry in params.get("validation") or ():
-        step = ChoiceTrace.of_dict(entry)
+    for step in params.choices:
         if every or {"metric", "method"} & {*step.options}:
             yield "chosen", chosen_words(step)
     if row.model_size is not None:
@@ -162,15 +162,15 @@ def _training_words(row: Result) -> str:
     ended = f"converged in {steps}" if row.n_iter else "solved directly"
     if not row.converged:
         ended = f"DID NOT CONVERGE in {steps}"
-    if row.params.get("ended") == "stalled":
+    if row.params.ended == "stalled":
         ended += ": the objective no longer changes"
     if row.gap is None or row.objective is None:
         # a stochastic method ends after its steps
         return f"{steps if row.converged else ended}, without a certificate"
-    if "round_gap" not in row.params:
+    if row.params.round_gap is None:
         return f"{ended}, within {relative_gap(row.gap, row.objective):.1e} of the optimum"
     # the gap over all drawn features bounds what those dropped between rounds could still gain
-    last = relative_gap(row.params["round_gap"], row.objective)
+    last = relative_gap(row.params.round_gap, row.objective)
     return (
         f"{ended}, within {last:.1e} of the optimum of the features kept; those dropped could lower"
         f" the objective by at most {relative_gap(row.gap, row.objective):.0%}"
@@ -179,7 +179,7 @@ def _training_words(row: Result) -> str:
 
 def _cost(row: Result) -> tuple[str, str]:
     """The elapsed time and the memory of a run."""
-    total = row.params.get("seconds_total")
+    total = row.params.seconds_total
     seconds = "" if total is None else f"{total:.1f} s, "
     return "cost", f"{seconds}{row.peak_rss_mb:,.0f} MiB of memory"
 
@@ -187,16 +187,16 @@ def _cost(row: Result) -> tuple[str, str]:
 def seconds_of(row: Result) -> tuple[str, str]:
     """The seconds of each step; with the total, also the remaining time."""
     seconds: dict[str, Any] = {
-        "reading": row.params.get("seconds_read"),
-        "choosing": row.params.get("seconds_validation"),
+        "reading": row.params.seconds_read,
+        "choosing": row.params.seconds_validation,
         "features": row.seconds_features,
         "training": row.seconds_fit,
         "prediction": row.seconds_predict,
-        "held-out models": row.params.get("seconds_held_out"),
-        "baseline": row.params.get("seconds_baseline"),
+        "held-out models": row.params.seconds_held_out,
+        "baseline": row.params.seconds_baseline,
     }
     seconds = {what: value for what, value in seconds.items() if value is not None}
-    if (total := row.params.get("seconds_total")) is not None:
+    if (total := row.params.seconds_total) is not None:
         seconds |= {"other": max(0.0, total - sum(seconds.values())), "total": total}
     return "seconds", ", ".join(f"{what} {value:.2f}" for what, value in seconds.items())
 
@@ -205,60 +205,61 @@ def _scores(row: Result) -> Iterator[tuple[str, str]]:
     """The score and its rows: test rows, held-out rows, or the training rows."""
     params, metric = row.params, "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
-        rows = f"rows, {params['scored_on']}" if "scored_on" in params else "test rows"
+        rows = "test rows" if params.scored_on is None else f"rows, {params.scored_on}"
         yield metric, f"{score_text(metric, row.score)} on {row.n_test or 0:,} {rows}"
-    if "rmse_by_target" in params:
-        if params.get("target_scaling") in (None, "standard"):
+    if params.rmse_by_target is not None:
+        if params.target_scaling in (None, "standard"):
             yield "", "of targets in units of their standard deviations"
-        yield "", f"{score_texts('rmse', params['rmse_by_target'])} of each target in its own unit"
-    if "leave_one_out_rows" in params:
+        yield "", f"{score_texts('rmse', params.rmse_by_target)} of each target in its own unit"
+    if params.leave_one_out_rows is not None:
         yield from _leave_one_out_score(row, metric)
     yield from _aimed_scores(params)
-    if row.score is None and "train_score" in params:
-        score = score_text(metric, params["train_score"])
+    if row.score is None and params.train_score is not None:
+        score = score_text(metric, params.train_score)
         advice = "evaluate on other rows with --cv 5, --holdout 0.2 or --test FILE"
         yield metric, f"{score} on the training rows; {advice}"
     yield from baseline_pairs(row)
     if row.score is None and row.split == "stream":
         yield metric, "none of a stream without --test FILE; rfx eval evaluates the model"
-    if "held_out_score" in params:
-        score = score_text(metric, params["held_out_score"])
-        yield "held out", f"{metric} {score}, {params['held_out_on']}"
-    if "calibration" in params:
-        yield "probability", params["calibration"]
+    if params.held_out_score is not None:
+        score = score_text(metric, params.held_out_score)
+        yield "held out", f"{metric} {score}, {params.held_out_on}"
+    if params.calibration is not None:
+        yield "probability", params.calibration
 
 
-def _aimed_scores(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _aimed_scores(params: Params) -> Iterator[tuple[str, str]]:
     """The score by the measure that the training aims at, and that of the choice of options."""
-    measure = str(params.get("measure"))
-    if measure != "accuracy" and measure in params.get("measures", ()):
-        yield measure, f"{score_text(measure, params['measures'][measure])} on the same rows"
-    if "choice_score" in params:
-        name = params["choice_metric"]
-        yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"
+    measure, measures = str(params.measure), params.measures or {}
+    if measure != "accuracy" and measure in measures:
+        yield measure, f"{score_text(measure, measures[measure])} on the same rows"
+    if params.choice_score is not None:
+        name = str(params.choice_metric)
+        yield name, f"{score_text(name, params.choice_score)} on {params.choice_on}"
 
 
 def _leave_one_out_score(row: Result, metric: str) -> Iterator[tuple[str, str]]:
     """The score of the rows left out of the model itself, unless it is that of the row."""
-    how = row.params.get("leave_one_out_by", "leave-one-out")
-    if row.params.get("scored_on") != f"by {how}":
-        text = score_text(metric, row.params["leave_one_out"])
-        rows = f"{row.params['leave_one_out_rows']:,} rows"
+    params = row.params
+    how = params.leave_one_out_by or "leave-one-out"
+    if params.scored_on != f"by {how}":
+        text = score_text(metric, params.leave_one_out or 0.0)
+        rows = f"{params.leave_one_out_rows:,} rows"
         yield metric if row.score is None else "", f"{text} by {how} on {rows}"
 
 
 def baseline_pairs(row: Result) -> Iterator[tuple[str, str]]:
     """The scores of simple models on the rows of the score, if there are any."""
-    if "baseline" not in row.params:
+    scores, metric = row.params.baseline, str(row.measured[0])
+    if scores is None:
         return
-    scores, metric = row.params["baseline"], str(row.measured[0])
-    titles = {"boosting": "gradient boosting", "linear": "linear", "constant": "constant"}
-    parts = [
-        f"{title} {score_text(metric, scores[name])}"
-        for name, title in titles.items()
-        if name in scores
-    ]
-    yield "baseline", f"{metric} {', '.join(parts)} on {scores['on']}"
+    titled = (
+        ("gradient boosting", scores.boosting),
+        ("linear", scores.linear),
+        ("constant", scores.constant),
+    )
+    parts = [f"{title} {score_text(metric, one)}" for title, one in titled if one is not None]
+    yield "baseline", f"{metric} {', '.join(parts)} on {scores.on}"
     for one in row.better:
         noise = f", within the noise of {row.n_test or 0:,} rows" if one.is_noise else ""
         yield "", f"{one.name} is better than this model by {score_text(metric, one.gain)}{noise}"
@@ -294,7 +295,7 @@ def print_path(rows: list[Result], as_json: bool) -> None:
     metric = "train score" if trained else rows[0].metric or "score"
     cells = [["lambda", "nonzeros", "objective", "rel. gap", metric, ""]]
     for name, row in zip(path_names([row.lam for row in rows if row.lam is not None]), rows):
-        score = row.params.get("train_score") if trained else row.score
+        score = row.params.train_score if trained else row.score
         gap = "-" if row.gap is None else f"{relative_gap(row.gap, row.objective):.1e}"
         shown = "-" if score is None else score_text(kind, score)
         mark = "" if row.converged else "did not converge"
@@ -314,14 +315,14 @@ def finish(rows: list[Result]) -> None:
     --fail-below, with 3 when a solver did not converge, and suggest what to try.
     """
     for row in rows:
-        if "doubt" in row.params:
-            click.echo(f"rfx: {row.params['doubt']}", err=True)
-    stopped = {row.params.get("ended") for row in rows if row.converged is False}
+        if row.params.doubt is not None:
+            click.echo(f"rfx: {row.params.doubt}", err=True)
+    stopped = {row.params.ended for row in rows if row.converged is False}
     if stopped:
         usual = "the solver did not converge; try a larger --max-iter or --tol"
         advice = [text for ended, text in _ADVICE.items() if ended in stopped]
         click.echo(f"rfx: {[*advice, usual][0]}", err=True)
-    below = [row.params["below"] for row in rows if "below" in row.params]
+    below = [row.params.below for row in rows if row.params.below is not None]
     for words in below:
         click.echo(f"rfx: {words}", err=True)
     if below or stopped:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 
@@ -39,7 +39,7 @@ class ChoiceTrace:
     @classmethod
     def of_dict(cls, saved: Mapping[str, Any]) -> Self:
         """From an entry of a results row, a model file or a checkpoint."""
-        return cls(**saved)
+        return cls(**{one.name: saved[one.name] for one in fields(cls) if one.name in saved})
 
     def as_dict(self) -> dict[str, Any]:
         """The entry of a results row, a model file or a checkpoint."""

@@ -42,9 +42,9 @@ class Limit:
         if self.score is None:
             return _worse_than_baselines(row)
         usual = "r2" if row.task == "regression" else "accuracy"
-        name = self.measure or row.params.get("measure") or usual
+        name = self.measure or row.params.measure or usual
         known = {row.metric: row.score} if row.metric == "accuracy" else {}
-        value = (known | row.params.get("measures", {})).get(name)
+        value = (known | (row.params.measures or {})).get(name)
         if value is None:
             return f"no {name} is known for rows that the model has not seen (--fail-below)"
         is_missed = value > self.score if less_is_better(name) else value < self.score
@@ -56,7 +56,7 @@ class Limit:
 
 def _worse_than_baselines(row: Result) -> str | None:
     """Why a model is worse than a simple one, in words; None if it is not, beyond the noise."""
-    if "baseline" not in row.params:
+    if row.params.baseline is None:
         return f"there are no baselines to compare with (--fail-below {BASELINE})"
     if row.no_better:
         return f"a constant is no worse than this model (--fail-below {BASELINE})"

@@ -24,8 +24,9 @@ from typing import Any, TypeAlias
 from rfx import files, lazy
 from rfx.errors import DataError, LockedError
 from rfx.numerals import native
+from rfx.records.params import Params, known
 from rfx.records.run import COLUMNS as COLUMNS
-from rfx.records.run import TYPES, FindTrace, Params, Result, known
+from rfx.records.run import TYPES, FindTrace, Result
 
 AnyPath: TypeAlias = str | Path
 
@@ -251,6 +252,14 @@ def _without_trials(step: Mapping[str, Any]) -> dict[str, Any]:
     return kept | {"trials": len(errors), "lowest": min(errors)}
 
 
+def _with_trials(step: dict[str, Any], trials: list[dict[str, Any]], number: int) -> dict[str, Any]:
+    """The choice of that number with its trials."""
+    if "tried" in step:
+        return step
+    own = [trial for trial in trials if trial["choice"] == number]
+    return step | {"tried": [[*trial["values"], trial.get("error", math.inf)] for trial in own]}
+
+
 def read(
     path: AnyPath, traces: FindTrace | None = None, torn: list[int] | None = None
 ) -> list[Result]:
@@ -268,13 +277,14 @@ def read(
     for line, values in RESULTS.read(path, torn):
         # a gap is infinite if a solver has no bound
         columns = known(values) | {"gap": values["gap"]}
-        columns["params"] = params = Params.of(values["params"] or {}, path, line)
+        entries = values["params"] or {}
         trials = read_steps(trace_path(path, "trials")) if trials is None else trials
-        own = trials.get(str(values["key"]), ())
-        for number, step in enumerate(params.get("validation") or ()):
-            if "tried" not in step:
-                mine = [one for one in own if one["choice"] == number]
-                step["tried"] = [[*one["values"], one.get("error", math.inf)] for one in mine]
+        if steps := entries.get("validation"):
+            own = trials.get(str(values["key"]), [])
+            entries["validation"] = [
+                _with_trials(step, own, number) for number, step in enumerate(steps)
+            ]
+        columns["params"] = Params.of_file(entries, path, line)
         row = Result(**columns, traces=traces)
         rows.pop(row.key or line, None)
         rows[row.key or line] = row

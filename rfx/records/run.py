@@ -1,15 +1,15 @@
 """A run as requested, and its result: a row of a results file."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeAlias, get_args
 
 from rfx import methods
 from rfx.data.reading import Reading, training_share, written
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.measures import less_is_better
 from rfx.options import option
+from rfx.records.params import Params
 
 # ----------------------------------------------------------------------
 # A run: one training and its evaluation, as requested by a plan or a command.
@@ -291,12 +291,8 @@ NOT_IN_KEY = frozenset(
 FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
 
 STATUSES = ("ok", "failed", "timeout", "interrupted")
-# The word of --fail-below for the scores of simple models, and these models in words.
+# The word of --fail-below for the scores of simple models.
 BASELINE = "baseline"
-_BASELINES = {
-    "linear": "a linear model",
-    "boosting": "gradient boosting",
-}
 # The difference of two models is noise below so many of its standard errors.
 NOISE = 2.0
 
@@ -310,45 +306,6 @@ class Advantage:
     name: str
     gain: float
     is_noise: bool
-
-
-class Missing(DataError, KeyError):
-    """A row lacks an entry required by a table or figure."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class Params(dict[str, Any]):
-    """Inputs and outcomes of a run without a column: names to values.
-
-    `params["norm"]` raises Missing, with a message that names the row, if there is no such entry.
-    """
-
-    where = ""
-
-    @classmethod
-    def of(cls, entries: Mapping[str, Any], path: object, line: int) -> "Params":
-        """The known entries of a line of a file: without None, and measurements that are not
-        numbers.
-        """
-        params = cls(known(entries))
-        if "curve" in params:
-            params["curve"] = [known(point) for point in params["curve"]]
-        params.where = f"{path}, line {line}"
-        return params
-
-    def __missing__(self, name: str) -> Any:
-        raise Missing(f"{self.where} lacks params.{name}; repeat the run")
-
-
-def known(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries without None and numbers that are not finite."""
-    return {
-        name: value
-        for name, value in entries.items()
-        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
-    }
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -374,7 +331,7 @@ class Result(Mapping[str, Any]):
     solver: str | None = None
     lam: float | None = None
     n_features: int | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Params = field(default_factory=Params)
     seed: int | None = None
     metric: str | None = None
     score: float | None = None
@@ -403,6 +360,10 @@ class Result(Mapping[str, Any]):
     traces: FindTrace | None = None
     steps: list[dict[str, Any]] | None = None
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.params, Params):
+            object.__setattr__(self, "params", Params(self.params))
+
     def __getitem__(self, name: str) -> Any:
         if name in TYPES:
             return getattr(self, name)
@@ -426,13 +387,13 @@ class Result(Mapping[str, Any]):
         """A warning that its score is no better than a constant's; None otherwise."""
         params, (metric, score) = self.params, self.measured
         metric = metric or ("rmse" if self.task == "regression" else "accuracy")
-        score = params.get("train_score") if score is None else score
-        least = params.get("baseline", {}).get("constant", params.get("constant_score"))
+        score = params.train_score if score is None else score
+        least = params.constant_score if params.baseline is None else params.baseline.constant
         if score is None or least is None:
             return None
         if score < least if less_is_better(metric) else score > least:
             return None
-        if params.get("n_classes") == 1:
+        if params.n_classes == 1:
             return "all training rows have the same label, so the model always predicts it"
         same = "the mean target" if self.task == "regression" else "the most frequent label"
         return (
@@ -443,20 +404,28 @@ class Result(Mapping[str, Any]):
     @property
     def measured(self) -> tuple[str | None, float | None]:
         """The measure of the baselines, and the score by it."""
-        name = self.params.get("baseline", {}).get("metric", self.metric)
-        return name, self.score if name == self.metric else self.params["measures"][name]
+        baseline = self.params.baseline
+        if baseline is None or baseline.metric == self.metric:
+            return self.metric, self.score
+        return baseline.metric, self.params["measures"][baseline.metric]
 
     @property
     def better(self) -> list[Advantage]:
         """The linear model and boosting, if their scores are better."""
-        baseline, (measure, own) = self.params["baseline"], self.measured
-        errors, found = baseline.get("standard_errors", {}), []
-        for name, words in _BASELINES.items():
-            if own is None or name not in baseline:
+        baseline, (measure, own) = self.params.baseline, self.measured
+        if baseline is None or own is None:
+            return []
+        models = (
+            ("a linear model", baseline.linear, baseline.standard_error("linear")),
+            ("gradient boosting", baseline.boosting, baseline.standard_error("boosting")),
+        )
+        found = []
+        for words, score, error in models:
+            if score is None:
                 continue
-            gain = own - baseline[name] if less_is_better(measure) else baseline[name] - own
+            gain = own - score if less_is_better(measure) else score - own
             if gain > 0:
-                found.append(Advantage(words, gain, gain < NOISE * (errors.get(name) or 0.0)))
+                found.append(Advantage(words, gain, gain < NOISE * error))
         return found
 
     def as_dict(self) -> dict[str, Any]:
@@ -465,7 +434,7 @@ class Result(Mapping[str, Any]):
 
     def with_params(self, **more: Any) -> "Result":
         """The same record with more entries of params."""
-        return replace(self, params={**self.params, **more})
+        return replace(self, params=self.params | more)
 
 
 COLUMNS = tuple(one.name for one in fields(Result))[:-2]

@@ -17,8 +17,8 @@ from rfx.data.tabular.table import Table
 from rfx.data.training_table import TrainingTable
 from rfx.fitting.assessment import Assessment
 from rfx.fitting.held_out import drawn
-from rfx.fitting.method import not_none
 from rfx.parallel import one_blas_thread
+from rfx.records.params import BaselineScores
 from rfx.records.run import Run
 from rfx.runs.evaluation import class_row_scores, row_scores, score_of, standard_error
 
@@ -51,40 +51,6 @@ def _typical(method, y):
         return np.mean(y, axis=0)
     labels, counts = np.unique(y, return_counts=True)
     return labels[np.argmax(counts)]
-
-
-@dataclass(frozen=True)
-class BaselineScores:
-    """The scores of simple models.
-
-    Parameters
-    ----------
-    metric, on : str
-        The measure, and the rows in words.
-    constant : float
-    linear, boosting : float or None
-        None if the measure is undefined, or the model would take too long.
-    iterations : int or None
-        Of boosting.
-    standard_errors : dict or None
-        Those of the differences from a method's score, by the name of the simple model; None
-        without decision values of the method.
-    seconds : float
-        Of all of them.
-    """
-
-    metric: str
-    on: str
-    constant: float
-    linear: float | None = None
-    boosting: float | None = None
-    iterations: int | None = None
-    standard_errors: dict[str, float | None] | None = None
-    seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry of a results row."""
-        return not_none(vars(self))
 
 
 def baseline_scores(

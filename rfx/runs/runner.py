@@ -335,7 +335,7 @@ class Summary:
 
 def no_data(row: Result) -> bool:
     """Whether a run has no result because its data was unavailable."""
-    return row.params.get("error") == NO_DATA
+    return row.params.error == NO_DATA
 
 
 def _names_of_data(run: Run) -> set[str]:
@@ -384,7 +384,7 @@ def missing(
 
     def settled(run, row):
         if row.status == "ok":
-            timed = not run.timings or "least_seconds_cpu" in row.params
+            timed = not run.timings or row.params.least_seconds_cpu is not None
             return timed and (not run.trace or row.key in traced)
         return not (row.status in (None, "interrupted") or no_data(row) or retry_failed)
 
@@ -549,9 +549,9 @@ def _in_words(row: Result) -> str:
     words = []
     if row.score is not None:
         words.append(f"{row.metric or 'score'} {row.score:.4g}")
-    elif "train_score" in row.params:
+    elif row.params.train_score is not None:
         metric = "rmse" if row.task == "regression" else "accuracy"
-        words.append(f"{metric} {row.params['train_score']:.4g} on the training rows")
+        words.append(f"{metric} {row.params.train_score:.4g} on the training rows")
     if row.model_size is not None:
         words.append(f"size {row.model_size}")
     seconds = seconds_train(row)

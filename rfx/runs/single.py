@@ -31,6 +31,7 @@ from rfx.options import Path as LamPath
 from rfx.options import path_names
 from rfx.records import keys
 from rfx.records.limits import Limit
+from rfx.records.params import Params
 from rfx.records.run import BASELINE, COLUMNS, Result, Run
 from rfx.runs import scoring
 from rfx.runs.baselines import baseline_scores, constant
@@ -336,7 +337,7 @@ class _Scored:
     decision: np.ndarray | None
 
 
-def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, Any]:
+def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, object]:
     """The entries of a row about simple models; none if there are no rows to fit them to."""
     table = trained.table
     if table.y_train is None:
@@ -345,8 +346,8 @@ def _baselines(run: Run, trained: Trained, scored: _Scored) -> dict[str, Any]:
     scores = baseline_scores(run, table, scored.model, *rows)
     if scores is None:
         return {}
-    entry = scores.as_dict()
-    return {"seconds_baseline": entry.pop("seconds"), "baseline": entry}
+    entry = replace(scores, seconds=None).as_dict()
+    return {"seconds_baseline": scores.seconds, "baseline": entry}
 
 
 def _timings(times: int, trained, table: TrainingTable) -> dict[str, float]:
@@ -558,7 +559,7 @@ def _asked(run: Run, found: Result) -> dict:
         names -= {"lam"}
     made = {name: found.params.get(name) for name in names - _OF_COLUMNS}
     made |= {name: found[name] for name in names & _OF_COLUMNS}
-    explicit = found.params.get("explicit") or {}
+    explicit = found.params.explicit or {}
     # the column of that name is that of the score
     made["metric"] = explicit.get("metric", told.get("metric"))
     own = {} if run.method == found.method else {"method": run.method}
@@ -644,4 +645,4 @@ def result(
     }
     # a model trained in Python does not know the name of its data
     columns.setdefault("dataset", "")
-    return Result(**columns, status="ok", model_bytes=model_bytes, params=params)
+    return Result(**columns, status="ok", model_bytes=model_bytes, params=Params(params))

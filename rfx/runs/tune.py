@@ -44,6 +44,7 @@ from rfx.fitting.selection import (
 from rfx.fitting.training import prepare
 from rfx.measures import less_is_better
 from rfx.records import keys, results
+from rfx.records.params import Params
 from rfx.records.run import COLUMNS, Result, Run
 
 # Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
@@ -363,7 +364,7 @@ class Tuning:
             kernel=point["kernel"],
             lam=trial.lam,
             n_features=point.options.get("n_features"),
-            params=params,
+            params=Params(params),
             seed=self.seed,
             metric=self.measure.name,
             score=trial.score,

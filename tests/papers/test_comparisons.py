@@ -86,8 +86,8 @@ def test_joint_optimisation_is_timed_by_the_processor_and_was_recalled():
     by_scores = row("lkrf", params={"joint": None, "seconds_scores": 1.0, "seconds_maximise": 1.0})
     jointly = row("lkrf", params={"joint": 10, "seconds_joint": 40.0})
     assert effects(sinha2016, "joint-slower", [by_scores, jointly]) == {}
-    for one, seconds in ((by_scores, 1.0), (jointly, 30.0)):
-        one["params"]["least_seconds_cpu_choice"] = seconds
+    by_scores = by_scores.with_params(least_seconds_cpu_choice=1.0)
+    jointly = jointly.with_params(least_seconds_cpu_choice=30.0)
     assert effects(sinha2016, "joint-slower", [by_scores, jointly]) == {"cpu": [30.0]}
     places = {one.where for one in sinha2016.CLAIMS if one.name.startswith("joint-")}
     assert len(places) == 1 and places.pop().startswith("recalled")

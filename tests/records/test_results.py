@@ -22,7 +22,7 @@ from shell import called
 from rfx import env
 from rfx.errors import DataError, LockedError
 from rfx.records import results
-from rfx.records.run import Missing
+from rfx.records.params import Missing
 from rfx.reporting import cells, figures, tables
 from rfx.runs import single
 

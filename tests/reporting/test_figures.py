@@ -471,7 +471,7 @@ def test_the_front_names_the_method_that_was_asked_for():
     asked = replace(
         plain_row("rfm", seconds=0.5), params={"asked": {"method": "auto"}, "gamma": 1.0}
     )
-    asked["params"]["seconds_validation"] = 2.0
+    asked = asked.with_params(seconds_validation=2.0)
     drawn = points_of(next(iter(figures.pareto([asked, plain_row("rfm", seconds=1.0)]))))
     assert drawn["points-a-auto"] == [[2.5, 0.5]] and drawn["points-a-rfm"] == [[1.0, 0.5]]
 

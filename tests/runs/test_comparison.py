@@ -146,7 +146,7 @@ def result(baseline, **measures):
 
 
 def test_an_advantage_within_two_standard_errors_is_noise():
-    baseline = {"metric": "rmse", "constant": 3.0, "linear": 1.9, "boosting": 1.9}
+    baseline = {"metric": "rmse", "on": "50 rows", "constant": 3.0, "linear": 1.9, "boosting": 1.9}
     row = result(baseline | {"standard_errors": {"linear": 0.06, "boosting": 0.04}})
     assert [one.is_noise for one in row.better] == [True, False]
     assert "gradient boosting is better" in Limit.of("baseline").missed(row)

@@ -27,9 +27,7 @@ RFX_MIRROR names the folder of the data sets. --python names an interpreter that
 """
 
 import argparse
-import csv
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -37,6 +35,7 @@ from pathlib import Path
 
 import bench_tables as tables
 import numpy as np
+from row_files import append_missing, processor_seconds
 
 REGRESSION = tuple(tables.REGRESSION)
 CLASSES = (*tables.CLASSES, "letter.scale", "SUSY.30k")
@@ -120,9 +119,9 @@ BY = {"rfx": rfx, "hgb-cv": hgb_cv, "hgb-quantile": hgb_quantile}
 
 def one(name, number, rows, by):
     X, y, X_out, y_out = tables.split(name, number, rows)
-    before = tables.processor()
+    before = processor_seconds()
     printed, predicted, ranges = BY[by](name, X, y, X_out)
-    seconds = tables.processor() - before
+    seconds = processor_seconds() - before
     if name in REGRESSION:
         spread = np.std(y_out)
         error = np.sqrt(np.mean((predicted - y_out) ** 2)) / spread
@@ -140,32 +139,15 @@ def one(name, number, rows, by):
 
 
 def run(args):
-    path, done = Path(args.out), set()
-    if path.exists():
-        with path.open(newline="") as file:
-            done = {tuple(row[key] for key in COLUMNS[:4]) for row in csv.DictReader(file)}
-    else:
-        path.write_text(",".join(COLUMNS) + "\n")
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-    wanted = [
-        (name, number, rows, by)
+    jobs = [
+        {"set": name, "split": number, "rows": rows, "by": by}
         for number in range(args.splits)
         for rows in args.rows.split(",")
         for name in args.sets.split(",")
         for by in args.by.split(",")
         if name in REGRESSION or by != "hgb-quantile"
     ]
-    for key in wanted:
-        if tuple(map(str, key)) in done:
-            continue
-        command = [args.python, __file__, "one", *map(str, key)]
-        made = subprocess.run(command, capture_output=True, text=True, env=os.environ | threads)
-        if made.returncode:
-            print(*key, made.stderr[-500:], file=sys.stderr)
-            continue
-        row = json.loads(made.stdout.splitlines()[-1])
-        with path.open("a", newline="") as file:
-            csv.DictWriter(file, COLUMNS).writerow(row)
+    append_missing(__file__, args.out, COLUMNS, jobs, args.python)
 
 
 def show(args):

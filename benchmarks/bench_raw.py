@@ -18,10 +18,7 @@ errors to its errors.
 """
 
 import argparse
-import csv
 import json
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from row_files import append_missing, processor_seconds
 
 COLUMNS = ("set", "split", "rows", "evaluated", "by", "error", "processor_seconds")
 # Numbers with fewer distinct values than this are classes, of which rarer ones are left out.
@@ -189,51 +187,29 @@ BY = {"rfx": rfx, "catboost": catboost, "hgb-tuned": hgb_tuned}
 # ----------------------------------------------------------------------------------- commands
 
 
-def processor():
-    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in own)
-
-
-def one(path, number, by):
-    train, out, classes = split(path, number)
-    before = processor()
+def one(folder, name, number, by):
+    train, out, classes = split(Path(folder, f"{name}.csv"), number)
+    before = processor_seconds()
     predicted = BY[by](train, out, classes)
     return {
-        "set": Path(path).stem,
+        "set": name,
         "split": number,
         "rows": len(train),
         "evaluated": len(out),
         "by": by,
         "error": measured(predicted, out.target.to_numpy(), classes),
-        "processor_seconds": round(processor() - before, 2),
+        "processor_seconds": round(processor_seconds() - before, 2),
     }
 
 
 def run(args):
-    out, known = Path(args.out), set()
-    if out.exists():
-        rows = pd.read_csv(out)
-        known = set(zip(rows["set"], rows["split"], rows["by"]))
-    else:
-        out.write_text(",".join(COLUMNS) + "\n")
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     jobs = [
-        (path, number, by)
+        {"set": path.stem, "split": number, "by": by}
         for number in range(args.splits)
         for path in sorted(Path(args.folder).glob("*.csv"))
         for by in args.by.split(",")
     ]
-    for path, number, by in jobs:
-        if (path.stem, number, by) in known:
-            continue
-        command = [sys.executable, __file__, "one", str(path), str(number), by]
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | threads)
-        if done.returncode:
-            print(f"{path.stem} {number} {by}: {done.stderr[-500:]}", file=sys.stderr)
-            continue
-        row = json.loads(done.stdout.splitlines()[-1])
-        with out.open("a", newline="") as file:
-            csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+    append_missing(__file__, args.out, COLUMNS, jobs, words=[args.folder])
 
 
 def show(args):
@@ -281,7 +257,7 @@ def main():
     own = commands.add_parser("generate")
     own.add_argument("folder")
     own = commands.add_parser("one")
-    own.add_argument("values", nargs=3)
+    own.add_argument("values", nargs=4)
     args = parser.parse_args()
     if args.command == "run":
         run(args)
@@ -290,8 +266,8 @@ def main():
     elif args.command == "generate":
         generate(args)
     else:
-        path, number, by = args.values
-        print(json.dumps(one(path, int(number), by)))
+        folder, name, number, by = args.values
+        print(json.dumps(one(folder, name, int(number), by)))
 
 
 if __name__ == "__main__":

@@ -21,14 +21,13 @@ import itertools
 import json
 import lzma
 import os
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from row_files import append_missing
 
 SPLITS = {
     "a9a": None,
@@ -99,25 +98,9 @@ def one(name, by):
 
 
 def run(args):
-    out, known = Path(args.out), set()
-    if out.exists():
-        with out.open(newline="") as file:
-            known = {(row["set"], row["by"]) for row in csv.DictReader(file)}
-    else:
-        with out.open("w", newline="") as file:
-            csv.writer(file).writerow(COLUMNS)
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-    for name, by in itertools.product(args.sets.split(","), args.by.split(",")):
-        if (name, by) in known:
-            continue
-        command = [sys.executable, __file__, "one", name, by]
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | threads)
-        if done.returncode:
-            print(f"{name} {by}: {done.stderr[-500:]}", file=sys.stderr)
-            continue
-        row = json.loads(done.stdout.splitlines()[-1])
-        with out.open("a", newline="") as file:
-            csv.writer(file).writerow([row[key] for key in COLUMNS])
+    pairs = itertools.product(args.sets.split(","), args.by.split(","))
+    jobs = [{"set": name, "by": by} for name, by in pairs]
+    append_missing(__file__, args.out, COLUMNS, jobs)
 
 
 def behind(name, error, best):

@@ -26,7 +26,6 @@ import csv
 import json
 import lzma
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from row_files import append_missing, processor_seconds
 
 REGRESSION = "pol elevators parkinsons concrete wine airfoil cpu.train cadata cpusmall".split()
 CLASSES = "segment optdigits car vehicle vowel cod-rna ijcnn1 a9a".split()
@@ -333,7 +333,7 @@ BY = {
 
 def one(name, number, rows, by):
     X, y, X_out, y_out = split(name, number, rows)
-    before, start = processor(), time.perf_counter()
+    before, start = processor_seconds(), time.perf_counter()
     predicted, chosen = BY[by](name, X, y, X_out)
     return {
         "set": name,
@@ -341,47 +341,23 @@ def one(name, number, rows, by):
         "rows": len(y),
         "by": by,
         "error": measured(name, predicted, y_out),
-        "processor_seconds": round(processor() - before, 2),
+        "processor_seconds": round(processor_seconds() - before, 2),
         "seconds": round(time.perf_counter() - start, 2),
         "chosen": json.dumps(chosen, default=str),
     }
-
-
-def processor():
-    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in own)
 
 
 # ----------------------------------------------------------------------------------- commands
 
 
 def run(args):
-    out = Path(args.out)
-    known = set()
-    if out.exists():
-        with out.open(newline="") as file:
-            known = {
-                (row["set"], row["split"], row["asked"], row["by"]) for row in csv.DictReader(file)
-            }
-    else:
-        with out.open("w", newline="") as file:
-            csv.writer(file).writerow([*COLUMNS, "asked"])
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-    for number in range(args.splits):
-        for name in args.sets:
-            for by in args.by:
-                if (name, str(number), str(args.rows), by) in known:
-                    continue
-                command = [args.python, __file__, "one", name, number, args.rows, by]
-                done = subprocess.run(
-                    [*map(str, command)], capture_output=True, text=True, env=os.environ | threads
-                )
-                if done.returncode:
-                    print(f"{name} {number} {by}: {done.stderr[-500:]}", file=sys.stderr)
-                    continue
-                row = json.loads(done.stdout.splitlines()[-1])
-                with out.open("a", newline="") as file:
-                    csv.writer(file).writerow([*(row[key] for key in COLUMNS), args.rows])
+    jobs = [
+        {"set": name, "split": number, "asked": args.rows, "by": by}
+        for number in range(args.splits)
+        for name in args.sets
+        for by in args.by
+    ]
+    append_missing(__file__, args.out, (*COLUMNS, "asked"), jobs, args.python)
 
 
 def table(files, reference):

@@ -160,3 +160,12 @@ def test_peers_are_compared_at_their_gap_or_less(peers, theirs, ours, expected):
 )
 def test_times_are_of_the_same_turns(peers, theirs, ours, expected):
     assert peers.times(theirs, ours) == expected
+
+
+def test_only_missing_rows_are_made(loaded, tmp_path):
+    script, out = tmp_path / "script.py", tmp_path / "rows.csv"
+    script.write_text("import sys\nprint('{\"error\": %s}' % sys.argv[3])")
+    out.write_text("set,split,error\na,0,known\n")
+    jobs = [{"set": name, "split": number} for name in "ab" for number in (0, 1)]
+    loaded("row_files").append_missing(str(script), out, ("set", "split", "error"), jobs)
+    assert out.read_text().split() == ["set,split,error", "a,0,known", "a,1,1", "b,0,0", "b,1,1"]

@@ -82,7 +82,7 @@ from rfx.methods.kernel import (
     rows_arrays,
 )
 from rfx.model import Array
-from rfx.operators.kernel import left_out, moved_mean, products
+from rfx.operators.kernel import LeaveOneOut, left_out, moved_mean, products
 from rfx.options import Chosen, option
 from rfx.solvers.base import Solution
 from rfx.types import Inputs
@@ -582,83 +582,197 @@ def _linear(
     """Ridge regression with the best of LINEAR_LAMS: slope (d, k), offset (k,), and the decision
     values of the last rows by the machine without each.
     """
-    X, T = rows.X, rows.Y - offset
-    weights = np.ones(len(X)) if rows.weights is None else rows.weights
-    middle, root, groups = np.average(X, axis=0, weights=weights), np.sqrt(weights), _groups(rows)
-    best: Any = None
+    weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+    root = np.sqrt(weights)
+    middle = np.average(rows.X, axis=0, weights=weights)
+    T = root[:, None] * (rows.Y - offset)
+    # without a row, the offset is that of the others
+    constant = root / np.sqrt(weights.sum())
+    groups = _groups(rows)
     with parallel.one_blas_thread():
-        U, s, V = np.linalg.svd(root[:, None] * (X - middle), full_matrices=False)
-        projected = U.T @ (root[:, None] * T)
-        # without a row, the offset is that of the others
-        constant = root / np.sqrt(weights.sum())
+        U, s, V = np.linalg.svd(root[:, None] * (rows.X - middle), full_matrices=False)
+        projected = U.T @ T
+        best: tuple[float, np.ndarray, np.ndarray] | None = None
         for lam in LINEAR_LAMS:
             kept = s**2 / (s**2 + lam * np.mean(s**2))
-            residuals = root[:, None] * T - U @ (kept[:, None] * projected)
-            if groups is None:
-                residuals /= 1 - np.square(U) @ kept[:, None] - np.square(constant)[:, None]
-            for group in () if groups is None else np.unique(groups):
-                some = np.flatnonzero(groups == group)
-                hat = U[some] * kept @ U[some].T + np.outer(constant[some], constant[some])
-                residuals[some] = np.linalg.solve(np.eye(len(some)) - hat, residuals[some])
-            error = np.sum(residuals**2)
+            residuals = T - U @ (kept[:, None] * projected)
+            residuals = _linear_left_out(residuals, U, kept, constant, groups)
+            error = float(np.sum(residuals**2))
             if best is None or error < best[0]:
-                # directions without any rows have no slope
-                slope = V.T @ ((kept / np.where(s > 0, s, np.inf))[:, None] * projected)
-                best = error, slope, residuals
-    _, slope, residuals = best
-    return slope, offset - middle @ slope, (rows.Y - residuals / root[:, None])[-last:]
+                best = error, kept, residuals
+        assert best is not None
+        _, kept, residuals = best
+        # directions without any rows have no slope
+        inverse = kept / np.where(s > 0, s, np.inf)
+        slope = V.T @ (inverse[:, None] * projected)
+    out = rows.Y - residuals / root[:, None]
+    return slope, offset - middle @ slope, out[-last:]
+
+
+def _linear_left_out(
+    residuals: np.ndarray,
+    U: np.ndarray,
+    kept: np.ndarray,
+    constant: np.ndarray,
+    groups: np.ndarray | None,
+) -> np.ndarray:
+    """The residuals (n, k) of rows by the linear machine without each, or without its group, from
+    those by the machine of all rows, whose hat matrix is U diag(kept) U' + constant constant'.
+    """
+    if groups is None:
+        return residuals / (1 - np.square(U) @ kept[:, None] - np.square(constant)[:, None])
+    residuals = residuals.copy()
+    for group in np.unique(groups):
+        some = np.flatnonzero(groups == group)
+        hat = U[some] * kept @ U[some].T + np.outer(constant[some], constant[some])
+        residuals[some] = np.linalg.solve(np.eye(len(some)) - hat, residuals[some])
+    return residuals
 
 
 def _machine(
     place: int, kernel: str, rows: Problem, offset: np.ndarray, method: Local, last: int
 ) -> tuple[Machine, np.ndarray]:
     """The machine of a kernel, and the decision values of the last rows by that without each."""
-    X, Y, weights = rows.X, rows.Y, rows.weights
-    Y_out, weights_out = Y[-last:], part(weights, slice(-last, None))
-    lam, groups = None if method.lam == AUTO else method.lam, _groups(rows)
-    best: Any = None
-    metric: Metric | None = None
-    full, width = "full" in allowed(FORMS, X, kernel), LEAF_WIDTHS.get(kernel, METRIC_WIDTH)
-    T, row_weights = Y - offset, np.ones(len(Y)) if weights is None else weights
-    # the last rows judge a metric of the others, or all rows one of their own
-    judged = last < len(Y)
-    learning = slice(len(Y) - last) if judged else slice(None)
+    leaf = LeafRows(rows, offset, last)
+    full = "full" in allowed(FORMS, rows.X, kernel)
     # a metric learnt from fewer rows than inputs only seems to improve their errors
-    steps = method.leaf_steps if X.shape[1] < len(Y[learning]) else 0
-    for step in range(steps + 1):
-        Z = X if metric is None else metric.transform(X)
-        params = bandwidth(kernel, Z, method.seed, width)
-        K = kernels.values(kernel, Z, Z, params)
-        if lam is None:
-            lam = _best_lam(K, T, row_weights, groups, method.seed)
-        # a lambda that suits some of the rows may be too small for all of them
-        while not (solved := left_out(K, T, lam, 1 / row_weights, groups, last, centred=True)):
-            lam *= 10
-        coef, out = solved.coef, Y_out - solved.residuals
-        value = criterion(rows.task, out, Y_out, weights_out, rows.measure)
-        # the metric of few rows owes much to them
-        few = full and not judged and len(Y) <= CHOOSING
-        optimism = OPTIMISM * X.shape[1] / len(Y) if few else 0.0
-        if best is not None and (1 + optimism) * value > (1 - GAIN) * best[0].error:
+    steps = method.leaf_steps if rows.n_inputs < leaf.n_learning else 0
+    # the metric of few rows owes much to them
+    few = full and not leaf.judged and rows.n_rows <= CHOOSING
+    optimism = OPTIMISM * rows.n_inputs / rows.n_rows if few else 0.0
+    fit = _leaf_fit(leaf, kernel, method, None, None if method.lam == AUTO else method.lam)
+    machine, out = fit.machine(place), fit.out
+    for _ in range(steps):
+        metric = fit.next_metric(full, method.seed)
+        if metric is None:
             break
-        fitted = products(K, coef)
-        loss = np.sum(row_weights * np.square(T - fitted).sum(axis=1))
-        objective = float(lam * np.sum(coef * fitted) + loss) / 2
-        remainder = T - fitted - lam * coef / row_weights[:, None]
-        gap = float(np.sum(row_weights * np.square(remainder).sum(axis=1))) / 2
-        rounding = kernels.rounding_error(coef, np.abs(Y).max(axis=0))
-        A = None if metric is None else metric.map
-        machine = Machine(place, coef, params["gamma"], lam, value, objective, gap, rounding, map=A)
-        best = machine, out
-        if step < steps:
-            own, of_rows = solved.others if judged else coef, part(weights, learning)
-            metric = next_metric(
-                kernel, Z[learning], own, params, metric, full, of_rows, method.seed
-            )
-            if metric is None:
-                break
-    fit: tuple[Machine, np.ndarray] = best
-    return fit
+        fit = _leaf_fit(leaf, kernel, method, metric, machine.lam)
+        if (1 + optimism) * fit.error > (1 - GAIN) * machine.error:
+            break
+        machine, out = fit.machine(place), fit.out
+    return machine, out
+
+
+@dataclass(frozen=True)
+class LeafRows:
+    """The rows of a leaf, of which the last are left out.
+
+    Parameters
+    ----------
+    rows : Problem
+        With n rows.
+    offset : array, (k,)
+        The mean of the targets.
+    last : int
+    """
+
+    rows: Problem
+    offset: np.ndarray
+    last: int
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n,) of the rows."""
+        return np.ones(self.rows.n_rows) if self.rows.weights is None else self.rows.weights
+
+    @property
+    def judged(self) -> bool:
+        """Whether the last rows judge a metric of the others; if not, all rows judge their own."""
+        return self.last < self.rows.n_rows
+
+    @property
+    def n_learning(self) -> int:
+        """Number of rows from which a metric is learnt: the first ones."""
+        return self.rows.n_rows - self.last if self.judged else self.rows.n_rows
+
+    def criterion(self, out: np.ndarray) -> float:
+        """The criterion of the choice for decision values of the last rows."""
+        rows, end = self.rows, slice(-self.last, None)
+        return criterion(rows.task, out, rows.Y[end], part(rows.weights, end), rows.measure)
+
+
+@dataclass(frozen=True)
+class LeafFit:
+    """Kernel ridge regression of a leaf with one metric.
+
+    Parameters
+    ----------
+    leaf : LeafRows
+    kernel : str
+    params : dict
+        The kernel's.
+    metric : Metric or None
+    Z : array, (n, d)
+        The rows, mapped by the metric.
+    K : array, (n, n)
+        Their kernel values.
+    lam : float
+    solved : LeaveOneOut
+    out : array, (last, k)
+        Decision values of the last rows by the machine without each.
+    error : float
+        The criterion of the choice.
+    """
+
+    leaf: LeafRows
+    kernel: str
+    params: dict[str, Any]
+    metric: Metric | None
+    Z: Any
+    K: Any
+    lam: float
+    solved: LeaveOneOut
+    out: np.ndarray
+    error: float
+
+    def machine(self, place: int) -> Machine:
+        """The machine of all rows, with its certificate; place: of its kernel."""
+        coef, Y, weights = self.solved.coef, self.leaf.rows.Y, self.leaf.weights
+        T = Y - self.leaf.offset
+        fitted = products(self.K, coef)
+        loss = np.sum(weights * np.square(T - fitted).sum(axis=1))
+        objective = float(self.lam * np.sum(coef * fitted) + loss) / 2
+        remainder = T - fitted - self.lam * coef / weights[:, None]
+        gap = float(np.sum(weights * np.square(remainder).sum(axis=1))) / 2
+        return Machine(
+            place,
+            coef,
+            gamma=self.params["gamma"],
+            lam=self.lam,
+            error=self.error,
+            objective=objective,
+            gap=gap,
+            rounding=kernels.rounding_error(coef, np.abs(Y).max(axis=0)),
+            map=None if self.metric is None else self.metric.map,
+        )
+
+    def next_metric(self, full: bool, seed: int) -> Metric | None:
+        """The metric of the gradients of the machine of the rows that learn; None if it is
+        constant.
+        """
+        leaf, learning = self.leaf, slice(self.leaf.n_learning)
+        coef = self.solved.others if leaf.judged else self.solved.coef
+        weights = part(leaf.rows.weights, learning)
+        Z = self.Z[learning]
+        return next_metric(self.kernel, Z, coef, self.params, self.metric, full, weights, seed)
+
+
+def _leaf_fit(
+    leaf: LeafRows, kernel: str, method: Local, metric: Metric | None, lam: float | None
+) -> LeafFit:
+    """Solve the machine of a leaf; lam: None for the best one."""
+    rows, seed = leaf.rows, method.seed
+    T, weights, groups = rows.Y - leaf.offset, leaf.weights, _groups(rows)
+    Z = rows.X if metric is None else metric.transform(rows.X)
+    params = bandwidth(kernel, Z, seed, LEAF_WIDTHS.get(kernel, METRIC_WIDTH))
+    K = kernels.values(kernel, Z, Z, params)
+    if lam is None:
+        lam = _best_lam(K, T, weights, groups, seed)
+    # a lambda that suits some of the rows may be too small for all of them
+    while not (solved := left_out(K, T, lam, 1 / weights, groups, leaf.last, centred=True)):
+        lam *= 10
+    out = rows.Y[-leaf.last :] - solved.residuals
+    return LeafFit(leaf, kernel, params, metric, Z, K, lam, solved, out, leaf.criterion(out))
 
 
 def _groups(rows: Problem) -> np.ndarray | None:

@@ -15,15 +15,13 @@ rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
 
 from rfx import lazy
 from rfx.reporting.cells import (
     Printed,
     Row,
     good,
-    grouped,
     grouped_by,
     labelled,
     log_slope,
@@ -105,7 +103,9 @@ def seconds(row: Row) -> float | None:
 def nu(row: Row) -> float | None:
     """nu of the objective, if the run's method has one."""
     value = row.params.get("nu")
-    return value if isinstance(value, (int, float)) else None
+    if isinstance(value, (int, float)):
+        return value
+    return None
 
 
 def before(row: Row) -> float | None:
@@ -113,13 +113,13 @@ def before(row: Row) -> float | None:
     return row.params.get("seconds_nystrom")
 
 
-def curve(row: Row, axis: str) -> dict[float, float]:
-    """Seconds or samples -> the error there in the units of `error`."""
-    return {
-        point[axis]: (1 if row.task == "regression" else 100) * point["error"]
-        for point in row.params.get("curve") or ()
-        if "error" in point and point.get(axis, 0) > 0
-    }
+def curve(row: Row, axis: str) -> Column:
+    """The error in the units of `error`, by seconds, samples or steps."""
+    points = lazy.pandas.DataFrame(row.params.get("curve") or [], columns=[axis, "error"])
+    later = points[points[axis] > 0].dropna()
+    unit = 1 if row.task == "regression" else 100
+    errors = unit * later.set_index(axis).error.astype(float)
+    return errors[~errors.index.duplicated(keep="last")]
 
 
 def label(row: Row) -> str:
@@ -133,14 +133,16 @@ def criterion_of(row: Row) -> str:
 
 def runs(rows: Iterable[Row], name: str) -> list[Row]:
     """The rows of successful runs of a figure, in the order of METHODS."""
-    own = [row for row in good(rows) if label(row).partition("-")[0] == name]
-    order = {method: place for place, method in enumerate(METHODS)}
-    return sorted(own, key=lambda row: order.get(row.method, len(order)))
+    by_method = grouped_by(good(rows), "method")
+    others = [method for method in by_method if method not in METHODS]
+    ordered = [row for method in (*METHODS, *others) for row in by_method.get(method, ())]
+    return [row for row in ordered if label(row).partition("-")[0] == name]
 
 
 def of(rows: Iterable[Row], name: str) -> list[Row]:
     """The runs of a figure; DataError if there are none."""
-    return needed(runs(rows, name), f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}")
+    figure = f"fig1-{name}" if name in DATA else name
+    return needed(runs(rows, name), f"dai2014-{figure}")
 
 
 def by_criterion(own: Iterable[Row]) -> dict[str, dict[str, list[Row]]]:
@@ -167,14 +169,16 @@ def quoted(name: str, method: str) -> Printed | None:
     own network, for "fixed-network" one with fixed lower layers.
     """
     line = "network" if method == "mlp" else method
-    return printed(__package__, "fig1").get((DATA[name], "", line, "error"))
+    place = (DATA[name], "", line, "error")
+    return printed(__package__, "fig1").get(place)
+
+
+_UNITS = {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}
 
 
 def unit(name: str) -> str:
     """The unit of a figure's errors."""
-    return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(
-        name, "error, %"
-    )
+    return _UNITS.get(name, "error, %")
 
 
 # theta nu of the runs that approach the exact solution
@@ -208,8 +212,10 @@ class Ripple:
         first: for 4 t0 steps, at most 3/8 of all.
         """
         last = values.index[-1]
-        t0 = 2 * THETA_NU / self.nu if self.kind == "theorem" else 0.0
-        first = max(last / 16, min(4 * t0, 3 * last / 8))
+        first = last / 16
+        if self.kind == "theorem":
+            t0 = 2 * THETA_NU / self.nu
+            first = max(first, min(4 * t0, 3 * last / 8))
         late = values[(values.index >= first) & (values > 0)]
         return log_slope(late.index, late) if len(late) > 1 else None
 
@@ -221,13 +227,18 @@ class Ripple:
 
 def ripple(rows: Iterable[Row], kind: str = "theorem") -> dict[float, Ripple]:
     """nu -> the synthetic runs of doubly-sgd with these steps of STEPS."""
-    curves = grouped(
-        (nu(row) or 0.0, (row.seed, curve(row, "steps")))
-        for row in runs(labelled(rows, f"synthetic-{kind}"), "synthetic")
-        if row.method == "doubly-sgd" and nu(row)
-    )
-    tables = {of: lazy.pandas.DataFrame(dict(own)).sort_index() for of, own in curves.items()}
-    return {of: Ripple(of, kind, table) for of, table in tables.items() if len(table.dropna())}
+    own = runs(labelled(rows, f"synthetic-{kind}"), "synthetic")
+    curves: dict[float, dict[int, Column]] = {}
+    for row in own:
+        value = nu(row)
+        if row.method == "doubly-sgd" and value:
+            curves.setdefault(value, {})[row.seed] = curve(row, "steps")
+    ripples = {}
+    for value, by_seed in curves.items():
+        distances = lazy.pandas.DataFrame(by_seed).sort_index()
+        if len(distances.dropna()):
+            ripples[value] = Ripple(value, kind, distances)
+    return ripples
 
 
 def _seconds_a_row(row: Row) -> float:
@@ -239,23 +250,34 @@ def _training_bytes(row: Row) -> float | None:
     return row.params.get("training_bytes")
 
 
-# quantity of the plan complexity -> its words, and its value of a row
-COSTS: dict[str, tuple[str, Callable[[Row], Any]]] = {
-    "preprocessing": ("preprocessing, s", before),
-    "training": ("training, s", seconds),
-    "prediction": ("prediction, s a row", _seconds_a_row),
-    "training_storage": ("training storage, bytes", _training_bytes),
-    "storage": ("prediction storage, bytes", itemgetter("model_bytes")),
+# the costs of the plan complexity, their values of a row and their words
+COSTS: dict[str, Callable[[Row], float | None]] = {
+    "preprocessing": before,
+    "training": seconds,
+    "prediction": _seconds_a_row,
+    "training_storage": _training_bytes,
+    "storage": attrgetter("model_bytes"),
 }
+WORDS = {
+    "preprocessing": "preprocessing, s",
+    "training": "training, s",
+    "prediction": "prediction, s a row",
+    "training_storage": "training storage, bytes",
+    "storage": "prediction storage, bytes",
+}
+
+
+def title_of_cost(cost: str) -> str:
+    """The words of a cost without its unit."""
+    return WORDS[cost].partition(",")[0]
 
 
 def costs(rows: Iterable[Row]) -> Frame:
     """The COSTS of the runs of the complexity plan, by method and seed, ordered by `n`, the number
     of rows.
     """
-    own = runs(sorted(good(rows), key=itemgetter("n_train")), "complexity")
-    quantities = {name: of for name, (_, of) in COSTS.items()}
-    return points(frame(own), {}, ("method",), n="n_train", **quantities)
+    ordered = sorted(good(rows), key=attrgetter("n_train"))
+    return points(frame(runs(ordered, "complexity")), {}, ("method",), n="n_train", **COSTS)
 
 
 def exponent(line: Frame, cost: str) -> float | None:
@@ -263,5 +285,7 @@ def exponent(line: Frame, cost: str) -> float | None:
     least; None for fewer than two.
     """
     positive = line[line[cost] > 0]
+    if len(positive) < 2:
+        return None
     upper = positive[len(positive) // 3 :]
-    return log_slope(upper["n"], upper[cost]) if len(positive) > 1 else None
+    return log_slope(upper.n, upper[cost])

@@ -2,11 +2,13 @@
 quoted numbers as lines.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import style
 from rfx.reporting.cells import Builder, Row
+from rfx.reporting.effects import Column, Frame
 from rfx.reporting.figures import Chart, Curve, Panel, level, through
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
@@ -29,7 +31,7 @@ def figure1(name, rows) -> Chart:
     return Chart(title, [note, style.machines(all_rows)], [panels], 3.2)
 
 
-def _in_panel(key, first) -> list[Row]:
+def _in_panel(key: str, first: Mapping[str, Sequence[Row]]) -> list[Row]:
     """The rows in the panel of a criterion. Exact kernels have no curve and are lines in the panel
     of the methods that are trained on the same Coulomb matrices.
     """
@@ -37,45 +39,51 @@ def _in_panel(key, first) -> list[Row]:
     return [row for other in first if other in shown for row in first[other]]
 
 
-def _panel(name, key, chosen) -> Panel:
-    """The runs with one criterion, and the numbers that the paper quotes for their methods."""
+def _panel(name: str, key: str, rows: Sequence[Row]) -> Panel:
+    """The runs with one criterion, and the numbers that the paper quotes for their methods, on the
+    paper's axes, extended if ours need it.
+    """
     axis = "samples" if name in _SAMPLES else "seconds"
-    lines = {id(row): dai.curve(row, axis) for row in chosen}
-    # the paper's axes, extended if ours need it
+    lines = [dai.curve(row, axis) for row in rows]
     (left, right), (low, high) = dai.AXES[name]
-    places = [place for line in lines.values() for place in line] or [left]
-    left, right = min(left, *places), max(right, *places) * 1.1
-    errors = [dai.error(row) for row in chosen]
+    places = [place for line in lines for place in line.index] or [left]
+    left = min(left, *places)
+    right = max(right, *places) * 1.1
     drawn: list[Curve] = []
-    quoted: list[Curve] = []
-    for row in chosen:
-        method, line, look = row.method, lines[id(row)], style.look(row.method)
-        kernel = dai.criterion_words(dai.criterion_of(row)) if method == "kernel" else ""
-        words = style.plain(f"{dai.METHODS.get(method, method)} {kernel}".strip())
-        gid, colour = style.identifier("fig1", name, method), look["color"]
-        drawn.append(
-            Curve([*line], [*line.values()], look | {"markersize": 3}, words, gid)
-            if line
-            else level(dai.error(row), {"color": colour}, words, gid)
-        )
-        if (paper := dai.quoted(name, method)) is not None:
-            dotted: style.Look = {"color": colour, "linestyle": ":", "linewidth": 1}
+    marks: list[Curve] = []
+    for row, line in zip(rows, lines):
+        curve = _curve(name, row, line)
+        drawn.append(curve)
+        paper = dai.quoted(name, row.method)
+        if paper is not None:
+            dotted: style.Look = {"color": curve.look["color"], "linestyle": ":", "linewidth": 1}
             drawn.append(level(paper, dotted))
             # the paper does not give the place on the axis: side by side, near the right end
-            at, mark = right * 0.8 * 0.6 ** len(quoted), style.printed(method)
-            quoted.append(Curve([at], [paper], mark, f"{words}, paper", f"{gid}-paper"))
+            place = right * 0.8 * 0.6 ** len(marks)
+            mark = style.printed(row.method)
+            words = f"{curve.label}, paper"
+            marks.append(Curve([place], [paper], mark, words, f"{curve.gid}-paper"))
+    errors = [dai.error(row) for row in rows]
 
     def dress(axes):
         bottom, top = min(low, *errors) * 0.95, max(high, *(error * 1.05 for error in errors))
         axes.set(xscale="log", xlim=(left, right), ylim=(bottom, top))
 
-    return Panel(
-        dai.criterion_words(key),
-        "training rows" if axis == "samples" else "training, seconds",
-        dai.unit(name).replace("error", "test error"),
-        [*drawn, *quoted],
-        dress=dress,
-    )
+    x_axis = "training rows" if axis == "samples" else "training, seconds"
+    y_axis = dai.unit(name).replace("error", "test error")
+    return Panel(dai.criterion_words(key), x_axis, y_axis, [*drawn, *marks], dress=dress)
+
+
+def _curve(name: str, row: Row, line: Column) -> Curve:
+    """The errors of a run; a horizontal line for a method without steps."""
+    look = style.look(row.method)
+    words = dai.METHODS.get(row.method, row.method)
+    if row.method == "kernel":
+        words = f"{words} {dai.criterion_words(dai.criterion_of(row))}".strip()
+    label, gid = style.plain(words), style.identifier("fig1", name, row.method)
+    if line.empty:
+        return level(dai.error(row), {"color": look["color"]}, label, gid)
+    return Curve([*line.index], [*line], look | {"markersize": 3}, label, gid)
 
 
 def synthetic(rows) -> Chart:
@@ -92,20 +100,24 @@ def synthetic(rows) -> Chart:
     return Chart(title, [], [panels], 3.4)
 
 
-def _distances(by_nu) -> list[Curve]:
+_COLOURS, _MARKS = ("#332288", "#D55E00", "#009E73", "#56B4E9"), "oshv"
+
+
+def _distances(by_nu: Mapping[float, dai.Ripple]) -> list[Curve]:
     """The mean distance for each nu, and the slope -1 through its end."""
     drawn = []
     for number, (nu, ripple) in enumerate(sorted(by_nu.items(), reverse=True)):
-        mean, slope = ripple.mean, ripple.slope(ripple.mean)
-        look = {"color": ("#332288", "#D55E00", "#009E73", "#56B4E9")[number % 4]}
-        marks = look | {"marker": "oshv"[number % 4], "markersize": 3}
-        words = f"nu = {nu:g}" + ("" if slope is None else f", slope {slope:.2f}")
-        ends = [mean.index[-1] / 16, mean.index[-1]]
-        line = {end: mean.iloc[-1] * ends[1] / end for end in ends}
-        drawn += [
-            Curve(mean.index, mean, marks, words, f"synthetic-{ripple.kind}-nu-{nu:g}"),
-            through(line, look | {"linestyle": ":"}, "" if number else "slope -1"),
-        ]
+        mean = ripple.mean
+        slope = ripple.slope(mean)
+        words = f"nu = {nu:g}" if slope is None else f"nu = {nu:g}, slope {slope:.2f}"
+        colour, mark = _COLOURS[number % 4], _MARKS[number % 4]
+        marks: style.Look = {"color": colour, "marker": mark, "markersize": 3}
+        gid = f"synthetic-{ripple.kind}-nu-{nu:g}"
+        drawn.append(Curve(mean.index, mean, marks, words, gid))
+        last = mean.index[-1]
+        line = {end: mean.iloc[-1] * last / end for end in (last / 16, last)}
+        dotted: style.Look = {"color": colour, "linestyle": ":"}
+        drawn.append(through(line, dotted, "" if number else "slope -1"))
     return drawn
 
 
@@ -113,23 +125,25 @@ def complexity(rows) -> Chart:
     """Preprocessing, training, prediction and storage against the number of rows."""
     costs = dai.costs(rows)
     panels = []
-    for cost, (words, _) in dai.COSTS.items():
+    for cost, words in dai.WORDS.items():
         lines = costs[costs[cost] > 0].groupby(level=0, sort=False)
         drawn = [_cost_curve(cost, str(method), line) for method, line in lines]
-        title = words.partition(",")[0]
+        title = dai.title_of_cost(cost)
         panels.append(Panel(title, "rows n = features", words, drawn, dress=style.log_both))
     notes = [style.machines(dai.of(rows, "complexity"))]
     return Chart("Dai et al. 2014: computation and storage", notes, [panels], 2.8)
 
 
-def _cost_curve(cost: str, method: str, line) -> Curve:
-    label, gid = style.plain(dai.METHODS.get(method, method)), f"complexity-{cost}-{method}"
-    return Curve(line["n"], line[cost], style.look(method), label, gid)
+def _cost_curve(cost: str, method: str, line: Frame) -> Curve:
+    label = style.plain(dai.METHODS.get(method, method))
+    return Curve(line.n, line[cost], style.look(method), label, f"complexity-{cost}-{method}")
 
 
-FIGURES = {
-    f"fig1-{name}": Builder(f"dai2014-fig1-{name}", partial(figure1, name)) for name in dai.DATA
-} | {
+def _figure1_builder(name: str) -> Builder:
+    return Builder(f"dai2014-fig1-{name}", partial(figure1, name))
+
+
+FIGURES = {f"fig1-{name}": _figure1_builder(name) for name in dai.DATA} | {
     "synthetic": Builder("dai2014-synthetic", synthetic),
     "complexity": Builder("dai2014-complexity", complexity),
 }

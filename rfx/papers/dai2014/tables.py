@@ -3,10 +3,10 @@ costs, with the paper's numbers; and the held-out errors that determine the sett
 that the paper leaves open.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from rfx import lazy
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import columns
 from rfx.reporting.cells import (
@@ -23,16 +23,19 @@ from rfx.reporting.cells import (
     count,
     crossed,
     decimals,
+    formats_of,
     general,
     grouped,
     grouped_by,
     inputs_of,
+    listed,
     mean_if_any,
     mean_of,
     number,
     printed,
     section,
     short,
+    shown,
     tidy,
     token,
     verdict_of,
@@ -78,30 +81,43 @@ _NETWORK_NOTE = (
     "network: here dense layers by scikit-learn, on the same virtual examples; the paper's is"
     " convolutional (mnist) or its own."
 )
-_FIGURE1 = {
-    "title": Format("method"),
-    "nu": Format("nu", general, "extremes"),
-    "error": Format("error"),
-    "seconds": Format("seconds", short),
-    "samples": Format("rows", count),
-    "seconds_nystrom": Format("Nystrom features, s", short),
-    "quoted": Format("paper"),
-}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodLine:
+    """The means of a method's runs with one criterion, and the number that the paper quotes; as a
+    line of CSV and JSON but for `title` and `quoted`.
+    """
+
+    title: str = shown("method")
+    method: str
+    criterion: str | None
+    nu: Mean | None = shown("nu", general, "extremes")
+    error: Cell = shown("error")
+    ours: Cell
+    sd: float | None
+    n: int
+    dataset: str
+    seconds: Mean | None = shown("seconds", short)
+    seconds_nystrom: Mean | None = shown("Nystrom features, s", short)
+    samples: Mean | None = shown("rows", count)
+    paper: Printed | None
+    verdict: str | None
+    quoted: str | None = shown("paper")
+
+
+# the columns in the order of the page
+_FIGURE1 = ("title", "nu", "error", "seconds", "samples", "seconds_nystrom", "quoted")
 
 
 def _compared(name: str, runs: Sequence[Row], paper: Printed | None) -> Cell:
     """The mean error of runs, compared with the quoted one, which has a separate column. A single
     run allows no verdict.
     """
-    ours, unit = mean_if_any(map(dai.error, runs)), dai.unit(name)
-    return Cell(
-        ours,
-        decimals(2),
-        "decimals",
-        paper=paper,
-        verdict=verdict_of(ours, paper, "low", "percent" if unit == "error, %" else "relative"),
-        marked=False,
-    )
+    ours = mean_if_any(map(dai.error, runs))
+    unit = "percent" if dai.unit(name) == "error, %" else "relative"
+    verdict = verdict_of(ours, paper, "low", unit)
+    return Cell(ours, decimals(2), "decimals", paper, verdict=verdict, marked=False)
 
 
 def _unrun(name: str) -> list[Cell]:
@@ -115,82 +131,107 @@ def figure1(name: str, rows: Sequence[Row]) -> Table:
     that the paper quotes.
     """
     found = dai.of(rows, name)
-    by = dai.by_criterion(found)
-    formats = _FIGURE1 | {"error": Format(dai.unit(name))}
+    formats = formats_of(MethodLine)
+    formats["error"] = Format(dai.unit(name))
+    columns_shown = {column: formats[column] for column in _FIGURE1}
     sections: list[Section] = []
-    lines, notes = [], [_NOTES[name]]
-    for key, methods in by.items():
-        # quoted numbers of a method without runs are shown once
-        own = [
-            _method_line(name, key, method, methods.get(method, []))
-            for method in dai.METHODS
-            if method in methods or (not sections and dai.quoted(name, method) is not None)
-        ]
+    lines: list[MethodLine] = []
+    notes = [_NOTES[name]]
+    for key, methods in dai.by_criterion(found).items():
+        own = []
+        for method in dai.METHODS:
+            # quoted numbers of a method without runs are shown once
+            is_quoted = not sections and dai.quoted(name, method) is not None
+            if method in methods or is_quoted:
+                own.append(_method_line(name, key, method, methods.get(method, [])))
         title = dai.criterion_words(key)
-        sections.append(section(title, own, formats, dataset=name, methods=_TITLES))
+        entries = map(vars, own)
+        sections.append(section(title, entries, columns_shown, dataset=name, methods=_TITLES))
         lines += own
         notes += _not_one_objective(key, methods)
     notes.append(_FIGURE1_NOTE)
     if dai.quoted(name, "mlp") is not None:
         notes.append(_NETWORK_NOTE)
-    if (fixed := dai.quoted(name, "fixed-network")) is not None:
+    fixed = dai.quoted(name, "fixed-network")
+    if fixed is not None:
         notes.append(f"The paper's network with fixed lower layers has {fixed.text}.")
+    notes += failures(rows)
+    notes += machines(found)
     return Table(
         name=f"dai2014-fig1-{name}",
         title=f"Dai et al. 2014, Figure 1: {name}",
         sections=sections,
-        notes=notes + failures(rows) + machines(found),
-        cells=tidy(lines, "title", "quoted", table=f"dai2014-fig1-{name}"),
-        compared=with_paper(line["error"] for line in lines),
+        notes=notes,
+        cells=tidy(map(vars, lines), "title", "quoted", table=f"dai2014-fig1-{name}"),
+        compared=with_paper(line.error for line in lines),
     )
 
 
 def _not_one_objective(key: str, methods: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note if methods that should share one nu have several."""
-    nus = {nu for runs in methods.values() for row in runs if (nu := dai.nu(row)) is not None}
+    rows = [row for runs in methods.values() for row in runs]
+    nus = {nu for nu in map(dai.nu, rows) if nu is not None}
+    if key not in dai.ONE_NU or len(nus) < 2:
+        return []
     several = ", ".join(general(nu) for nu in sorted(nus))
-    note = f"{dai.criterion_words(key)}: not one objective: there are runs with nu {several}."
-    return [note] if key in dai.ONE_NU and len(nus) > 1 else []
+    return [f"{dai.criterion_words(key)}: not one objective: there are runs with nu {several}."]
 
 
-def _method_line(name: str, key: str, method: str, runs: Sequence[Row]) -> Line:
-    """The means of a method's runs with one criterion, and the number that the paper quotes."""
+def _method_line(name: str, key: str, method: str, runs: Sequence[Row]) -> MethodLine:
     paper = dai.quoted(name, method)
     error = _compared(name, runs, paper)
-    samples = mean_if_any(row.params.get("samples") for row in runs)
-    return {
-        "title": dai.METHODS[method],
-        "method": method,
-        "criterion": key or None,
-        "nu": mean_if_any(map(dai.nu, runs)),
-        "error": error,
-        "ours": error,
-        "sd": error.sd,
-        "n": len(runs),
-        "dataset": name,
-        "seconds": mean_if_any(map(dai.seconds, runs)),
-        "seconds_nystrom": mean_if_any(map(dai.before, runs)),
-        "samples": samples,
-        "paper": paper,
-        "verdict": error.verdict,
-        "quoted": None if paper is None else paper.text,
-    }
+    return MethodLine(
+        title=dai.METHODS[method],
+        method=method,
+        criterion=key or None,
+        nu=mean_if_any(map(dai.nu, runs)),
+        error=error,
+        ours=error,
+        sd=error.sd,
+        n=len(runs),
+        dataset=name,
+        seconds=mean_if_any(map(dai.seconds, runs)),
+        seconds_nystrom=mean_if_any(map(dai.before, runs)),
+        samples=mean_if_any(row.params.get("samples") for row in runs),
+        paper=paper,
+        verdict=error.verdict,
+        quoted=None if paper is None else paper.text,
+    )
 
 
-_RIPPLE = {
-    "nu": Format("nu", general),
-    "seeds": Format("seeds", count),
-    "steps": Format("steps", count),
-    "distance": Format("E|f - f*|^2", "{:.2e}".format),
-    "slope": Format("slope", decimals(2), "decimals"),
-    "theorem": Format("theorem 4"),
-}
-_PASS = {
-    "title": Format("method"),
-    "nu": Format("nu", general, "extremes"),
-    "rmse": Format("RMSE", decimals(4), "decimals"),
-    "seconds": Format("seconds", short),
-}
+@dataclass(frozen=True, kw_only=True)
+class RippleLine:
+    """The last distance to the exact solution and its slope, as a line of CSV and JSON but for
+    `seeds` and `theorem`.
+    """
+
+    step: str
+    nu: float = shown("nu", general)
+    seeds: int = shown("seeds", count)
+    steps: int = shown("steps", count)
+    distance: float = shown("E|f - f*|^2", "{:.2e}".format)
+    slope: Mean | None = shown("slope", decimals(2), "decimals")
+    slope_sd: float | None
+    paper: float = -1.0
+    theorem: str = shown("theorem 4")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassLine:
+    """The means of a method's runs with one criterion, as a line of CSV and JSON but for
+    `title`.
+    """
+
+    title: str = shown("method")
+    method: str
+    criterion: str
+    nu: Mean | None = shown("nu", general, "extremes")
+    rmse: Mean | None = shown("RMSE", decimals(4), "decimals")
+    sd: float | None
+    n: int
+    seconds: Mean | None = shown("seconds", short)
+
+
 _SYNTHETIC_NOTES = (
     (
         "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is"
@@ -212,65 +253,61 @@ def synthetic(rows: Sequence[Row]) -> Table:
     same nu, and all methods after one pass.
     """
     found = dai.of(rows, "synthetic")
+    name = "dai2014-synthetic"
     sections, cells, notes = [], [], [*_SYNTHETIC_NOTES]
     for kind, steps in dai.STEPS.items():
         ripples = dai.ripple(rows, kind)
-        lines = [_ripple_line(ripples[nu]) for nu in sorted(ripples, reverse=True)]
-        if lines:
-            sections.append(section(f"distance to f*, steps {steps}", lines, _RIPPLE))
-        cells += tidy(lines, "seeds", "theorem", table="dai2014-synthetic")
+        distances = [_ripple_line(ripples[nu]) for nu in sorted(ripples, reverse=True)]
+        if distances:
+            sections.append(listed(f"distance to f*, steps {steps}", distances, RippleLine))
+        cells += tidy(map(vars, distances), "seeds", "theorem", table=name)
     by = dai.by_criterion(found)
     for key in ("sc1", "theta", "own"):
         if key in by:
-            lines = [_pass_line(key, method, runs) for method, runs in by[key].items()]
-            sections.append(section(dai.criterion_words(key), lines, _PASS))
-            cells += tidy(lines, "title", table="dai2014-synthetic")
+            passes = [_pass_line(key, method, runs) for method, runs in by[key].items()]
+            sections.append(listed(dai.criterion_words(key), passes, PassLine))
+            cells += tidy(map(vars, passes), "title", table=name)
             notes += _not_one_objective(key, by[key])
-    return Table(
-        name="dai2014-synthetic",
-        title="Dai et al. 2014: the ripple",
-        sections=sections,
-        notes=notes + failures(rows) + machines(found),
-        cells=cells,
+    notes += failures(rows)
+    notes += machines(found)
+    return Table(name, "Dai et al. 2014: the ripple", sections, notes, cells)
+
+
+def _ripple_line(one: dai.Ripple) -> RippleLine:
+    slope = _slope(one)
+    return RippleLine(
+        step=one.kind,
+        nu=one.nu,
+        seeds=one.distances.shape[1],
+        steps=one.mean.index[-1],
+        distance=one.mean.iloc[-1],
+        slope=slope,
+        slope_sd=slope and slope.sd,
+        theorem="-1",
     )
 
 
-def _ripple_line(one: dai.Ripple) -> Line:
-    """The last distance to the exact solution and its slope."""
-    slope = _slope(one)
-    return {
-        "step": one.kind,
-        "nu": one.nu,
-        "steps": one.mean.index[-1],
-        "distance": one.mean.iloc[-1],
-        "slope": slope,
-        "slope_sd": slope and slope.sd,
-        "paper": -1.0,
-        "seeds": one.distances.shape[1],
-        "theorem": "-1",
-    }
-
-
-def _pass_line(key: str, method: str, runs: Sequence[Row]) -> Line:
-    """The means of a method's runs with one criterion."""
+def _pass_line(key: str, method: str, runs: Sequence[Row]) -> PassLine:
     rmse = mean_if_any(row.score for row in runs)
-    return {
-        "title": dai.METHODS[method],
-        "method": method,
-        "criterion": key,
-        "nu": mean_if_any(map(dai.nu, runs)),
-        "rmse": rmse,
-        "sd": rmse and rmse.sd,
-        "n": len(runs),
-        "seconds": mean_if_any(map(dai.seconds, runs)),
-    }
+    return PassLine(
+        title=dai.METHODS[method],
+        method=method,
+        criterion=key,
+        nu=mean_if_any(map(dai.nu, runs)),
+        rmse=rmse,
+        sd=rmse and rmse.sd,
+        n=len(runs),
+        seconds=mean_if_any(map(dai.seconds, runs)),
+    )
 
 
 def _slope(ripple: dai.Ripple) -> Mean | None:
     """The slope of the mean over the seeds, with the deviation of their own."""
-    slope, noise = ripple.slope(ripple.mean), mean_if_any(ripple.slopes)
-    deviation, n = noise and noise.sd, ripple.distances.shape[1]
-    return None if slope is None else Mean(slope, deviation, n, slope, slope)
+    slope = ripple.slope(ripple.mean)
+    if slope is None:
+        return None
+    noise = mean_if_any(ripple.slopes)
+    return Mean(slope, noise and noise.sd, ripple.distances.shape[1], slope, slope)
 
 
 _COMPLEXITY_NOTES = (
@@ -294,37 +331,44 @@ def complexity(rows: Sequence[Row]) -> Table:
     and ranks grow together.
     """
     found, book = dai.of(rows, "complexity"), printed(__package__, "complexity")
-    lines = [
-        _power_line(str(method), cost, dai.exponent(line, cost), book)
-        for method, line in dai.costs(rows).groupby(level=0, sort=False)
-        for cost in dai.COSTS
-    ]
-    powers = lazy.pandas.DataFrame(lines)
+    lines = []
+    for method, costs in dai.costs(rows).groupby(level=0, sort=False):
+        for cost in dai.COSTS:
+            power = dai.exponent(costs, cost)
+            lines.append(_power_line(str(method), cost, power, book))
+    powers = crossed(map(vars, lines), ["title"], "quantity")
     formats = {"title": Format("method")}
-    for cost, (text, _) in dai.COSTS.items():
-        formats[cost] = Format(text.partition(",")[0])
+    formats |= {cost: Format(dai.title_of_cost(cost)) for cost in dai.COSTS}
     return Table(
         name="dai2014-complexity",
         title="Dai et al. 2014: computation and storage",
-        sections=[section("", crossed(powers, ["title"], "quantity"), formats)],
+        sections=[section("", powers, formats)],
         notes=[*_COMPLEXITY_NOTES, *machines(found)],
-        cells=tidy(lines, "title", "cell", table="dai2014-complexity"),
-        compared=with_paper(powers["cell"]),
+        cells=tidy(map(vars, lines), "title", "cell", table="dai2014-complexity"),
+        compared=with_paper(line.cell for line in lines),
     )
 
 
-def _power_line(method: str, cost: str, power: float | None, book: Mapping) -> Line:
-    """The power of n in a cost of a method, next to the paper's."""
+@dataclass(frozen=True)
+class PowerLine:
+    """The power of n in a cost of a method, next to the paper's; as a line of CSV and JSON but for
+    `title` and `cell`.
+    """
+
+    title: str
+    method: str
+    quantity: str
+    ours: float | None
+    paper: Printed | None
+    verdict: None
+    cell: Cell
+
+
+def _power_line(method: str, cost: str, power: float | None, book: Mapping) -> PowerLine:
     paper = book.get(("", "", method, cost))
-    return {
-        "title": dai.METHODS.get(method, method),
-        "method": method,
-        "quantity": cost,
-        "ours": power,
-        "paper": paper,
-        "verdict": None,
-        "cell": number(power, decimals(2), paper=paper, pair=True),
-    }
+    cell = number(power, decimals(2), paper=paper, pair=True)
+    title = dai.METHODS.get(method, method)
+    return PowerLine(title, method, cost, power, paper, None, cell)
 
 
 _CHOICE_NOTES = (
@@ -345,20 +389,11 @@ def choice(rows: Sequence[Row]) -> Table:
     the choice and are omitted.
     """
     found = dai.of(rows, "choice")
-    made = []
-    for name, own in grouped_by(found, dai.criterion_of).items():
-        if not name.endswith("-nu"):
-            made.append(_chosen(name, own))
-            continue
-        made.append(_one_nu(name, own))
-        for method, part in grouped_by(own, "method").items():
-            has_several_settings = len(part) > len(set(map(dai.nu, part)))
-            if has_several_settings:
-                made.append(_chosen(f"{name}, {dai.METHODS[method]}", part))
     sections, lines = [], []
-    for one, own_lines in made:
-        sections.append(one)
-        lines += own_lines
+    for name, own in grouped_by(found, dai.criterion_of).items():
+        for made, own_lines in _choices(name, own):
+            sections.append(made)
+            lines += own_lines
     return Table(
         name="dai2014-choice",
         title="Dai et al. 2014: settings by validation",
@@ -368,32 +403,55 @@ def choice(rows: Sequence[Row]) -> Table:
     )
 
 
+def _choices(name: str, rows: Sequence[Row]) -> Iterator[tuple[Section, list[Line]]]:
+    """The settings tried for one data set; of a choice of one nu for all methods, also those of
+    each method that has several with one nu.
+    """
+    if not name.endswith("-nu"):
+        yield _chosen(name, rows)
+        return
+    yield _one_nu(name, rows)
+    for method, own in grouped_by(rows, "method").items():
+        if len(own) > len(set(map(dai.nu, own))):
+            yield _chosen(f"{name}, {dai.METHODS[method]}", own)
+
+
 def _one_nu(name: str, rows: Sequence[Row]) -> tuple[Section, list[Line]]:
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
     errors = _least_errors(rows)
     methods = [method for method in dai.METHODS if method in errors]
-    for nu in sorted(set().union(*errors.values())):
-        known = [errors[method][nu].value for method in methods if nu in errors[method]]
-        if len(known) == len(methods):
-            errors.setdefault("mean", {})[nu] = mean_of(known)
-    write = decimals(4 if rows[0]["task"] == "regression" else 2)
-    shown: dict[float, Line] = {nu: {"nu": nu} for nu in sorted(set().union(*errors.values()))}
+    nus = sorted(set().union(*errors.values()))
+    errors["mean"] = _means_over_methods(errors, nus)
+    write = decimals(4 if rows[0].task == "regression" else 2)
+    lines: dict[float, Line] = {nu: {"nu": nu} for nu in nus}
     cells = []
     for method in [*methods, "mean"]:
-        own = errors.get(method, {})
+        own = errors[method]
         least = min((error.value for error in own.values()), default=None)
         around: Around = "" if method == "mean" else "decimals"
         for nu in sorted(own):
             chosen = own[nu].value == least
-            note = " !" if chosen else ""
-            shown[nu][method] = Cell(own[nu], write, around, note=note)
-            cells.append({"setting": name, "nu": nu, "method": method} | _tidy(own[nu], chosen))
+            lines[nu][method] = Cell(own[nu], write, around, note=" !" if chosen else "")
+            place = {"setting": name, "nu": nu, "method": method}
+            cells.append(place | _tidy(own[nu], chosen))
     formats = {"nu": Format("nu", general)}
     formats |= {method: Format(dai.METHODS[method]) for method in methods}
     formats |= {"mean": Format("mean")}
-    return section(name, shown.values(), formats, dataset=rows[0].dataset), cells
+    return section(name, lines.values(), formats, dataset=rows[0].dataset), cells
+
+
+def _means_over_methods(
+    errors: Mapping[str, Mapping[float, Mean]], nus: Iterable[float]
+) -> dict[float, Mean]:
+    """The mean of the errors of all methods, for each nu that all of them have."""
+    means = {}
+    for nu in nus:
+        known = [own[nu].value for own in errors.values() if nu in own]
+        if len(known) == len(errors):
+            means[nu] = mean_of(known)
+    return means
 
 
 def _least_errors(rows: Sequence[Row]) -> dict[str, dict[float, Mean]]:
@@ -401,7 +459,8 @@ def _least_errors(rows: Sequence[Row]) -> dict[str, dict[float, Mean]]:
     errors: dict[str, dict[float, Mean]] = {}
     for group in grouped((token(inputs_of(row)), row) for row in rows).values():
         of_method = errors.setdefault(group[0].method, {})
-        nu, tried = dai.nu(group[0]) or 0.0, mean_of([*map(held_out, group)])
+        nu = dai.nu(group[0]) or 0.0
+        tried = mean_of([*map(held_out, group)])
         if nu not in of_method or tried.value < of_method[nu].value:
             of_method[nu] = tried
     return errors
@@ -426,10 +485,10 @@ def _chosen(name: str, rows: Sequence[Row]) -> tuple[Section, list[Line]]:
     for tried, error in errors.items():
         chosen = len(errors) > 1 and error.value == least
         options = dict(zip(varying, tried))
-        shown = {f"option {one}": columns.written(one, value) for one, value in options.items()}
-        error_cell = Cell(error, decimals(places), "decimals", note=" !" if chosen else "")
-        seconds = mean_if_any(map(dai.seconds, settings[tried]))
-        lines.append(shown | {"error": error_cell, "seconds": seconds})
+        line: Line = {f"option {one}": columns.written(one, of) for one, of in options.items()}
+        line["error"] = Cell(error, decimals(places), "decimals", note=" !" if chosen else "")
+        line["seconds"] = mean_if_any(map(dai.seconds, settings[tried]))
+        lines.append(line)
         cells.append({"setting": name} | options | _tidy(error, chosen))
     formats = {f"option {one}": Format(columns.heading(one)) for one in varying}
     formats |= {"error": Format(unit), "seconds": Format("seconds", short)}
@@ -440,7 +499,9 @@ def _unit(row: Row) -> tuple[str, int]:
     """The heading of a held-out error, and its decimals."""
     if row.task != "regression":
         return "held-out error, %", 2
-    return ("held-out RMSE", 4) if _of_squares(row) else ("held-out MAE", 2)
+    if _of_squares(row):
+        return "held-out RMSE", 4
+    return "held-out MAE", 2
 
 
 def _of_squares(row: Row) -> bool:
@@ -453,7 +514,9 @@ def held_out(row: Row) -> float:
     if row.task == "regression" and not _of_squares(row):
         return row.params["held_out_mae"]
     score = row.params["held_out_score"]
-    return score if _of_squares(row) else 100 * (1 - score)
+    if _of_squares(row):
+        return score
+    return 100 * (1 - score)
 
 
 def _figure1_builder(name: str) -> Builder:

@@ -7,11 +7,10 @@ A column is judged as a whole: `1,234` alone is ambiguous, but next to `1,234.50
 import contextlib
 import datetime
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -124,34 +123,56 @@ class Form:
     def _number(self, word: str) -> float:
         if is_number(word) and self.decimal == "." and self.sign != "%":
             return float(word)
-        sign, body, values = _amount(word) or ("", "", {})
-        lacks_percent = self.sign == "%" and not sign and body.strip("0.,")
-        if sign not in ("", self.sign) or lacks_percent:
+        amount = _amount(word)
+        if amount is None or amount.sign not in ("", self.sign):
             return np.nan
-        return values.get((self.decimal, self.group), np.nan)
+        if self.sign == "%" and not amount.sign and not amount.is_zero:
+            return np.nan
+        return amount.values.get((self.decimal, self.group), np.nan)
 
     def _date(self, word: str) -> float:
         days = _date(word)
         return days.get(self.order, days.get("", np.nan))
 
 
-def _amount(word: str) -> tuple[str, str, dict[tuple[str, str], float]] | None:
-    """(sign, digits and marks, the value by style) of a written number; None for other texts."""
-    match = _WRITTEN.fullmatch(word.translate(_PLAIN_CELL)) if len(word) <= _LONGEST else None
+class _Amount(NamedTuple):
+    """A written number.
+
+    sign: of money, % or empty. body: its digits and marks. values: the number by each style that
+    its marks may have.
+    """
+
+    sign: str
+    body: str
+    values: dict[tuple[str, str], float]
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is 0, which needs no sign."""
+        return not self.body.strip("0.,")
+
+
+def _amount(word: str) -> _Amount | None:
+    """A text as a written number; None for other texts."""
+    if len(word) > _LONGEST:
+        return None
+    match = _WRITTEN.fullmatch(word.translate(_PLAIN_CELL))
     if match is None:
         return None
-    signs = [mark for mark in (match["before"], match["after"]) if mark]
-    minus = [mark for mark in (match["open"], match["minus"], match["after_sign"]) if mark]
+    opened, minus, before, after_sign, body, after, closed = match.groups()
+    signs = [mark for mark in (before, after) if mark]
+    minuses = [mark for mark in (opened, minus, after_sign) if mark]
     # parentheses around an amount mean a negative number
-    if bool(match["open"]) != bool(match["close"]) or len(signs) > 1 or len(minus) > 1:
+    if bool(opened) != bool(closed) or len(signs) > 1 or len(minuses) > 1:
         return None
-    body, factor = match["body"].strip(), -1.0 if minus and minus[0] in "(-" else 1.0
-    values = {
-        (decimal, group): factor * float(body.replace(group, "").replace(decimal, "."))
-        for (decimal, group), pattern in _STYLES.items()
-        if pattern.fullmatch(body)
-    }
-    return ("".join(signs), body, values) if values else None
+    body = body.strip()
+    factor = -1.0 if minuses and minuses[0] in "(-" else 1.0
+    values = {}
+    for (decimal, group), pattern in _STYLES.items():
+        if pattern.fullmatch(body):
+            plain = body.replace(group, "").replace(decimal, ".")
+            values[decimal, group] = factor * float(plain)
+    return _Amount("".join(signs), body, values) if values else None
 
 
 def truth(text: str) -> str | None:
@@ -174,7 +195,9 @@ def kind(text: str) -> str:
         return "number"
     if len(text) > _LONGEST or not any(character.isdigit() for character in text):
         return "word" if truth(text) is None else "truth"
-    return "date" if _date(text) else "word" if _amount(text) is None else "written"
+    if _date(text):
+        return "date"
+    return "word" if _amount(text) is None else "written"
 
 
 def shortest(value: float) -> str:
@@ -182,7 +205,7 @@ def shortest(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-def same(text: str):
+def same(text: str) -> Hashable:
     """The common key of texts with one value: booleans in any case, and numbers; numbers with a
     leading zero, such as 007, are codes with a single spelling."""
     if is_number(text) and not re.match(r"[+-]?0[0-9]", text):
@@ -190,9 +213,9 @@ def same(text: str):
     return truth(text) or text.strip()
 
 
-def alike(words: Iterable[str], key: Callable[[str], Any]) -> list[list[str]]:
+def alike(words: Iterable[str], key: Callable[[str], Hashable]) -> list[list[str]]:
     """The groups of several words with the same key."""
-    groups: dict[Any, list[str]] = {}
+    groups: dict[Hashable, list[str]] = {}
     for word in words:
         groups.setdefault(key(word), []).append(word)
     return [group for group in groups.values() if len(group) > 1]
@@ -203,15 +226,19 @@ def matched(words: Iterable[str], choices: Iterable[str]) -> list[int]:
     with the same value. 1 and 0 match if all choices are booleans.
     """
     places = {word: place for place, word in enumerate(choices)}
-    by_key: dict = {}
+    by_key: dict[Hashable, list[int]] = {}
     for word, place in places.items():
         by_key.setdefault(same(word), []).append(place)
     if all(map(truth, places)):
-        by_key |= {number: by_key.get(name, ()) for number, name in ((0, "False"), (1, "True"))}
+        by_key[0] = by_key.get("False", [])
+        by_key[1] = by_key.get("True", [])
     found = []
     for word in words:
-        alike = [places[word]] if word in places else by_key.get(same(word), ())
-        found.append(alike[0] if len(alike) == 1 else -1)
+        if word in places:
+            found.append(places[word])
+        else:
+            alike = by_key.get(same(word), [])
+            found.append(alike[0] if len(alike) == 1 else -1)
     return found
 
 
@@ -232,7 +259,7 @@ def read(words: Iterable[str], form: Form | None, decimal: str | None = None) ->
             return float(word)
         return comma._number(word) if decimal == "," else np.nan
 
-    return np.array(list(map(number, words)), np.float64)
+    return np.array([number(word) for word in words], np.float64)
 
 
 def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
@@ -241,43 +268,53 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     decimal: the decimal mark implied by the file's separator, or None; it resolves ambiguous
     numbers, such as 1,234. Raises Unclear.
     """
-    words = list(words)
-    amounts = [parsed for word in words if (parsed := _amount(word)) is not None]
-    if len(amounts) < len(words):
-        raise Unclear("numbers in no common format")
-    money = next((word for word, (sign, *_) in zip(words, amounts) if sign not in ("", "%")), None)
-    if money is not None:
-        raise Unclear(f"amounts of money, such as {money!r:.80}; write plain numbers")
-    sign = _common_sign(amounts)
-    shared = set(_STYLES).intersection(*(values for *_, values in amounts))
-    styles = [style for style in _STYLES if style in shared]
-    if not styles:
-        first = amounts[0][2].keys()
-        other = [word for word, (*_, values) in zip(words, amounts) if not values.keys() & first]
-        pair = " and ".join(f"{word!r:.80}" for word in (words[0], [*other, words[-1]][0]))
-        raise Unclear(f"numbers whose separators disagree, such as {pair}")
-    if _ambiguous(words, amounts, styles):
+    amounts: dict[str, _Amount] = {}
+    for word in words:
+        amount = _amount(word)
+        if amount is None:
+            raise Unclear("numbers in no common format")
+        amounts[word] = amount
+    for word, amount in amounts.items():
+        if amount.sign not in ("", "%"):
+            raise Unclear(f"amounts of money, such as {word!r:.80}; write plain numbers")
+    sign = _common_sign(amounts.values())
+    styles = _common_styles(amounts)
+    if _ambiguous(amounts, styles):
         # the file's separator decides
         styles = [style for style in styles if style[0] == decimal] or styles
-        if unclear := _ambiguous(words, amounts, styles):
+        if unclear := _ambiguous(amounts, styles):
             raise Unclear(unclear)
     return Form("numbers", *styles[0], sign)
 
 
-def _common_sign(amounts: list) -> str:
+def _common_sign(amounts: Collection[_Amount]) -> str:
     """% if amounts have it, else empty. Raises Unclear for numbers with and without %."""
-    if not any(sign for sign, *_ in amounts):
+    bare = [amount for amount in amounts if not amount.sign]
+    if len(bare) == len(amounts):
         return ""
-    bare = next((body for sign, body, _ in amounts if not sign and body.strip("0.,")), None)
-    if bare is not None:
-        raise Unclear(f"numbers with and without %, such as {bare!r}")
+    for amount in bare:
+        if not amount.is_zero:
+            raise Unclear(f"numbers with and without %, such as {amount.body!r}")
     return "%"
 
 
-def _ambiguous(words: list[str], amounts: list, styles: list) -> str:
-    """What to say of the first word with different values in these styles; empty if none has."""
-    for word, (*_, values) in zip(words, amounts):
-        texts = sorted({shortest(values[style]) for style in styles}, key=len)
+def _common_styles(amounts: dict[str, _Amount]) -> list[tuple[str, str]]:
+    """The styles that all amounts, by their texts, may have. Raises Unclear if there are none."""
+    texts, parsed = list(amounts), list(amounts.values())
+    shared = set(_STYLES).intersection(*(amount.values for amount in parsed))
+    styles = [style for style in _STYLES if style in shared]
+    if styles:
+        return styles
+    first = parsed[0].values.keys()
+    other = [text for text, amount in amounts.items() if first.isdisjoint(amount.values)]
+    pair = " and ".join(f"{text!r:.80}" for text in (texts[0], (other or texts[-1:])[0]))
+    raise Unclear(f"numbers whose separators disagree, such as {pair}")
+
+
+def _ambiguous(amounts: dict[str, _Amount], styles: list[tuple[str, str]]) -> str:
+    """What to say of the first text with different values in these styles; empty if none has."""
+    for word, amount in amounts.items():
+        texts = sorted({shortest(amount.values[style]) for style in styles}, key=len)
         if len(texts) > 1:
             return f"{word!r:.80}, which may be {' or '.join(texts)}"
     return ""
@@ -309,40 +346,72 @@ def _date(text: str) -> dict[str, float]:
     """The days since the origin by each valid order of day and month, "" for any order. Empty for
     texts that are no dates.
     """
-    matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) <= _LONGEST)
-    match = next(filter(None, matches), None)
-    time = None if match is None else _time(match)
-    if match is None or time is None:
+    written = _written_date(text)
+    time = None if written is None else written.time()
+    if written is None or time is None:
         return {}
-    groups = defaultdict(str, match.groupdict())
-    month = _MONTHS[groups["name"].lower()] if groups["name"] else groups["month"]
-    days: dict[str, tuple] = {"": (month, groups["day"] or 1)}
-    if groups["a"]:
-        a, b = int(groups["a"]), int(groups["b"])
-        days = {"dmy": (b, a), "mdy": (a, b)}
-        if groups["mark"] == ".":  # with points, the day is first everywhere
-            days = {"dmy": (b, a), "": (b, a)}
-        elif a == b:
-            days = {"": (a, b)}
-    by_order = {}
-    for order, (month, day) in days.items():
+    year, by_order = int(written.year), {}
+    for order, (month, day) in written.months_and_days().items():
         with contextlib.suppress(ValueError):
-            date = datetime.date(int(groups["year"]), int(month), int(day))
+            date = datetime.date(year, month, day)
             by_order[order] = date.toordinal() - _EPOCH + time
     return by_order
 
 
-def _time(groups: re.Match[str]) -> float | None:
-    """The fraction of a day, minus the offset; None if there is no valid time."""
-    hour, minute, second = (int(groups[name] or 0) for name in ("hour", "minute", "second"))
-    if groups["half"]:
-        late = groups["half"][0] in "pP"
-        hour = hour % 12 + 12 * late if 1 <= hour <= 12 else 24
-    if hour > 23 or minute > 59 or second > 60:
+def _written_date(text: str) -> "_WrittenDate | None":
+    """The parts of a date; None for other texts."""
+    if len(text) > _LONGEST:
         return None
-    seconds = 3600 * hour + 60 * minute + second + float(f"0.{groups['fraction'] or 0}")
-    if (zone := groups["zone"] or "")[:1] in ("+", "-"):
-        digits = zone[1:].replace(":", "")
-        offset = 3600 * int(digits[:2]) + 60 * int(digits[2:] or 0)
-        seconds -= offset if zone[0] == "+" else -offset
-    return seconds / 86400
+    for pattern in _DATES:
+        match = pattern.fullmatch(text)
+        if match is not None:
+            return _WrittenDate(**match.groupdict(""))
+    return None
+
+
+class _WrittenDate(NamedTuple):
+    """The parts of a date, empty if it lacks them: `name` of the month, `a` and `b` for day and
+    month in an unknown order, `mark` between numbers, `half` of the day.
+    """
+
+    year: str
+    month: str = ""
+    day: str = ""
+    name: str = ""
+    a: str = ""
+    b: str = ""
+    mark: str = ""
+    hour: str = ""
+    minute: str = ""
+    second: str = ""
+    fraction: str = ""
+    half: str = ""
+    zone: str = ""
+
+    def months_and_days(self) -> dict[str, tuple[int, int]]:
+        """(month, day) by each possible order, "" for any order."""
+        if not self.a:
+            month = _MONTHS[self.name.lower()] if self.name else int(self.month)
+            return {"": (month, int(self.day or 1))}
+        a, b = int(self.a), int(self.b)
+        if self.mark == ".":  # with points, the day is first everywhere
+            return {"dmy": (b, a), "": (b, a)}
+        if a == b:
+            return {"": (a, b)}
+        return {"dmy": (b, a), "mdy": (a, b)}
+
+    def time(self) -> float | None:
+        """The fraction of a day, minus the offset of the zone; None if there is no valid time."""
+        hour, minute, second = int(self.hour or 0), int(self.minute or 0), int(self.second or 0)
+        if self.half:
+            if not 1 <= hour <= 12:
+                return None
+            hour = hour % 12 + (12 if self.half[0] in "pP" else 0)
+        if hour > 23 or minute > 59 or second > 60:
+            return None
+        seconds = 3600 * hour + 60 * minute + second + float(f"0.{self.fraction or 0}")
+        sign, digits = self.zone[:1], self.zone[1:].replace(":", "")
+        if sign in ("+", "-"):
+            offset = 3600 * int(digits[:2]) + 60 * int(digits[2:] or 0)
+            seconds -= offset if sign == "+" else -offset
+        return seconds / 86400
